@@ -12,8 +12,8 @@ from corollary.core.printer import print_condition, print_term
 from corollary.core.types import Kind
 from corollary.engines.sql.compiled import NotCompiled
 from corollary.engines.sql.duckdb_dialect import DUCKDB
-from support.duckdb_expressions import duckdb_outcome
-from support.sql_expressions import (
+from support.sql.duckdb import duckdb_outcome
+from support.sql.expressions import (
     Rows,
     differences,
     local_outcome,

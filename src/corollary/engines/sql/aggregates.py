@@ -16,7 +16,7 @@ from corollary.engines.sql.compiled import (
     NotCompiled,
     OutputColumn,
 )
-from corollary.engines.sql.dialect import AggregateForm, Dialect, NotExactError
+from corollary.engines.sql.dialect import AggregateForm, NotExactError, SqlDialect
 from corollary.engines.sql.nodes import Node
 
 SOURCE, TABLE = "s", "t0"
@@ -27,7 +27,7 @@ def compile_aggregation(
     body: Reference,
     types: Mapping[str, tuple[Type, ...]],
     result: Type,
-    dialect: Dialect,
+    dialect: SqlDialect,
 ) -> CompiledQuery | NotCompiled:
     """Return the groups and values of an aggregation as a query, or the reason why it has none.
 
@@ -44,7 +44,7 @@ def _compile(
     body: Reference,
     types: tuple[Type, ...],
     result: Type,
-    dialect: Dialect,
+    dialect: SqlDialect,
 ) -> CompiledQuery:
     form = Form.CODE if dialect.has_codes else Form.VALUE
     columns = [(form, at) for at in aggregation.groups]
@@ -72,14 +72,14 @@ def _compile(
     return CompiledQuery(query, (), mark is not None, outputs, (table,))
 
 
-def _form(operator: str, source: Type, dialect: Dialect) -> AggregateForm:
+def _form(operator: str, source: Type, dialect: SqlDialect) -> AggregateForm:
     found = dialect.aggregates.get((operator, source.kind))
     if found is None:
         raise NotExactError(f"`{operator}` of {source.kind} has no exact form in SQL")
     return found
 
 
-def sum_last_column(compiled: CompiledQuery, dialect: Dialect) -> CompiledQuery:
+def sum_last_column(compiled: CompiledQuery, dialect: SqlDialect) -> CompiledQuery:
     """Return a query with one row for each group that agrees in all columns but the last, its sum.
 
     A sum that is too large is marked.

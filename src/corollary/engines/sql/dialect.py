@@ -51,7 +51,7 @@ class FunctorForm:
 
 
 @dataclass(frozen=True)
-class Dialect:
+class SqlDialect:
     """An SQL engine.
 
     Attributes:

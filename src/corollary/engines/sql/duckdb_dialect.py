@@ -20,11 +20,11 @@ from corollary.engines.sql.arithmetic_forms import (
 )
 from corollary.engines.sql.dialect import (
     AggregateForm,
-    Dialect,
     DialectName,
     FunctorForm,
     Lowering,
     NotExactError,
+    SqlDialect,
 )
 from corollary.engines.sql.duckdb_decimals import (
     ZERO,
@@ -303,7 +303,7 @@ AGGREGATES: dict[tuple[str, Kind], AggregateForm] = {
     **{("max", kind): _aggregate("MAX") for kind in Kind},
 }
 
-DUCKDB = Dialect(
+DUCKDB = SqlDialect(
     DialectName.DUCKDB,
     has_codes=True,
     type_name=type_name,

@@ -13,7 +13,7 @@ from corollary.core.functors import CHECKED_SUM
 from corollary.core.logic import TEXT_PREDICATES, Condition, Constant, Expression, Functor, Variable
 from corollary.core.types import Type
 from corollary.engines.sql import nodes
-from corollary.engines.sql.dialect import Dialect, FunctorForm, NotExactError
+from corollary.engines.sql.dialect import FunctorForm, NotExactError, SqlDialect
 from corollary.engines.sql.nodes import Node, OperatorKind
 
 COMPARISONS: dict[str, OperatorKind] = {
@@ -28,7 +28,7 @@ COMPARISONS: dict[str, OperatorKind] = {
 
 
 @dataclass(frozen=True, slots=True)
-class LoweredExpression:
+class SqlExpression:
     """A value or a truth as SQL.
 
     Attributes:
@@ -48,11 +48,11 @@ def type_of(expression: Expression) -> Type:
     return expression.type
 
 
-Values = Mapping[str, LoweredExpression]
+Values = Mapping[str, SqlExpression]
 """The variables of an expression as SQL."""
 
 
-def lower_expression(expression: Expression, values: Values, dialect: Dialect) -> LoweredExpression:
+def lower_expression(expression: Expression, values: Values, dialect: SqlDialect) -> SqlExpression:
     """Return an expression as SQL.
 
     Forms repeat their operands, so the SQL of nested functors grows with the power of their depth:
@@ -71,7 +71,7 @@ def lower_expression(expression: Expression, values: Values, dialect: Dialect) -
         case Variable(name=name):
             return values[name]
         case Constant(value=value):
-            return LoweredExpression(dialect.constant(value, type_), None, value is None)
+            return SqlExpression(dialect.constant(value, type_), None, value is None)
         case Functor(name=name, arguments=arguments):
             inputs = [lower_expression(each, values, dialect) for each in arguments]  # type: ignore[arg-type]
             types = [type_of(each) for each in arguments]  # type: ignore[arg-type]
@@ -79,11 +79,11 @@ def lower_expression(expression: Expression, values: Values, dialect: Dialect) -
             if name == CHECKED_SUM:
                 # Aggregation leaves null for a sum that overflows: only here it is missing.
                 total = inputs[0].value
-                return LoweredExpression(total, nodes.is_null(total), False)
+                return SqlExpression(total, nodes.is_null(total), False)
             return _apply(form, inputs, types, type_)
 
 
-def lower_condition(condition: Condition, values: Values, dialect: Dialect) -> LoweredExpression:
+def lower_condition(condition: Condition, values: Values, dialect: SqlDialect) -> SqlExpression:
     """Return a condition as SQL.
 
     Raises:
@@ -99,17 +99,17 @@ def lower_condition(condition: Condition, values: Values, dialect: Dialect) -> L
             raise NotExactError(f"`{name}` has no exact form in SQL")
         lowered = _apply(form, [left, right], types, types[0])
         if condition.operator.startswith("!"):
-            return LoweredExpression(nodes.negated(lowered.value), lowered.fault, True)
+            return SqlExpression(nodes.negated(lowered.value), lowered.fault, True)
         return lowered
     one, two = dialect.align(left.value, types[0], right.value, types[1])
     truth = nodes.binary(COMPARISONS[condition.operator], one, two)
     faults = [each.fault for each in (left, right) if each.fault is not None]
-    return LoweredExpression(truth, nodes.any_of(faults), True)
+    return SqlExpression(truth, nodes.any_of(faults), True)
 
 
 def _apply(
-    form: FunctorForm, inputs: Sequence[LoweredExpression], types: Sequence[Type], type_: Type
-) -> LoweredExpression:
+    form: FunctorForm, inputs: Sequence[SqlExpression], types: Sequence[Type], type_: Type
+) -> SqlExpression:
     value = form.lower([each.value for each in inputs], types, type_)
     may_be_null = any(each.may_be_null for each in inputs)
     faults = [each.fault for each in inputs if each.fault is not None]
@@ -117,10 +117,10 @@ def _apply(
         faults.append(form.fault([each.value for each in inputs], types, type_))
     elif form.is_fallible and not may_be_null:
         # Nothing else makes it null: this one test serves for all operands, too.
-        return LoweredExpression(value, nodes.is_null(value), False)
+        return SqlExpression(value, nodes.is_null(value), False)
     elif form.is_fallible:
         present = [nodes.is_present(each.value) for each in inputs]
         own = nodes.every([*present, nodes.is_null(value)])
         assert own is not None
         faults.append(own)
-    return LoweredExpression(value, nodes.any_of(faults), may_be_null)
+    return SqlExpression(value, nodes.any_of(faults), may_be_null)

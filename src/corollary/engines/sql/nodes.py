@@ -1,4 +1,4 @@
-"""The few pieces that our SQL is made of, as sqlglot trees; only `Dialect.text` makes text."""
+"""The few pieces that our SQL is made of, as sqlglot trees; only `SqlDialect.text` makes text."""
 
 from collections.abc import Iterable, Sequence
 from functools import reduce

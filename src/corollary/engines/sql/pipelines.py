@@ -38,9 +38,9 @@ from corollary.engines.sql.compiled import (
     NotCompiled,
     OutputColumn,
 )
-from corollary.engines.sql.dialect import Dialect, NotExactError
+from corollary.engines.sql.dialect import NotExactError, SqlDialect
 from corollary.engines.sql.expressions import (
-    LoweredExpression,
+    SqlExpression,
     lower_condition,
     lower_expression,
     type_of,
@@ -63,7 +63,7 @@ def compile_pipeline(
     pipeline: Pipeline,
     types: Mapping[str, tuple[Type, ...]],
     head_types: tuple[Type, ...],
-    dialect: Dialect,
+    dialect: SqlDialect,
     encode: EncodeConstant | None = None,
     *,
     sums_last: bool = False,
@@ -93,7 +93,7 @@ class _Compiler:
         self,
         pipeline: Pipeline,
         types: Mapping[str, tuple[Type, ...]],
-        dialect: Dialect,
+        dialect: SqlDialect,
         encode: EncodeConstant | None,
         *,
         sums_last: bool,
@@ -340,9 +340,9 @@ class _Compiler:
         types = self._types[stage.source.relation]
         self._nullable |= {name for name, at in places.items() if types[at].nullable}
 
-    def _values(self, frame: QueryFrame, *expressions: Expression) -> dict[str, LoweredExpression]:
+    def _values(self, frame: QueryFrame, *expressions: Expression) -> dict[str, SqlExpression]:
         """Return the variables of expressions as SQL."""
-        found: dict[str, LoweredExpression] = {}
+        found: dict[str, SqlExpression] = {}
         for variable in (each for side in expressions for each in variables_of(side)):
             name = variable.name
             if name in frame.constants:
@@ -350,7 +350,7 @@ class _Compiler:
                 continue
             fault = _fault_name(name)
             has_fault = (Form.VALUE, fault) in frame.columns
-            found[name] = LoweredExpression(
+            found[name] = SqlExpression(
                 frame.column(Form.VALUE, name),
                 frame.column(Form.VALUE, fault) if has_fault else None,
                 self._inner.get(name, type_of(variable).nullable),

@@ -29,11 +29,11 @@ from corollary.engines.sql.arithmetic_forms import (
 )
 from corollary.engines.sql.dialect import (
     AggregateForm,
-    Dialect,
     DialectName,
     FunctorForm,
     Lowering,
     NotExactError,
+    SqlDialect,
 )
 from corollary.engines.sql.nodes import Node, OperatorKind
 
@@ -252,7 +252,7 @@ AGGREGATES: dict[tuple[str, Kind], AggregateForm] = {
     **{("max", kind): _aggregate("MAX") for kind in (*_ORDERED, Kind.DECIMAL)},
 }
 
-SPARK = Dialect(
+SPARK = SqlDialect(
     DialectName.SPARK,
     has_codes=False,
     type_name=_type_name,

@@ -2,7 +2,7 @@
 
 from corollary.core.functors import CHECKED_SUM, FUNCTORS, PARTITION_OF
 from corollary.core.types import Kind
-from corollary.engines.sql.dialect import Dialect
+from corollary.engines.sql.dialect import SqlDialect
 from corollary.engines.sql.duckdb_dialect import DUCKDB
 from corollary.engines.sql.spark_dialect import SPARK
 
@@ -35,7 +35,7 @@ def functor_table() -> list[str]:
 SUMMED = (Kind.NUMBER, Kind.UNSIGNED, Kind.FLOAT, Kind.DECIMAL)
 
 
-def _cell(name: str, kinds: list[Kind], dialect: Dialect) -> str:
+def _cell(name: str, kinds: list[Kind], dialect: SqlDialect) -> str:
     return _kinds([kind for kind in kinds if (name, kind) in dialect.functors], kinds)
 
 

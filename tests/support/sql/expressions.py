@@ -32,7 +32,7 @@ from corollary.engines.local.evaluation.expressions import (
     evaluate_condition,
 )
 from corollary.engines.local.values.codes import Dictionary
-from corollary.engines.sql.dialect import Dialect
+from corollary.engines.sql.dialect import SqlDialect
 
 CENTS, THOUSANDTHS = decimal(12, 2), decimal(18, 3)
 TYPES = (SYMBOL, NUMBER, UNSIGNED, FLOAT, CENTS, THOUSANDTHS, BOOL, DATE, TIMESTAMP)
@@ -105,7 +105,7 @@ def random_rows(generator: random.Random, count: int) -> Rows:
 
 
 def random_expression(
-    generator: random.Random, dialect: Dialect, kind: Kind, depth: int
+    generator: random.Random, dialect: SqlDialect, kind: Kind, depth: int
 ) -> Expression:
     """Return an expression of a kind, made of functors that a dialect has."""
     forms = [
@@ -119,7 +119,7 @@ def random_expression(
 
 
 def random_application(
-    generator: random.Random, dialect: Dialect, name: str, first: Kind, depth: int
+    generator: random.Random, dialect: SqlDialect, name: str, first: Kind, depth: int
 ) -> Functor:
     """Return a functor applied to expressions, the first of which has a kind."""
     signature = FUNCTORS[name]
@@ -159,7 +159,7 @@ def _leaf(generator: random.Random, kind: Kind, *, is_variable: bool = False) ->
 
 
 def random_condition(
-    generator: random.Random, dialect: Dialect, depth: int, kinds: Sequence[Kind] = tuple(Kind)
+    generator: random.Random, dialect: SqlDialect, depth: int, kinds: Sequence[Kind] = tuple(Kind)
 ) -> Condition:
     """Return a condition, made of functors that a dialect has."""
     if generator.random() < 0.25:

@@ -9,7 +9,7 @@ from corollary.engines.sql.compiled import MARK, CompiledQuery, NotCompiled
 from corollary.engines.sql.duckdb_dialect import DUCKDB
 from corollary.engines.sql.expressions import type_of
 from corollary.engines.sql.pipelines import compile_pipeline
-from support.sql_expressions import ROW_TYPES, Outcome, Rows, as_pipeline, collect
+from support.sql.expressions import ROW_TYPES, Outcome, Rows, as_pipeline, collect
 
 
 def duckdb_outcome(compared: Expression | Condition, rows: Rows) -> Outcome | NotCompiled:
