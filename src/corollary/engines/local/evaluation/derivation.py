@@ -86,13 +86,13 @@ class Derivation:
 
     def _heads(self, runner: PipelineRunner, context: RunContext) -> Generator[HeadBatch]:
         bulk, source = self._bulk, runner.first_source
-        if bulk is not None and source is not None:
-            if self._tables[source.relation].size(source.state) >= bulk.min_tuples:
-                sums_last = not self._is_set
-                found = bulk.heads(runner, self._step.target, context, sums_last=sums_last)
-                if found is not None:
-                    return found
-        return run_heads(runner, context)
+        if bulk is None or source is None:
+            return run_heads(runner, context)
+        found = None
+        if self._tables[source.relation].size(source.state) >= bulk.min_tuples:
+            sums_last = not self._is_set
+            found = bulk.heads(runner, self._step.target, context, sums_last=sums_last)
+        return run_heads(runner, context) if found is None else found
 
     @staticmethod
     def _add(
