@@ -13,7 +13,7 @@ from corollary.engines.sql.compiled import MARK, CompiledQuery, Form
 from corollary.engines.sql.expressions import type_of
 from corollary.engines.sql.pipelines import compile_pipeline
 from corollary.engines.sql.spark_dialect import SPARK
-from support.generators.sql_expressions import (
+from support.sql.expressions import (
     ROW_TYPES,
     VARIABLES,
     Rows,

@@ -24,8 +24,8 @@ from corollary.errors import EvaluationError, InputError, LimitError
 from corollary.frontends.datalog.parser import parse
 from corollary.maintain.algorithms import seminaive
 from corollary.source import SourceFile
-from support.functor_table import functor_table
 from support.paths import TESTS
+from support.sql.functor_table import functor_table
 
 LONG_QUERY = "SELECT count(*) FROM t AS a, t AS b WHERE a.c0 % 7 < b.c0 % 5"
 """Takes minutes on the table of these tests."""

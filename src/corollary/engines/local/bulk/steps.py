@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from corollary.core.engine import BULK_MIN_FRAME_ROWS, BULK_MIN_TUPLES, BulkMode
 from corollary.core.logic import Constant
-from corollary.core.pipeline import Pipeline, Probe
+from corollary.core.pipeline import Pipeline
 from corollary.core.plans import Aggregate
 from corollary.core.types import Type
 from corollary.engines.local.bulk.columns import encode_columns, read_columns, truths_of
@@ -53,7 +53,11 @@ class _Query:
 
 
 class BulkSteps:
-    """Runs steps of one plan on DuckDB where that is faster and exact."""
+    """Runs steps of one plan on DuckDB where that is faster and exact.
+
+    Attributes:
+        min_tuples: a pipeline whose first probe gives fewer tuples is never bulk.
+    """
 
     def __init__(
         self,
@@ -66,6 +70,7 @@ class BulkSteps:
         self._types = types
         self._dictionary = dictionary
         self._is_forced = mode is BulkMode.ALWAYS
+        self.min_tuples = 1 if self._is_forced else ESTIMATE_MIN_TUPLES
         self._estimates = RowEstimates(tables)
         self._compiled: dict[_Key, _Query | NotCompiled] = {}
         # Pipelines and steps that have met a row without a value: they run here, from then on.
@@ -86,23 +91,22 @@ class BulkSteps:
                 then it may be summed here already.
         """
         pipeline = runner.pipeline
-        if id(pipeline) in self._faulty or not self._is_due(pipeline):
+        if id(pipeline) in self._faulty or not self._is_due(runner):
             return None
         query = self._compile(pipeline, self._types[target], sums_last=sums_last)
         if isinstance(query, NotCompiled):
             return None
         return self._run(runner, query, context, is_bag=sums_last or pipeline.is_bag)
 
-    def _is_due(self, pipeline: Pipeline) -> bool:
-        """Whether enough rows flow through a pipeline."""
-        lead = next((each.source for each in pipeline.stages if isinstance(each, Probe)), None)
-        if lead is None:
-            return False
-        size = self._tables[lead.relation].size(lead.state)
+    def _is_due(self, runner: PipelineRunner) -> bool:
+        """Whether enough rows flow through a pipeline, and are computed with."""
+        pipeline, source = runner.pipeline, runner.first_source
+        assert source is not None
         if self._is_forced:
-            return size > 0
-        if size < ESTIMATE_MIN_TUPLES or not computes_values(pipeline):
+            return True
+        if not computes_values(pipeline):
             return False
+        size = self._tables[source.relation].size(source.state)
         return size >= BULK_MIN_TUPLES or self._estimates.flow(pipeline).most >= BULK_MIN_FRAME_ROWS
 
     def _compile(

@@ -27,6 +27,10 @@ HeadBatch = tuple[list[Codes], int]
 class BulkPipelines(Protocol):
     """Runs pipelines through which many rows flow."""
 
+    @property
+    def min_tuples(self) -> int:
+        """A pipeline whose first probe gives fewer tuples is never bulk."""
+
     def heads(
         self, runner: PipelineRunner, target: str, context: RunContext, *, sums_last: bool
     ) -> Generator[HeadBatch] | None:
@@ -85,12 +89,14 @@ class Derivation:
         return self._reduce(target, [layout.convert(*each) for each in pieces]), led
 
     def _heads(self, runner: PipelineRunner, context: RunContext) -> Generator[HeadBatch]:
-        if self._bulk is not None:
+        bulk, source = self._bulk, runner.first_source
+        if bulk is None or source is None:
+            return run_heads(runner, context)
+        found = None
+        if self._tables[source.relation].size(source.state) >= bulk.min_tuples:
             sums_last = not self._is_set
-            found = self._bulk.heads(runner, self._step.target, context, sums_last=sums_last)
-            if found is not None:
-                return found
-        return run_heads(runner, context)
+            found = bulk.heads(runner, self._step.target, context, sums_last=sums_last)
+        return run_heads(runner, context) if found is None else found
 
     @staticmethod
     def _add(

@@ -41,6 +41,7 @@ class PipelineRunner:
     Attributes:
         tables, dictionary: what it runs on.
         lead: the source of the first stage, if that is a probe.
+        first_source: the source of the first probe, if there is one.
         copied_source: the relation and state that the pipeline copies, if that is all it does.
     """
 
@@ -56,6 +57,8 @@ class PipelineRunner:
         self.dictionary = dictionary
         first = pipeline.stages[0] if pipeline.stages else None
         self.lead = first.source if isinstance(first, Probe) else None
+        probes = (each for each in pipeline.stages if isinstance(each, Probe))
+        self.first_source = next((each.source for each in probes), None)
         self.copied_source = copied_reference(pipeline)
         self._scope = VariableScope(pipeline.stages, tables, dictionary)
         self._head = [self._scope.operand(slot) for slot in pipeline.head]
@@ -138,9 +141,8 @@ class PipelineRunner:
 
         Where all rows are joined at once, nothing else is known of them.
         """
-        probes = (each for each in self.pipeline.stages if isinstance(each, Probe))
-        lead = next((each.source for each in probes), None)
-        rows = 1 if lead is None else self.tables[lead.relation].size(lead.state)
+        source = self.first_source
+        rows = 1 if source is None else self.tables[source.relation].size(source.state)
         is_first = True
         for _, recorded in self._stages if rows else ():
             if recorded is not None:

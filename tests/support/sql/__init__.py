@@ -1,0 +1,1 @@
+"""Expressions on SQL engines, compared with the local one."""
