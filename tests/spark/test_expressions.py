@@ -21,7 +21,7 @@ from corollary.engines.spark.sql.columns import schema_of, to_held
 from corollary.engines.spark.sql.engine import SparkEngine
 from corollary.engines.spark.sql.expressions import (
     CALLED,
-    SqlExpression,
+    LoweredExpression,
     lower,
     lower_condition,
 )
@@ -75,7 +75,7 @@ def conditions(type_: Type) -> list[Condition]:
 
 
 def evaluated(
-    engine: SparkEngine, rows: pa.Table, type_: Type, lowered: list[SqlExpression]
+    engine: SparkEngine, rows: pa.Table, type_: Type, lowered: list[LoweredExpression]
 ) -> pa.Table:
     """The values and faults of lowered expressions over a table."""
     tuples = engine.pieces.of_table(to_held(rows, (type_, type_)), (type_, type_))
