@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from corollary.core.logic import Condition, Expression
+from corollary.core.logic import Condition, Constant, Expression
 from corollary.core.printer import print_condition, print_term
 from corollary.core.types import Kind
 from corollary.engines.sql.compiled import MARK, CompiledQuery, Form
@@ -67,7 +67,9 @@ def _compare(spark: Any, compared: Compared, rows: Rows) -> None:
     found = spark.sql(SPARK.text(compiled.query)).toArrow()
     count = found.num_rows
     codes = [1] * count
-    if not is_condition:
+    if isinstance(compared, Constant):  # it is not in the query
+        codes = [rows.dictionary.encode_value(compared.value, type_of(compared))] * count
+    elif not is_condition:
         codes = rows.dictionary.encode_arrow(found["h1"], type_of(compared)).tolist()
     marks = found[MARK].to_pylist() if compiled.has_mark else [False] * count
     theirs = collect(zip(found["h0"].to_pylist(), codes, marks, strict=True), rows)
