@@ -127,6 +127,17 @@ def test_a_missing_value_is_no_error_where_a_condition_is_false() -> None:
     assert rows_of(engine, "d") == [(7, 3)]
 
 
+def test_null_has_no_length_even_where_the_variable_cannot_be_null() -> None:
+    """The type of `y` in the rule is that of the condition; its column has nulls all the same."""
+    text = """
+    .decl b(x: symbol, y: symbol?)
+    .decl d(x: symbol, y: symbol)
+    d(x, y) :- b(x, y), n = strlen(y).
+    """
+    engine, _ = evaluate(text, {"b": [("a", None), ("b", "c")]}, BulkMode.ALWAYS)
+    assert rows_of(engine, "d") == [("b", "c")]
+
+
 def test_statistics_say_that_a_stratum_was_bulk(tmp_path: Path) -> None:
     program = tmp_path / "sales.dl"
     program.write_text(SALES, "utf-8")

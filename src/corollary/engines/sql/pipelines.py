@@ -267,7 +267,7 @@ class _Compiler:
         lowered = lower_expression(plain, self._values(frame, plain), self._dialect)
         fresh = {(Form.VALUE, name): lowered.value} if (Form.VALUE, name) in needed else {}
         truth = None
-        if lowered.may_be_null and not stage.accepts_null:
+        if not stage.accepts_null:
             present = [nodes.is_present(lowered.value)]
             truth = nodes.any_of([*present, *([] if lowered.fault is None else [lowered.fault])])
         is_lost = name in self._looked_up
@@ -353,7 +353,7 @@ class _Compiler:
             found[name] = SqlExpression(
                 frame.column(Form.VALUE, name),
                 frame.column(Form.VALUE, fault) if has_fault else None,
-                self._inner.get(name, type_of(variable).nullable),
+                self._inner.get(name, type_of(variable).nullable or name in self._nullable),
             )
         return found
 
