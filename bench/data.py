@@ -36,6 +36,19 @@ def random_tree(nodes: int, seed: int = SEED) -> Relations:
     return {"edge": _pairs((random.random(nodes - 1) * child).astype(np.int64), child)}
 
 
+def teams(rows: int, width: int, seed: int = SEED) -> Relations:
+    """Return `reading(id, value)` and `member(id, team)`, so many readings to a team.
+
+    The readings are the same whatever the width.
+    """
+    random = np.random.default_rng(seed)
+    ids = np.arange(rows)
+    return {
+        "reading": pa.table({"id": ids, "value": random.integers(0, 1_000_000, rows)}),
+        "member": pa.table({"id": ids, "team": ids // width}),
+    }
+
+
 def grown_tree(nodes: int, branches: int, depth: int, below: int, seed: int = SEED) -> Relations:
     """Return `edge(parent, child)`: a random tree, and at its root branches of one form.
 

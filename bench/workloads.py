@@ -71,6 +71,14 @@ SELECT category, region, sum(amount)::BIGINT
 FROM sale JOIN product ON product = product.id JOIN store ON store = store.id GROUP BY ALL
 """
 
+TEAMS = """
+.decl reading(id: number, value: number)
+.decl member(id: number, team: number)
+.decl answer(team: number, total: number)
+answer(t, s) :- member(_, t), s = sum v : { reading(i, v), member(i, t) }.
+"""
+TEAMS_SQL = "SELECT team, sum(value)::BIGINT FROM reading JOIN member USING (id) GROUP BY team"
+
 UNREACHABLE = f"""{EDGE}{CLOSURE.format(name="tc")}
 tc(x, z) :- tc(x, y), edge(y, z).
 .decl node(x: number)

@@ -8,7 +8,7 @@
 | `tracks.py` | what they did: the seconds of every step |
 | `answers.py` | how answers are compared |
 | `verdicts.py` | whether bars are met |
-| `tasks.py` | the tasks: stored closures, growing trees, a join with a sum, auto |
+| `tasks.py` | the tasks: stored closures, growing trees, a join with a sum, groups, auto |
 | `run.py` | a task run for its outcome, or for its profile |
 | `report.py` | the tables and the JSON |
 """

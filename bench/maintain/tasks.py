@@ -8,7 +8,16 @@ import pyarrow as pa
 from bench import data
 from bench.data import SEED, Relations
 from bench.maintain.task import BEST, DELETE, INSERT, Bar, Round, Step, Task, named
-from bench.workloads import GENERATION, GENERATION_SQL, LEFT, LEFT_CTE, REVENUE, REVENUE_SQL
+from bench.workloads import (
+    GENERATION,
+    GENERATION_SQL,
+    LEFT,
+    LEFT_CTE,
+    REVENUE,
+    REVENUE_SQL,
+    TEAMS,
+    TEAMS_SQL,
+)
 
 ROUNDS = 20
 """A median over so many changes."""
@@ -33,7 +42,7 @@ def tasks(scale: float = 1.0) -> tuple[Task, ...]:
     def size(full: int) -> int:
         return max(10, round(full * scale))
 
-    return (*closures(size), *growing(size), join(size), *choosing(size))
+    return (*closures(size), *growing(size), join(size), groups(size), *choosing(size))
 
 
 def closures(size: Size) -> tuple[Task, ...]:
@@ -132,6 +141,27 @@ def join(size: Size) -> Task:
         some_rows("sale"),
         ("auto", "recompute"),
         (Bar("auto", "recompute", 100),),
+    )
+
+
+def groups(size: Size) -> Task:
+    """Return sums over small and large groups that the same rows change: both take as long."""
+    rows, widths = size(1_000_000), (100, 100_000)
+    names = [f"groups of {width:,}" for width in widths]
+
+    def relations(width: int) -> Callable[[], Relations]:
+        return lambda: data.teams(rows, size(width))
+
+    return Task(
+        "maintain-groups",
+        "maintain-groups",
+        "sum by team of 1,000,000 readings; 1,000 rows",
+        dict(zip(names, map(relations, widths), strict=True)),
+        TEAMS,
+        TEAMS_SQL,
+        some_rows("reading", 0.001),
+        ("auto",),
+        (Bar(named("auto", names[1]), named("auto", names[0]), 1 / 2),),
     )
 
 

@@ -9,12 +9,15 @@ Grouping is written with the groups bound by the aggregated literal itself:
 A group that is there has a tuple, so the first rule does not need `q(x, _)`; a tuple has a group,
 so the second rule never holds. Without them a change costs what it changes: `q(x, _)` has as many
 matches as the group has tuples.
+
+An aggregate over a conjunction, `{ q(x, y), r(y, v) }`, implies `q(x, _)` as well; but there may be
+a `q(x, _)` without a group, so the second rule stays.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from corollary.core.logic import Aggregation, Literal, Rule, Wildcard
+from corollary.core.logic import Aggregation, Constant, Literal, Rule, Slot, Wildcard
 from corollary.rewrite.aggregates import ZERO_IF_EMPTY
 from corollary.rewrite.translation_unit import TranslationUnit
 
@@ -36,8 +39,12 @@ def implied(unit: TranslationUnit) -> None:
         if aggregations[source].operator in ZERO_IF_EMPTY
         and rule.head.slots == rule.literals[0].slots[:-1]
     }
+    bodies: dict[str, list[Rule]] = {}
+    for rule in unit.rules:
+        if not unit.relations[rule.head.relation].is_declared:
+            bodies.setdefault(rule.head.relation, []).append(rule)
     unit.rules = [
-        _without_implied(rule, aggregations)
+        _without_implied(rule, aggregations, bodies)
         for rule in unit.rules
         if not _is_contradictory(rule, total)
     ]
@@ -61,7 +68,9 @@ def _is_contradictory(rule: Rule, total: Mapping[str, Aggregation]) -> bool:
     )
 
 
-def _without_implied(rule: Rule, aggregations: Mapping[str, Aggregation]) -> Rule:
+def _without_implied(
+    rule: Rule, aggregations: Mapping[str, Aggregation], bodies: Mapping[str, Sequence[Rule]]
+) -> Rule:
     read = [
         (aggregations[literal.relation], literal.slots[:-1])
         for literal in rule.literals
@@ -72,7 +81,8 @@ def _without_implied(rule: Rule, aggregations: Mapping[str, Aggregation]) -> Rul
         for literal in rule.literals
         if literal.negated
         or not any(
-            _has_group(literal, aggregation, keys) and _is_projection(literal, aggregation)
+            (_has_group(literal, aggregation, keys) and _is_projection(literal, aggregation))
+            or _is_in_bodies(literal, aggregation, keys, bodies.get(aggregation.body, ()))
             for aggregation, keys in read
         )
     )
@@ -85,6 +95,38 @@ def _has_group(literal: Literal, aggregation: Aggregation, keys: tuple[object, .
     """Return whether a literal is of the aggregated relation, for the group with these keys."""
     return literal.relation == aggregation.body and keys == tuple(
         literal.slots[column] for column in aggregation.groups
+    )
+
+
+def _is_in_bodies(
+    literal: Literal, aggregation: Aggregation, keys: tuple[Slot, ...], bodies: Sequence[Rule]
+) -> bool:
+    """Return whether every assignment of an aggregate's body has a tuple that a literal asks for.
+
+    Args:
+        literal: of the rule that reads the aggregate.
+        aggregation: the aggregate.
+        keys: the arguments that the rule reads it with.
+        bodies: the rules of the relation that it aggregates, if a pass made that.
+    """
+
+    def stands_for(slot: Slot, inside: Slot, head: tuple[Slot, ...]) -> bool:
+        if isinstance(slot, Wildcard) or (isinstance(slot, Constant) and slot == inside):
+            return True
+        places = zip(keys, aggregation.groups, strict=True)
+        return any(slot == key and inside == head[column] for key, column in places)
+
+    return bool(bodies) and all(
+        any(
+            inside.relation == literal.relation
+            and not inside.negated
+            and all(
+                stands_for(*pair, rule.head.slots)
+                for pair in zip(literal.slots, inside.slots, strict=True)
+            )
+            for inside in rule.literals
+        )
+        for rule in bodies
     )
 
 

@@ -332,6 +332,22 @@ def test_what_an_aggregate_implies_is_not_asked_again() -> None:
     assert ".some" not in text
 
 
+def test_what_a_conjunction_implies_is_not_asked_again() -> None:
+    rules = """
+    .decl h(x: number, n: number)
+    h(x, n) :- p(x, _), n = sum y : { p(x, y), q(y) }.
+    h(x, n) :- p(x, 7), n = sum y : { p(x, y), q(y) }.
+    h(x, n) :- p(_, x), n = sum y : { p(x, y), q(y) }.
+    h(x, n) :- p(x, _), n = max y : { (p(x, y) ; p(y, x)), q(y) }.
+    """
+    text = print_normal(normal(BASE + rules))
+    assert "h(x, n) :- h.aggregate1(x, _1), n = _1." in text
+    assert "h(x, n) :- p(x, _), !h.aggregate1.some1(x), n = 0." in text  # no q for any of them
+    assert "h(x, n) :- p(x, 7), h.aggregate2(x, _1), n = _1." in text
+    assert "h(x, n) :- p(_, x), h.aggregate3(x, _1), n = _1." in text
+    assert "h(x, n) :- p(x, _), h.aggregate4(x, n)." in text  # not in both alternatives
+
+
 def test_nested_disjunctions_multiply() -> None:
     text = ".decl q(x: number)\n.decl h(x: number)\n"
     text += "h(x) :- (q(x) ; q(x), (q(x) ; q(x))), (q(x) ; q(x))."

@@ -8,11 +8,9 @@ import numpy as np
 
 from corollary.core.pipeline import Reference
 from corollary.core.plans import Derive, Reduce
-from corollary.core.types import Kind
 from corollary.engines.local.evaluation.aggregates import sum_groups
 from corollary.engines.local.evaluation.judge import judge
 from corollary.engines.local.evaluation.pipelines import PipelineRunner, RunContext
-from corollary.engines.local.evaluation.totals import sum_integers
 from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.storage.layout import Layout, Words
 from corollary.engines.local.storage.runs import sort_distinct
@@ -151,11 +149,8 @@ class Derivation:
             return words
         starts = _starts(words, layout)
         values = self._dictionary.decode(layout.unpack_column(words, last), type_)
-        if type_.kind is Kind.FLOAT:
-            sizes = np.diff(np.append(starts, len(words)))
-            sums, too_large = sum_groups(values, starts, sizes, type_, type_)
-        else:
-            sums, too_large = sum_integers(values, starts, type_)
+        sizes = np.diff(np.append(starts, len(words)))
+        sums, too_large = sum_groups(values, starts, sizes, type_, type_)
         nonzero = (sums != 0) if too_large is None else (sums != 0) | too_large
         codes = self._dictionary.encode(
             sums[nonzero], None if too_large is None else too_large[nonzero], type_

@@ -1,6 +1,6 @@
 """Running totals of aggregations: computed, and read (`core/totals.py` has their columns)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,12 +9,19 @@ import numpy.typing as npt
 
 from corollary.core.logic import Aggregation
 from corollary.core.plans import ReadTotals, Total
-from corollary.core.totals import ALL_PLACES, WORD_BITS, SpecialPlace, word_count
+from corollary.core.totals import (
+    ALL_PLACES,
+    FLOAT_PLACES,
+    WORD_BITS,
+    SpecialPlace,
+    word_count,
+)
 from corollary.core.types import NUMBER, Kind, Type
-from corollary.engines.local.evaluation import float_digits
+from corollary.engines.local.evaluation import exact_sums
 from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.storage.layout import Mask, Words
 from corollary.engines.local.storage.runs import sort_distinct
+from corollary.engines.local.storage.sorting import first_mask, sort_with_rows, sort_words
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.values.codes import Dictionary
 from corollary.engines.local.values.native import INTEGER_BOUNDS
@@ -23,8 +30,21 @@ Integers = npt.NDArray[np.int64]
 
 WORD_MASK = (1 << WORD_BITS) - 1
 
+SIGN_BIT = 63
+"""The bit of the sign in an integer of 64 bits."""
+
 EXACT_FLOAT_INTEGERS = 1 << 53
 """Every integer up to this is a float, so that a quotient of two of them is rounded once."""
+
+CHUNK_GROUPS = 1 << 14
+"""The number of groups whose digits are in memory as a matrix at a time."""
+
+SPECIAL_TESTS: Mapping[SpecialPlace, Callable[[Any], Mask]] = {
+    SpecialPlace.NAN: np.isnan,
+    SpecialPlace.INFINITY: np.isposinf,
+    SpecialPlace.NEGATIVE_INFINITY: np.isneginf,
+}
+"""Which values are counted at a place, instead of having digits."""
 
 
 # --- from a body to its totals -------------------------------------------------------------------
@@ -73,9 +93,9 @@ def _read_terms(step: Total, body: Table, dictionary: Dictionary) -> _Terms:
     if columns != tuple(range(len(columns))):
         selected = layout.permute(columns)
         rows = [layout.unpack_column(words, column) for column in columns]
-        words, layout = np.sort(selected.pack(rows, len(words))), selected
+        words, layout = sort_words(selected.pack(rows, len(words))), selected
     length = len(aggregation.groups)
-    is_start = _first_mask(layout.prefix_keys(words, length))
+    is_start = first_mask(layout.prefix_keys(words, length))
     firsts = words[is_start]
     codes, type_ = layout.unpack_column(words, length), body.types[aggregation.value]
     is_present = codes != 0
@@ -92,13 +112,6 @@ def _read_terms(step: Total, body: Table, dictionary: Dictionary) -> _Terms:
         dictionary.decode(codes[is_present], type_),
         type_,
     )
-
-
-def _first_mask(keys: Words) -> Mask:
-    """Return the mask of those among sorted keys that differ from the one before."""
-    is_first = np.ones(len(keys), np.bool_)
-    is_first[1:] = keys[1:] != keys[:-1]
-    return is_first
 
 
 def _word_rows(terms: _Terms) -> tuple[Integers, list[Integers]]:
@@ -118,23 +131,32 @@ def _word_rows(terms: _Terms) -> tuple[Integers, list[Integers]]:
 
 def _digit_rows(terms: _Terms) -> tuple[Integers, list[Integers]]:
     """Return the groups of rows with a place and the sum of its digits, which is not 0."""
-    weights, owners = terms.weights[terms.is_present], terms.owners[terms.is_present]
-    rows = [
-        (owners[each.rows], each.places, each.digits * weights[each.rows])
-        for each in float_digits.split_digits(terms.values)
-    ]
-    counted = terms.is_counted
-    places = np.full(np.count_nonzero(counted), SpecialPlace.COUNT, np.int64)
-    rows.append((terms.owners[counted], places, terms.weights[counted]))
+    rows = list(_place_rows(terms))
     group, place, digit = (np.concatenate(column) for column in zip(*rows, strict=True))
-    key = group * ALL_PLACES + place
-    order = key.argsort(kind="stable")
-    starts = _first_mask(key[order]).nonzero()[0]
+    key, order = sort_with_rows(group * ALL_PLACES + place)
+    starts = first_mask(key).nonzero()[0]
     if not len(starts):
         return group, [place, digit]
     sums = np.add.reduceat(digit[order], starts)
     chosen = order[starts[sums != 0]]
     return group[chosen], [place[chosen], sums[sums != 0]]
+
+
+def _place_rows(terms: _Terms) -> Iterator[tuple[Integers, Integers, Integers]]:
+    """Yield groups, places, and what a term adds there; several times, once for each digit."""
+    weights, owners = terms.weights[terms.is_present], terms.owners[terms.is_present]
+    finite = np.isfinite(terms.values)
+    places, digits = exact_sums.float_digits(terms.values[finite])
+    for at, digit in enumerate(digits):
+        yield owners[finite], places + at, digit * weights[finite]
+    counted: list[tuple[SpecialPlace, Mask]] = []
+    if not finite.all():
+        counted = [(place, is_at(terms.values)) for place, is_at in SPECIAL_TESTS.items()]
+    for place, mask in counted:
+        yield owners[mask], np.full(np.count_nonzero(mask), place, np.int64), weights[mask]
+    mask = terms.is_counted
+    count = np.full(np.count_nonzero(mask), SpecialPlace.COUNT, np.int64)
+    yield terms.owners[mask], count, terms.weights[mask]
 
 
 # --- integers ------------------------------------------------------------------------------------
@@ -147,9 +169,10 @@ def split_words(values: Any, type_: Type) -> list[Integers]:
     [[-1, 0], [4294967295, 5]]
     """
     last = word_count(type_) - 1
+    most = SIGN_BIT if values.dtype == np.int64 else last * WORD_BITS
     words = []
     for at in range(last, -1, -1):
-        word = values >> (at * WORD_BITS) if at else values
+        word = values >> min(at * WORD_BITS, most) if at else values
         words.append((word if at == last else word & WORD_MASK).astype(np.int64))
     return words
 
@@ -160,22 +183,21 @@ def join_words(words: Sequence[Integers], type_: Type) -> tuple[Any, Mask | None
     The words of sums may be larger than those of values: what is above a word is carried.
     """
     carried = _carry(words)
-    low, high = INTEGER_BOUNDS[type_.kind]
-    if len(carried) > 2:
-        exact = join_exactly(carried)
-        too_large = np.array([not low <= each <= high for each in exact], np.bool_)
-        fitting = [0 if large else each for each, large in zip(exact, too_large, strict=True)]
-        return np.array(fitting, np.int64 if high < 1 << 63 else object), _mask(too_large)
-    upper, lower = carried
-    dtype, half = (
-        (np.uint64, 0) if type_.kind is Kind.UNSIGNED else (np.int64, 1 << (WORD_BITS - 1))
-    )
-    too_large = (upper < -half) | (upper > WORD_MASK - half)
-    values = (np.where(too_large, 0, upper) << WORD_BITS | np.where(too_large, 0, lower)).view(
-        dtype
-    )
-    too_large |= (values < low) | (values > high)
-    return np.where(too_large, 0, values).astype(dtype), _mask(too_large)
+    upper, lower, is_narrow = _narrow_words(carried, is_signed=type_.kind is not Kind.UNSIGNED)
+    values = np.where(is_narrow, upper << WORD_BITS | lower, 0)
+    least, most = INTEGER_BOUNDS[type_.kind]
+    if type_.kind is Kind.UNSIGNED:
+        return values.view(np.uint64), _mask(~is_narrow)
+    wide = (~is_narrow).nonzero()[0]
+    if most >> SIGN_BIT and len(wide):
+        # Only decimals have values of more than 64 bits.
+        exact = join_exactly([word[wide] for word in carried])
+        values = values.astype(object)
+        values[wide] = exact
+    too_large = (values < least) | (values > most)
+    if not most >> SIGN_BIT:
+        too_large[wide] = True
+    return values, _mask(too_large)
 
 
 def join_exactly(words: Sequence[Integers]) -> list[int]:
@@ -193,40 +215,41 @@ def _carry(words: Sequence[Integers]) -> list[Integers]:
     carried: list[Integers] = []
     carry = np.zeros(len(words[0]), np.int64)
     for word in reversed(words[1:]):
-        word = word + carry
-        carry = word >> WORD_BITS
-        carried.append(word & WORD_MASK)
+        carried.append((word + carry) & WORD_MASK)
+        carry = (word + carry) >> WORD_BITS
     return [words[0] + carry, *reversed(carried)]
+
+
+def _narrow_words(
+    carried: Sequence[Integers], *, is_signed: bool
+) -> tuple[Integers, Integers, Mask]:
+    """Return the last two words, the first of them with the sign, and whether they say it all."""
+    *others, upper, lower = carried
+    if not others:
+        half = 1 << (WORD_BITS - 1) if is_signed else 0
+        return upper, lower, (upper >= -half) & (upper <= WORD_MASK - half)
+    sign = upper >> (WORD_BITS - 1)
+    is_narrow = others[0] == -sign
+    for word in others[1:]:
+        is_narrow &= word == sign * WORD_MASK
+    return upper - (sign << WORD_BITS), lower, is_narrow
 
 
 def _mask(mask: Mask) -> Mask | None:
     return mask if mask.any() else None
 
 
-def sum_integers(values: Any, starts: Integers, type_: Type) -> tuple[Any, Mask | None]:
-    """Return the sums of groups of integers, and the mask of those that are too large, if any."""
-    words = [np.add.reduceat(each, starts) for each in split_words(values, type_)]
-    return join_words(words, type_)
-
-
 def mean_of_words(words: Sequence[Integers], counts: Integers, scale: int) -> Any:
     """Return the means of integers times 10^-scale, each the float nearest to the quotient."""
-    carried = _carry(words)
-    divisors = counts.astype(np.float64) * 10.0**scale
-    limit = EXACT_FLOAT_INTEGERS
-    is_short = (counts <= limit // 10**scale) if 10**scale <= limit else np.zeros(len(counts), bool)
-    for word in carried[:-2]:  # those above 64 bits
-        is_short &= word == 0
-    upper = carried[-2]
-    is_short &= (upper >= -(limit >> WORD_BITS)) & (upper < limit >> WORD_BITS)
-    exact = upper.astype(np.float64) * float(1 << WORD_BITS) + carried[-1].astype(np.float64)
-    means = exact / np.where(is_short, divisors, 1.0)
-    (long,) = np.nonzero(~is_short)
-    if len(long):
-        unit = 10**scale
-        totals = join_exactly([word[long] for word in carried])
-        parts = zip(totals, counts[long].tolist(), strict=True)
-        means[long] = [total / (count * unit) for total, count in parts]
+    carried, unit = _carry(words), 10**scale
+    upper, lower, is_exact = _narrow_words(carried, is_signed=True)
+    limit = EXACT_FLOAT_INTEGERS >> WORD_BITS
+    is_exact &= (upper >= -limit) & (upper < limit) & (counts <= EXACT_FLOAT_INTEGERS // unit)
+    means = (upper * 2.0**WORD_BITS + lower) / (counts * float(unit))
+    rest = (~is_exact).nonzero()[0]
+    exact = join_exactly([word[rest] for word in carried])
+    divided = zip(exact, counts[rest].tolist(), strict=True)
+    means[rest] = [total / (count * unit) for total, count in divided]
     return means
 
 
@@ -247,7 +270,7 @@ def read_totals(step: ReadTotals, totals: Table, target: Table, dictionary: Dict
     ]
     missing: Mask | None = None
     if step.term.kind is Kind.FLOAT:
-        is_start = _first_mask(layout.prefix_keys(words, length))
+        is_start = first_mask(layout.prefix_keys(words, length))
         words = words[is_start]
         values = _read_digits(step.aggregation, np.cumsum(is_start) - 1, *columns)
     elif step.aggregation.operator == "mean":
@@ -262,12 +285,26 @@ def read_totals(step: ReadTotals, totals: Table, target: Table, dictionary: Dict
 def _read_digits(
     aggregation: Aggregation, owners: Integers, places: Integers, digits: Integers
 ) -> Any:
-    """Return the sum or mean of each group."""
+    """Return the sum or mean of each group.
+
+    Args:
+        aggregation: says which.
+        owners: the group of each row, ascending.
+        places: the place of each row; a group has at most one row for a place.
+        digits: what it has there.
+    """
     groups = int(owners[-1]) + 1 if len(owners) else 0
-    sums = float_digits.join_digits(owners, places, digits, groups)
-    if aggregation.operator == "sum":
-        return sums
-    counts = np.zeros(groups, np.int64)
-    is_count = places == SpecialPlace.COUNT
-    counts[owners[is_count]] = digits[is_count]
-    return sums / counts
+    results = np.empty(groups, np.float64)
+    for first in range(0, groups, CHUNK_GROUPS):
+        size = min(CHUNK_GROUPS, groups - first)
+        rows = slice(*np.searchsorted(owners, [first, first + size]))
+        matrix = np.zeros((ALL_PLACES, size), np.int64)
+        matrix[places[rows], owners[rows] - first] = digits[rows]
+        sums = exact_sums.round_digits(matrix[:FLOAT_PLACES], 0)
+        nan, plus, minus = (matrix[place] > 0 for place in SPECIAL_TESTS)
+        sums[plus], sums[minus] = np.inf, -np.inf
+        sums[nan | (plus & minus)] = np.nan
+        if aggregation.operator == "mean":
+            sums /= matrix[SpecialPlace.COUNT]
+        results[first : first + size] = sums
+    return results
