@@ -36,7 +36,7 @@ GROUPS = ("spark", "postgresql")
 
 
 # Commands tell the seconds of long work; on a busy machine, short work may be long.
-console.LONG_SECONDS = float("inf")
+console.LONG_SECONDS = console.LOG_SECONDS = float("inf")
 
 
 # -------------------------------------------------------------------------------------- selection

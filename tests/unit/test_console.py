@@ -38,6 +38,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     monkeypatch.setattr(consoles, "LONG_SECONDS", 1.0)
+    monkeypatch.setattr(consoles, "LOG_SECONDS", 5.0)
     return Clock()
 
 
