@@ -10,7 +10,7 @@ import pyarrow as pa
 from corollary.core.arrow import schema_of
 from corollary.core.program import Relation
 from corollary.core.types import Kind, Type
-from corollary.core.values import is_encodable
+from corollary.core.values import is_decimal, is_encodable
 from corollary.errors import InputError
 
 PYTHON_TYPES: dict[Kind, Any] = {
@@ -142,18 +142,11 @@ def _fits(value: Any, type_: Type) -> bool:
             low, high = INTEGER_RANGES[type_.kind]
             return low <= int(value) <= high
         case Kind.DECIMAL:
-            return _is_decimal(Decimal(value), type_)
+            return is_decimal(Decimal(value), type_)
         case Kind.TIMESTAMP:
             return getattr(value, "tzinfo", None) is not None
         case _:
             return True
-
-
-def _is_decimal(value: Decimal, type_: Type) -> bool:
-    if not value.is_finite():
-        return False
-    scaled = value.scaleb(type_.scale)
-    return scaled == scaled.to_integral_value() and abs(scaled) < 10**type_.precision
 
 
 def _counted(number: int, noun: str) -> str:

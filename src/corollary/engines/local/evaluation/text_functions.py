@@ -33,7 +33,7 @@ from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.storage.layout import Mask
 from corollary.engines.local.storage.sorting import number_distinct
 from corollary.engines.local.values import native
-from corollary.engines.local.values.native import DECIMAL_BOUND, narrow_integers
+from corollary.engines.local.values.native import narrow_integers
 from corollary.engines.local.values.texts import Texts
 
 PLAIN_DECIMAL = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
@@ -49,24 +49,24 @@ def _distinct_rows(columns: list[Any]) -> tuple[list[list[Any]], Codes | None]:
     """Return the distinct rows of some columns as Python values, and for each row its number."""
     if len(columns[0]) <= FEW_ROWS:
         return [values.tolist() for values in columns], None
-    found, rows = _distinct(columns[0])
+    first, rows = _distinct(columns[0])
+    found = [first]
     for values in columns[1:]:
         others, numbers = _distinct(values)
-        pairs, rows = number_distinct(rows * len(others) + numbers)
-        found = [*(each[pairs // len(others)] for each in found), others[0][pairs % len(others)]]
+        size = len(others)
+        pairs, rows = number_distinct(rows * size + numbers)
+        found = [*(each[pairs // size] for each in found), others[pairs % size]]
     return [values.tolist() for values in found], rows
 
 
-def _distinct(values: Any) -> tuple[list[Any], Codes]:
+def _distinct(values: Any) -> tuple[Any, Codes]:
+    """Return the distinct values of a column, and for each row the number of its value."""
     if isinstance(values, Texts):
-        texts, rows = values.distinct()
-        return [texts], rows
-    bits = values if values.dtype == object else values.view(np.int64)
+        return values.distinct()
     if values.dtype == object:
-        found, rows = np.unique(bits, return_inverse=True)
-        return [found], rows
-    found, rows = number_distinct(bits)
-    return [found.view(values.dtype)], rows
+        return np.unique(values, return_inverse=True)
+    found, rows = number_distinct(values.view(np.int64))
+    return found.view(values.dtype), rows
 
 
 def _spread(results: Any, rows: Codes | None) -> Any:
@@ -164,7 +164,7 @@ def _exact(value: Any, source: Type) -> Decimal:
 def _to_decimal(operands: list[Operand], type_: Type) -> Result:
     values, source = operands[0]
     if source.kind not in (Kind.SYMBOL, Kind.FLOAT):
-        scaled, too_large = decimals.to_decimals(values, source, type_.scale)
+        scaled, too_large = decimals.to_decimals(values, source, type_)
         return scaled, [(too_large, OVERFLOW)] if too_large.any() else []
     (found,), rows = _distinct_rows([values])
     numbers: list[int] = []
@@ -175,7 +175,7 @@ def _to_decimal(operands: list[Operand], type_: Type) -> Result:
         try:
             numerator, denominator = _exact(each, source).as_integer_ratio()
             number = decimals.round_half_up(numerator * 10**type_.scale, denominator)
-            if abs(number) >= DECIMAL_BOUND:
+            if abs(number) >= 10**type_.precision:
                 number, reason = 0, OVERFLOW
         except (ArithmeticError, ValueError):
             reason = FAILED_CONVERSION
