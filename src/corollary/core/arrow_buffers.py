@@ -7,6 +7,7 @@ instead; none of them copies what it need not copy.
 
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal, localcontext
 from itertools import accumulate
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from corollary.core.values import unscaled_integer
+from corollary.core.types import DECIMAL_MAX_DIGITS
 
 Mask = npt.NDArray[np.bool_]
 
@@ -22,7 +23,6 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 EPOCH_DAY = date(1970, 1, 1)
 MICROSECOND = timedelta(microseconds=1)
 LOW_BITS = (1 << 64) - 1
-LEAST_INTEGER = -(1 << 63)
 
 NUMPY_TYPES: dict[pa.DataType, Any] = {
     pa.int8(): np.int8,
@@ -106,6 +106,12 @@ def python_array(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
     return bool_array(found, nulls) if found.dtype == np.bool_ else fixed_array(found, type_, nulls)
 
 
+def unscaled_integer(value: int | Decimal, scale: int) -> int:
+    """Return the integer behind a decimal of some scale, which must be exact."""
+    with localcontext(prec=DECIMAL_MAX_DIGITS + 2):
+        return int(Decimal(value).scaleb(scale).to_integral_exact())
+
+
 def decimal_words(integers: Sequence[int]) -> npt.NDArray[np.uint64]:
     """Return the integers behind decimals as Arrow has them: the low and the high 64 bits."""
     low = np.array([each & LOW_BITS for each in integers], np.uint64)
@@ -121,28 +127,6 @@ def text_scalar(text: str) -> pa.Scalar:
 def number_scalar(value: int) -> pa.Scalar:
     """Return an integer as a scalar of `int64`, an argument of Arrow's functions."""
     return fixed_array(np.array([value], np.int64), pa.int64())[0]
-
-
-def decimal_integers(array: pa.Array) -> npt.NDArray[Any]:
-    """Return the integers behind decimals, int64 if all fit, else of Python; any for null.
-
-    >>> decimal_integers(fixed_array(decimal_words([5, -1]), pa.decimal128(38, 2)))
-    array([ 5, -1])
-    """
-    words = fixed_values(array, np.dtype((np.int64, 2)))
-    low, high = words[:, 0], words[:, 1]
-    # The least int64 is left out: its opposite does not fit.
-    is_wide = (high != low >> 63) | (low == LEAST_INTEGER)
-    nulls = null_mask(array)
-    if nulls is not None:
-        is_wide &= ~nulls
-    rows = is_wide.nonzero()[0]
-    if not len(rows):
-        return low
-    integers = low.astype(object)
-    pairs = zip(high[rows].tolist(), low[rows].tolist(), strict=True)
-    integers[rows] = [(one << 64) + (two & LOW_BITS) for one, two in pairs]
-    return integers
 
 
 def fixed_values(array: pa.Array, dtype: npt.DTypeLike) -> npt.NDArray[Any]:

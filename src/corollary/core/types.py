@@ -57,8 +57,8 @@ DATE = Type(Kind.DATE)
 TIMESTAMP = Type(Kind.TIMESTAMP)
 
 NUMERIC = frozenset({Kind.NUMBER, Kind.UNSIGNED, Kind.FLOAT, Kind.DECIMAL})
-DECIMAL_MAX_DIGITS = 38
-"""The number of decimal digits that always fit into 128 bits."""
+DECIMAL_MAX_DIGITS = 18
+"""The number of decimal digits that always fit into 64 bits."""
 
 
 def decimal(precision: int, scale: int) -> Type:

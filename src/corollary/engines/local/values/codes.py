@@ -11,7 +11,6 @@ from corollary.engines.local.storage.blocks import Blocks
 from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.storage.layout import Mask
 from corollary.engines.local.values import native
-from corollary.engines.local.values.decimal_domain import DecimalDomain
 from corollary.engines.local.values.domains import NumericDomain
 from corollary.engines.local.values.native import Values
 from corollary.engines.local.values.symbols import SymbolDomain
@@ -106,7 +105,5 @@ def _new_domain(kind: Kind) -> NumericDomain | SymbolDomain:
             return NumericDomain(np.float64)
         case Kind.UNSIGNED:
             return NumericDomain(np.uint64)
-        case Kind.DECIMAL:
-            return DecimalDomain()
         case _:
             return NumericDomain(np.int64)

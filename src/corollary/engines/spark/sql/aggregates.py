@@ -10,20 +10,17 @@ from corollary.engines.spark.sql.columns import names_of
 from corollary.engines.spark.sql.functions import Functions
 from corollary.engines.spark.sql.table import Table
 
-INTEGER_DIGITS = 20
-"""The number of digits of the largest 64-bit integer."""
+WIDEST = 38
 
 
 def total(value: sql.Node, source: Type, target: Type) -> tuple[sql.Node, sql.Node]:
     """Return the sum of a column of integers or decimals, null if it is too large, and the exact.
 
-    Decimals of 38 digits hold every sum of fewer than 10^18 integers. A sum of decimals is null if
-    it has more digits than that on the way.
+    Decimals of 38 digits hold every sum of fewer than 10^18 values.
     """
     scale = source.scale if source.kind is Kind.DECIMAL else 0
-    digits = DECIMAL_MAX_DIGITS if source.kind is Kind.DECIMAL else INTEGER_DIGITS
-    wide = exp.DataType.build(f"DECIMAL({digits}, {scale})", dialect="spark")
-    exact = sql.call("TRY_SUM", exp.Cast(this=value, to=wide))
+    wide = exp.DataType.build(f"DECIMAL({DECIMAL_MAX_DIGITS + 2}, {scale})", dialect="spark")
+    exact = exp.Sum(this=exp.Cast(this=value, to=wide))
     low, high = INTEGER_BOUNDS.get(target.kind, (-(2**63), 2**63 - 1))
     inside = exp.Between(this=exact, low=_bound(low, scale), high=_bound(high, scale))
     fitting = exp.Case(ifs=[exp.If(this=inside, true=sql.cast(exact.copy(), target))])
@@ -31,7 +28,7 @@ def total(value: sql.Node, source: Type, target: Type) -> tuple[sql.Node, sql.No
 
 
 def _bound(value: int, scale: int) -> sql.Node:
-    type_ = exp.DataType.build(f"DECIMAL({DECIMAL_MAX_DIGITS}, {scale})", dialect="spark")
+    type_ = exp.DataType.build(f"DECIMAL({WIDEST}, {scale})", dialect="spark")
     digits = f"{abs(value):0{scale + 1}d}"
     text = f"{digits[: len(digits) - scale]}.{digits[len(digits) - scale :]}" if scale else digits
     return exp.Cast(this=exp.Literal.string(f"{'-' if value < 0 else ''}{text}"), to=type_)
@@ -85,9 +82,8 @@ def _combined(
         case "mean", Kind.FLOAT:
             return functions.float_total(listed, is_mean=True)
         case "sum", _:
-            fitting, _ = total(value, source, target)
-            has_none = exp.EQ(this=exp.Count(this=value.copy()), expression=sql.number(0))
-            empty = exp.If(this=has_none, true=sql.cast(sql.number(0), target))
+            fitting, exact = total(value, source, target)
+            empty = exp.If(this=sql.is_null(exact.copy()), true=sql.cast(sql.number(0), target))
             return exp.Case(ifs=[empty], default=fitting)
         case _:
             _, exact = total(value, source, source)

@@ -12,8 +12,7 @@ import pyarrow as pa
 
 from corollary.core.arrow import arrow_type
 from corollary.core.logic import Condition, Expression, Functor
-from corollary.core.types import DECIMAL_MAX_DIGITS, FLOAT, Kind, Type
-from corollary.core.values import unscaled_integer
+from corollary.core.types import FLOAT, Kind, Type
 from corollary.engines.local.evaluation import expressions
 from corollary.engines.local.evaluation.aggregates import sum_groups
 from corollary.engines.local.evaluation.expressions import RangeValues
@@ -62,7 +61,7 @@ class Evaluate:
 
 
 def _held(values: native.NativeArray, nulls: Any, type_: Type) -> pa.Array:
-    widest = Type(type_.kind, precision=DECIMAL_MAX_DIGITS, scale=type_.scale)
+    widest = Type(type_.kind, precision=18, scale=type_.scale)
     return held_column(native.to_arrow(values, nulls, widest), widest)
 
 
@@ -144,9 +143,7 @@ class ExactMean:
         """Return an array as long as the batch."""
         unit = 10**self.scale
         means = [
-            None
-            if total is None or not size
-            else unscaled_integer(total, self.scale) / (size * unit)
+            None if total is None or not size else int(total.scaleb(self.scale)) / (size * unit)
             for total, size in zip(sums.to_pylist(), sizes.to_pylist(), strict=True)
         ]
         return pa.array(means, pa.float64())
