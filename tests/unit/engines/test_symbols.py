@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from corollary.core.arrow_buffers import string_array
 from corollary.engines.local.values import stored_strings, symbols, text_index
 from corollary.engines.local.values.symbols import SymbolDomain
-from corollary.engines.local.values.text_index import HASHED_BYTES_MAX, hash_texts
+from corollary.engines.local.values.text_index import HASHED_BYTES_MAX, hash_text, hash_texts
 from support.selection import examples
 
 TEXTS = st.one_of(
@@ -35,8 +35,11 @@ def ways(few: int, ratio: int, pending: int, is_clashing: bool) -> Iterator[None
         patch.setattr(symbols, "LOAD_ALL_SEARCH_RATIO", ratio)
         if is_clashing:
             plain = hash_texts
+            one = hash_text
             for module in (text_index, stored_strings):
                 patch.setattr(module, "hash_texts", lambda texts: plain(texts) & 1)
+            for user in (symbols, stored_strings):
+                patch.setattr(user, "hash_text", lambda text: one(text) & 1)
         yield
 
 
@@ -95,6 +98,7 @@ def test_hashes_depend_on_the_text_alone(texts: list[str]) -> None:
     array = string_array(["before", *texts, "after"])[1:-1]
     found = hash_texts(array).tolist()
     assert found == [hash_texts(string_array([text])).item() for text in texts]
+    assert found == [hash_text(text.encode()) for text in texts]
 
 
 def test_hashes_tell_texts_apart() -> None:

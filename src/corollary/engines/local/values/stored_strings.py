@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from corollary.core.arrow_buffers import index_array, string_array
+from corollary.core.arrow_buffers import index_array
 from corollary.engines.local.storage.blocks import Blocks, pack_columns, unpack_columns
 from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.storage.sorting import number_distinct, sort_with_rows
-from corollary.engines.local.values.text_index import TextIndex, hash_texts
+from corollary.engines.local.values.text_index import TextIndex, hash_text, hash_texts
 
 BLOCK_ROWS = 1 << 9
 """The number of strings in a block."""
@@ -97,7 +97,7 @@ class StoredStrings:
             known = self._texts[number] = _unpack_text(self.texts.block(number), count)
         return known
 
-    def _bytes(self, number: int) -> bytes:
+    def bytes_of(self, number: int) -> bytes:
         """Return one string."""
         if self._whole is None:
             (ends, text), at = self._text(number // BLOCK_ROWS), number % BLOCK_ROWS
@@ -113,15 +113,15 @@ class StoredStrings:
             (fences,), _ = unpack_columns(self.fences.block(0), 1, len(self.hashes))
             self._fences = fences.tolist()
         found = {}
-        hashes = hash_texts(string_array(values)).tolist()
-        for value, wanted in zip(values, hashes, strict=True):
+        for value in values:
             needle = value.encode()
+            wanted = hash_text(needle)
             # Equal hashes may begin in the block before the first fence that is not below.
             first = max(bisect_left(self._fences, wanted) - 1, 0)
             for block in range(first, bisect_right(self._fences, wanted)):
                 known, numbers = self._hash_block(block)
                 for at in range(bisect_left(known, wanted), bisect_right(known, wanted)):
-                    if self._bytes(numbers[at]) == needle:
+                    if self.bytes_of(numbers[at]) == needle:
                         found[value] = numbers[at]
         return found
 
@@ -146,7 +146,7 @@ class StoredStrings:
             np.concatenate([nothing, *parts])
             for parts in (zip(*blocks, strict=True) if blocks else ((), ()))
         )
-        return TextIndex(hashes, numbers, self.count)
+        return TextIndex(self.count, hashes, numbers)
 
 
 def store_strings(strings: pa.Array) -> StoredStrings:

@@ -22,7 +22,7 @@ from corollary.core.arrow_buffers import (
 from corollary.engines.local.storage.blocks import Blocks
 from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.values.stored_strings import StoredStrings, store_strings
-from corollary.engines.local.values.text_index import TextIndex
+from corollary.engines.local.values.text_index import TextIndex, hash_text
 from corollary.engines.local.values.texts import Texts
 
 FEW_TEXTS = 64
@@ -57,6 +57,8 @@ class SymbolDomain:
         self._pending: list[str] = []
         self._cache: dict[str, int] = {}
         self._index: TextIndex | None = None
+        # All texts from this code on are in the dictionary: they need not be in the index.
+        self._cached_from = sum(map(len, chunks))
         self._searched = 0
 
     @property
@@ -94,15 +96,20 @@ class SymbolDomain:
         if len(self._pending) > PENDING_TEXTS_MAX or len(self._cache) > CACHED_TEXTS_MAX:
             self._flush()
             self._cache = {}
+            self._cached_from = self._arrow_count
         return self._cache
 
     def _find_few(self, values: list[str]) -> dict[str, int]:
         """Return the codes of those texts, not in the dictionary, that are known."""
         found = {} if self._stored is None else self._find_stored(self._stored, values)
         values = [value for value in values if value not in found]
-        if values and self._arrow_count > max(self._stored_count, 1):
-            codes = self._search(string_array(values)).tolist()
-            found |= {value: code for value, code in zip(values, codes, strict=True) if code}
+        if values and self._cached_from > max(self._stored_count, 1):
+            index = self._index_to(self._cached_from)
+            for value in values:
+                text = value.encode()
+                for code in index.candidates(hash_text(text)):
+                    if self._text(code) == value:
+                        found[value] = code
         return found
 
     def _find_stored(self, stored: StoredStrings, values: list[str]) -> dict[str, int]:
@@ -155,32 +162,36 @@ class SymbolDomain:
             if is_new is not None:
                 codes[is_new] = 0
         else:
-            codes = self._search(texts)
+            codes = self._index_to(count).find(texts, self._take)
         unknown = (codes == 0).nonzero()[0]
         codes[unknown] = np.arange(count, count + len(unknown))
         is_all = len(unknown) == len(texts)
         self._append(texts if is_all else texts.take(index_array(unknown)))
+        self._cached_from = self._arrow_count
         return codes
 
-    def _search(self, texts: pa.Array) -> Codes:
-        """Return the codes of texts in Arrow arrays, not in the file; 0 for unknown ones."""
-        first = max(self._stored_count, 1)
+    def _index_to(self, end: int) -> TextIndex:
+        """Return the index of the texts in Arrow arrays, not in the file, up to a code."""
         if self._index is None:
-            self._index = TextIndex(np.empty(0, np.int64), np.empty(0, np.int64), first)
-        if self._index.count < self._arrow_count:
-            numbers = np.arange(self._index.count, self._arrow_count)
-            self._index.extend(self._take(numbers))
-        return self._index.find(texts, self._take)
+            self._index = TextIndex(max(self._stored_count, 1))
+        if self._index.count < end:
+            self._index.extend(self._take(np.arange(self._index.count, end)))
+        return self._index
 
     # --- texts ---------------------------------------------------------------------------------
 
     def decode(self, codes: Codes) -> Texts:
         """Return the texts of codes; the empty one for null."""
+        if len(codes) <= FEW_TEXTS:
+            return Texts.of([self._text(code) for code in codes.tolist()])
         self._flush()
         return Texts(self._take(codes))
 
     def decode_arrow(self, codes: Codes) -> pa.Array | pa.ChunkedArray:
         """Return the texts of codes as an array of `string`, or several where one is too small."""
+        if len(codes) <= FEW_TEXTS:
+            few = [self._text(code) if code else None for code in codes.tolist()]
+            return string_array(few, pa.string())
         self._flush()
         nulls = codes == 0
         strings = self._take(codes, nulls if nulls.any() else None)
@@ -189,6 +200,19 @@ class SymbolDomain:
             halves = [self.decode_arrow(half) for half in np.array_split(codes, 2)]
             return pa.chunked_array([chunk for half in halves for chunk in _chunks(half)])
         return strings.cast(pa.string())
+
+    def _text(self, code: int) -> str:
+        """Return one text."""
+        if self._stored is not None:
+            if code < len(self._stored):
+                return self._stored.bytes_of(code).decode()
+            code -= len(self._stored)
+        for chunk in self._chunks:
+            if code < len(chunk):
+                text: str = chunk[code].as_py()
+                return text
+            code -= len(chunk)
+        return self._pending[code]
 
     def _take(self, codes: Codes, nulls: Any = None) -> pa.Array:
         """Return the texts of codes, none of them pending."""
@@ -247,6 +271,7 @@ class SymbolDomain:
         self._chunks.insert(0, stored.read_all())
         self._index = stored.read_index()
         self._stored = None
+        self._cached_from = self._arrow_count
 
     def dump(self) -> tuple[dict[str, Any], list[Blocks]]:
         """Return all strings in the order of their codes."""
@@ -262,6 +287,7 @@ class SymbolDomain:
         """Replace the contents by a header and parts of a file, to be read when needed."""
         self._clear()
         self._stored = StoredStrings(header["count"], *blocks)
+        self._cached_from = len(self._stored)
 
 
 def _chunks(part: pa.Array | pa.ChunkedArray) -> list[pa.Array]:

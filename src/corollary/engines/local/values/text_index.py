@@ -1,19 +1,19 @@
 """Finding texts among many by their hashes, without a Python object for each.
 
 The hash of a text is computed from its bytes, eight at a time, for all texts of an array at once.
-An index is the sorted hashes and, in parallel, the numbers of the texts. Different texts may have
+An index is sorted hashes and, in parallel, the numbers of the texts. Different texts may have
 equal hashes, so whoever finds a number compares the text as well.
 """
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corollary.core.arrow_buffers import bool_values, index_array
+from corollary.core.arrow_buffers import LOW_BITS, bool_values, index_array
 from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.storage.sorting import sort_with_rows
 
@@ -23,7 +23,8 @@ HASH_BITS = 40
 HASHED_BYTES_MAX = 256
 """Texts up to this many bytes are hashed all at once, longer ones one by one."""
 
-MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+PLAIN_MULTIPLIER = 0x9E3779B97F4A7C15
+MULTIPLIER = np.uint64(PLAIN_MULTIPLIER)
 """2^64 divided by the golden ratio: multiplying by it spreads every bit over all higher ones."""
 
 Hashes = npt.NDArray[np.uint64]
@@ -58,37 +59,72 @@ def hash_texts(texts: pa.Array) -> Codes:
     return (_mix(hashes) >> np.uint64(64 - HASH_BITS)).astype(np.int64)
 
 
+def hash_text(text: bytes) -> int:
+    """Return the hash of one text, as `hash_texts` does.
+
+    >>> from corollary.core.arrow_buffers import string_array
+    >>> hash_text(b"a text") == hash_texts(string_array(["a text"])).item()
+    True
+    """
+    result = len(text)
+    for at in range(0, min(len(text), HASHED_BYTES_MAX), 8):
+        word = text[at : at + 8]
+        result = _mix_one(result ^ int.from_bytes(word, "little") << 8 * (8 - len(word)))
+    if len(text) > HASHED_BYTES_MAX:
+        result = _mix_one(result ^ zlib.crc32(text))
+    return _mix_one(result) >> 64 - HASH_BITS
+
+
+def _mix_one(number: int) -> int:
+    product = number * PLAIN_MULTIPLIER & LOW_BITS
+    return product ^ product >> 32
+
+
 def _mix(hashes: Hashes) -> Hashes:
     product = hashes * MULTIPLIER
     return product ^ (product >> np.uint64(32))
 
 
 class TextIndex:
-    """The numbers of texts by their hashes.
+    """The numbers of texts by their hashes, in a few runs, each sorted.
 
     Attributes:
         count: the texts with numbers below this are in it.
     """
 
-    __slots__ = ("_hashes", "_numbers", "count")
+    __slots__ = ("_runs", "count")
 
-    def __init__(self, hashes: Codes, numbers: Codes, count: int) -> None:
-        self._hashes = hashes
-        self._numbers = numbers
+    def __init__(
+        self, count: int, hashes: Codes | None = None, numbers: Codes | None = None
+    ) -> None:
         self.count = count
+        self._runs: list[tuple[Codes, Codes]] = []
+        if hashes is not None and numbers is not None and len(hashes):
+            self._runs.append((hashes, numbers))
 
     @property
     def nbytes(self) -> int:
         """The size in bytes."""
-        return self._hashes.nbytes + self._numbers.nbytes
+        return sum(hashes.nbytes + numbers.nbytes for hashes, numbers in self._runs)
 
     def extend(self, texts: pa.Array) -> None:
-        """Add texts, numbered from `count` on."""
+        """Add texts, numbered from `count` on; runs of similar size are merged."""
         hashes, rows = sort_with_rows(hash_texts(texts))
-        places = self._hashes.searchsorted(hashes)
-        self._hashes = np.insert(self._hashes, places, hashes)
-        self._numbers = np.insert(self._numbers, places, rows + self.count)
+        numbers = rows + self.count
+        while self._runs and len(self._runs[-1][0]) <= 2 * len(hashes):
+            others, their_numbers = self._runs.pop()
+            hashes, rows = sort_with_rows(np.concatenate([others, hashes]))
+            numbers = np.concatenate([their_numbers, numbers])[rows]
+        self._runs.append((hashes, numbers))
         self.count += len(texts)
+
+    def candidates(self, wanted: int) -> Iterator[int]:
+        """Yield the numbers of the texts that have a hash."""
+        for hashes, numbers in self._runs:
+            at = int(hashes.searchsorted(wanted))
+            while at < len(hashes) and hashes.item(at) == wanted:
+                yield numbers.item(at)
+                at += 1
 
     def find(self, texts: pa.Array, take: Callable[[Codes], pa.Array]) -> Codes:
         """Return the numbers of texts, 0 for those that are not in the index.
@@ -98,16 +134,17 @@ class TextIndex:
             take: returns the texts of numbers.
         """
         found = np.zeros(len(texts), np.int64)
-        hashes = hash_texts(texts)
-        at, end = self._hashes.searchsorted(hashes), self._hashes.searchsorted(hashes, "right")
-        rows = (at < end).nonzero()[0]
-        # Texts of equal hashes are compared one after the other, for all rows at once.
-        while len(rows):
-            numbers = self._numbers[at[rows]]
-            asked = texts.take(index_array(rows))
-            is_equal = bool_values(pc.equal(asked, take(numbers)))
-            found[rows[is_equal]] = numbers[is_equal]
-            rows = rows[~is_equal]
-            at[rows] += 1
-            rows = rows[at[rows] < end[rows]]
+        wanted = hash_texts(texts)
+        for hashes, numbers in self._runs:
+            at, end = hashes.searchsorted(wanted), hashes.searchsorted(wanted, "right")
+            rows = (at < end).nonzero()[0]
+            # Texts of equal hashes are compared one after the other, for all rows at once.
+            while len(rows):
+                candidates = numbers[at[rows]]
+                asked = texts.take(index_array(rows))
+                is_equal = bool_values(pc.equal(asked, take(candidates)))
+                found[rows[is_equal]] = candidates[is_equal]
+                rows = rows[~is_equal]
+                at[rows] += 1
+                rows = rows[at[rows] < end[rows]]
         return found
