@@ -13,6 +13,7 @@ A column holds the codes of a range as distances from its *base*, the code befor
 distance 0 is null. So ids, dates and prices are as narrow as they differ, wherever they begin.
 """
 
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -49,6 +50,8 @@ class CodeRange(NamedTuple):
 
     def includes(self, other: "CodeRange") -> bool:
         """Return whether all codes of another range are in this one."""
+        if other == self:  # most often, and quick
+            return True
         if other.has_null and not self.has_null:
             return False
         return not other.width or (other.base >= self.base and other.last <= self.last)
@@ -96,6 +99,8 @@ def range_of(codes: Codes) -> CodeRange:
     """Return the range of some codes."""
     if not len(codes):
         return CodeRange()
+    if len(codes) == 1:
+        return range_of_code(codes.item())
     first = int(codes.min())
     if first:
         return code_range(first, int(codes.max()))
@@ -105,6 +110,7 @@ def range_of(codes: Codes) -> CodeRange:
     return code_range(int(codes.min()), int(codes.max()))._replace(has_null=True)
 
 
+@lru_cache(maxsize=1024)
 def range_of_code(code: int) -> CodeRange:
     """Return the range of one code."""
     return code_range(code, code) if code else CodeRange(has_null=True)

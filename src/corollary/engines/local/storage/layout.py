@@ -35,6 +35,9 @@ NARROW_BITS = 63
 """The maximum width of a tuple in an int64: the sign bit stays 0, so that words sort as numbers."""
 
 
+_NO_CODES = CodeRange()
+
+
 def _scalar(value: int) -> Codes:
     """Return an integer as a 0-d array: operations with an array then skip converting it."""
     return np.array(value, np.int64)
@@ -340,16 +343,16 @@ class LayoutFamily:
         """
         assert self.layout is not None
         known = self.layout.columns
-        for column, bound in zip(known, bounds, strict=True):
-            if bound is None or not column.includes(bound):
+        found = [
+            _NO_CODES if bound is not None else range_of(codes)
+            for codes, bound in zip(columns, bounds, strict=True)
+        ]
+        for column, bound, inspected in zip(known, bounds, found, strict=True):
+            if not column.includes(inspected if bound is None else bound):
                 break
         else:
             return
-        found = [
-            range_of(codes) if bound is None else CodeRange()
-            for codes, bound in zip(columns, bounds, strict=True)
-        ]
-        trusted = [CodeRange() if bound is None else bound for bound in bounds]
+        trusted = [_NO_CODES if bound is None else bound for bound in bounds]
         if sum(each.width for each in _extended(_extended(known, trusted), found)) > NARROW_BITS:
             found = [range_of(codes) for codes in columns]
         else:
