@@ -31,8 +31,11 @@ FEW_TEXTS = 64
 CACHED_TEXTS_MAX = 1 << 16
 """The maximum number of texts in the Python dictionary."""
 
+CACHED_CHARACTERS_MAX = 1 << 26
+"""The maximum number of characters of these texts."""
+
 CACHED_TEXT_BYTES = 150
-"""The approximate size of a text in the Python dictionary."""
+"""The approximate size of a text in the Python dictionary, besides its characters."""
 
 PENDING_TEXTS_MAX = 1 << 12
 """The maximum number of new texts that are Python strings, before they are moved to Arrow."""
@@ -56,6 +59,7 @@ class SymbolDomain:
         self._chunks = list(chunks)
         self._pending: list[str] = []
         self._cache: dict[str, int] = {}
+        self._cached_characters = 0
         self._index: TextIndex | None = None
         # All texts from this code on are in the dictionary: they need not be in the index.
         self._cached_from = sum(map(len, chunks))
@@ -84,6 +88,7 @@ class SymbolDomain:
         cache = self._make_room()
         missing = list(dict.fromkeys(value for value in values if value not in cache))
         if missing:
+            self._cached_characters += sum(map(len, missing))
             cache.update(self._find_few(missing))
             for value in missing:
                 if value not in cache:
@@ -93,9 +98,14 @@ class SymbolDomain:
 
     def _make_room(self) -> dict[str, int]:
         """Return the dictionary of the latest texts, emptied if there are too many."""
-        if len(self._pending) > PENDING_TEXTS_MAX or len(self._cache) > CACHED_TEXTS_MAX:
+        if (
+            len(self._pending) > PENDING_TEXTS_MAX
+            or len(self._cache) > CACHED_TEXTS_MAX
+            or self._cached_characters > CACHED_CHARACTERS_MAX
+        ):
             self._flush()
             self._cache = {}
+            self._cached_characters = 0
             self._cached_from = self._arrow_count
         return self._cache
 
@@ -247,7 +257,8 @@ class SymbolDomain:
         stored = 0 if self._stored is None else self._stored.nbytes
         index = 0 if self._index is None else self._index.nbytes
         chunks: int = sum(each.nbytes for each in self._chunks)
-        return stored + index + chunks + CACHED_TEXT_BYTES * len(self._cache)
+        cached = CACHED_TEXT_BYTES * len(self._cache) + self._cached_characters
+        return stored + index + chunks + cached
 
     # --- moving texts --------------------------------------------------------------------------
 
