@@ -1,6 +1,7 @@
 """Random expressions with nulls and faults: Spark SQL computes what the local engine computes."""
 
 import random
+import re
 from typing import Any
 
 import pyarrow as pa
@@ -9,7 +10,7 @@ import pytest
 from corollary.core.logic import Condition, Constant, Expression
 from corollary.core.printer import print_condition, print_term
 from corollary.core.types import Kind
-from corollary.engines.sql.compiled import MARK, CompiledQuery, Form
+from corollary.engines.sql.compiled import MARK, Form, NotCompiled
 from corollary.engines.sql.expressions import type_of
 from corollary.engines.sql.pipelines import compile_pipeline
 from corollary.engines.sql.spark_dialect import SPARK
@@ -35,6 +36,9 @@ ROWS = 150
 EXPRESSIONS = 15
 KINDS = tuple(kind for kind in Kind if kind is not Kind.UNSIGNED)
 """Spark has no unsigned numbers."""
+
+REFUSED = r"of decimal.* has no exact form|decimal.* have no exact comparison"
+"""What is not handed over: decimals that have more than 38 digits on the way."""
 
 Compared = Expression | Condition
 
@@ -63,7 +67,9 @@ def _compare(spark: Any, compared: Compared, rows: Rows) -> None:
     compiled = compile_pipeline(pipeline, {"rows": ROW_TYPES}, head, SPARK)
     is_condition = isinstance(compared, Condition)
     text = print_condition(compared) if is_condition else print_term(compared)
-    assert isinstance(compiled, CompiledQuery), f"{text}: {compiled}"
+    if isinstance(compiled, NotCompiled):
+        assert re.search(REFUSED, compiled.reason), f"{text}: {compiled}"
+        return
     found = spark.sql(SPARK.text(compiled.query)).toArrow()
     count = found.num_rows
     codes = [1] * count

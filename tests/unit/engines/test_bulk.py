@@ -16,10 +16,16 @@ import pytest
 import corollary
 from corollary.core.engine import BULK_MIN_TUPLES, BulkMode, Limits, bulk_mode
 from corollary.core.recorder import CountingRecorder
+from corollary.core.states import State
+from corollary.core.types import Type, decimal
+from corollary.core.values import decimal_value
 from corollary.database.program.loaded_program import load_program
-from corollary.engines.local.bulk.columns import array_of, numbers_of, truths_of
+from corollary.engines.local.bulk.columns import encode_columns, read_columns
 from corollary.engines.local.bulk.connection import run_query
 from corollary.engines.local.engine import LocalEngine
+from corollary.engines.local.storage.table import Table
+from corollary.engines.local.values.codes import Dictionary
+from corollary.engines.sql.compiled import Form, OutputColumn
 from corollary.errors import EvaluationError, InputError, LimitError
 from corollary.frontends.datalog.parser import parse
 from corollary.maintain.algorithms import seminaive
@@ -191,14 +197,22 @@ def test_there_are_three_modes(monkeypatch: pytest.MonkeyPatch) -> None:
         bulk_mode("sometimes")
 
 
-def test_arrays_keep_their_nulls() -> None:
-    values, nulls = np.arange(10), np.arange(10) % 3 == 0
-    array = array_of(values, nulls).slice(2, 7)
-    found, mask = numbers_of(array)
-    assert found.tolist() == values[2:9].tolist()
-    assert mask is not None
-    assert mask.tolist() == nulls[2:9].tolist()
-    assert truths_of(pa.array([True, False, True]).slice(1)).tolist() == [False, True]
+@pytest.mark.parametrize("type_", [decimal(38, 2), decimal(12, 2)])
+def test_columns_come_back_from_duckdb_as_they_were(type_: Type) -> None:
+    top = 10**type_.precision - 1
+    numbers = [0, 1, -1, 10**10, top, -top, top // 3, *range(0, 4000, 7), *range(top - 50, top)]
+    values = [None, *(decimal_value(number, type_.scale) for number in numbers)]
+    dictionary, types = Dictionary(), (type_.with_null(True),)
+    codes = dictionary.encode_python(values, types[0])
+    table = Table(types)
+    table.insert([codes], len(codes))
+    read = read_columns(table, State.NEW, [(Form.VALUE, 0)], dictionary)
+    outputs = [OutputColumn(types[0], Form.VALUE)]
+    batches = list(run_query("SELECT v0 FROM t", {"t": read}, lambda: None))
+    found = np.concatenate([encode_columns(each, outputs, dictionary)[0] for each in batches])
+    assert sorted(found.tolist()) == sorted(set(codes.tolist()))
+    decoded = dictionary.decode_arrow(codes, types[0]).to_pylist()
+    assert decoded == values
 
 
 def test_the_table_of_functors_in_the_docs_is_that_of_the_compiler() -> None:

@@ -109,6 +109,7 @@ class _Compiler:
         self._inputs: dict[Reference, dict[tuple[Form, int], None]] = {}
         self._count = 0
         self._inner: dict[str, bool] = {}  # values of inner functors, and whether they may be null
+        self._value_types: dict[str, Type] = {}  # what variables can be at most
         self._fault_queries: list[exp.Select] = []
         self._looked_up = looked_up_names(pipeline)
 
@@ -265,6 +266,7 @@ class _Compiler:
             return self._copy(stage, copied.name, frame, needed)
         frame, (plain,) = self._unnest(frame, (expression,))
         lowered = lower_expression(plain, self._values(frame, plain), self._dialect)
+        self._value_types[name] = lowered.type
         fresh = {(Form.VALUE, name): lowered.value} if (Form.VALUE, name) in needed else {}
         truth = None
         if not stage.accepts_null:
@@ -278,6 +280,7 @@ class _Compiler:
     def _copy(self, stage: Compute, other: str, frame: QueryFrame, needed: Needs) -> QueryFrame:
         """Bind a variable to the value of another one; a sum that is null has no value."""
         name = stage.variable.name
+        self._value_types[name] = self._value_types[other]
         fresh = {(form, name): frame.column(form, other) for form in Form if (form, name) in needed}
         form = self._forms.form(other)
         column = frame.column(form, other)
@@ -339,6 +342,7 @@ class _Compiler:
         self._bound |= places.keys()
         types = self._types[stage.source.relation]
         self._nullable |= {name for name, at in places.items() if types[at].nullable}
+        self._value_types |= {name: types[at] for name, at in places.items()}
 
     def _values(self, frame: QueryFrame, *expressions: Expression) -> dict[str, SqlExpression]:
         """Return the variables of expressions as SQL."""
@@ -354,6 +358,7 @@ class _Compiler:
                 frame.column(Form.VALUE, name),
                 frame.column(Form.VALUE, fault) if has_fault else None,
                 self._inner.get(name, type_of(variable).nullable or name in self._nullable),
+                self._value_types.get(name, type_of(variable)),
             )
         return found
 
@@ -384,6 +389,7 @@ class _Compiler:
         lowered = lower_expression(plain, self._values(frame, plain), self._dialect)
         name = f"{INNER}{len(self._inner)}"
         self._inner[name] = lowered.may_be_null
+        self._value_types[name] = lowered.type
         fresh = {(Form.VALUE, name): lowered.value}
         if lowered.fault is not None:
             fresh[Form.VALUE, _fault_name(name)] = lowered.fault

@@ -11,12 +11,13 @@ from contextlib import closing
 import numpy as np
 import pyarrow as pa
 
+from corollary.core.arrow_buffers import bool_values
 from corollary.core.engine import BULK_MIN_FRAME_ROWS, BULK_MIN_TUPLES, BulkMode
 from corollary.core.logic import Constant
 from corollary.core.pipeline import Pipeline
 from corollary.core.plans import Aggregate
 from corollary.core.types import Type
-from corollary.engines.local.bulk.columns import encode_columns, read_columns, truths_of
+from corollary.engines.local.bulk.columns import encode_columns, read_columns
 from corollary.engines.local.bulk.connection import run_query
 from corollary.engines.local.bulk.estimates import RowEstimates, computes_values
 from corollary.engines.local.evaluation.derivation import HeadBatch, run_heads
@@ -245,7 +246,7 @@ class BulkSteps:
         compiled = query.compiled
         with closing(run_query(query.text, tables, check)) as batches:
             for batch in batches:
-                if compiled.has_mark and truths_of(batch.column(MARK)).any():
+                if compiled.has_mark and bool_values(batch.column(MARK)).any():
                     yield [], 0, True
                     return
                 columns = encode_columns(batch, compiled.outputs, self._dictionary)

@@ -6,11 +6,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from corollary.core.arrow import arrow_type
 from corollary.core.types import Domain, Kind, Type
 from corollary.engines.local.storage.blocks import Blocks
 from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.storage.layout import Mask
 from corollary.engines.local.values import native
+from corollary.engines.local.values.decimal_domain import DecimalDomain
 from corollary.engines.local.values.domains import NumericDomain
 from corollary.engines.local.values.native import Values
 from corollary.engines.local.values.symbols import SymbolDomain
@@ -81,6 +83,8 @@ class Dictionary:
         domain = self.domain(type_)
         if isinstance(domain, SymbolDomain):
             return domain.encode_arrow(column)
+        if isinstance(domain, DecimalDomain):
+            return domain.encode_arrow(column.cast(arrow_type(type_)).combine_chunks())
         values, nulls = native.from_arrow(column, type_)
         return self.encode(values, nulls, type_)
 
@@ -89,6 +93,8 @@ class Dictionary:
         domain = self.domain(type_)
         if isinstance(domain, SymbolDomain):
             return domain.decode_arrow(codes)
+        if isinstance(domain, DecimalDomain):
+            return domain.decode_arrow(codes, arrow_type(type_))
         return native.to_arrow(domain.decode(codes), codes == 0, type_)
 
     @property
@@ -105,5 +111,7 @@ def _new_domain(kind: Kind) -> NumericDomain | SymbolDomain:
             return NumericDomain(np.float64)
         case Kind.UNSIGNED:
             return NumericDomain(np.uint64)
+        case Kind.DECIMAL:
+            return DecimalDomain()
         case _:
             return NumericDomain(np.int64)
