@@ -1,6 +1,7 @@
 """Bulk steps: which there are, what stops them, and that faults stay with the local engine."""
 
 import _thread
+import random
 import time
 from collections.abc import Mapping
 from contextlib import closing
@@ -14,6 +15,7 @@ import pyarrow as pa
 import pytest
 
 import corollary
+from corollary.core.arrow import arrow_type
 from corollary.core.engine import BULK_MIN_TUPLES, BulkMode, Limits, bulk_mode
 from corollary.core.recorder import CountingRecorder
 from corollary.core.states import State
@@ -184,6 +186,40 @@ def test_an_interrupt_stops_a_query() -> None:
     with pytest.raises(KeyboardInterrupt), closing(query) as batches:
         list(batches)
     timer.join()
+
+
+@pytest.mark.parametrize("digits", [(18, 2), (19, 0), (28, 10), (38, 2), (38, 20), (38, 38)])
+@pytest.mark.parametrize("mode", [BulkMode.ALWAYS, BulkMode.NEVER])
+def test_sums_and_means_of_decimals_are_exact(digits: tuple[int, int], mode: BulkMode) -> None:
+    """Sums need to fit in the end only; one that does not is no error where nobody reads it."""
+    type_ = decimal(*digits)
+    top, generator = 10**type_.precision - 1, random.Random(str(type_))
+    sizes = (1, 10, top // 10**9 + 1, top)
+    groups: dict[int, list[int]] = {0: [top, top, 1]}
+    for group in range(1, 30):
+        terms = [generator.randrange(-size, size + 1) for size in sizes for _ in range(10)]
+        # As large on both sides, in any order.
+        terms += [-each for each in terms[20:]]
+        generator.shuffle(terms)
+        groups[group] = terms
+    rows = [(g, i, x) for g, terms in groups.items() for i, x in enumerate(terms)]
+    columns = list(zip(*rows, strict=True))
+    terms_of = pa.array([decimal_value(x, type_.scale) for x in columns[2]], arrow_type(type_))
+    facts = {"p": pa.table({"g": columns[0], "i": columns[1], "x": terms_of})}
+    text = f"""
+    .decl p(g: number, i: number, x: {type_})
+    .decl total(g: number, x: decimal(38,{type_.scale}))
+    total(g, s) :- p(g, _, _), g > 0, s = sum x : {{ p(g, _, x) }}.
+    .decl mean_of(g: number, x: float)
+    mean_of(g, m) :- p(g, _, _), m = mean x : {{ p(g, _, x) }}.
+    """
+    engine, _ = evaluate(text, facts, mode)
+    assert rows_of(engine, "total") == [
+        (g, decimal_value(sum(terms), type_.scale)) for g, terms in groups.items() if g
+    ]
+    assert rows_of(engine, "mean_of") == [
+        (g, sum(terms) / (len(terms) * 10**type_.scale)) for g, terms in groups.items()
+    ]
 
 
 # --- pieces --------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from sqlglot import exp
 
 from corollary.core.functors import CHECKED_SUM
 from corollary.core.logic import Value
-from corollary.core.types import DECIMAL_MAX_DIGITS, Kind, Type
+from corollary.core.types import DECIMAL_MAX_DIGITS, Kind, Type, decimal
 from corollary.core.values import format_value
 from corollary.engines.sql import nodes
 from corollary.engines.sql.arithmetic_forms import (
@@ -99,8 +99,11 @@ def _negate_float(arguments: Sequence[Node], types: Sequence[Type], result: Type
     return nodes.binary(exp.Sub, nodes.cast(nodes.string("0.0"), _type_name(result)), arguments[0])
 
 
-def _negate_decimal(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
-    return exp.Paren(this=exp.Neg(this=exp.Paren(this=arguments[0].copy())))
+def _negate_decimal(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:
+    """The minus sign rounds to 34 digits, a difference does not."""
+    nothing = decimal(1, 0)
+    zero = nodes.cast(nodes.string("0"), _type_name(nothing))
+    return _decimals("-", exp.Sub).lower([zero, *arguments], [nothing, *types], result)
 
 
 def _quotient(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001

@@ -97,10 +97,12 @@ def _long_total(
     operator: str, value: sql.Node, source: Type, target: Type, functions: Functions
 ) -> sql.Node:
     """Return a sum or mean of decimals: the largest may have no sum in Spark, and are listed."""
-    bound = _bound(10 ** (SUMMED_DIGITS_MAX - 1), source.scale)
-    is_large = exp.GTE(this=sql.call("ABS", value.copy()), expression=bound)
-    large = exp.Case(ifs=[exp.If(this=is_large, true=value.copy())])
-    small = exp.Case(ifs=[exp.If(this=sql.negated(is_large.copy()), true=value.copy())])
+    # `ABS` rounds negative decimals to 34 digits.
+    bound = 10**SUMMED_DIGITS_MAX
+    low, high = (_bound(each, source.scale) for each in (-bound, bound))
+    is_small = exp.Between(this=value.copy(), low=low, high=high)
+    small = exp.Case(ifs=[exp.If(this=is_small, true=value.copy())])
+    large = exp.Case(ifs=[exp.If(this=sql.negated(is_small.copy()), true=value.copy())])
     parts = exp.Sum(this=small), sql.call("COLLECT_LIST", large)
     if operator == "mean":
         return functions.long_mean(*parts, exp.Count(this=value.copy()), source.scale)
