@@ -135,7 +135,8 @@ def random_application(
     """Return a functor applied to expressions, the first of which has a kind."""
     signature = FUNCTORS[name]
     if name == CHECKED_SUM:
-        return Functor(name, (_leaf(generator, first, is_variable=True),), _leaf_type(first))
+        total = _leaf(generator, first, is_variable=True)
+        return Functor(name, (total,), total.type)
     if name == "to_decimal":
         value = random_expression(generator, dialect, first, depth - 1)
         scale = generator.randrange(5)
@@ -149,10 +150,6 @@ def random_application(
     return Functor(name, tuple(arguments), result_type(name, [_type(each) for each in arguments]))
 
 
-def _leaf_type(kind: Kind) -> Type:
-    return next(type_ for type_ in VARIABLES.values() if type_.kind is kind and type_.nullable)
-
-
 def _type(expression: Expression) -> Type:
     assert expression.type is not None
     return expression.type
@@ -160,8 +157,6 @@ def _type(expression: Expression) -> Type:
 
 def _leaf(generator: random.Random, kind: Kind, *, is_variable: bool = False) -> Expression:
     names = [name for name, type_ in VARIABLES.items() if type_.kind is kind]
-    if is_variable:
-        names = [name for name in names if VARIABLES[name].domain == _leaf_type(kind).domain]
     name = generator.choice(names)
     if is_variable or generator.random() < 0.7:
         return Variable(name, VARIABLES[name])
