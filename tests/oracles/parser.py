@@ -115,8 +115,11 @@ class Decl:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
+    """`heads :- body.`, or null-safe, `heads := body.`: null joins null."""
+
     heads: tuple[Atom, ...]
     body: Formula
+    is_null_safe: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +160,7 @@ TOKEN = re.compile(
       | (?P<literal>[dt]?"(?:[^"\\\n]|\\.)*")
       | (?P<number>0[xX][0-9a-fA-F]+u?|0[bB][01]+u?|[0-9]+\.[0-9]+|[0-9]+u?)
       | (?P<name>[A-Za-z_?][A-Za-z0-9_?]*)
-      | (?P<op>:-|<:|!=|<=|>=|->|[-+*/%^=<>!.,;:(){}|@?\[\]$])""",
+      | (?P<op>:-|:=|<:|!=|<=|>=|->|[-+*/%^=<>!.,;:(){}|@?\[\]$])""",
     re.VERBOSE | re.DOTALL,
 )
 ESCAPES = {'"': '"', "\\": "\\", "n": "\n", "t": "\t", "r": "\r"}
@@ -346,10 +349,11 @@ class Parser:
         while self.accept(","):
             heads.append(self.atom())
         body: Formula = Truth(True)
-        if self.accept(":-"):
+        is_null_safe = self.peek() == ":="
+        if self.accept(":-") or self.accept(":="):
             body = self.formula()
         self.expect(".")
-        self.program.rules.append(Rule(tuple(heads), body))
+        self.program.rules.append(Rule(tuple(heads), body, is_null_safe))
 
     # formulas
 
@@ -396,7 +400,7 @@ class Parser:
         start = self.at
         try:
             left = self.expression()
-            if self.peek() not in COMPARISONS:
+            if self.peek() not in (*COMPARISONS, "is"):
                 self.fail("a comparison")
             return Cmp(self.take(), left, self.expression())
         except OracleRejected:

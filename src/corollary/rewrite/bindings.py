@@ -17,7 +17,9 @@ def liftable_aggregates(conjunction: Conjunction) -> Iterator[logic.AggregateTer
         return
     bound = _names_in_atoms(items)
     equalities = [
-        each for each in items if isinstance(each, logic.Comparison) and each.operator == "="
+        each
+        for each in items
+        if isinstance(each, logic.Comparison) and each.operator in logic.EQUATIONS
     ]
     dependent = _dependent(set(), bound, equalities)
     outside = {variable.name for variable in outer_variables(items)}
@@ -65,7 +67,7 @@ def bound_by(items: tuple[logic.BodyItem, ...]) -> set[str]:
     while size != len(bound):
         size = len(bound)
         for item in items:
-            if isinstance(item, logic.Comparison) and item.operator == "=":
+            if isinstance(item, logic.Comparison) and item.operator in logic.EQUATIONS:
                 for one, other in ((item.left, item.right), (item.right, item.left)):
                     if (
                         isinstance(one, logic.Variable)

@@ -143,7 +143,7 @@ def _is_simple(item: logic.Comparison) -> bool:
     sides = (item.left, item.right)
     return (
         all(isinstance(each, logic.Variable | logic.Constant) for each in sides)
-        and item.operator != "="
+        and item.operator not in logic.EQUATIONS
     )
 
 

@@ -126,7 +126,7 @@ class _ClauseConstraints:
             for term, node in ((item.left, left), (item.right, right)):
                 self._take(term, node, item.operator.lstrip("!"), _SYMBOL)
             return
-        if item.operator == "=":
+        if item.operator in logic.EQUATIONS:
             agree = self._unifier.unify_domains(left, right)
         else:
             agree = self._unifier.unify_kinds(left, right)

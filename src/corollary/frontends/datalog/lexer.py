@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 
 from corollary.core.logic import Value
 from corollary.core.syntax import EXTREMES, FUNCTIONS, HINTS, PRECEDENCE
@@ -71,7 +72,8 @@ _SIGNS = {
     ",": "_COMMA",
     ";": "_SEMICOLON",
     ":": "_COLON",
-    ":-": "_IF",
+    ":-": "IF",
+    ":=": "IF",
     ".": "DOT",
     "?": "_QUESTION",
     "|": "_PIPE",
@@ -100,7 +102,7 @@ _LEXEME = re.compile(
   | (?P<word>\??[A-Za-z_]\w*(?P<dots>(?:\.[A-Za-z_]\w*)*))
   | (?P<directive>(?<!\S)\.[A-Za-z_]\w*)
   | (?P<state>@(?:old|new)\b)
-  | (?P<sign>:-|->|<:|!=|<=|>=|[(){},;:.?|=<>!+\-*/%^])
+  | (?P<sign>:[-=]|->|<:|!=|<=|>=|[(){},;:.?|=<>!+\-*/%^])
   | (?P<bad>\S)
     """,
     re.VERBOSE | re.ASCII,
@@ -119,7 +121,7 @@ _QUOTED: dict[str, tuple[str, Callable[[str], Value]]] = {
 def tokenise(expanded: ExpandedText, diagnostics: list[Diagnostic]) -> list[Lexeme]:
     """Return the lexemes of a text; bad literals are reported and replaced by the number 0."""
     lexemes = list(_scan(expanded, diagnostics))
-    return list(_mark_qualifiers(list(_join_signs(lexemes, diagnostics))))
+    return list(_mark_qualifiers(list(_mark_is(list(_join_signs(lexemes, diagnostics))))))
 
 
 def _scan(expanded: ExpandedText, diagnostics: list[Diagnostic]) -> Iterator[Lexeme]:
@@ -205,6 +207,20 @@ def _with_value(lexeme: Lexeme, diagnostics: list[Diagnostic]) -> Lexeme:
         return replace(lexeme, type="INT", value=0)
 
 
+def _mark_is(lexemes: list[Lexeme]) -> Iterator[Lexeme]:
+    """Distinguish the operator of `x is y` from names: it follows an operand, and names do not.
+
+    Only a clause may follow a declaration's bracket: `is(1).` at the start of a line is a name.
+    """
+    previous = ""
+    for lexeme, following in zip_longest(lexemes, lexemes[1:]):
+        is_call = following is not None and following.type == "LPAR" and following.is_adjacent
+        is_name = previous not in _OPERAND_ENDS or (lexeme.starts_line and is_call)
+        marked = replace(lexeme, type="IS") if lexeme.text == "is" and not is_name else lexeme
+        yield marked
+        previous = marked.type
+
+
 def _mark_qualifiers(lexemes: list[Lexeme]) -> Iterator[Lexeme]:
     """Distinguish the qualifiers of a declaration from the relation names that begin a clause.
 
@@ -235,4 +251,4 @@ def _is_key(lexemes: list[Lexeme], index: int) -> bool:
         return False
     close = next((i for i in range(index, len(lexemes)) if lexemes[i].type == "RPAR"), len(lexemes))
     following = lexemes[close + 1].type if close + 1 < len(lexemes) else ""
-    return following not in ("DOT", "_IF", "_COMMA")
+    return following not in ("DOT", "IF", "_COMMA")
