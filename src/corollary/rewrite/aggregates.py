@@ -204,7 +204,7 @@ class _Lifting:
     ) -> tuple[logic.BodyItem, ...]:
         """Return the literal that holds the outer bindings, where the body needs one."""
         keys, name = lifted.keys, rest.head.relation
-        outer = bindings.independent(rest.items, lifted.result)
+        outer = bindings.independent(rest.items)
         is_unsafe = any(
             not {key.name for key in keys} <= bindings.bound_by(each) for each in bodies
         )
@@ -228,7 +228,7 @@ class _Lifting:
 
     def _collect_keys(self, lifted: _LiftedAggregate, rest: Conjunction) -> None:
         """Add the outer bindings of one alternative of the clause to the keys."""
-        outer = bindings.independent(rest.items, lifted.result)
+        outer = bindings.independent(rest.items)
         atom = self._guards[lifted.relation]
         origin = rest.origin.with_pass("aggregates")
         self._bodies.append(Conjunction(atom, outer, origin, rest.fresh, is_lenient=True))
