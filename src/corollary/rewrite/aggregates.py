@@ -262,11 +262,12 @@ def _substitute(
     conjunction: Conjunction, aggregate: logic.AggregateTerm, by: logic.Variable
 ) -> Conjunction:
     def swap(term: logic.Term) -> logic.Term:
+        return logic.fold_term(term, swap_part)
+
+    def swap_part(term: logic.Term, arguments: tuple[logic.Term, ...]) -> logic.Term:
         if term is aggregate:
             return by
-        if isinstance(term, logic.Functor):
-            return replace(term, arguments=tuple(swap(each) for each in term.arguments))
-        return term
+        return replace(term, arguments=arguments) if isinstance(term, logic.Functor) else term
 
     def swap_item(item: logic.BodyItem) -> logic.BodyItem:
         match item:

@@ -65,13 +65,12 @@ def may_have_no_value(aggregate: logic.AggregateTerm) -> bool:
 
 
 def _is_fallible(term: logic.Term) -> bool:
-    match term:
-        case logic.Functor(name=name, arguments=arguments):
-            return may_fail(name, term.type) or any(_is_fallible(each) for each in arguments)
-        case logic.AggregateTerm():
-            return may_have_no_value(term)
-        case _:
-            return False
+    return any(
+        may_fail(part.name, part.type)
+        if isinstance(part, logic.Functor)
+        else isinstance(part, logic.AggregateTerm) and may_have_no_value(part)
+        for part in logic.subterms(term)
+    )
 
 
 def recursion_test(clauses: Sequence[logic.Clause]) -> Callable[[str, Iterable[str]], bool]:

@@ -55,17 +55,12 @@ def nullable_columns(resolved: ResolvedProgram) -> Nullability:
 
 def is_nullable(term: logic.Term, nullable: frozenset[str]) -> bool:
     """Whether a term may be null, given the variables that may."""
-    match term:
-        case logic.Variable(name=name):
-            return name in nullable
-        case logic.Constant(value=value):
-            return value is None
-        case logic.Functor(arguments=arguments):
-            return any(is_nullable(argument, nullable) for argument in arguments)
-        case logic.Wildcard() | logic.AggregateTerm():
-            return False
-        case _:
-            assert_never(term)
+    return any(
+        part.name in nullable
+        if isinstance(part, logic.Variable)
+        else isinstance(part, logic.Constant) and part.value is None
+        for part in logic.subterms(term)
+    )
 
 
 def nullable_variables(clause: logic.Clause, columns: Nullability) -> frozenset[str]:
