@@ -195,7 +195,9 @@ class LimitOptions:
     """Bounds on an evaluation."""
 
     limit_rounds: Annotated[
-        int | None, "Stop a recursion after this many rounds.", option(type=COUNT)
+        int | None,
+        "Stop a recursion after this many rounds, 1,000,000 by default.",
+        option(type=COUNT),
     ]
     limit_tuples: Annotated[
         int | None, "Stop at this many tuples in all relations together.", option(type=COUNT)

@@ -171,6 +171,10 @@ def print_atom(atom: logic.Atom) -> str:
 
 def print_term(term: logic.Term) -> str:
     """Return a term as text, with the fewest brackets that keep its meaning clear."""
+    return logic.fold_term(term, _print)
+
+
+def _print(term: logic.Term, inside: tuple[str, ...]) -> str:
     match term:
         case logic.Variable(name=name):
             return name if syntax.is_bare_name(name) else _backquoted(name)
@@ -187,31 +191,30 @@ def print_term(term: logic.Term) -> str:
             )
             return f"{operator}{goal} : {{ {inner} }}"
         case logic.Functor(name=name, arguments=arguments):
-            return _functor(name, arguments)
+            return _functor(name, arguments, inside)
         case _:
             assert_never(term)
 
 
-def _functor(name: str, arguments: tuple[logic.Term, ...]) -> str:
+def _functor(name: str, arguments: tuple[logic.Term, ...], texts: tuple[str, ...]) -> str:
     if name == CHECKED_SUM:
-        return print_term(arguments[0])
+        return texts[0]
     if name in syntax.PREFIXES and len(arguments) == 1:
         sign = syntax.PREFIXES[name] + (" " if syntax.PREFIXES[name].isalpha() else "")
         # In front of a number the minus sign would become part of the number.
         is_number = name == "neg" and isinstance(arguments[0], logic.Constant)
         least = _PRIMARY + 1 if is_number else syntax.PREFIX_PRECEDENCE
-        return f"{sign}{_enclosed(arguments[0], least)}"
+        return f"{sign}{_enclosed(arguments[0], texts[0], least)}"
     if name in syntax.PRECEDENCE and len(arguments) == 2:
         precedence = syntax.PRECEDENCE[name]
         is_right = name in syntax.RIGHT_ASSOCIATIVE
-        left = _enclosed(arguments[0], precedence + is_right)
-        right = _enclosed(arguments[1], precedence + (not is_right))
+        left = _enclosed(arguments[0], texts[0], precedence + is_right)
+        right = _enclosed(arguments[1], texts[1], precedence + (not is_right))
         return f"{left} {name} {right}"
-    return f"{name}({', '.join(print_term(argument) for argument in arguments)})"
+    return f"{name}({', '.join(texts)})"
 
 
-def _enclosed(term: logic.Term, least: int) -> str:
-    text = print_term(term)
+def _enclosed(term: logic.Term, text: str, least: int) -> str:
     return text if _precedence(term) >= least else f"({text})"
 
 

@@ -152,7 +152,15 @@ class _Layer:
         goals = [Goal(call, Reference(node.calls))]
         goals += [Goal(each, Reference(each.relation, self.state)) for each in rule.literals]
         head = logic.head_arguments(rule)
-        ordered = sip(head, goals, rule.conditions, rule.origin, tables.statistics, lead=goals[0])
+        ordered = sip(
+            head,
+            goals,
+            rule.conditions,
+            rule.origin,
+            tables.statistics,
+            lead=goals[0],
+            is_asked=lambda source: not self._is_available(source),
+        )
 
         def ask(stage: Probe | AntiProbe, items: list[Goal | logic.Condition]) -> Reference:
             callee, arguments = tabling.callee_and_arguments(stage, tables)

@@ -21,6 +21,7 @@ from corollary.core.logic import (
     Value,
     Variable,
     Wildcard,
+    variables_of,
 )
 from corollary.core.program import (
     Column,
@@ -474,9 +475,16 @@ def test_deep_nesting_is_refused(opening: str) -> None:
     assert len(errors(f"p(x) :- x = {opening * 10_000}1.")) == 1
 
 
-def test_long_chains_are_refused_as_too_deep() -> None:
+def test_long_sums_are_not_nested() -> None:
+    (clause,) = read(f"p(x) :- x = {' + '.join(['y'] * 5_000)}.").clauses
+    (equation,) = clause.body
+    assert isinstance(equation, Comparison)
+    assert len(list(variables_of(equation.right))) == 5_000
+
+
+def test_long_powers_are_refused_as_too_deep() -> None:
     with pytest.raises(InputError, match="levels deep"):
-        read(f"p(x) :- x = {' + '.join(['y'] * 5_000)}.")
+        read(f"p(x) :- x = {' ^ '.join(['y'] * 5_000)}.")
 
 
 def test_long_lists_are_no_problem() -> None:

@@ -24,7 +24,6 @@ from corollary.analysis.checks.triggering_graph import (
 )
 from corollary.analysis.phrases import related_spans, term_text
 from corollary.analysis.resolution import ResolvedProgram
-from corollary.analysis.traverse import subterms
 from corollary.core import logic
 from corollary.core.functors import FUNCTORS
 from corollary.core.graph import shortest_path, strongly_connected_components
@@ -226,5 +225,5 @@ def _is_computed(term: logic.Term) -> bool:
             and part.name in FUNCTORS
             and FUNCTORS[part.name].is_expanding
         )
-        for part in subterms(term)
+        for part in logic.subterms(term)
     )

@@ -55,7 +55,7 @@ def _wildcards(clause: logic.Clause) -> Iterator[Diagnostic]:
             and position in (traverse.TermPosition.ARGUMENT, traverse.TermPosition.NEGATED)
         ):
             continue
-        for part in traverse.subterms(whole):
+        for part in logic.subterms(whole):
             if isinstance(part, logic.Wildcard):
                 where = _NO_WILDCARD.get(position) if part is whole else None
                 yield Diagnostic(
@@ -69,7 +69,7 @@ def _wildcards(clause: logic.Clause) -> Iterator[Diagnostic]:
 def _fact(clause: logic.Clause) -> Iterator[Diagnostic]:
     for head in clause.heads:
         for term in head.arguments:
-            for part in traverse.subterms(term):
+            for part in logic.subterms(term):
                 if isinstance(part, logic.Variable | logic.AggregateTerm):
                     what = (
                         f"`{written_name(part.name)}` is a variable"

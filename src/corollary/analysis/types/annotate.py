@@ -89,6 +89,23 @@ class _ClauseAnnotator:
         )
 
     def _term(self, term: logic.Term) -> logic.Term:
+        return logic.fold_term(term, self._typed_term)[0]
+
+    def _typed_term(
+        self, term: logic.Term, inside: tuple[tuple[logic.Term, bool], ...]
+    ) -> tuple[logic.Term, bool]:
+        """Return a term with its type, and whether it may be null."""
+        if isinstance(term, logic.Functor):
+            may_be_null = any(is_null for _, is_null in inside)
+            type_ = self._type(next(self.nodes))
+            type_ = type_.with_null(may_be_null) if type_ else None
+            arguments = tuple(argument for argument, _ in inside)
+            return logic.Functor(term.name, arguments, type_, term.span), may_be_null
+        return self._leaf(term), is_nullable(term, self.nullable)
+
+    def _leaf(
+        self, term: logic.Variable | logic.Wildcard | logic.Constant | logic.AggregateTerm
+    ) -> logic.Term:
         match term:
             case logic.Variable(name=name):
                 type_ = self._typed(term, self.variables[name])
@@ -98,12 +115,6 @@ class _ClauseAnnotator:
                 return term
             case logic.Constant():
                 return self._constant(term)
-            case logic.Functor(name=name, arguments=arguments):
-                may_be_null = is_nullable(term, self.nullable)
-                inside = tuple(self._term(argument) for argument in arguments)
-                type_ = self._type(next(self.nodes))
-                type_ = type_.with_null(may_be_null) if type_ else None
-                return logic.Functor(name, inside, type_, term.span)
             case logic.AggregateTerm(operator=operator, target=target, body=body):
                 items = self._body(body)
                 of = None if target is None else self._term(target)

@@ -22,7 +22,6 @@ from corollary.analysis.traverse import (
     all_variables_in,
     atom_uses,
     clause_terms,
-    subterms,
 )
 from corollary.core import logic
 from corollary.core.types import Type
@@ -65,17 +64,12 @@ def nullable_columns(resolved: ResolvedProgram) -> Nullability:
 
 def is_nullable(term: logic.Term, nullable: frozenset[str]) -> bool:
     """Whether a term may be null, given the variables that may."""
-    match term:
-        case logic.Variable(name=name):
-            return name in nullable
-        case logic.Constant(value=value):
-            return value is None
-        case logic.Functor(arguments=arguments):
-            return any(is_nullable(argument, nullable) for argument in arguments)
-        case logic.Wildcard() | logic.AggregateTerm():
-            return False
-        case _:
-            assert_never(term)
+    return any(
+        part.name in nullable
+        if isinstance(part, logic.Variable)
+        else isinstance(part, logic.Constant) and part.value is None
+        for part in logic.subterms(term)
+    )
 
 
 def nullable_variables(clause: logic.Clause, columns: Nullability) -> frozenset[str]:
@@ -100,7 +94,7 @@ def has_null_literal(clause: logic.Clause) -> bool:
     return any(
         isinstance(part, logic.Constant) and part.value is None
         for term, _ in clause_terms(clause)
-        for part in subterms(term)
+        for part in logic.subterms(term)
     )
 
 
