@@ -115,7 +115,8 @@ class _Ordering:
 
         def cost(goal: Goal) -> tuple[bool, int, float]:
             columns = bound_columns(goal.literal.slots, self.bound)
-            fanout = self.statistics.fanout(goal.source.relation, columns)
+            # The answers to calls of a relation fan out as the relation does.
+            fanout = self.statistics.fanout(goal.literal.relation, columns)
             return len(columns) < len(goal.literal.slots), -len(columns), fanout
 
         return min(goals, key=cost)
