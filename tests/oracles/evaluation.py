@@ -1154,7 +1154,7 @@ def fitted(value: Value, type_: Type) -> Value:
 
 
 def event_predicates(rules: list[Rule]) -> set[str]:
-    """Heads of rules that read changes or states, directly or through one another."""
+    """Heads of rules that read changes or the old state, directly or through one another."""
     events: set[str] = set()
     while True:
         more = {
@@ -1163,7 +1163,8 @@ def event_predicates(rules: list[Rule]) -> set[str]:
             for head in rule.heads
             if not head.mark
             and any(
-                isinstance(n, Atom) and (n.mark or n.relation in events) for n in walk(rule.body)
+                isinstance(n, Atom) and (n.mark not in ("", "new") or n.relation in events)
+                for n in walk(rule.body)
             )
         }
         if more <= events:

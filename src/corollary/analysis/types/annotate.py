@@ -15,6 +15,7 @@ from corollary.analysis.types.nulls import (
     nullable_variables,
 )
 from corollary.core import logic
+from corollary.core.states import State
 from corollary.core.types import DECIMAL_MAX_DIGITS, Kind, Type
 from corollary.errors import Diagnostic
 
@@ -84,7 +85,7 @@ class _ClauseAnnotator:
             atom.relation,
             tuple(self._term(term) for term in atom.arguments),
             atom.sign,
-            atom.state,
+            None if atom.state is State.NEW else atom.state,  # `p@new` and `p` are the same
             atom.span,
         )
 
