@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import click
 
 from corollary.cli.output import print_json, report_errors
-from corollary.cli.parameters import COUNT, DIRECTORY, FLAG, Pair, byte_count, choice, option, pair
+from corollary.cli.parameters import (
+    COUNT,
+    DIRECTORY,
+    FLAG,
+    Pair,
+    byte_count,
+    choice,
+    option,
+    pair,
+    point_in_history,
+)
 from corollary.console import TerminalConsole
 
 if TYPE_CHECKING:
@@ -154,9 +164,10 @@ class SnapshotOptions(ReaderOptions):
     """Who reads a warehouse, and as of which commit."""
 
     at: Annotated[
-        int | None,
-        "As it was after this commit.",
-        option(metavar="COMMIT", type=click.IntRange(min=1)),
+        Any,
+        "As it was after this commit, at this time (2026-11-15T08:00:00Z) or at the end of this "
+        "day (2026-11-15, UTC).",
+        option(metavar="COMMIT|TIME|DATE", type=point_in_history),
     ]
 
     def view(self, database: "Database") -> "Database | Reader":

@@ -66,6 +66,21 @@ def byte_count(kilo: int, complaint: str) -> Callable[[str], float]:
     return parse
 
 
+def point_in_history(text: str) -> object:
+    """Return the commit, the date or the time of an option."""
+    from corollary.database.history import read_point
+    from corollary.errors import InputError
+
+    try:
+        point = read_point(text)
+    except InputError as error:
+        (found,) = error.diagnostics
+        raise click.BadParameter(f"{found.message} {found.note}".replace("`", "'")) from None
+    if isinstance(point, int) and point < 1:
+        raise click.BadParameter(f"'{text}' is not a commit: the first one is 1")
+    return point
+
+
 def option(*names: str, **settings: Any) -> tuple[tuple[str, ...], dict[str, Any]]:
     """Return the click settings of a field; its option is named after it unless names are given."""
     return names, settings

@@ -319,16 +319,22 @@ def test_fractions_keep_their_digits() -> None:
     assert term("12.50") != term("12.5")
 
 
+def asked_atom(text: str) -> Atom:
+    (item,) = parse_goal(text)
+    assert isinstance(item, Atom)
+    return item
+
+
 def test_names() -> None:
-    assert parse_goal("p(_, ?x, _y, `a b`, `x\\`y`)").arguments == (
+    assert asked_atom("p(_, ?x, _y, `a b`, `x\\`y`)").arguments == (
         Wildcard(),
         Variable("?x"),
         Variable("_y"),
         Variable("a b"),
         Variable("x`y"),
     )
-    assert parse_goal("link.base(x)") == Atom("link.base", (x,))
-    assert parse_goal("`count`(x)") == Atom("count", (x,))
+    assert asked_atom("link.base(x)") == Atom("link.base", (x,))
+    assert asked_atom("`count`(x)") == Atom("count", (x,))
 
 
 @pytest.mark.parametrize(
@@ -422,13 +428,21 @@ def test_every_node_has_a_span() -> None:
 
 @pytest.mark.parametrize("text", ['link("a", y)', ' link("a", y). ', 'link("a", y)?'])
 def test_goals(text: str) -> None:
-    assert parse_goal(text) == Atom("link", (Constant("a"), y))
+    assert asked_atom(text) == Atom("link", (Constant("a"), y))
 
 
-@pytest.mark.parametrize("text", ["", "p", "p(x) :- q(x).", "p(x), q(x)", "p(x). q(x).", "!p(x)"])
+@pytest.mark.parametrize("text", ["", "p", "p(x) :- q(x).", "p(x). q(x).", "p(x),"])
 def test_what_is_no_goal(text: str) -> None:
     with pytest.raises(InputError):
         parse_goal(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["p(x), q(x)", "!p(x)", "n = count : { p(_) }", "p(x) ; q(x)", "x = range(0, 3)?"]
+)
+def test_a_goal_is_a_body(text: str) -> None:
+    goal = text.removesuffix("?")
+    assert parse_goal(text) == parse_goal(f"{goal}.") == body(goal)
 
 
 def test_a_clause_may_lack_its_full_stop() -> None:
@@ -481,7 +495,7 @@ def test_long_chains_are_refused_as_too_deep() -> None:
 
 def test_long_lists_are_no_problem() -> None:
     assert len(body(", ".join(["p(x)"] * 2_000))) == 2_000
-    assert len(parse_goal(f"p({', '.join(['1'] * 2_000)})").arguments) == 2_000
+    assert len(asked_atom(f"p({', '.join(['1'] * 2_000)})").arguments) == 2_000
 
 
 # --- files ----------------------------------------------------------------------------------------

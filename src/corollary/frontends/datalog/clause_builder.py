@@ -93,8 +93,8 @@ class ClauseBuilder(Transformer[Lexeme, object]):
     def arguments(self, *children: Lexeme | logic.Term) -> BracketedList:
         return bracketed_list(children)
 
-    def first(self, atom: logic.Atom, *_: Lexeme) -> logic.Atom:
-        return atom
+    def first(self, body: Body, *_: Lexeme) -> Body:
+        return body
 
     # --- terms ----------------------------------------------------------------------------------
 

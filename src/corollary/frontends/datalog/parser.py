@@ -75,13 +75,14 @@ def parse_file(path: str | Path, root: str | Path | None = None) -> program.Prog
     return parse(read_source(file), include_under(file.parent if root is None else Path(root)))
 
 
-def parse_goal(text: str) -> logic.Atom:
-    """Return the atom of a goal; a full stop or question mark may follow.
+def parse_goal(text: str) -> tuple[logic.BodyItem, ...]:
+    """Return the body of a goal; a full stop or question mark may follow.
 
-    >>> parse_goal('link("a", y)').relation
-    'link'
+    >>> [type(item).__name__ for item in parse_goal('link("a", y), y != "b"')]
+    ['Atom', 'Comparison']
     """
-    return cast(logic.Atom, _parse_single(text, "goal", "goal"))
+    syntax_errors.refuse_sql(text)
+    return cast(tuple[logic.BodyItem, ...], _parse_single(text, "goal", "goal"))
 
 
 def parse_clause(text: str, place: str = "rule") -> logic.Clause:
