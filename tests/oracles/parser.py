@@ -156,7 +156,7 @@ TOKEN = re.compile(
     r"""(?P<skip>\s+|//[^\n]*|/\*.*?\*/)
       | (?P<literal>[dt]?"(?:[^"\\\n]|\\.)*")
       | (?P<number>0[xX][0-9a-fA-F]+u?|0[bB][01]+u?|[0-9]+\.[0-9]+|[0-9]+u?)
-      | (?P<name>[A-Za-z_?][A-Za-z0-9_?]*)
+      | (?P<name>(?:[^\W\d]|\?)[\w?]*)
       | (?P<op>:-|<:|!=|<=|>=|->|[-+*/%^=<>!.,;:(){}|@?\[\]$])""",
     re.VERBOSE | re.DOTALL,
 )
@@ -413,7 +413,7 @@ class Parser:
     def starts_atom(self) -> bool:
         ahead = 1 if self.peek() in ("+", "-") else 0
         word = self.peek(ahead)
-        if not re.match(r"[A-Za-z_?]", word) or word.endswith('"'):
+        if not re.match(r"[^\W\d]|\?", word) or word.endswith('"'):
             return False
         if self.peek(ahead + 1) == "@":
             return True

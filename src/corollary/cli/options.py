@@ -17,6 +17,7 @@ from corollary.cli.parameters import (
     Pair,
     byte_count,
     choice,
+    matching,
     option,
     pair,
     point_in_history,
@@ -99,15 +100,43 @@ class WorkOutputOptions(OutputOptions):
         return TerminalConsole(self.quiet, is_verbose=self.verbose)
 
 
+Allow = Annotated[
+    tuple[str, ...],
+    "Accept this warning: it is neither printed nor counted. May be repeated.",
+    option(
+        metavar="CODE",
+        multiple=True,
+        type=matching(r"C\d{4}", "is not the code of a warning; write C0706"),
+    ),
+]
+
+
+@dataclass(frozen=True)
+class CheckOutputOptions(OutputOptions):
+    """How a command prints what it finds in a program."""
+
+    allow: Allow
+
+    @property
+    def allowed(self) -> frozenset[str]:
+        """The codes of warnings that the user accepts."""
+        return frozenset(self.allow)
+
+
 @dataclass(frozen=True)
 class ChangeOutputOptions(WorkOutputOptions):
     """How a command prints what it has changed."""
+
+    allow: Allow
 
     max_rows: Annotated[
         int,
         "List at most this many tuples of a relation in JSON; the counts stay exact.",
         option(type=COUNT, default=1000, show_default=True),
     ]
+
+    def _console(self) -> TerminalConsole:
+        return TerminalConsole(self.quiet, is_verbose=self.verbose, allowed=frozenset(self.allow))
 
 
 # --- what is read -----------------------------------------------------------------------------

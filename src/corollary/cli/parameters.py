@@ -1,5 +1,6 @@
 """Arguments and options: their types, those that commands share, and families of options."""
 
+import re
 from collections.abc import Callable
 from functools import wraps
 from inspect import get_annotations
@@ -40,6 +41,17 @@ def pair(complaint: str, is_valid: Callable[[str], bool] = bool) -> Callable[[st
         if not (name and equals and is_valid(value)):
             raise click.BadParameter(f"'{text}' {complaint}")
         return name, value
+
+    return parse
+
+
+def matching(pattern: str, complaint: str) -> Callable[[str], str]:
+    """Return the click type of a text that matches a pattern."""
+
+    def parse(text: str) -> str:
+        if re.fullmatch(pattern, text) is None:
+            raise click.BadParameter(f"'{text}' {complaint}")
+        return text
 
     return parse
 

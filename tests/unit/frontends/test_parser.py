@@ -33,6 +33,7 @@ from corollary.core.program import (
     TypeName,
 )
 from corollary.core.states import State
+from corollary.core.syntax import is_bare_name, is_bare_relation
 from corollary.core.types import UNSIGNED
 from corollary.errors import InputError, Severity
 from corollary.frontends.datalog import parse, parse_clause, parse_file, parse_goal
@@ -519,3 +520,35 @@ def test_bad_files(tmp_path: Path) -> None:
         parse_file(file)
     with pytest.raises(InputError, match="C0104"):
         parse_file(tmp_path / "missing.dl")
+
+
+# --- letters of any script ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["größe", "Δx", "名前", "हिन्दी", "название", "_é", "x٣"])
+def test_names_of_any_script(name: str) -> None:
+    assert asked_atom(f"{name}(?{name}, {name})") == Atom(
+        name, (Variable(f"?{name}"), Variable(name))
+    )
+    assert asked_atom(f"{name}.{name}(1)").relation == f"{name}.{name}"
+    assert is_bare_name(name)
+    assert is_bare_relation(f"{name}.{name}")
+
+
+def test_an_accent_may_be_a_character_of_its_own() -> None:
+    assert asked_atom("cafe\u0301(x)") == asked_atom("caf\u00e9(x)")
+    assert not is_bare_name("cafe\u0301")
+    assert asked_atom("`cafe\u0301`(x)").relation == "cafe\u0301"
+
+
+@pytest.mark.parametrize("text", ["p(x²)", "p(☂)", "p(x) ∧ q(x)", "p(٣)", "p(\u0301x)"])
+def test_what_is_no_letter(text: str) -> None:
+    with pytest.raises(InputError, match="does not belong here"):
+        parse_goal(text)
+
+
+def test_macros_leave_other_names_alone() -> None:
+    read = parse(
+        SourceFile("m.dl", "#define x 7\n#define F(y) p(éy, yé, y)\nF(x) :- q(x, éx, xé).")
+    )
+    assert read.clauses == parse(SourceFile("m.dl", "p(éy, yé, 7) :- q(7, éx, xé).")).clauses

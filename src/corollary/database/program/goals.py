@@ -22,6 +22,8 @@ from corollary.rewrite.translation_unit import outer_variables, unused_name
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_SQL = re.compile(r"\s*(select|with|insert|update|delete|show|values)\s+[\w*\"'`]", re.IGNORECASE)
+_SQL_TABLE = re.compile(r"\b(?:from|into|update)\s+([A-Za-z_]\w*)", re.IGNORECASE)
 _DIRECTION = re.compile(r"\s+(asc|desc)\s*$", re.IGNORECASE)
 
 
@@ -53,7 +55,7 @@ def read_goal(loaded: LoadedProgram, text: str) -> AskedGoal:
     Raises:
         InputError: the goal does not fit the program.
     """
-    body = parse_goal(text)
+    body = _parse(text)
     program = loaded.program
     used = [each.atom for each in atom_uses(logic.Clause((), body))]
     for atom in used:
@@ -100,8 +102,23 @@ def goal_relations(text: str) -> tuple[str, ...]:
     >>> goal_relations("p(x), !q(x), n = count : { r(x, _) }")
     ('p', 'q', 'r')
     """
-    uses = atom_uses(logic.Clause((), parse_goal(text)))
+    uses = atom_uses(logic.Clause((), _parse(text)))
     return tuple(dict.fromkeys(use.atom.relation for use in uses))
+
+
+def _parse(text: str) -> tuple[logic.BodyItem, ...]:
+    """Return the body of a goal; one that is written in SQL gets a hint."""
+    if _SQL.match(text) is None:
+        return parse_goal(text)
+    table = _SQL_TABLE.search(text)
+    goal = f"{table[1]}(x, y)" if table else 'link("a", y)'
+    raise InputError.of(
+        "C0904",
+        "A goal is written in Datalog, and this is SQL.",
+        None,
+        f"name the relation, with a variable or a value for each of its columns, as in `{goal}`; "
+        'conditions follow after a comma, as in `, y != "b"`',
+    )
 
 
 def _plain_literal(body: Sequence[logic.BodyItem]) -> logic.Literal | None:

@@ -93,7 +93,7 @@ class ClauseBuilder(Transformer[Lexeme, object]):
     def arguments(self, *children: Lexeme | logic.Term) -> BracketedList:
         return bracketed_list(children)
 
-    def first(self, body: Body, *_: Lexeme) -> Body:
+    def goal(self, body: Body, *_: Lexeme) -> Body:
         return body
 
     # --- terms ----------------------------------------------------------------------------------

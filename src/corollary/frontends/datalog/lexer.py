@@ -3,9 +3,10 @@
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from corollary.core.logic import Value
-from corollary.core.syntax import EXTREMES, FUNCTIONS, HINTS, PRECEDENCE
+from corollary.core.syntax import EXTREMES, FUNCTIONS, HINTS, PRECEDENCE, normalised_name
 from corollary.errors import Diagnostic
 from corollary.frontends.datalog import literals
 from corollary.frontends.datalog.source_map import ExpandedText
@@ -92,19 +93,16 @@ _SIGNS = {
     "^": "OPERATOR",
 }
 
-_LEXEME = re.compile(
-    r"""
+_LEXEME = r"""
     (?P<quoted>[dt]?"(?:[^"\\\n]|\\.)*(?P<close>"?))
   | (?P<name>`(?:[^`\\\n]|\\.)*(?P<shut>`?))
   | (?P<number>0[xXbB]\w*|\d+(?:\.\d+)?(?:[eE][+-]?\d+)?\w*)
-  | (?P<word>\??[A-Za-z_]\w*(?P<dots>(?:\.[A-Za-z_]\w*)*))
+  | (?P<word>\??START INSIDE*(?P<dots>(?:\.START INSIDE*)*))
   | (?P<directive>(?<!\S)\.[A-Za-z_]\w*)
   | (?P<state>@(?:old|new)\b)
   | (?P<sign>:-|->|<:|!=|<=|>=|[(){},;:.?|=<>!+\-*/%^])
   | (?P<bad>\S)
-    """,
-    re.VERBOSE | re.ASCII,
-)
+    """
 _OPERAND_ENDS = frozenset(
     {"IDENT", "DOTTED", "QUOTED", "INT", "FRACTION", "STRING", "DATE", "TIME", "TRUTH", "NULL"}
     | {"UNDERSCORE", "RPAR", "RBRACE"}
@@ -116,6 +114,20 @@ _QUOTED: dict[str, tuple[str, Callable[[str], Value]]] = {
 }
 
 
+@lru_cache(maxsize=8)
+def _lexeme_pattern(others: str) -> re.Pattern[str]:
+    """Return the pattern of lexemes.
+
+    Args:
+        others: the characters of the text that are not ASCII: where letters of other scripts, and
+            the marks that belong to them, occur in names.
+    """
+    starts = "".join(each for each in others if each.isidentifier())
+    inside = "".join(each for each in others if f"a{each}".isidentifier())
+    pattern = _LEXEME.replace("START", f"[A-Za-z_{starts}]").replace("INSIDE", f"[\\w{inside}]")
+    return re.compile(pattern, re.VERBOSE | re.ASCII)
+
+
 def tokenise(expanded: ExpandedText, diagnostics: list[Diagnostic]) -> list[Lexeme]:
     """Return the lexemes of a text; bad literals are reported and replaced by the number 0."""
     lexemes = list(_scan(expanded, diagnostics))
@@ -125,7 +137,8 @@ def tokenise(expanded: ExpandedText, diagnostics: list[Diagnostic]) -> list[Lexe
 def _scan(expanded: ExpandedText, diagnostics: list[Diagnostic]) -> Iterator[Lexeme]:
     text = expanded.text
     previous_end = 0
-    for found in _LEXEME.finditer(text):
+    others = "" if text.isascii() else "".join(sorted({each for each in text if each > "\x7f"}))
+    for found in _lexeme_pattern(others).finditer(text):
         start, end = found.span()
         written = found.group()
         span = expanded.span(start, end)
@@ -143,6 +156,7 @@ def _scan(expanded: ExpandedText, diagnostics: list[Diagnostic]) -> Iterator[Lex
 def _classify(found: re.Match[str], written: str) -> tuple[str, Value]:
     match found.lastgroup:
         case "word":
+            written = normalised_name(written)
             if found["dots"]:
                 return "DOTTED", written
             return _WORDS.get(written, "IDENT"), _VALUES.get(written, written)

@@ -81,7 +81,6 @@ def parse_goal(text: str) -> tuple[logic.BodyItem, ...]:
     >>> [type(item).__name__ for item in parse_goal('link("a", y), y != "b"')]
     ['Atom', 'Comparison']
     """
-    syntax_errors.refuse_sql(text)
     return cast(tuple[logic.BodyItem, ...], _parse_single(text, "goal", "goal"))
 
 
@@ -126,8 +125,8 @@ def _parse_single(text: str, start: str, place: str) -> object:
         raise InputError(diagnostics)
     lexemes = tokenise(expanded, diagnostics)
     end = expanded.span(len(expanded.text), len(expanded.text))
-    is_clause = start == "item" and not text.lstrip().startswith(".")
-    if is_clause and lexemes and lexemes[-1].type != "DOT":
+    has_end = start == "goal" or not text.lstrip().startswith(".")
+    if has_end and lexemes and lexemes[-1].type not in ("DOT", "_QUESTION"):
         lexemes.append(Lexeme("DOT", ".", ".", end))
     try:
         _check_nesting(lexemes)

@@ -1,10 +1,9 @@
 """Diagnostics for text that the grammar does not accept."""
 
 import difflib
-import re
 
 from corollary.core.syntax import EXTREMES, FUNCTIONS
-from corollary.errors import Diagnostic, InputError
+from corollary.errors import Diagnostic
 from corollary.frontends.datalog.lexer import DIRECTIVES, QUALIFIERS, Lexeme
 from corollary.frontends.datalog.literals import shorten
 from corollary.source import Span
@@ -70,8 +69,6 @@ _LABELS = {
     "STATE": "`@old` or `@new`",
     "$END": "the end",
 }
-_SQL = re.compile(r"\s*(select|with|insert|update|delete|show|values)\s+[\w*\"'`]", re.IGNORECASE)
-_SQL_TABLE = re.compile(r"\b(?:from|into|update)\s+([A-Za-z_]\w*)", re.IGNORECASE)
 _ORDER = ("_COMMA", "_SEMICOLON", "RPAR", "RBRACE", "_IF", "DOT")
 
 
@@ -95,21 +92,6 @@ def diagnose_lexeme(lexemes: list[Lexeme], position: int, expected: set[str]) ->
         closing = {"(": ")", "{": "}"}[opened.text]
         note = f"the bracket `{opened.text}` is never closed: add `{closing}`"
     return Diagnostic("C0101", message, lexeme.span, note, related)
-
-
-def refuse_sql(text: str) -> None:
-    """Raise a hint for a goal that is written in SQL."""
-    if _SQL.match(text) is None:
-        return
-    table = _SQL_TABLE.search(text)
-    goal = f"{table[1]}(x, y)" if table else 'link("a", y)'
-    raise InputError.of(
-        "C0904",
-        "A goal is written in Datalog, and this is SQL.",
-        None,
-        f"name the relation, with a variable or a value for each of its columns, as in `{goal}`; "
-        'conditions follow after a comma, as in `, y != "b"`',
-    )
 
 
 def diagnose_end(
@@ -241,7 +223,11 @@ def _special(lexemes: list[Lexeme], position: int) -> Diagnostic | None:
         case _:
             shown = text if text.isprintable() else f"U+{ord(text[0]):04X}"
             message = f"The character `{shown}` does not belong here."
-            return Diagnostic("C0101", message, lexeme.span)
+            signs = {"≤": "write `<=`", "≥": "write `>=`", "≠": "write `!=`"}
+            hint = signs.get(text)
+            if hint is None and text.isprintable() and not text.isascii():
+                hint = f"a name with it is written in backquotes, as in `` `x{text}` ``"
+            return Diagnostic("C0101", message, lexeme.span, hint)
 
 
 def _suggest(lexemes: list[Lexeme], position: int, expected: set[str]) -> str | None:
