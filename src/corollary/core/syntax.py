@@ -18,6 +18,17 @@ FUNCTIONS = (
 )
 """Functions that are called as `f(x, y)`, besides `min` and `max`."""
 
+TIME_FUNCTIONS = (
+    *("year", "quarter", "month", "day", "week_year", "week", "weekday", "day_of_year"),
+    *("hour", "minute", "second", "microsecond"),
+    *("days_between", "seconds_between", "microseconds_between"),
+    *("add_days", "add_months", "add_seconds"),
+    *("start_of_year", "start_of_quarter", "start_of_month", "start_of_week"),
+    *("start_of_day", "start_of_hour", "start_of_minute", "start_of_second"),
+    *("format_time", "parse_date", "parse_time"),
+)
+"""Functions whose names are not reserved: relations and variables may be called so."""
+
 EXTREMES = ("min", "max")
 """Both a function of two or more arguments and an aggregate."""
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from corollary.analysis.traverse import atom_uses, clause_terms, subterms
 from corollary.core.logic import (
     AggregateTerm,
     Atom,
@@ -22,6 +23,7 @@ from corollary.core.logic import (
     Variable,
     Wildcard,
 )
+from corollary.core.printer import print_clause
 from corollary.core.program import (
     Column,
     Declaration,
@@ -552,3 +554,73 @@ def test_macros_leave_other_names_alone() -> None:
         SourceFile("m.dl", "#define x 7\n#define F(y) p(éy, yé, y)\nF(x) :- q(x, éx, xé).")
     )
     assert read.clauses == parse(SourceFile("m.dl", "p(éy, yé, 7) :- q(7, éx, xé).")).clauses
+
+
+# --- names of functions that are not reserved -----------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "p(x) :- e(x), year(x) = 3.",
+        "p(x) :- e(x), 3 = year(x).",
+        "p(x) :- e(x), -year(x) < 3.",
+        "p(x) :- e(x), 1 + year(x) * 2 < 3.",
+        "p(x) :- e(x), (year(x)) = 3.",
+        "p(x) :- e(x), ((year(x) + 1)) = 3.",
+        "p(year(x)) :- e(x).",
+        "p(x) :- e((year(x))), y = min(1, year(x)).",
+        "p(x) :- e(x), !(year(x) = 3).",
+        "p(x) :- n = sum year(x) : { e(x), year(x) > 3 }.",
+        "p(x) :- n = max (year(x)) : { e(x) ; year(x) != 4 }.",
+        'p(x) :- e(x), match("a", format_time(x, "%Y")).',
+        "p(x) :- e(x), x band year(x) = 1.",
+        "p(x) :- e(x), y = bnot year(x).",
+    ],
+)
+def test_calls_of_functions_that_are_not_reserved(text: str) -> None:
+    (clause,) = parse(SourceFile("p.dl", text)).clauses
+    assert "year" not in {use.atom.relation for use in atom_uses(clause)}
+    assert parse(SourceFile("p.dl", print_clause(clause))).clauses == (clause,)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "year(x) :- e(x).",
+        "p(x), year(x) :- e(x).",
+        "p(x) :- year(x).",
+        "p(x) :- year(x), x = 3.",
+        "p(x) :- !year(x).",
+        "p(x) :- (year(x) ; e(x)).",
+        "p(x) :- ((year(x))).",
+        "e(x) :- +year(x), -year(x), year@old(x).",
+        "+year(x) :- +e(x).",
+        ".output p\n+year(x) :- +e(x).",
+        ".decl year(x: number)\n-year(x), p(x) :- -e(x).",
+        "p(n) :- n = count : year(_).",
+        "p(n) :- n = count : year(_) + 1.",
+        "p(n) :- n = sum x : { year(x), month(x) }.",
+        "p(year) :- year(year), year < day, day = month + 1.",
+        '.input year(filename="x")\n.fd year(day -> hour)\nyear(1, 2).',
+    ],
+)
+def test_relations_and_variables_with_names_of_functions(text: str) -> None:
+    read = parse(SourceFile("p.dl", text))
+    found = [
+        part
+        for clause in read.clauses
+        for term, _ in clause_terms(clause)
+        for part in subterms(term)
+        if isinstance(part, Functor) and part.name == "year"
+    ]
+    assert not found
+    printed = "\n".join(map(print_clause, read.clauses))
+    assert parse(SourceFile("p.dl", printed)).clauses == read.clauses
+
+
+def test_columns_and_goals_with_names_of_functions() -> None:
+    read = parse(SourceFile("p.dl", ".decl day(day: date, year: number) key(day)"))
+    assert [column.name for column in read.declarations[0].columns] == ["day", "year"]
+    assert asked_atom("day(day, year)").relation == "day"
+    assert not any(isinstance(item, Atom) for item in parse_goal('year(d"2026-11-16") = x'))

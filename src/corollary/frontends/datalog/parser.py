@@ -123,7 +123,7 @@ def _parse_single(text: str, start: str, place: str) -> object:
     expanded = preprocessor.run(source)
     if diagnostics:
         raise InputError(diagnostics)
-    lexemes = tokenise(expanded, diagnostics)
+    lexemes = tokenise(expanded, diagnostics, is_body=start == "goal")
     end = expanded.span(len(expanded.text), len(expanded.text))
     has_end = start == "goal" or not text.lstrip().startswith(".")
     if has_end and lexemes and lexemes[-1].type not in ("DOT", "_QUESTION"):
