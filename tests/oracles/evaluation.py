@@ -29,6 +29,7 @@ from typing import Any, TypeAlias
 
 import re2
 
+from oracles import calendar
 from oracles.parser import (
     Agg,
     And,
@@ -113,12 +114,21 @@ SAME_TYPE = (*ARITHMETIC, *BITS, "min", "max", "range")
 RESULTS = {
     "cat": SYMBOL, "strlen": NUMBER, "substr": SYMBOL, "ord": NUMBER, "to_number": NUMBER,
     "to_unsigned": UNSIGNED, "to_float": FLOAT, "to_string": SYMBOL, "to_date": DATE,
-    "to_timestamp": TIMESTAMP,
+    "to_timestamp": TIMESTAMP, "format_time": SYMBOL, "parse_date": DATE, "parse_time": TIMESTAMP,
+    **dict.fromkeys(calendar.NUMBERS, NUMBER),
 }  # fmt: skip
 PARAMETERS: dict[str, tuple[Type | None, ...]] = {
     "strlen": (SYMBOL,),
     "substr": (SYMBOL, NUMBER, NUMBER),
     "ord": (SYMBOL,),
+    "days_between": (DATE, DATE),
+    **dict.fromkeys(("seconds_between", "microseconds_between"), (TIMESTAMP, TIMESTAMP)),
+    **dict.fromkeys(("hour", "minute", "second", "microsecond"), (TIMESTAMP,)),
+    **dict.fromkeys(("add_days", "add_months"), (None, NUMBER)),
+    "add_seconds": (TIMESTAMP, NUMBER),
+    **dict.fromkeys((f"start_of_{unit}" for unit in calendar.CLOCK), (TIMESTAMP,)),
+    "format_time": (None, SYMBOL),
+    **dict.fromkeys(("parse_date", "parse_time"), (SYMBOL, SYMBOL)),
 }
 ARITIES = {
     **dict.fromkeys((*ARITHMETIC, *BITS, "to_decimal"), (2, 2)),
@@ -126,6 +136,8 @@ ARITIES = {
     **dict.fromkeys((name for name in RESULTS if name.startswith("to_")), (1, 1)),
     **dict.fromkeys(("min", "max", "cat"), (2, 99)),
     "substr": (3, 3), "range": (2, 3),
+    **dict.fromkeys(calendar.FUNCTORS, (1, 1)),
+    **dict.fromkeys((name for name in calendar.FUNCTORS if name in calendar.BINARY), (2, 2)),
 }  # fmt: skip
 ORDERINGS = ("=", "!=", "<", "<=", ">", ">=", "is", "!is")
 EQUATIONS = ("=", "is")
@@ -283,6 +295,13 @@ def to_timestamp(value: Value) -> datetime:
         raise Fault(f"failed conversion: {error}") from None
 
 
+def on_calendar(name: str, *args: Value) -> Value:
+    try:
+        return calendar.FUNCTORS[name](*args)
+    except (ValueError, OverflowError) as error:
+        raise Fault(f"{name}: {error}") from None
+
+
 def substr(text: str, index: int, length: int) -> str:
     if not 0 <= index <= len(text) or length < 0:
         return ""
@@ -315,6 +334,8 @@ def functor(name: str, type_: Type, limit: int) -> Callable[..., Value]:
         return lambda x: bounded(-x, type_) if type_.name in BOUNDS else -x
     if name in BITS:
         return lambda *args: bit_op(name, type_, *args)
+    if name in calendar.FUNCTORS:
+        return lambda *args: on_calendar(name, *args)
     table: dict[str, Callable[..., Value]] = {
         "min": lambda *args: scaled(min(args, key=order), type_),
         "max": lambda *args: scaled(max(args, key=order), type_),
@@ -648,6 +669,8 @@ class Conjunction:
                     scales = [t.scale for t in known] + [literal_scale(arg) for arg in args]
                     return Type("decimal", max(scales))
                 return known[0] if known else None
+            case Fn(name, args) if name in calendar.LIKE_FIRST:
+                return self.type_of(args[0])
             case Fn(name):
                 return RESULTS.get(name)
             case Agg("count"):
@@ -1001,6 +1024,7 @@ def check_conversion(name: str, source: Type) -> None:
         "to_number": numeric, "to_unsigned": numeric, "to_float": numeric,
         "to_decimal": numeric - {"bool"}, "to_date": {"symbol", "timestamp"},
         "to_timestamp": {"symbol", "date"},
+        **{each: {"date", "timestamp"} for each in calendar.OF_DAYS},
     }  # fmt: skip
     if name in allowed and source.name not in allowed[name]:
         raise OracleRejected(f"{name} of a {source.name}")

@@ -16,12 +16,8 @@ from corollary.core.recorder import Recorder
 from corollary.core.spark_io import display_name, is_spark_io
 from corollary.database.counters import ProgressRecorder
 from corollary.database.engines import LOCAL, SparkFrames, create_engine
-from corollary.database.program.loaded_program import (
-    LoadedProgram,
-    answer_relation,
-    load_program,
-    read_goal,
-)
+from corollary.database.program.goals import read_goal
+from corollary.database.program.loaded_program import LoadedProgram, load_program
 from corollary.errors import Diagnostic, InputError
 from corollary.maintain import solve
 from corollary.maintain.algorithms import seminaive
@@ -147,12 +143,12 @@ def query_once(
     console = console or SilentConsole()
     began = time.monotonic()
     loaded = load_program(program)
-    goal = read_goal(program, text)
+    goal = read_goal(loaded, text)
     engine = fill_engine(loaded, places, console)
-    answers = answer_relation(goal)
+    answers = goal.answers
     engine.declare({answers.name: answers})
     console.enter(Phase.EVALUATE)
-    plan = solve.solve(loaded.normal, goal, engine.statistics())
+    plan = solve.solve(goal.program, goal.literal, engine.statistics())
     engine.run(plan, ProgressRecorder(console), replace(limits or Limits(), since=began))
     console.enter(Phase.OTHER)
     return answers, engine.read(answers.name)

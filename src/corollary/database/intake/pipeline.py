@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from corollary.analysis.check import check
+from corollary.analysis.pragmas import without_allowed
 from corollary.core.arrow import from_python
 from corollary.core.program import Program, Relation
 from corollary.core.spark_io import is_spark_io
@@ -189,7 +190,7 @@ class _SourceReader:
             part = SOURCE_PREFIX + source.name
             content = self._content(source.relation, part)
             change = source.change_since(before, content)
-            self.outcome.warnings += change.warnings
+            self.outcome.warnings += without_allowed(change.warnings)
             name = source.relation.name
             operations = [
                 Operation(State.REMOVED, name, change.removed, part),

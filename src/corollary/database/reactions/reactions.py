@@ -18,7 +18,7 @@ from corollary.core.program import NormalProgram, Reaction, Relation
 from corollary.core.states import State
 from corollary.core.values import format_row
 from corollary.database.counters import ProgressRecorder
-from corollary.database.program.loaded_program import answer_relation
+from corollary.database.program.goals import answer_relation
 from corollary.database.reactions.violation_causes import ViolationCauses
 from corollary.database.state import DatabaseState
 from corollary.errors import ConstraintError, Diagnostic, InputError

@@ -94,8 +94,8 @@ class ClauseBuilder(Transformer[Lexeme, object]):
     def arguments(self, *children: Lexeme | logic.Term) -> BracketedList:
         return bracketed_list(children)
 
-    def first(self, atom: logic.Atom, *_: Lexeme) -> logic.Atom:
-        return atom
+    def goal(self, body: Body, *_: Lexeme) -> Body:
+        return body
 
     # --- terms ----------------------------------------------------------------------------------
 
