@@ -4,10 +4,13 @@ from collections.abc import Callable
 from functools import wraps
 from inspect import get_annotations
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 from click.core import ParameterSource
+
+if TYPE_CHECKING:
+    from corollary.core.program import RowBound
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -64,6 +67,16 @@ def byte_count(kilo: int, complaint: str) -> Callable[[str], float]:
         return count
 
     return parse
+
+
+def row_bound(text: str) -> "RowBound":
+    """Return the bound of a text such as `50%`, `1000` or `off`, a click type."""
+    from corollary.core.program import RowBound
+
+    bound = RowBound.parse(text)
+    if bound is None:
+        raise click.BadParameter(f"'{text}' is not a bound; write 10%, a number of rows, or off")
+    return bound
 
 
 def option(*names: str, **settings: Any) -> tuple[tuple[str, ...], dict[str, Any]]:
