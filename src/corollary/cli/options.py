@@ -21,14 +21,16 @@ from corollary.cli.parameters import (
     option,
     pair,
     point_in_history,
+    row_bound,
 )
 from corollary.console import TerminalConsole
 
 if TYPE_CHECKING:
     from corollary.core.engine import Limits
-    from corollary.core.program import NormalProgram
+    from corollary.core.program import NormalProgram, RowBound
     from corollary.database.access.reader import Reader
     from corollary.database.database import Database
+    from corollary.database.intake.source_guards import SourceGuards
     from corollary.warehouse.warehouse_catalog import WarehouseCatalog
 
 ALGORITHMS = ("auto", "recompute", "dred", "pf", "epf", "counting", "ranked")
@@ -162,6 +164,30 @@ class FileOptions(RootOption):
         "Directory of the facts files (.input). Default: here.",
         option("-F", "--facts", type=DIRECTORY, default=Path()),
     ]
+
+
+@dataclass(frozen=True)
+class SourceOptions:
+    """What is accepted of the sources of a warehouse."""
+
+    max_bad: Annotated[
+        "RowBound",
+        "Refuse a source if more of its records are malformed: a share, a number, or off.",
+        option(metavar="BOUND", type=row_bound, default="50%", show_default=True),
+    ]
+    max_deletes: Annotated[
+        "RowBound",
+        "Refuse a source that deletes more of a relation: a share (of 1,000 rows or more), a "
+        "number, or off.",
+        option(metavar="BOUND", type=row_bound, default="50%", show_default=True),
+    ]
+
+    @property
+    def guards(self) -> "SourceGuards":
+        """The bounds in the form that the pipeline takes."""
+        from corollary.database.intake.source_guards import SourceGuards
+
+        return SourceGuards(self.max_bad, self.max_deletes)
 
 
 @dataclass(frozen=True)

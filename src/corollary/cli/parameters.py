@@ -5,10 +5,13 @@ from collections.abc import Callable
 from functools import wraps
 from inspect import get_annotations
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 from click.core import ParameterSource
+
+if TYPE_CHECKING:
+    from corollary.core.program import RowBound
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -91,6 +94,16 @@ def point_in_history(text: str) -> object:
     if isinstance(point, int) and point < 1:
         raise click.BadParameter(f"'{text}' is not a commit: the first one is 1")
     return point
+
+
+def row_bound(text: str) -> "RowBound":
+    """Return the bound of a text such as `50%`, `1000` or `off`, a click type."""
+    from corollary.core.program import RowBound
+
+    bound = RowBound.parse(text)
+    if bound is None:
+        raise click.BadParameter(f"'{text}' is not a bound; write 10%, a number of rows, or off")
+    return bound
 
 
 def option(*names: str, **settings: Any) -> tuple[tuple[str, ...], dict[str, Any]]:
