@@ -207,12 +207,12 @@ class _SourceReader:
 
         def delete() -> DeferredOperations:
             relation, _ = self.catalog.source_positions()[name]
-            part = SOURCE_PREFIX + name
-            rows = self._content(self.state.loaded.normal.relations[relation], part)()
-            operations = [
-                Operation(State.REMOVED, relation, rows, part),
-                *quarantine.quarantine_operations(self.state, name, (), None),
-            ]
+            operations = quarantine.quarantine_operations(self.state, name, (), None)
+            declared = self.state.loaded.normal.relations.get(relation)
+            if declared is not None:
+                part = SOURCE_PREFIX + name
+                rows = self._content(declared, part)()
+                operations = [Operation(State.REMOVED, relation, rows, part), *operations]
             return DeferredOperations(operations, {name: (relation, None)})
 
         return delete
