@@ -196,6 +196,9 @@ class Engine(Protocol):
     def rename(self, old: str, new: str) -> None:
         """Give a relation another name, which no relation has."""
 
+    def relabel(self, relation: Relation) -> None:
+        """Give the columns of a relation the names that it has here; the types are the same."""
+
     def copy(self, source: str, target: str) -> None:
         """Make the NEW tuples of one relation the OLD and NEW ones of another."""
 

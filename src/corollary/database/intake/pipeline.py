@@ -214,11 +214,13 @@ class _SourceReader:
             )
         known = self.catalog.source_positions()
         for name in gone:
-            relation = self.state.loaded.normal.relations[known[name][0]]
-            rows = from_python((), relation), self._content(relation, SOURCE_PREFIX + name)()
-            replaced.append(SourceDifference(name, relation, *rows, keys.get(relation.name, ())))
-            positions[name] = relation.name, None
+            positions[name] = known[name][0], None
             operations += quarantine.quarantine_operations(self.state, name, (), None)
+            left = self.state.loaded.normal.relations.get(known[name][0])
+            if left is None:  # it is gone together with its source
+                continue
+            rows = from_python((), left), self._content(left, SOURCE_PREFIX + name)()
+            replaced.append(SourceDifference(name, left, *rows, keys.get(left.name, ())))
         sizes = {each.relation.name: self._size(each.relation.name) for each in replaced}
         self.inputs.guards.check_deletes(replaced, sizes)
         for each in replaced:

@@ -172,6 +172,11 @@ class DriverEngine(LocalEngine):
         self._forget_remote([old])
         super().rename(old, new)
 
+    def relabel(self, relation: Relation) -> None:
+        """Give the columns of a relation the names that it has here; the types are the same."""
+        self._take_back(relation.name)
+        super().relabel(relation)
+
     def copy(self, source: str, target: str) -> None:
         """Make the NEW tuples of one relation the OLD and NEW ones of another."""
         self._fetch_copy(source)
