@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from corollary.console import Console, Phase, SilentConsole
-from corollary.core.arrow import from_python
+from corollary.core.arrow import empty_table
 from corollary.core.engine import Engine, Limits
 from corollary.core.program import Directive, Program, Relation
 from corollary.core.recorder import Recorder
@@ -219,6 +219,7 @@ def read_inputs(
 def _read_through_spark(
     loaded: LoadedProgram, directive: Directive, places: FileLocations, frames: SparkFrames
 ) -> "pa.Table":
+    from corollary.warehouse.sources.earlier_rows import TableRows
     from corollary.warehouse.sources.source_factory import source_of
 
     relation = loaded.normal.relations[directive.relation]
@@ -227,7 +228,7 @@ def _read_through_spark(
     source = source_of(
         directive, relation, base=places.facts, root=places.root, key=key, fetch=frames.read
     )
-    return source.change_since(None, from_python((), relation)).added
+    return source.change_since(None, TableRows(empty_table(relation))).added
 
 
 def evaluate_views(

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from corollary.analysis.check import check
-from corollary.core.arrow import from_python
-from corollary.core.program import Program, Relation
+from corollary.core.program import Program
 from corollary.core.spark_io import is_spark_io
 from corollary.core.states import State
 from corollary.database.database import Database, state_of, warehouse_of
 from corollary.database.intake import quarantine
 from corollary.database.intake.operations import Operation
+from corollary.database.intake.part_rows import PartRows
 from corollary.database.pending_commit import DeferredOperations, Position
 from corollary.database.program.loaded_program import load_program
 from corollary.database.program.parts import SOURCE_PREFIX
@@ -27,8 +27,6 @@ from corollary.warehouse.sources.quarantine import QUARANTINE, BadRowPolicy
 from corollary.warehouse.sources.source_factory import sources_of
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from corollary.database.alerts.delivery import Delivered
     from corollary.warehouse.catalog.catalog import Catalog
     from corollary.warehouse.publishing.publisher import PublishResult
@@ -187,8 +185,7 @@ class _SourceReader:
             self.state.console.progress(f"reading {source.name}")
             before = _position(self.catalog.source_positions(), source.name)
             part = SOURCE_PREFIX + source.name
-            content = self._content(source.relation, part)
-            change = source.change_since(before, content)
+            change = source.change_since(before, PartRows(self.state, source.relation, part))
             self.outcome.warnings += change.warnings
             name = source.relation.name
             operations = [
@@ -208,7 +205,7 @@ class _SourceReader:
         def delete() -> DeferredOperations:
             relation, _ = self.catalog.source_positions()[name]
             part = SOURCE_PREFIX + name
-            rows = self._content(self.state.loaded.normal.relations[relation], part)()
+            rows = PartRows(self.state, self.state.loaded.normal.relations[relation], part).table()
             operations = [
                 Operation(State.REMOVED, relation, rows, part),
                 *quarantine.quarantine_operations(self.state, name, (), None),
@@ -216,14 +213,3 @@ class _SourceReader:
             return DeferredOperations(operations, {name: (relation, None)})
 
         return delete
-
-    def _content(self, relation: Relation, part: str) -> "Callable[[], pa.Table]":
-        """Return a function that reads all rows of a source so far."""
-
-        def content() -> "pa.Table":
-            normal = self.state.loaded.normal
-            base = normal.bases.get(relation.name, relation.name)
-            at = normal.parts.get(base, {}).get(part)
-            return from_python((), relation) if at is None else self.state.engine.read(at)
-
-        return content

@@ -8,7 +8,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from corollary.core.engine import BulkMode, Limits, SinglePlacement, TableHandle, bulk_mode
+from corollary.core.engine import (
+    BulkMode,
+    Limits,
+    SinglePlacement,
+    TableHandle,
+    ValueRange,
+    bulk_mode,
+)
 from corollary.core.plans import Add, CancelOut, PlacedCall, Plan, Remove, StoreRelation, steps_of
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
@@ -148,6 +155,20 @@ class LocalEngine(SinglePlacement):
         """Return the tuples of NEW that agree with another one in some columns."""
         table, names = self._tables[relation], self._relations[relation].columns
         words = table.duplicates(tuple(columns))
+        return table_handle.decode_words(words, table.layout, table.types, names, self._dictionary)
+
+    def within(self, relation: str, boxes: Sequence[Mapping[int, ValueRange]]) -> pa.Table:
+        """Return the tuples of NEW in one of several boxes, each once, perhaps with others."""
+        table, names = self._tables[relation], self._relations[relation].columns
+        coded = [
+            {
+                column: codes
+                for column, values in box.items()
+                if (codes := self._dictionary.code_interval(values, table.types[column]))
+            }
+            for box in boxes
+        ]
+        words = table.within(coded)
         return table_handle.decode_words(words, table.layout, table.types, names, self._dictionary)
 
     # --- index files ---------------------------------------------------------------------------

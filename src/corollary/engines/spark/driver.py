@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from corollary.core.engine import BulkMode, Engine, Limits, LocalTable, TableHandle
+from corollary.core.engine import BulkMode, Engine, Limits, LocalTable, TableHandle, ValueRange
 from corollary.core.pipeline import Reference
 from corollary.core.plans import WORKING_SEPARATOR, PlacedCall, Placement, Plan, relations_written
 from corollary.core.program import Relation
@@ -367,6 +367,12 @@ class DriverEngine(LocalEngine):
         if self._is_remote_only(relation):
             return self._remote[relation].size(relation, state)
         return super().size(relation, state)
+
+    def within(self, relation: str, boxes: Sequence[Mapping[int, ValueRange]]) -> pa.Table:
+        """Return the tuples of NEW in one of several boxes, each once, perhaps with others."""
+        if self._is_remote_only(relation):
+            return self.read(relation)
+        return super().within(relation, boxes)
 
     def distinct(self, relation: str) -> tuple[int, ...]:
         """Return about how many distinct values each column of a relation has."""

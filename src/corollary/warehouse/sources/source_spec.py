@@ -14,6 +14,7 @@ from corollary.warehouse.files.durable_files import checksum_of
 from corollary.warehouse.formats.delimited import SHOWN_FINDINGS_MAX, first_findings
 from corollary.warehouse.set_difference import difference, minus
 from corollary.warehouse.sources import schema_drift
+from corollary.warehouse.sources.earlier_rows import EarlierRows, rows_without
 from corollary.warehouse.sources.file_listing import SourceLocation
 from corollary.warehouse.sources.quarantine import BadRow, BadRowPolicy, to_bad_rows
 from corollary.warehouse.sources.schema_drift import (
@@ -21,8 +22,11 @@ from corollary.warehouse.sources.schema_drift import (
     ExpectedColumns,
     FileRecords,
 )
-from corollary.warehouse.sources.source import EarlierRows, Position, SourceChange
+from corollary.warehouse.sources.source import Position, SourceChange
 from corollary.warehouse.sources.source_keys import SourceKey, resolve_keys
+
+LOOKUP_MAX_SHARE = 4
+"""Rows are looked up among earlier ones unless they are more than one in this many of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,32 +68,69 @@ class SourceSpec:
             tables = [expand_table(table, self.relation) for table in tables]
         return pa.concat_tables(tables) if tables else self.empty_table()
 
-    def replacement(self, content: EarlierRows, now: pa.Table) -> tuple[pa.Table, pa.Table]:
+    @property
+    def identifying_columns(self) -> tuple[int, ...]:
+        """The columns of the key, or all if there is none: rows that agree in them compete."""
+        columns = self.relation.columns
+        return tuple(map(columns.index, self.key.columns)) or tuple(range(len(columns)))
+
+    def replacement(self, earlier: EarlierRows, now: pa.Table) -> tuple[pa.Table, pa.Table]:
         """Return the added and removed rows if the source now has exactly these rows."""
-        if self.key.columns:
-            now = resolve_keys(now, self.key, self.relation, self.directive)
-        before = self.earlier_rows(content)
+        now = self._resolved(now)
+        before = self.in_order(earlier.table())
         if not before.num_rows:
             return now, before
         return difference(before, expand_table(now, self.relation))
 
-    def extension(self, content: EarlierRows, new: pa.Table) -> tuple[pa.Table, pa.Table]:
+    def extension(self, earlier: EarlierRows, new: pa.Table) -> tuple[pa.Table, pa.Table]:
         """Return the added and removed rows if these rows were added to the source."""
-        if not new.num_rows:
-            return self.empty_table(), self.empty_table()
-        before = self.earlier_rows(content)
-        if self.key.columns:
-            return self.replacement(before, self.union([before, new]))
-        if before.num_rows:
-            new = minus(expand_table(new, self.relation), before)
-        return new, self.empty_table()
+        return self.revision(earlier, new, self.empty_table())
 
-    def earlier_rows(self, content: EarlierRows) -> pa.Table:
-        """Return the rows that the source had, with the columns of the relation in order."""
-        rows = content if isinstance(content, pa.Table) else content()
+    def revision(
+        self, earlier: EarlierRows, found: pa.Table, suspects: pa.Table
+    ) -> tuple[pa.Table, pa.Table]:
+        """Return the added and removed rows if only a part of the source was read.
+
+        Args:
+            earlier: the rows that the source had.
+            found: the rows that were read.
+            suspects: earlier rows that the source has only if they were found, with the key of none
+                that was not read. It still has all others, or rows that come before them.
+        """
+        if not found.num_rows:
+            return self.empty_table(), suspects
+        if not len(earlier):
+            return self._resolved(found), suspects
+        if not self.relation.types:
+            return difference(earlier.table(), found)[0], suspects
+        found = expand_table(found, self.relation)
+        columns = self.identifying_columns
+        names = [self.relation.columns[at] for at in columns]
+        others = rows_without(found, suspects, names) if suspects.num_rows else found
+        if LOOKUP_MAX_SHARE * others.num_rows > len(earlier):
+            before = self.in_order(earlier.table())
+            kept = minus(before, minus(suspects, found))
+        else:
+            kept = self.empty_table()
+            if others.num_rows:
+                kept = self.in_order(earlier.matching(others, columns))
+            before = self.union([suspects, kept])
+        now = self._resolved(self.union([found, kept])) if self.key.columns else found
+        added = minus(now, before)
+        gone = minus(before, now) if self.key.columns else minus(suspects, found)
+        return added, gone
+
+    def in_order(self, rows: pa.Table) -> pa.Table:
+        """Return earlier rows with the columns and types of the relation."""
         if not self.relation.types:
             return rows
         return rows.select(list(self.relation.columns)).cast(schema_of(self.relation))
+
+    def _resolved(self, rows: pa.Table) -> pa.Table:
+        """Return rows with one for each key."""
+        if not self.key.columns:
+            return rows
+        return resolve_keys(rows, self.key, self.relation, self.directive)
 
 
 class InputSource:

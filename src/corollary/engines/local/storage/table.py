@@ -7,7 +7,7 @@ import numpy as np
 from corollary.core.states import State
 from corollary.core.types import Type
 from corollary.engines.local.storage.arrangement import Arrangement, Layer, Order, build_arrangement
-from corollary.engines.local.storage.code_range import CodeRange, Codes
+from corollary.engines.local.storage.code_range import CodeInterval, CodeRange, Codes
 from corollary.engines.local.storage.layout import Layout, LayoutFamily, Mask, Words
 from corollary.engines.local.storage.runs import (
     SortedRun,
@@ -174,6 +174,17 @@ class Table:
         found = layout.unpack(words[mask])
         by_column = [found[order.index(column)] for column in self.primary_order]
         return np.sort(self.layout.pack(by_column, len(found[0])))
+
+    def within(self, boxes: Sequence[Mapping[int, CodeInterval]]) -> Words:
+        """Return the tuples of NEW whose codes are in the intervals of one of several boxes."""
+        main = self.arrangement(self.primary_order)
+        found = [
+            words
+            for layer in main.layers(State.NEW)
+            for box in boxes
+            if len(words := layer.within(box, self._layout))
+        ]
+        return sort_distinct(np.concatenate(found)) if found else self._layout.empty
 
     def distinct_values(self) -> tuple[int, ...]:
         """Estimate the distinct values of the columns in NEW.
