@@ -251,6 +251,9 @@ class Engine(Protocol):
             boxes: each has ranges for some columns, in which the values of a tuple have to be.
         """
 
+    def arrange(self, relation: str, orders: Iterable[Sequence[int]]) -> None:
+        """Sort the tuples of a relation by its columns in some orders, for plans and the index."""
+
     def save(self, relations: Iterable[str]) -> Iterator[tuple[str, bytes]]:
         """Yield the files of an index of relations, as they are in OLD now: name and bytes."""
 

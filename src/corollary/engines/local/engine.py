@@ -173,6 +173,11 @@ class LocalEngine(SinglePlacement):
 
     # --- index files ---------------------------------------------------------------------------
 
+    def arrange(self, relation: str, orders: Iterable[Sequence[int]]) -> None:
+        """Sort the tuples of a relation by its columns in some orders, for plans and the index."""
+        for order in orders:
+            self._tables[relation].arrangement(tuple(order))
+
     def save(self, relations: Iterable[str]) -> Iterator[tuple[str, bytes]]:
         """Yield the files of an index of the OLD state of relations: name and bytes.
 

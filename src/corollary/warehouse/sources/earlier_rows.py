@@ -5,7 +5,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from corollary.core.arrow_buffers import Mask, bool_array
+from corollary.core.arrow_buffers import bool_array
 from corollary.core.engine import ValueRange
 from corollary.warehouse.row_words import is_among, row_words
 
@@ -49,30 +49,6 @@ class TableRows:
     def matching(self, rows: pa.Table, columns: Sequence[int]) -> pa.Table:
         """Return those that agree with one of some rows in some columns."""
         names = [rows.column_names[at] for at in columns]
-        return rows_matching(self._rows, rows, names)
-
-
-def rows_matching(rows: pa.Table, others: pa.Table, columns: Sequence[str]) -> pa.Table:
-    """Return the rows that agree with one of others, of the same types, in some columns.
-
-    >>> some, others = pa.table({"x": [1, 2], "y": [3, 4]}), pa.table({"x": [2], "y": [5]})
-    >>> rows_matching(some, others, ["x"]).to_pylist()
-    [{'x': 2, 'y': 4}]
-    """
-    return rows.filter(bool_array(_is_matching(rows, others, columns)))
-
-
-def rows_without(rows: pa.Table, others: pa.Table, columns: Sequence[str]) -> pa.Table:
-    """Return the rows that agree with none of others, of the same types, in some columns.
-
-    >>> some, others = pa.table({"x": [1, 2], "y": [3, 4]}), pa.table({"x": [2], "y": [5]})
-    >>> rows_without(some, others, ["x"]).to_pylist()
-    [{'x': 1, 'y': 3}]
-    """
-    return rows.filter(bool_array(~_is_matching(rows, others, columns)))
-
-
-def _is_matching(rows: pa.Table, others: pa.Table, columns: Sequence[str]) -> Mask:
-    both = [pa.chunked_array([*rows[name].chunks, *others[name].chunks]) for name in columns]
-    words = row_words(both, rows.num_rows + others.num_rows)
-    return is_among(words[: rows.num_rows], words[rows.num_rows :])
+        mine, others = self._rows.select(names).cast(rows.select(names).schema), rows.select(names)
+        words = row_words(pa.concat_tables([mine, others]).columns, len(self) + rows.num_rows)
+        return self._rows.filter(bool_array(is_among(words[: len(self)], words[len(self) :])))

@@ -36,7 +36,7 @@ from corollary.warehouse.files.input_files import Fingerprint
 from corollary.warehouse.formats.dialect import Dialect, format_of
 from corollary.warehouse.formats.record_blocks import ReadableText
 from corollary.warehouse.formats.text_stream import TextStream
-from corollary.warehouse.set_difference import minus
+from corollary.warehouse.set_difference import difference, minus
 from corollary.warehouse.sources import csv_file, json_file, parquet_file
 from corollary.warehouse.sources.earlier_rows import EarlierRows
 from corollary.warehouse.sources.file_bounds import (
@@ -216,35 +216,44 @@ class _Attempt:
         self._collector.raise_if_malformed()
         removed = self._known.keys() - self._noted.keys()
         before = [self._known[name] for name in (*self._altered, *removed)]
-        suspects = self._suspects(earlier, [each.bounds for each in before if each.rows])
-        if self._is_first or len(self._whole) == len(self._files):
-            rows = self._inlet.replacement(earlier, self._rows())
-        else:
-            rows = self._inlet.revision(earlier, self._rows(), suspects)
+        rows = self._compare(earlier, [each.bounds for each in before if each.rows])
         reread = None if self._is_first else frozenset(self._whole) | removed
         position = {"form": self._form, "files": self._noted}
         return self._collector.to_source_change(rows, position, reread, self._warnings())
 
-    def _suspects(self, earlier: EarlierRows, bounds: Sequence[FileBounds]) -> pa.Table:
-        """Return the earlier rows of files with some bounds; read the files that may have one."""
+    def _compare(
+        self, earlier: EarlierRows, bounds: Sequence[FileBounds]
+    ) -> tuple[pa.Table, pa.Table]:
+        """Return added and removed rows, given the bounds of the files that have lost rows."""
         inlet = self._inlet
+        found, lost = self._rows(), inlet.empty_table()
         unread = [file for file in self._files if file.name not in self._whole]
-        if not bounds or not unread:
-            return inlet.empty_table()
-        if not inlet.relation.types:  # of rows without columns there is at most one
-            for file in unread:
-                self._read_whole(file)
-            return inlet.empty_table()
-        near = inlet.in_order(earlier.within(boxes_of(bounds)))
-        suspects = near.filter(bool_array(is_within_any(near, bounds)))
-        missing = minus(suspects, expand_table(self._rows(), inlet.relation))
-        columns = inlet.identifying_columns if inlet.key.order else None
-        for file in unread:
-            entry = self._known[file.name]
-            if entry.rows and is_within(missing, entry.bounds, columns).any():
-                self._read_whole(file)
+        if bounds and not inlet.relation.types:  # of rows without columns there is at most one
+            self._read_all(unread)
+        elif bounds and unread and not self._is_first:
+            near = inlet.in_order(earlier.within(boxes_of(bounds)))
+            suspects = near.filter(bool_array(is_within_any(near, bounds)))
+            found, lost = difference(suspects, expand_table(found, inlet.relation))
+            columns = inlet.identifying_columns if inlet.key.order else None
+            known = {file.name: self._known[file.name] for file in unread}
+            more = [
+                file
+                for file in unread
+                if known[file.name].rows and is_within(lost, known[file.name].bounds, columns).any()
+            ]
+            if more:
+                self._read_all(more)
+                others = inlet.union([self._whole[file.name] for file in more])
+                others = expand_table(others, inlet.relation)
+                found, lost = inlet.union([found, others]), minus(lost, others)
+        if self._is_first or len(self._whole) == len(self._files):
+            return inlet.replacement(earlier, self._rows())
+        return inlet.revision(earlier, found, lost)
+
+    def _read_all(self, files: Sequence[ListedFile]) -> None:
+        for file in files:
+            self._read_whole(file)
         self._collector.raise_if_malformed()
-        return suspects
 
     def _rows(self) -> pa.Table:
         """Return all rows that were read."""

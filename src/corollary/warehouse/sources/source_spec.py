@@ -12,9 +12,9 @@ from corollary.core.program import Directive, Relation
 from corollary.errors import Diagnostic, InputError
 from corollary.warehouse.files.durable_files import checksum_of
 from corollary.warehouse.formats.delimited import SHOWN_FINDINGS_MAX, first_findings
-from corollary.warehouse.set_difference import difference, minus
+from corollary.warehouse.set_difference import difference, distinct, minus
 from corollary.warehouse.sources import schema_drift
-from corollary.warehouse.sources.earlier_rows import EarlierRows, rows_without
+from corollary.warehouse.sources.earlier_rows import EarlierRows
 from corollary.warehouse.sources.file_listing import SourceLocation
 from corollary.warehouse.sources.quarantine import BadRow, BadRowPolicy, to_bad_rows
 from corollary.warehouse.sources.schema_drift import (
@@ -24,9 +24,6 @@ from corollary.warehouse.sources.schema_drift import (
 )
 from corollary.warehouse.sources.source import Position, SourceChange
 from corollary.warehouse.sources.source_keys import SourceKey, resolve_keys
-
-LOOKUP_MAX_SHARE = 4
-"""Rows are looked up among earlier ones unless they are more than one in this many of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,38 +84,27 @@ class SourceSpec:
         return self.revision(earlier, new, self.empty_table())
 
     def revision(
-        self, earlier: EarlierRows, found: pa.Table, suspects: pa.Table
+        self, earlier: EarlierRows, found: pa.Table, lost: pa.Table
     ) -> tuple[pa.Table, pa.Table]:
-        """Return the added and removed rows if only a part of the source was read.
+        """Return the added and removed rows if only a part of the source was compared.
 
         Args:
             earlier: the rows that the source had.
-            found: the rows that were read.
-            suspects: earlier rows that the source has only if they were found, with the key of none
-                that was not read. It still has all others, or rows that come before them.
+            found: rows that it has; all those that it did not have, and perhaps others.
+            lost: earlier rows that it no longer has.
         """
         if not found.num_rows:
-            return self.empty_table(), suspects
+            return self.empty_table(), lost
         if not len(earlier):
-            return self._resolved(found), suspects
+            return self._resolved(found), lost
         if not self.relation.types:
-            return difference(earlier.table(), found)[0], suspects
+            return difference(earlier.table(), found)[0], lost
         found = expand_table(found, self.relation)
-        columns = self.identifying_columns
-        names = [self.relation.columns[at] for at in columns]
-        others = rows_without(found, suspects, names) if suspects.num_rows else found
-        if LOOKUP_MAX_SHARE * others.num_rows > len(earlier):
-            before = self.in_order(earlier.table())
-            kept = minus(before, minus(suspects, found))
-        else:
-            kept = self.empty_table()
-            if others.num_rows:
-                kept = self.in_order(earlier.matching(others, columns))
-            before = self.union([suspects, kept])
-        now = self._resolved(self.union([found, kept])) if self.key.columns else found
-        added = minus(now, before)
-        gone = minus(before, now) if self.key.columns else minus(suspects, found)
-        return added, gone
+        # Only rows that agree with one of those found can make a difference.
+        rivals = earlier.matching(found, self.identifying_columns)
+        before = distinct(self.union([self.in_order(rivals), lost]))
+        now = self._resolved(self.union([found, minus(before, lost)]))
+        return difference(before, now)
 
     def in_order(self, rows: pa.Table) -> pa.Table:
         """Return earlier rows with the columns and types of the relation."""

@@ -220,8 +220,9 @@ class Arrangement:
         """Return tuples of the primary order, packed and sorted in this order."""
         if not len(words):
             return self.layout.empty
-        columns = [primary.unpack_column(words, column) for column in self.order]
-        return sort_words(self.layout.pack(columns, len(words)))
+        # Distances from the bases are moved, not codes: both layouts have the same bases.
+        columns = [primary.plain.unpack_column(words, column) for column in self.order]
+        return sort_words(self.layout.plain.pack(columns, len(words)))
 
     def mark_stale(self, added: Words | None, removed: Words | None) -> None:
         """Record tuples that the open change has gained; without any, that it was replaced."""

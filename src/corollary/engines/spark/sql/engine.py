@@ -157,6 +157,9 @@ class SparkEngine(SinglePlacement):
         """Return the tuples of NEW, all of them: whoever asks compares them."""
         return self.read(relation)
 
+    def arrange(self, relation: str, orders: Iterable[Sequence[int]]) -> None:
+        """Do nothing: Spark sorts as it needs."""
+
     def size(self, relation: str, state: State = State.NEW) -> int:
         """Return the number of tuples of a relation in a state."""
         return self._tables[relation].size(state)
