@@ -388,6 +388,8 @@ class WarehouseStore:
     def fold(self, state: DatabaseState) -> None:
         """Write a snapshot of every relation that has changed since its last one, and an index."""
         number, normal = state.commits, state.loaded.normal
+        if not self._folded:
+            state.arrange_for_changes()
         stored = [name for name, each in normal.relations.items() if each.is_stored]
         stale = self.warehouse.catalog.relations_to_fold(stored, number)
         state.console.progress("storing snapshots and the index")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from corollary.console import Console, Phase, SilentConsole
-from corollary.core.arrow import from_python
+from corollary.core.arrow import empty_table
 from corollary.core.engine import Engine, Limits
 from corollary.core.program import Directive, Program, Relation
 from corollary.core.recorder import Recorder
@@ -230,6 +230,7 @@ def _read_source(
     console: Console,
 ) -> "pa.Table":
     """Return the rows of a source that may be in any format, or through Spark."""
+    from corollary.warehouse.sources.earlier_rows import TableRows
     from corollary.warehouse.sources.source_factory import source_of
 
     relation = loaded.normal.relations[directive.relation]
@@ -243,7 +244,7 @@ def _read_source(
         fetch=frames.read,
         console=console,
     )
-    change = source.change_since(None, from_python((), relation))
+    change = source.change_since(None, TableRows(empty_table(relation)))
     for warning in change.warnings:
         console.note(render(warning))
     return change.added
