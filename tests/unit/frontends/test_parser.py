@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from corollary.analysis.traverse import atom_uses, clause_terms, subterms
+from corollary.analysis.traverse import atom_uses, clause_terms
 from corollary.core.logic import (
     AggregateTerm,
     Atom,
@@ -22,6 +22,7 @@ from corollary.core.logic import (
     Value,
     Variable,
     Wildcard,
+    subterms,
     variables_of,
 )
 from corollary.core.printer import print_clause
