@@ -7,6 +7,7 @@ from corollary.analysis.resolution import ResolvedProgram
 from corollary.analysis.traverse import TermPosition, clause_terms, subterms
 from corollary.core.functors import FUNCTORS, FunctorSignature
 from corollary.core.logic import Atom, Clause, Functor
+from corollary.core.syntax import TODAY
 from corollary.errors import Diagnostic
 from corollary.source import Span
 
@@ -68,7 +69,11 @@ def _functors(clause: Clause) -> Iterator[Diagnostic]:
                     "name its values first: `x = range(0, 10)`",
                 )
             signature = FUNCTORS.get(term.name)
-            if signature is None:
+            if term.name == TODAY:
+                yield Diagnostic(
+                    "C0203", "`today` takes no arguments.", term.span, "write `today()`"
+                )
+            elif signature is None:
                 yield Diagnostic(
                     "C0203",
                     f"There is no functor `{term.name}`.",

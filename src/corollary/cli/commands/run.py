@@ -15,6 +15,8 @@ from corollary.cli.report.tables import counted
 from corollary.console import TerminalConsole
 
 if TYPE_CHECKING:
+    from datetime import date
+
     from corollary.core.program import Program
     from corollary.database.intake.evaluate_once import EvaluationResult
     from corollary.database.intake.pipeline import Inputs
@@ -96,7 +98,16 @@ def command(
             inputs = Inputs(
                 files.facts, files.root, BadRowPolicy(bad_rows or BadRowPolicy.QUARANTINE)
             )
-            _update(warehouse, program, inputs, idempotency_key, maintenance, output, console)
+            _update(
+                warehouse,
+                program,
+                inputs,
+                idempotency_key,
+                maintenance,
+                output,
+                console,
+                files.today,
+            )
 
 
 def _check_usage(warehouse: str | None, bad_rows: str | None) -> None:
@@ -133,7 +144,7 @@ def _evaluate(
 
     engine = create_engine(maintenance.engine, None, maintenance.placement, bulk=maintenance.bulk)
     places = FileLocations(files.facts, outputs, files.root)
-    outcome = run_once(program, places, maintenance.limits, console, engine)
+    outcome = run_once(program, places, maintenance.limits, console, engine, today=files.today)
     if output.is_json:
         outcome.warnings = tuple(without_allowed(outcome.warnings, console.allowed))
         print_json(_as_json(outcome))
@@ -157,6 +168,7 @@ def _update(
     maintenance: MaintenanceOptions,
     output: ChangeOutputOptions,
     console: TerminalConsole,
+    today: "date | None",
 ) -> None:
     """Bring a warehouse up to date with a program and its sources."""
     from corollary.cli.report.changes import report_run
@@ -166,7 +178,12 @@ def _update(
 
     maintenance.check(load_program(program).normal)
     with open_warehouse(
-        warehouse, console, create=True, create_on_commit=True, **maintenance.keywords
+        warehouse,
+        console,
+        create=True,
+        create_on_commit=True,
+        today=today,
+        **maintenance.keywords,
     ) as database:
         outcome = run(database, program, inputs, idempotency=idempotency_key)
         report_run(outcome, database, warehouse, output, console)

@@ -97,7 +97,7 @@ def load_next_program(
     Raises:
         InputError: the program is wrong, or changes the columns of a relation.
     """
-    checked = check(program)
+    checked = check(program, before)
     normal = align(with_active_rules(normalise(checked, before), checked), before, known)
     limits = {name: replace(each, limit=None) for name, each in normal.relations.items()}
     normal = carry_over_parts(replace(normal, relations=limits), before)
