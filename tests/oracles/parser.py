@@ -116,8 +116,11 @@ class Decl:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
+    """`heads :- body.`, or null-safe, `heads := body.`: null joins null."""
+
     heads: tuple[Atom, ...]
     body: Formula
+    is_null_safe: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +169,7 @@ TOKEN = re.compile(
       | (?P<literal>[dt]?"(?:[^"\\\n]|\\.)*")
       | (?P<number>0[xX][0-9a-fA-F]+u?|0[bB][01]+u?|[0-9]+\.[0-9]+|[0-9]+u?)
       | (?P<name>(?:[^\W\d]|\?)[\w?]*)
-      | (?P<op>:-|<:|!=|<=|>=|->|[-+*/%^=<>!.,;:(){}|@?\[\]$])""",
+      | (?P<op>:-|:=|<:|!=|<=|>=|->|[-+*/%^=<>!.,;:(){}|@?\[\]$])""",
     re.VERBOSE | re.DOTALL,
 )
 ESCAPES = {'"': '"', "\\": "\\", "n": "\n", "t": "\t", "r": "\r"}
@@ -355,10 +358,11 @@ class Parser:
         while self.accept(","):
             heads.append(self.atom())
         body: Formula = Truth(True)
-        if self.accept(":-"):
+        is_null_safe = self.peek() == ":="
+        if self.accept(":-") or self.accept(":="):
             body = self.formula()
         self.expect(".")
-        self.program.rules.append(Rule(tuple(heads), body))
+        self.program.rules.append(Rule(tuple(heads), body, is_null_safe))
 
     # formulas
 
@@ -405,7 +409,7 @@ class Parser:
         start = self.at
         try:
             left = self.expression()
-            if self.peek() not in COMPARISONS:
+            if self.peek() not in (*COMPARISONS, "is"):
                 self.fail("a comparison")
             return Cmp(self.take(), left, self.expression())
         except OracleRejected:

@@ -23,14 +23,16 @@ from corollary.cli.parameters import (
     option,
     pair,
     point_in_history,
+    row_bound,
 )
 from corollary.console import TerminalConsole
 
 if TYPE_CHECKING:
     from corollary.core.engine import Limits
-    from corollary.core.program import NormalProgram
+    from corollary.core.program import NormalProgram, RowBound
     from corollary.database.access.reader import Reader
     from corollary.database.database import Database
+    from corollary.database.intake.source_guards import SourceGuards
     from corollary.warehouse.warehouse_catalog import WarehouseCatalog
 
 ALGORITHMS = ("auto", "recompute", "dred", "pf", "epf", "counting", "ranked")
@@ -175,6 +177,30 @@ class FileOptions(RootOption):
 
 
 @dataclass(frozen=True)
+class SourceOptions:
+    """What is accepted of the sources of a warehouse."""
+
+    max_bad: Annotated[
+        "RowBound",
+        "Refuse a source if more of its records are malformed: a share, a number, or off.",
+        option(metavar="BOUND", type=row_bound, default="50%", show_default=True),
+    ]
+    max_deletes: Annotated[
+        "RowBound",
+        "Refuse a source that deletes more of a relation: a share (of 1,000 rows or more), a "
+        "number, or off.",
+        option(metavar="BOUND", type=row_bound, default="50%", show_default=True),
+    ]
+
+    @property
+    def guards(self) -> "SourceGuards":
+        """The bounds in the form that the pipeline takes."""
+        from corollary.database.intake.source_guards import SourceGuards
+
+        return SourceGuards(self.max_bad, self.max_deletes)
+
+
+@dataclass(frozen=True)
 class ReaderOptions:
     """Who reads a warehouse."""
 
@@ -245,7 +271,9 @@ class LimitOptions:
     """Bounds on an evaluation."""
 
     limit_rounds: Annotated[
-        int | None, "Stop a recursion after this many rounds.", option(type=COUNT)
+        int | None,
+        "Stop a recursion after this many rounds, 1,000,000 by default.",
+        option(type=COUNT),
     ]
     limit_tuples: Annotated[
         int | None, "Stop at this many tuples in all relations together.", option(type=COUNT)

@@ -6,10 +6,13 @@ from datetime import date
 from functools import wraps
 from inspect import get_annotations
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 from click.core import ParameterSource
+
+if TYPE_CHECKING:
+    from corollary.core.program import RowBound
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -103,6 +106,16 @@ def day(text: str) -> date:
         return read_day(text)
     except InputError:
         raise click.BadParameter(f"'{text}' is not a day; write 2026-11-16") from None
+
+
+def row_bound(text: str) -> "RowBound":
+    """Return the bound of a text such as `50%`, `1000` or `off`, a click type."""
+    from corollary.core.program import RowBound
+
+    bound = RowBound.parse(text)
+    if bound is None:
+        raise click.BadParameter(f"'{text}' is not a bound; write 10%, a number of rows, or off")
+    return bound
 
 
 def option(*names: str, **settings: Any) -> tuple[tuple[str, ...], dict[str, Any]]:

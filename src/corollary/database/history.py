@@ -141,7 +141,7 @@ def commit_log(
 def find_relation(
     warehouse: WarehouseCatalog, name: str, reader: str | None, granted: frozenset[str] | None
 ) -> Relation:
-    """Return a relation of the program in force, as far as a reader may see it, if there is one.
+    """Return a relation of the program in force, or of the last one that has it, for a reader.
 
     Raises:
         InputError: there is no such relation.
@@ -155,7 +155,18 @@ def find_relation(
         require_grant(reader, name, granted)
         if name not in program.relations:
             raise unknown_relation(reader, name, granted)
+    if name not in program.relations:
+        dropped = dropped_relation(warehouse, name)
+        if dropped is not None:
+            return dropped
     return readable_relation(program, name)
+
+
+def dropped_relation(warehouse: WarehouseCatalog, name: str) -> Relation | None:
+    """Return a relation as the last program of the commits that are kept declares it."""
+    programs = _Programs(warehouse)
+    found = (programs.declared(each, name) for each in warehouse.commits())
+    return next((each for each in found if each is not None), None)
 
 
 def change_feed(
@@ -173,15 +184,19 @@ def change_feed(
         InputError: the changes of the relation are not kept.
         WarehouseError: not all these commits are kept.
     """
-    if relation is not None and relation.is_derived and relation.is_virtual:
+    oldest, latest = int(warehouse.catalog.meta("oldest")), warehouse.catalog.latest_commit()
+    last = 0 if latest is None else latest.number
+    if (
+        relation is not None
+        and not relation.is_stored
+        and not warehouse.catalog.changes(oldest - 1, last, relation.name)  # it was always virtual
+    ):
         raise InputError.of(
             "C0975",
             f"`{relation.name}` is virtual, so its changes are not stored.",
             None,
             "declare it without `virtual`, or look at the relations it is derived from",
         )
-    oldest, latest = int(warehouse.catalog.meta("oldest")), warehouse.catalog.latest_commit()
-    last = 0 if latest is None else latest.number
     for bound in (upto, since):
         if bound is not None and not oldest - 1 <= bound <= last:
             warehouse.commit_at(bound)  # raises the error

@@ -212,6 +212,31 @@ def test_same_generation_never_asks_for_all_of_it() -> None:
         assert ("parted", (8, 9), "8 and 9 parted") in alerts(tx)
 
 
+def test_one_edge_under_same_generation_asks_for_little() -> None:
+    """A tree of 63 nodes: 10 million probes, before equal rows were merged on the way."""
+    db = opened(GENERATIONS)
+    with db.transaction() as tx:
+        tx.insert("par", [(number, number // 2) for number in range(2, 64)])
+    for change in ("delete", "insert"):
+        with db.transaction() as tx:
+            getattr(tx, change)("par", [(63, 31)])
+        assert len(alerts(tx)) == 63
+        assert tx.stats["sg"].counts["base_probes"] < 100_000
+
+
+@pytest.mark.parametrize("closure", ["left", "right"])
+def test_one_edge_under_a_closure_asks_for_its_ancestors_once(closure: str) -> None:
+    """A chain: who reaches its end is found by walking up, without what reaches those between."""
+    text = DECLARED + CLOSURES[closure] + 'lost(x, y) :- -link(x, y).\n.alert lost "{x} {y}"\n'
+    db = opened(text)
+    with db.transaction() as tx:
+        tx.insert("edge", [(at, at + 1) for at in range(300)])
+    with db.transaction() as tx:
+        tx.delete("edge", [(299, 300)])
+    assert len(alerts(tx)) == 300
+    assert tx.stats["link"].counts["base_probes"] < 5_000
+
+
 def test_sharing_and_minimising_show_in_the_counters() -> None:
     """A diamond after another: what is approximated along two ways is filtered once."""
     text = DECLARED + CLOSURES["left"] + 'lost(x, y) :- -link(x, y).\n.alert lost "{x} {y}"\n'
@@ -232,7 +257,7 @@ def test_sharing_and_minimising_show_in_the_counters() -> None:
         db = opened(text, without)
         with db.transaction() as tx:
             tx.insert("edge", [(-1, 0), *diamonds])
-        with db.transaction() as tx:
+        with db.transaction(is_traced=True) as tx:
             tx.delete("edge", [(-1, 0)])
         assert len(alerts(tx)) == 13
         refiltered[without] = tx.stats["link"].counts["refiltered"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from corollary.analysis.traverse import atom_uses, clause_terms, subterms
+from corollary.analysis.traverse import atom_uses, clause_terms
 from corollary.core.logic import (
     AggregateTerm,
     Atom,
@@ -22,6 +22,8 @@ from corollary.core.logic import (
     Value,
     Variable,
     Wildcard,
+    subterms,
+    variables_of,
 )
 from corollary.core.printer import print_clause
 from corollary.core.program import (
@@ -491,9 +493,16 @@ def test_deep_nesting_is_refused(opening: str) -> None:
     assert len(errors(f"p(x) :- x = {opening * 10_000}1.")) == 1
 
 
-def test_long_chains_are_refused_as_too_deep() -> None:
+def test_long_sums_are_not_nested() -> None:
+    (clause,) = read(f"p(x) :- x = {' + '.join(['y'] * 5_000)}.").clauses
+    (equation,) = clause.body
+    assert isinstance(equation, Comparison)
+    assert len(list(variables_of(equation.right))) == 5_000
+
+
+def test_long_powers_are_refused_as_too_deep() -> None:
     with pytest.raises(InputError, match="levels deep"):
-        read(f"p(x) :- x = {' + '.join(['y'] * 5_000)}.")
+        read(f"p(x) :- x = {' ^ '.join(['y'] * 5_000)}.")
 
 
 def test_long_lists_are_no_problem() -> None:

@@ -95,10 +95,10 @@ def test_a_closure_is_computed_for_its_source_only(name: str) -> None:
     assert rows == {(at,) for at in range(4, 11)}
     assert (
         tally.derived[working_relation("tc^bf", "asked")]
-        == {"left": 1, "right": 8, "non-linear": 8}[name]
+        == {"left": 1, "right": 1, "non-linear": 8}[name]
     )
     assert tally.derived[working_relation("tc^bf", "found")] <= 8 * 7 / 2
-    if name == "left":
+    if name != "non-linear":
         assert tally.derived[working_relation("tc^bf", "found")] == 7
 
 
@@ -196,5 +196,6 @@ def test_calls_bind_keys_of_aggregates_not_their_values() -> None:
 
 def test_a_negated_literal_is_asked_bound() -> None:
     _, tally, plan = ask(RICH, {"edge": TWO_CHAINS["edge"][:30]}, "apart(3, 5)")
-    assert "tc^bb" in asked_relations(plan)
-    assert tally.derived[working_relation("tc^bb", "asked")] == 1
+    # tc(3, 5) begins with tc(3, y): what is bound of it decides.
+    assert {name for name in asked_relations(plan) if name.startswith("tc^")} == {"tc^bf"}
+    assert tally.derived[working_relation("tc^bf", "asked")] == 1

@@ -126,7 +126,7 @@ class _ClauseConstraints:
             for term, node in ((item.left, left), (item.right, right)):
                 self._take(term, node, item.operator.lstrip("!"), _SYMBOL)
             return
-        if item.operator == "=":
+        if item.operator in logic.EQUATIONS:
             agree = self._unifier.unify_domains(left, right)
         else:
             agree = self._unifier.unify_kinds(left, right)
@@ -147,6 +147,10 @@ class _ClauseConstraints:
         return True
 
     def _term(self, term: logic.Term) -> int:
+        return logic.fold_term(term, self._node)
+
+    def _node(self, term: logic.Term, inside: tuple[int, ...]) -> int:
+        """Return the node of a term, given those of its arguments."""
         match term:
             case logic.Variable(name=name):
                 node = self._variables.get(name)
@@ -160,7 +164,7 @@ class _ClauseConstraints:
                 node = self._unifier.new_node(literal_kinds(term), reason)
                 self._constraints.constants.append((term, node))
             case logic.Functor():
-                node = self._functor(term)
+                node = self._functor(term, inside)
             case logic.AggregateTerm():
                 node = self._aggregate(term)
             case _:
@@ -168,8 +172,7 @@ class _ClauseConstraints:
         self._order.append(node)
         return node
 
-    def _functor(self, term: logic.Functor) -> int:
-        nodes = tuple(self._term(argument) for argument in term.arguments)
+    def _functor(self, term: logic.Functor, nodes: tuple[int, ...]) -> int:
         signature = FUNCTORS.get(term.name)
         if signature is None or not signature.accepts(len(nodes)):
             return self._unifier.new_node()

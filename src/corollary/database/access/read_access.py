@@ -220,9 +220,17 @@ class ReadAccess:
 
         warehouse = self._history.warehouse
         self.refresh()
-        return change_feed(
-            warehouse, None if relation is None else self._columns(relation), since, upto
-        )
+        found = None if relation is None else self._past_columns(relation)
+        return change_feed(warehouse, found, since, upto)
+
+    def _past_columns(self, name: str) -> Relation:
+        """Return a relation of the program in force, or of the last one that has it."""
+        from corollary.database.history import dropped_relation
+
+        found = None
+        if name not in self._state.loaded.normal.relations:
+            found = dropped_relation(self._history.warehouse, name)
+        return found or self._columns(name)
 
     # --- watching ------------------------------------------------------------------------------
 

@@ -162,6 +162,9 @@ class Reader(ReadAccess):
         granted = self.granted
         return ((fed, table) for fed, table in every if fed.name in granted)
 
+    def _past_columns(self, name: str) -> Relation:
+        return self._columns(name)  # the grants of a relation go with it
+
     # --- watching ------------------------------------------------------------------------------
 
     def on(self, event: str) -> Callable[[Callback], Callback]:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import zip_longest
 
 from corollary.core.logic import Value
 from corollary.core.syntax import (
@@ -80,7 +81,8 @@ _SIGNS = {
     ",": "_COMMA",
     ";": "_SEMICOLON",
     ":": "_COLON",
-    ":-": "_IF",
+    ":-": "IF",
+    ":=": "IF",
     ".": "DOT",
     "?": "_QUESTION",
     "|": "_PIPE",
@@ -108,7 +110,7 @@ _LEXEME = r"""
   | (?P<word>\??START INSIDE*(?P<dots>(?:\.START INSIDE*)*))
   | (?P<directive>(?<!\S)\.[A-Za-z_]\w*)
   | (?P<state>@(?:old|new)\b)
-  | (?P<sign>:-|->|<:|!=|<=|>=|[(){},;:.?|=<>!+\-*/%^])
+  | (?P<sign>:[-=]|->|<:|!=|<=|>=|[(){},;:.?|=<>!+\-*/%^])
   | (?P<bad>\S)
     """
 _OPERAND_ENDS = frozenset(
@@ -116,7 +118,7 @@ _OPERAND_ENDS = frozenset(
     | {"UNDERSCORE", "RPAR", "RBRACE"}
 )
 _OPERATORS = frozenset(
-    {"EQUAL", "COMPARISON", "OPERATOR", "INFIX", "PREFIX", "AGGREGATE", "EXTREME"}
+    {"EQUAL", "COMPARISON", "IS", "OPERATOR", "INFIX", "PREFIX", "AGGREGATE", "EXTREME"}
 )
 _BEFORE_TERMS = _OPERATORS | {"IDENT", "DOTTED", "QUOTED", "FUNCTION", "CONSTRAINT", "STATE"}
 _OPEN_FUNCTIONS = frozenset({*TIME_FUNCTIONS, TODAY})
@@ -152,6 +154,7 @@ def tokenise(
         is_body: whether the text is the body of a rule, as goals are.
     """
     lexemes = list(_join_signs(list(_scan(expanded, diagnostics)), diagnostics))
+    lexemes = list(_mark_is(lexemes))
     if any(lexeme.text in _OPEN_FUNCTIONS for lexeme in lexemes):
         lexemes = _CallMarker(lexemes, is_body).marked()
     return list(_mark_qualifiers(lexemes))
@@ -242,6 +245,20 @@ def _with_value(lexeme: Lexeme, diagnostics: list[Diagnostic]) -> Lexeme:
         return replace(lexeme, type="INT", value=0)
 
 
+def _mark_is(lexemes: list[Lexeme]) -> Iterator[Lexeme]:
+    """Distinguish the operator of `x is y` from names: it follows an operand, and names do not.
+
+    Only a clause may follow a declaration's bracket: `is(1).` at the start of a line is a name.
+    """
+    previous = ""
+    for lexeme, following in zip_longest(lexemes, lexemes[1:]):
+        is_call = following is not None and following.type == "LPAR" and following.is_adjacent
+        is_name = previous not in _OPERAND_ENDS or (lexeme.starts_line and is_call)
+        marked = replace(lexeme, type="IS") if lexeme.text == "is" and not is_name else lexeme
+        yield marked
+        previous = marked.type
+
+
 class _CallMarker:
     """Tells calls of functions whose names are not reserved from relations of the same name.
 
@@ -275,7 +292,7 @@ class _CallMarker:
 
     def _follow(self, index: int, lexeme: Lexeme) -> None:
         """Note where in an item the lexeme is."""
-        if lexeme.type == "_IF":
+        if lexeme.type == "IF":
             self._is_body = True
         elif lexeme.type == "DOT" or lexeme.type in DIRECTIVES.values():
             self._is_body, self._holds_terms = self._is_goal, []
@@ -333,4 +350,4 @@ def _is_key(lexemes: list[Lexeme], index: int) -> bool:
         return False
     close = next((i for i in range(index, len(lexemes)) if lexemes[i].type == "RPAR"), len(lexemes))
     following = lexemes[close + 1].type if close + 1 < len(lexemes) else ""
-    return following not in ("DOT", "_IF", "_COMMA")
+    return following not in ("DOT", "IF", "_COMMA")

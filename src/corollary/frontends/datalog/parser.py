@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeVar, cast
 
 from corollary.core import logic, program
+from corollary.core.syntax import PRECEDENCE
 from corollary.errors import Diagnostic, InputError
 from corollary.frontends.datalog import syntax_errors
 from corollary.frontends.datalog.lexer import Lexeme, tokenise
@@ -282,7 +283,10 @@ def _check_nesting(lexemes: Iterable[Lexeme]) -> None:
 
 
 def _check_depth(items: Iterable[object]) -> None:
-    """Raise an error where terms or bodies are nested too deeply, as long sums are."""
+    """Raise an error where terms or bodies are nested too deeply.
+
+    The left operand of an operator is as deep as the operator: long sums are not nested.
+    """
     stack = [(item, 0) for item in items]
     while stack:
         node, depth = stack.pop()
@@ -292,6 +296,9 @@ def _check_depth(items: Iterable[object]) -> None:
         match node:
             case logic.Clause(heads=heads, body=body):
                 below = (*heads, *body)
+            case logic.Functor(name=name, arguments=(left, right)) if name in PRECEDENCE:
+                stack.append((left, depth))
+                below = (right,)
             case logic.Atom(arguments=arguments) | logic.Functor(arguments=arguments):
                 below = arguments
             case logic.Negation(atom=atom):

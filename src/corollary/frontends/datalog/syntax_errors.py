@@ -53,7 +53,7 @@ _LABELS = {
     "_COMMA": "`,`",
     "_SEMICOLON": "`;`",
     "_COLON": "`:`",
-    "_IF": "`:-`",
+    "IF": "`:-`",
     "DOT": "`.`",
     "_QUESTION": "`?`",
     "_PIPE": "`|`",
@@ -69,7 +69,7 @@ _LABELS = {
     "STATE": "`@old` or `@new`",
     "$END": "the end",
 }
-_ORDER = ("_COMMA", "_SEMICOLON", "RPAR", "RBRACE", "_IF", "DOT")
+_ORDER = ("_COMMA", "_SEMICOLON", "RPAR", "RBRACE", "IF", "DOT")
 
 
 def diagnose_lexeme(lexemes: list[Lexeme], position: int, expected: set[str]) -> Diagnostic:
@@ -241,7 +241,7 @@ def _suggest(lexemes: list[Lexeme], position: int, expected: set[str]) -> str | 
         ("<>", "inequality is written `!=`"),
         ("=<", "write `<=`"),
         ("=>", "write `>=`"),
-        (":=", "equality is written `=`, a rule's arrow `:-`"),
+        (":=", "equality is written `=`; `:=` is the arrow of a rule in which null joins null"),
         ("<-", "a rule's arrow is written `:-`"),
         ("&&", "literals are joined with `,`"),
         ("||", "alternatives are separated by `;`"),
@@ -309,7 +309,7 @@ def _open_bracket(lexemes: list[Lexeme], position: int) -> Lexeme | None:
 
 
 def _is_head(clause: list[Lexeme]) -> bool:
-    return clause[-1].type == "RPAR" and not any(lexeme.type == "_IF" for lexeme in clause)
+    return clause[-1].type == "RPAR" and not any(lexeme.type == "IF" for lexeme in clause)
 
 
 def _reads(lexemes: list[Lexeme], position: int, text: str) -> bool:
