@@ -15,6 +15,7 @@ from corollary.cli.options import (
     Placement,
     PropagationOptions,
     RootOption,
+    Today,
     Without,
 )
 from corollary.cli.parameters import DIRECTORY, family, option, programs
@@ -56,6 +57,7 @@ class ExplainOptions(RootOption, PropagationOptions, LimitOptions):
         "Directory of the facts files, to measure sizes; without it they are guessed.",
         option("-F", "--facts", type=DIRECTORY),
     ]
+    today: Today
     placement: Placement
     bulk: Bulk
     without: Without
@@ -152,6 +154,7 @@ def _forecast(
         console,
         options.placement,
         options.without,
+        options.today,
     )
     return forecast_for_database(database, changes), _measured(database)
 
@@ -179,7 +182,13 @@ def _evaluation(
     sizes: Mapping[str, int] = {}
     if options.facts is not None:
         database = load_in_memory(
-            programs, options.facts, options.root, options, options.limits, console
+            programs,
+            options.facts,
+            options.root,
+            options,
+            options.limits,
+            console,
+            today=options.today,
         )
         sizes = _measured(database)
     if options.goal is None:
