@@ -129,8 +129,8 @@ def parquet(rows: Iterable[Row], relation: Relation = P) -> bytes:
     return sink.getvalue()
 
 
-def csv(rows: Iterable[Row]) -> bytes:
-    return "".join("\t".join(map(str, row)) + "\n" for row in rows).encode()
+def csv(rows: Iterable[Row], delimiter: str = "\t") -> bytes:
+    return "".join(delimiter.join(map(str, row)) + "\n" for row in rows).encode()
 
 
 def objects(rows: Iterable[Row], names: tuple[str, ...] = P.columns) -> bytes:
@@ -144,7 +144,9 @@ def arrays(rows: Iterable[Row]) -> bytes:
 
 FORMS = {
     "p.facts": csv,
-    "p.csv.gz": lambda rows: gzip.compress(csv(rows)),
+    "p.tsv": csv,
+    "p.csv": lambda rows: csv(rows, ","),
+    "p.csv.gz": lambda rows: gzip.compress(csv(rows, ",")),
     "p.jsonl": objects,
     "p.ndjson": arrays,
     "p.jsonl.gz": lambda rows: gzip.compress(objects(rows)),

@@ -35,7 +35,7 @@ from corollary.errors import (
 from corollary.frontends.datalog.parser import parse
 from corollary.source import SourceFile
 from corollary.warehouse import warehouse
-from support.generators.scenarios import LIVELY, Scenario, scenarios
+from support.generators.scenarios import Scenario, is_lively, scenarios
 from support.maintained_database import (
     MIXED,
     Judged,
@@ -87,7 +87,7 @@ def test_it_lasts(
     run()
     assert counts["steps"] >= number
     if number > 4:
-        assert counts["changed"] >= LIVELY * counts["steps"]
+        assert is_lively(counts["changed"], counts["steps"])
         acts = {"reopen", "fold", "lose", "travel", "follow", "collect", "verify"}
         assert counts.keys() >= acts
 

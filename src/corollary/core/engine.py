@@ -57,12 +57,17 @@ def bulk_mode(name: str | None = None) -> BulkMode:
     return BulkMode(chosen)
 
 
+ROUNDS_MAX = 1_000_000
+"""The rounds of a loop after which it is taken to be endless, unless a limit is set."""
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Bounds on one run; None is no bound.
 
     Attributes:
-        rounds: the maximum number of rounds of any one loop.
+        rounds: the maximum number of rounds of any one loop; None for `ROUNDS_MAX`, for which
+            those of a search along a relation do not count.
         tuples: the maximum number of tuples in all relations together.
         seconds: the maximum duration of the whole run.
         memory: the maximum number of bytes of relations, batches and computed symbols.
@@ -202,6 +207,9 @@ class Engine(Protocol):
 
     def rename(self, old: str, new: str) -> None:
         """Give a relation another name, which no relation has."""
+
+    def relabel(self, relation: Relation) -> None:
+        """Give the columns of a relation the names that it has here; the types are the same."""
 
     def copy(self, source: str, target: str) -> None:
         """Make the NEW tuples of one relation the OLD and NEW ones of another."""

@@ -190,7 +190,7 @@ def test_what_has_not_changed_is_not_read(tmp_path: Path, opened: list[str]) -> 
     folder = tmp_path / "many"
     folder.mkdir()
     for number in range(1000):
-        (folder / f"{number}.csv").write_text(f"{number % 700}\ta\n")
+        (folder / f"{number}.tsv").write_text(f"{number % 700}\ta\n")
     run = Run(a_source(tmp_path, "many"))
     run.step({(number, "a") for number in range(700)})
     assert len(opened) == 1000
@@ -202,23 +202,23 @@ def test_what_has_not_changed_is_not_read(tmp_path: Path, opened: list[str]) -> 
     assert not opened
     assert run.asked == 0
     assert not change.added.num_rows + change.removed.num_rows
-    (folder / "1000.csv").write_text("1\ta\n1000\ta\n")
+    (folder / "1000.tsv").write_text("1\ta\n1000\ta\n")
     assert not run.source.is_unchanged(run.position)
     assert to_python(run.step().added) == [(1000, "a")]
-    assert opened == ["1000.csv"]
+    assert opened == ["1000.tsv"]
 
 
 def test_a_removed_file_takes_only_rows_that_no_other_has(tmp_path: Path) -> None:
     for name, text in (("a", "1\tx\n2\tx\n"), ("b", "2\tx\n3\tx\n"), ("c", "9\tx\n")):
-        (tmp_path / f"{name}.csv").write_text(text)
-    run = Run(a_source(tmp_path, "*.csv"))
+        (tmp_path / f"{name}.tsv").write_text(text)
+    run = Run(a_source(tmp_path, "*.tsv"))
     run.step([(1, "x"), (2, "x"), (3, "x"), (9, "x")])
-    (tmp_path / "a.csv").unlink()
+    (tmp_path / "a.tsv").unlink()
     change = run.step([(2, "x"), (3, "x"), (9, "x")])
     assert to_python(change.removed) == [(1, "x")]
-    (tmp_path / "b.csv").write_text("4\tx\n")
+    (tmp_path / "b.tsv").write_text("4\tx\n")
     run.step([(4, "x"), (9, "x")])
-    (tmp_path / "b.csv").rename(tmp_path / "d.csv")
+    (tmp_path / "b.tsv").rename(tmp_path / "d.tsv")
     assert not to_python(run.step([(4, "x"), (9, "x")]).added)
 
 
@@ -397,19 +397,19 @@ def test_a_file_that_never_rests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_file_that_vanishes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("a.csv", "b.csv"):
+    for name in ("a.tsv", "b.tsv"):
         (tmp_path / name).write_text(f"1\t{name}\n")
-    while_reading(monkeypatch, (tmp_path / "b.csv").unlink)
-    Run(a_source(tmp_path, "*.csv")).step([(1, "a.csv")])
+    while_reading(monkeypatch, (tmp_path / "b.tsv").unlink)
+    Run(a_source(tmp_path, "*.tsv")).step([(1, "a.tsv")])
     listed = file_source.list_files
 
     def late(place: Any) -> Any:
         found = listed(place)
-        return [*found, ListedFile("c.csv", str(tmp_path / "c.csv"), found[0].fingerprint)]
+        return [*found, ListedFile("c.tsv", str(tmp_path / "c.tsv"), found[0].fingerprint)]
 
     with monkeypatch.context() as patch:
         patch.setattr(file_source, "list_files", late)
-        refused(Run(a_source(tmp_path, "*.csv")).step, "C0953")
+        refused(Run(a_source(tmp_path, "*.tsv")).step, "C0953")
     (tmp_path / "p.facts").write_text("1\ta\n")
     run = Run(a_source(tmp_path))
     while_reading(monkeypatch, (tmp_path / "p.facts").unlink)

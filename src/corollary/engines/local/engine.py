@@ -72,6 +72,10 @@ class LocalEngine(SinglePlacement):
         self._unprepare(old)
         self._unprepare(new)
 
+    def relabel(self, relation: Relation) -> None:
+        """Give the columns of a relation the names that it has here; the types are the same."""
+        self._relations[relation.name] = relation
+
     def copy(self, source: str, target: str) -> None:
         """Make the NEW tuples of one relation the OLD and NEW ones of another."""
         self._tables[target].copy_from(self._tables[source])

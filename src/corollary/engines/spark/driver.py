@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from corollary.core.engine import BulkMode, Engine, Limits, LocalTable, TableHandle, ValueRange
-from corollary.core.pipeline import Reference
-from corollary.core.plans import WORKING_SEPARATOR, PlacedCall, Placement, Plan, relations_written
+from corollary.core.plans import WORKING_SEPARATOR, PlacedCall, Placement, Plan
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
@@ -176,6 +175,11 @@ class DriverEngine(LocalEngine):
         self._fetch_copy(old)
         self._forget_remote([old])
         super().rename(old, new)
+
+    def relabel(self, relation: Relation) -> None:
+        """Give the columns of a relation the names that it has here; the types are the same."""
+        self._take_back(relation.name)
+        super().relabel(relation)
 
     def copy(self, source: str, target: str) -> None:
         """Make the NEW tuples of one relation the OLD and NEW ones of another."""
@@ -432,7 +436,7 @@ class DriverEngine(LocalEngine):
             part,
             frozenset(pivots),
             self._unsynced_changes(store),
-            self._working_relations(part, prepared),
+            remote.working_relations(part, prepared, self._relations),
             prepared.budget.handled_rows,
             self._limits,
         )
@@ -455,19 +459,6 @@ class DriverEngine(LocalEngine):
 
             self._queries = Queries(self._new_sql_engine())
         return self._queries
-
-    def _working_relations(
-        self, part: Plan, prepared: PreparedPlan
-    ) -> dict[str, tuple[Relation, pa.Table]]:
-        """Return the working relations that a part of a plan reads and does not derive."""
-        derived = set(relations_written(part))
-        found = {}
-        for name, types in part.types.items():
-            if name not in self._relations and name not in derived:
-                rows = prepared.read(Reference(name))
-                columns = tuple(rows.column_names)
-                found[name] = Relation(name, columns, types, False, is_declared=False), rows
-        return found
 
     def _note_maintained(
         self, relation: str, store: remote.RemoteStore, needs: remote.DriverNeeds

@@ -60,7 +60,7 @@ _READ_ATTEMPTS = 5
 class TextFormat(Protocol):
     """A module that reads files of a text format."""
 
-    def syntax(self, expected: ExpectedColumns, /) -> Dialect:
+    def syntax(self, expected: ExpectedColumns, name: str, /) -> Dialect:
         """Return the syntax of a file, which says where its records end."""
 
     def read(
@@ -219,7 +219,8 @@ class _Attempt:
         rows = self._compare(earlier, [each.bounds for each in before if each.rows])
         reread = None if self._is_first else frozenset(self._whole) | removed
         position = {"form": self._form, "files": self._noted}
-        return self._collector.to_source_change(rows, position, reread, self._warnings())
+        good = sum(each.rows for each in self._noted.values())
+        return self._collector.to_source_change(rows, position, reread, self._warnings(), good)
 
     def _compare(
         self, earlier: EarlierRows, bounds: Sequence[FileBounds]
@@ -338,7 +339,8 @@ class _Attempt:
         if size == entry.size and text.checksum() == entry.checksum:
             return _Reading(None, entry.checksum)
         if 0 < entry.size < size and not text.is_compressed:
-            syntax = _TEXT_FORMATS[self._format(file)].syntax(self._collector.expected)
+            parser = _TEXT_FORMATS[self._format(file)]
+            syntax = parser.syntax(self._collector.expected, file.name)
             earlier = read_earlier_text(text, entry.size, entry.checksum, syntax)
             if earlier is not None and earlier.is_whole:
                 records = self._parse(text, file, earlier, progress)

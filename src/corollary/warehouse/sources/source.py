@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from corollary.core.program import Relation
+from corollary.core.program import Directive, Relation
 from corollary.errors import Diagnostic
 from corollary.warehouse.sources.earlier_rows import EarlierRows
 from corollary.warehouse.sources.quarantine import BadRow
@@ -32,6 +32,8 @@ class SourceChange:
         reread_files: the files whose earlier malformed records no longer count; None for all files
             of the source.
         warnings: problems that did not abort the run.
+        good_records: how many good records it has now; None if they are not counted.
+        emptied_files: the files that have lost everything, also the header that they promise.
     """
 
     added: pa.Table
@@ -40,6 +42,8 @@ class SourceChange:
     bad_rows: tuple[BadRow, ...] = ()
     reread_files: frozenset[str] | None = frozenset()
     warnings: tuple[Diagnostic, ...] = ()
+    good_records: int | None = None
+    emptied_files: tuple[str, ...] = ()
 
 
 class Source(Protocol):
@@ -52,6 +56,10 @@ class Source(Protocol):
     @property
     def relation(self) -> Relation:
         """The relation that it fills."""
+
+    @property
+    def directive(self) -> Directive:
+        """The `.input` that it is read for."""
 
     def is_unchanged(self, before: Position | None) -> bool:
         """Return whether nothing has changed since a position, without reading data.

@@ -25,6 +25,9 @@ from corollary.warehouse.sources.schema_drift import (
 from corollary.warehouse.sources.source import Position, SourceChange
 from corollary.warehouse.sources.source_keys import SourceKey, resolve_keys
 
+_POLICIES = ("new_columns", "max_bad", "max_deletes")
+"""The parameters that say what is refused, and not what the rows are."""
+
 
 @dataclass(frozen=True, slots=True)
 class SourceSpec:
@@ -48,7 +51,7 @@ class SourceSpec:
 
     def settings_digest(self, kind: str) -> str:
         """Return a digest of all settings with which the same files have the same rows."""
-        settings = [pair for pair in self.directive.parameters if pair[0] != "new_columns"]
+        settings = [pair for pair in self.directive.parameters if pair[0] not in _POLICIES]
         types = [str(type_) for type_ in self.relation.types]
         parts = [kind, sorted(settings), self.relation.columns, types, self.key.columns]
         return checksum_of(json.dumps(parts).encode())
@@ -141,6 +144,11 @@ class InputSource:
         """The relation that it fills."""
         return self._inlet.relation
 
+    @property
+    def directive(self) -> Directive:
+        """The `.input` that it is read for."""
+        return self._inlet.directive
+
     def _comparable(self, before: Position | None) -> Position | None:
         """Return a position if it was recorded with the same settings; else all is read again."""
         return before if before is not None and before.get("form") == self._form else None
@@ -162,6 +170,7 @@ class RunCollector:
         self._bad: dict[str, list[BadRow]] = {}
         self._malformed: list[list[Diagnostic]] = []
         self._warnings: list[Diagnostic] = []
+        self._emptied: list[str] = []
 
     def add_file(self, name: str, records: FileRecords, rows_before: int = 0) -> pa.Table:
         """Return the good rows of a file, and collect the rest.
@@ -172,6 +181,8 @@ class RunCollector:
         expected = self.expected
         shown = str(self._inlet.location.base / name)
         schema_drift.check_any_good_row(expected, shown, records, rows_before)
+        if schema_drift.has_lost_everything(expected, records, rows_before):
+            self._emptied.append(shown)
         self._warnings += schema_drift.check_new_columns(expected, shown, records.columns)
         self._columns |= set(records.columns)
         # In the first run no column counts as new, even if the files differ.
@@ -196,6 +207,7 @@ class RunCollector:
         position: Position,
         reread: frozenset[str] | None,
         warnings: Sequence[Diagnostic] = (),
+        good_records: int | None = None,
     ) -> SourceChange:
         """Return the change, with everything collected."""
         recorded = {
@@ -204,7 +216,9 @@ class RunCollector:
             "named": list(self.expected.header_names),
         }
         bad = tuple(row for _, rows in sorted(self._bad.items()) for row in rows)
-        return SourceChange(*rows, recorded, bad, reread, (*self._warnings, *warnings))
+        warnings = (*self._warnings, *warnings)
+        emptied = tuple(self._emptied)
+        return SourceChange(*rows, recorded, bad, reread, warnings, good_records, emptied)
 
     def raise_if_malformed(self) -> None:
         """Raise if there are malformed records, and the policy is to abort."""

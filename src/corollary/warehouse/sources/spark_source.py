@@ -55,7 +55,8 @@ class SparkSource(InputSource):
         self._inlet.console.progress(f"reading {self.name}").advance(rows=rows.num_rows)
         collector.raise_if_malformed()
         position = {"form": self._form, "rows": rows.num_rows}
-        return collector.to_source_change(self._inlet.replacement(earlier, rows), position, None)
+        change = self._inlet.replacement(earlier, rows)
+        return collector.to_source_change(change, position, None, good_records=rows.num_rows)
 
     def _reading(self, expected: ExpectedColumns) -> FileRecords:
         inlet = self._inlet

@@ -93,6 +93,10 @@ class SparkEngine(SinglePlacement):
         self._tables[new] = self._tables.pop(old)
         self._counted.pop(old, None)
 
+    def relabel(self, relation: Relation) -> None:
+        """Give the columns of a relation the names that it has here; the types are the same."""
+        self._relations[relation.name] = relation
+
     def copy(self, source: str, target: str) -> None:
         """Make the NEW tuples of one relation the OLD and NEW ones of another."""
         self._tables[target].copy(self._tables[source])
