@@ -115,10 +115,9 @@ def _size(
 def _bulk_note(plan: "Plan", bulk: str, size_of: "Callable[[Reference], int | None]") -> "StepNote":
     """Return what says of each step whether it is bulk."""
     from corollary.core.engine import BulkMode
-    from corollary.engines.local.bulk.notes import bulk_note
+    from corollary.engines.local.bulk.notes import BulkNotes
 
-    mode = BulkMode(bulk)
-    return lambda step: bulk_note(step, plan.types, mode, size_of)
+    return BulkNotes(plan, BulkMode(bulk), size_of).note
 
 
 def _forecast(
@@ -173,7 +172,8 @@ def _evaluation(
     from corollary.maintain.solve import solve
 
     program = read_programs(programs)
-    normal = load_program(program).normal
+    loaded = load_program(program)
+    normal = loaded.normal
     sizes: Mapping[str, int] = {}
     if options.facts is not None:
         database = load_in_memory(
@@ -181,7 +181,7 @@ def _evaluation(
         )
         sizes = _measured(database)
     if options.goal is None:
-        plan = plan_program(normal, Statistics())
+        plan = plan_program(normal, Statistics(), asked=loaded.written_relations or None)
     else:
         plan = solve(normal, read_goal(program, options.goal), Statistics())
     note = _bulk_note(plan, options.bulk, lambda each: _size(each, sizes, {}))

@@ -17,6 +17,9 @@ from corollary.engines.local.storage.runs import (
     subtract_words,
 )
 
+KEPT_ESTIMATE_MIN_TUPLES = 1 << 14
+"""Estimates of fewer tuples are made again, which is quick, whenever someone asks."""
+
 BITMAP_MIN_LOOKUPS = 1 << 10
 """Fewer lookups at once never build a bitmap, so that small transactions do not pay for one."""
 
@@ -49,6 +52,8 @@ class Table:
         "_removed",
         "_restored",
         "_searched",
+        "_sized",
+        "_wanted",
         "distinct_estimates",
         "family",
         "primary_order",
@@ -67,6 +72,8 @@ class Table:
         self._bitmap: Mask | None = None
         self._searched = 0
         self._restored = 0
+        self._sized = (0, 0, 0)
+        self._wanted: dict[Order, None] = {}
         self.distinct_estimates: tuple[int, ...] = ()
 
     @property
@@ -110,10 +117,14 @@ class Table:
             other.catch_up(self._main)
         return other
 
+    def want(self, order: Order) -> None:
+        """Note an order that probes will need; the first one that does lets it be made."""
+        self._wanted[order] = None
+
     def order_for(self, bound: tuple[int, ...]) -> Order:
         """Return an order whose first columns are the bound ones, one that exists if possible."""
         prefix = set(bound)
-        for order in (self.primary_order, *self._others):
+        for order in (self.primary_order, *self._others, *self._wanted):
             if set(order[: len(bound)]) == prefix:
                 return order
         return (*bound, *(column for column in self.primary_order if column not in prefix))
@@ -175,14 +186,37 @@ class Table:
         by_column = [found[order.index(column)] for column in self.primary_order]
         return np.sort(self.layout.pack(by_column, len(found[0])))
 
+    def is_key(self, length: int, state: State) -> bool:
+        """Return whether no two tuples of a state agree in the first columns."""
+        words, layout = self.tuples(state), self.layout
+        if layout.is_narrow:
+            keys = layout.prefix_keys(words, length)
+            return not np.count_nonzero(keys[1:] == keys[:-1])
+        # Words of bytes are slow to compare: look at the columns instead.
+        rows: Codes | None = None
+        for at in reversed(range(length)):
+            codes = layout.unpack_column(words, at)
+            if rows is None:
+                rows = (codes[1:] == codes[:-1]).nonzero()[0]
+            else:
+                rows = rows[codes[rows + 1] == codes[rows]]
+            if not len(rows):
+                return True
+        return False
+
     def distinct_values(self) -> tuple[int, ...]:
         """Estimate the distinct values of the columns in NEW.
 
-        Estimates of an index file serve until the size of the table has halved or doubled.
+        Estimates of an index file serve until the size of the table has halved or doubled, others
+        as long as it has not changed.
         """
         if 0 < self._restored // 2 <= self.size(State.NEW) <= 2 * self._restored:
             return self.distinct_estimates
-        return estimate_distinct_values(self.tuples(State.NEW), self.layout)
+        sizes = (self._old, self._added, self._removed)
+        if sizes != self._sized or max(sizes) < KEPT_ESTIMATE_MIN_TUPLES:
+            self.distinct_estimates = estimate_distinct_values(self.tuples(State.NEW), self.layout)
+            self._sized = sizes
+        return self.distinct_estimates
 
     @property
     def nbytes(self) -> int:
@@ -317,6 +351,7 @@ class Table:
             other.mark_stale(None, None)
         self._added = len(words)
         self._old = self._removed = self._restored = 0
+        self._sized = (0, 0, 0)
         self._forget_bitmap()
 
     def clear(self) -> None:
