@@ -117,10 +117,9 @@ def _size(
 def _bulk_note(plan: "Plan", bulk: str, size_of: "Callable[[Reference], int | None]") -> "StepNote":
     """Return what says of each step whether it is bulk."""
     from corollary.core.engine import BulkMode
-    from corollary.engines.local.bulk.notes import bulk_note
+    from corollary.engines.local.bulk.notes import BulkNotes
 
-    mode = BulkMode(bulk)
-    return lambda step: bulk_note(step, plan.types, mode, size_of)
+    return BulkNotes(plan, BulkMode(bulk), size_of).note
 
 
 def _forecast(
@@ -192,7 +191,7 @@ def _evaluation(
         )
         sizes = _measured(database)
     if options.goal is None:
-        plan = plan_program(normal, Statistics())
+        plan = plan_program(normal, Statistics(), asked=loaded.written_relations or None)
     else:
         goal = read_goal(loaded, options.goal)
         normal = goal.program

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -128,7 +128,11 @@ def run_once(
         fill_engine(loaded, places, console, used, frames, today=today)
         console.enter(Phase.EVALUATE)
         evaluate_views(
-            loaded, used, ProgressRecorder(console), replace(limits or Limits(), since=began)
+            loaded,
+            used,
+            ProgressRecorder(console),
+            replace(limits or Limits(), since=began),
+            asked=loaded.written_relations,
         )
         console.enter(Phase.STORE)
         outcome = write_results(loaded, used, places, targets, frames)
@@ -267,11 +271,16 @@ def _read_source(
 
 
 def evaluate_views(
-    loaded: LoadedProgram, engine: Engine, recorder: Recorder, limits: Limits
+    loaded: LoadedProgram,
+    engine: Engine,
+    recorder: Recorder,
+    limits: Limits,
+    *,
+    asked: Collection[str] | None = None,
 ) -> None:
-    """Evaluate every derived relation."""
+    """Evaluate every derived relation; those that nobody asks for need not be stored."""
     placed = place_strata(engine, loaded.normal, loaded.normal)
-    plan = seminaive.plan_program(placed.after, engine.statistics(), placed.places)
+    plan = seminaive.plan_program(placed.after, engine.statistics(), placed.places, asked)
     engine.run(plan, recorder, limits)
 
 
