@@ -24,9 +24,11 @@ from corollary.core.program import NormalProgram, Program, Relation
 from corollary.core.states import CHANGES
 from corollary.database import counters, pending_commit
 from corollary.database.changes import Changes, collect_changes
+from corollary.database.intake.day import day_operations
 from corollary.database.intake.operations import (
     Operation,
     apply_operations,
+    drain,
     fact_edits,
     with_written_parts,
 )
@@ -177,6 +179,7 @@ def _attempt(state: DatabaseState, store: Store, request: CommitRequest) -> Comm
         return CommitOutcome.of_replay(replay)
     outcome = CommitOutcome()
     program, operations, positions = _gather(state, request)
+    operations = [*day_operations(state, program.normal), *operations]
     state.console.enter(Phase.EVALUATE)
     with state.begin(with_written_parts(program, operations)) as pending:
         pending.positions, pending.idempotency = positions, request.idempotency
@@ -185,7 +188,9 @@ def _attempt(state: DatabaseState, store: Store, request: CommitRequest) -> Comm
 
         # Net change of base relations and rules.
         operations = [*fact_edits(pending.before, after), *operations]
-        outcome.kept = apply_operations(state.engine, after, operations, state.limits)
+        # Large tables are released one by one, unless triggers may want to begin anew.
+        every = operations if after.active.triggers else drain(operations)
+        outcome.kept = apply_operations(state.engine, after, every, state.limits)
 
         update, maintenance = _plan(
             state, request, pending.before, after, refilled=pending.refilled
@@ -234,6 +239,7 @@ def _attempt(state: DatabaseState, store: Store, request: CommitRequest) -> Comm
         if run is None:
             store.record_positions(state, positions)
             state.note_no_change(program)
+            state.day = None
             return outcome
 
         # Record, all or nothing.
@@ -243,6 +249,7 @@ def _attempt(state: DatabaseState, store: Store, request: CommitRequest) -> Comm
         payload = state.planner.payload_after(update, run.maintenance, run.recorder)
         number = store.record(state, pending, payload)
         state.accept(pending, run, number)
+        state.day = None
     outcome.commit_number = number
     return outcome
 

@@ -6,6 +6,7 @@ It does not know the store: `commit` brings the two together.
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from datetime import date
 from threading import RLock
 from typing import Any
 
@@ -49,6 +50,7 @@ class DatabaseState:
         reactions: alerts and constraints by the relation that holds what they react to, and by
             event.
         commits: the number of the last commit.
+        day: what the next commit makes of `today()`; None if it stays as it is.
         watched: the virtual relations whose changes are asked for.
         callbacks: the functions that ask for events, by event.
         frames: of the Spark session that the user works in.
@@ -80,6 +82,7 @@ class DatabaseState:
         self.planned_program = EMPTY_PROGRAM
         self.reactions: dict[str, dict[str, list[Reaction]]] = {}
         self.commits = 0
+        self.day: date | None = None
         self.watched: dict[str, frozenset[State]] = {}
         self.callbacks: dict[str, list[Callable[[Any], object]]] = {}
         self.lock = RLock()
@@ -183,8 +186,6 @@ class DatabaseState:
     def _plan_program(self) -> NormalProgram:
         """Return the program in force as it is planned for."""
         program = self.loaded.normal
-        if not program.active.rules:
-            return program
         reacting = {each.relation for each in program.active.reactions}
         observed = reacting & program.relations.keys() | self.callback_events(program)
         kept = observed | self._watched_in(program).keys()

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from corollary.analysis.phrases import suggest_name
+from corollary.analysis.today import TODAY_RELATION
 from corollary.console import Phase
 from corollary.core.arrow import schema_of, to_python
 from corollary.core.logic import Literal, Variable
@@ -13,6 +14,7 @@ from corollary.core.states import CHANGES
 from corollary.database.changes import Changes
 from corollary.database.counters import ProgressRecorder
 from corollary.database.engines import LOCAL, SparkFrames, create_engine
+from corollary.database.intake.day import unset_day
 from corollary.database.memory_store import MemoryStore
 from corollary.database.program.goals import AskedGoal, arrange, read_goal
 from corollary.database.program.names import readable_relation
@@ -123,6 +125,9 @@ class ReadAccess:
         with self._state.lock:
             self.refresh()
             asked = read_goal(self._state.loaded, goal)
+            known = self._state.loaded.normal.relations
+            if TODAY_RELATION in asked.program.relations and TODAY_RELATION not in known:
+                raise unset_day()
             return self._solve(asked)
 
     def _solve(self, asked: AskedGoal) -> "tuple[Relation, pa.Table]":

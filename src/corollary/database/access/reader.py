@@ -175,7 +175,7 @@ class Reader(ReadAccess):
     # --- what a reader cannot do ---------------------------------------------------------------
 
     load = _refusal("change the program")
-    transaction = stream = _refusal("change data")
+    transaction = stream = set_today = _refusal("change data")
     publish = _refusal("publish tables")
     deliver = _refusal("deliver alerts")
     grant = _refusal("grant anything")

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
+from corollary.core.totals import WORD_BITS
 from corollary.core.types import DECIMAL_MAX_DIGITS, SHORT_DECIMAL_DIGITS, Kind, Type
 from corollary.engines.sql import nodes
 from corollary.engines.sql.arithmetic_forms import extreme
@@ -28,7 +29,8 @@ from corollary.engines.sql.nodes import Node, OperatorKind
 ZERO = nodes.integer(0, HUGEINT)
 
 HUGEINT_MAX = 2**127 - 1
-WORD_BITS = 64
+LIMB_BITS = 64
+"""The number of bits of each half of an integer of 128 bits."""
 
 SPLIT_SCALE_MAX = DECIMAL_MAX_DIGITS // 2
 """The product of two fractions of this many digits fits into 128 bits."""
@@ -314,10 +316,9 @@ def total_of_decimals(value: Node, source: Type) -> Node:
     """
     if type_name(source) != HUGEINT:
         return nodes.call("SUM", value)
-    bits = exp.Literal.number(WORD_BITS)
-    mask = nodes.integer((1 << WORD_BITS) - 1, HUGEINT)
-    high = nodes.call("SUM", nodes.cast(nodes.binary(exp.BitwiseRightShift, value, bits), BIGINT))
-    low = nodes.call("SUM", nodes.cast(nodes.binary(exp.BitwiseAnd, value, mask), "UBIGINT"))
+    high = nodes.call("SUM", nodes.cast(_shifted(value, LIMB_BITS), BIGINT))
+    mask = nodes.integer((1 << LIMB_BITS) - 1, HUGEINT)
+    low = nodes.call("SUM", nodes.cast(nodes.binary(exp.BitwiseAnd, _huge(value), mask), "UBIGINT"))
     # A sum that is a decimal has a smaller upper part; one beyond it must not overflow, either.
     most = 6 * 10**18
     inside = nodes.call(
@@ -328,5 +329,22 @@ def total_of_decimals(value: Node, source: Type) -> Node:
     # `LEAST` passes over null.
     upper = nodes.case((nodes.is_present(high), inside))
     return nodes.binary(
-        exp.Add, nodes.binary(exp.Mul, upper, nodes.integer(1 << WORD_BITS, HUGEINT)), low
+        exp.Add, nodes.binary(exp.Mul, upper, nodes.integer(1 << LIMB_BITS, HUGEINT)), low
     )
+
+
+def _shifted(value: Node, bits: int) -> Node:
+    """Return an integer of 128 bits without its last ones."""
+    if not bits:
+        return _huge(value)
+    return nodes.binary(exp.BitwiseRightShift, _huge(value), exp.Literal.number(bits))
+
+
+def words_of_long_decimals(value: Node, count: int) -> list[Node]:
+    """Return the sums of the words of integers of 128 bits, the upper ones first."""
+    mask = nodes.integer((1 << WORD_BITS) - 1, HUGEINT)
+    parts = [_shifted(value, WORD_BITS * at) for at in reversed(range(count))]
+    # The first word has the sign.
+    words = [parts[0], *(nodes.binary(exp.BitwiseAnd, each, mask) for each in parts[1:])]
+    sums = (nodes.call("SUM", nodes.cast(each, BIGINT)) for each in words)
+    return [nodes.cast(nodes.call("COALESCE", each, ZERO), BIGINT) for each in sums]

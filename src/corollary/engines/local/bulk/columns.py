@@ -83,11 +83,12 @@ def encode_columns(
         elif output.form is Form.CODE:
             found.append(fixed_values(next(arrays), np.int64))
         else:
-            found.append(_encode(next(arrays), output.type, dictionary))
+            found.append(encode_array(next(arrays), output.type, dictionary))
     return found
 
 
-def _encode(array: pa.Array, type_: Type, dictionary: Dictionary) -> Codes:
+def encode_array(array: pa.Array, type_: Type, dictionary: Dictionary) -> Codes:
+    """Return the codes of values that DuckDB has computed."""
     if type_.kind is Kind.SYMBOL:
         return dictionary.encode_arrow(pa.chunked_array([array]), type_)
     domain = dictionary.domain(type_)
