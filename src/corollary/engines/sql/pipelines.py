@@ -80,15 +80,8 @@ def compile_pipeline(
     """
     values = (len(head_types) - 1,) if sums_last else ()
     try:
-        compiled = query_of(
-            pipeline,
-            types,
-            head_types,
-            dialect,
-            encode,
-            values=values,
-            distinct_after=distinct_after,
-        )
+        compiler = _Compiler(pipeline, types, dialect, encode, values)
+        compiled = compiler.compile(head_types, distinct_after)
         return sum_last_column(compiled, dialect) if sums_last else compiled
     except NotExactError as error:
         return NotCompiled(str(error))
@@ -102,15 +95,13 @@ def query_of(
     encode: EncodeConstant | None,
     *,
     values: Collection[int],
-    distinct_after: Collection[int] = (),
 ) -> CompiledQuery:
     """Return a pipeline as a query; some columns of its head are wanted as values.
 
     Raises:
         NotExactError: it has no exact form.
     """
-    compiler = _Compiler(pipeline, types, dialect, encode, values)
-    return compiler.compile(head_types, distinct_after)
+    return _Compiler(pipeline, types, dialect, encode, values).compile(head_types, ())
 
 
 class _Compiler:
