@@ -59,6 +59,8 @@ class Role(StrEnum):
     SUSPENDED = "suspended"
     RELEVANT = "relevant"
     """The updates that pass a selection; the others that led the step are irrelevant."""
+    PROPAGATED = "propagated"
+    """What one rule derives of a result that is counted as a whole; its leads are counted."""
 
 
 class Reduce(StrEnum):
@@ -76,6 +78,8 @@ class Derive:
         reduce: how to combine the last column of tuples that agree in the others. A sum is over
             all rows of all pipelines; tuples whose sum is 0 are left out.
         role: the role of the result, counted for the relation `about`.
+        is_gathering: whether the pipelines gather what other steps have derived, and no updates
+            lead them.
     """
 
     target: str
@@ -84,6 +88,7 @@ class Derive:
     reduce: Reduce | None = None
     role: Role | None = None
     about: str = ""
+    is_gathering: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,6 +261,8 @@ class RecordTrace:
     """Whether the relation `about` gains or loses tuples."""
     source: str = ""
     """The relation of the updates, where a working relation holds them."""
+    stage: str = ""
+    """The stage of an algorithm that has several, such as `overestimate`."""
 
 
 Step = (

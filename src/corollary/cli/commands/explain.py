@@ -166,6 +166,7 @@ def _evaluation(
     programs: tuple[Path, ...], options: ExplainOptions, console: Console
 ) -> tuple[str, dict[str, Any]]:
     """Return the plan of an evaluation, or of a query, as text and as JSON."""
+    from corollary.core.monitoring_optimisations import MonitoringOptimisation, parse_optimisations
     from corollary.core.statistics import Statistics
     from corollary.database.program.loaded_program import load_program, read_goal, read_programs
     from corollary.explain.plan import plan_as_json, print_plan
@@ -180,10 +181,12 @@ def _evaluation(
             programs, options.facts, options.root, options, options.limits, console
         )
         sizes = _measured(database)
+    without = parse_optimisations(options.without)
+    statistics = Statistics(has_fixed_order=MonitoringOptimisation.SIP in without)
     if options.goal is None:
-        plan = plan_program(normal, Statistics())
+        plan = plan_program(normal, statistics)
     else:
-        plan = solve(normal, read_goal(program, options.goal), Statistics())
+        plan = solve(normal, read_goal(program, options.goal), statistics)
     note = _bulk_note(plan, options.bulk, lambda each: _size(each, sizes, {}))
     return print_plan(plan, normal, note), plan_as_json(plan, normal, note)
 
