@@ -19,6 +19,8 @@ from corollary.core.states import State
 from corollary.core.values import format_row
 from corollary.database.counters import ProgressRecorder
 from corollary.database.program.loaded_program import answer_relation
+from corollary.database.reactions.trigger_blame import TriggerBlame
+from corollary.database.reactions.trigger_rounds import TriggerRounds
 from corollary.database.reactions.violation_causes import ViolationCauses
 from corollary.database.state import DatabaseState
 from corollary.errors import ConstraintError, Diagnostic, InputError
@@ -81,9 +83,18 @@ class ReactionResult:
 
 
 def evaluate_reactions(
-    state: DatabaseState, update: Update, existing: ExistingViolations
+    state: DatabaseState,
+    update: Update,
+    existing: ExistingViolations,
+    rounds: TriggerRounds | None = None,
 ) -> ReactionResult:
     """Return the alerts and violations of a transaction whose views are maintained.
+
+    Args:
+        state: the database.
+        update: what the transaction changes.
+        existing: what is done about tuples that violate a new constraint.
+        rounds: what triggers have done, if they have done anything.
 
     Raises:
         ConstraintError: a constraint is violated by what it changes; or by what was there, if the
@@ -111,7 +122,7 @@ def evaluate_reactions(
         if not rows:
             continue
         if reaction.name == "abort":
-            findings += _violation_findings(state, update, reaction, rows)
+            findings += _violation_findings(state, update, reaction, rows, rounds)
         else:
             relation = _relation(normal, name)
             result.alerts += alerts_of(name, relation.columns, relation.types, rows, [reaction])
@@ -231,11 +242,15 @@ def _violation(reaction: Reaction, row: Row, normal: NormalProgram) -> Violation
 
 
 def _violation_findings(
-    state: DatabaseState, update: Update, reaction: Reaction, rows: list[Row]
+    state: DatabaseState,
+    update: Update,
+    reaction: Reaction,
+    rows: list[Row],
+    rounds: TriggerRounds | None,
 ) -> list[Diagnostic]:
     """Return the findings for tuples that violate a constraint, with the changes behind them."""
     normal = update.new
-    causes = ViolationCauses(state, update)
+    causes = ViolationCauses(state, update, TriggerBlame(rounds) if rounds else None)
     listed = []
     for row in rows[:MESSAGE_VIOLATIONS]:
         changes = causes.find(reaction.relation, row)
