@@ -23,6 +23,21 @@ def working_relation(relation: str, role: str) -> str:
     return f"{relation}{WORKING_SEPARATOR}{role}"
 
 
+WATCHED = "watched"
+"""The role under which a warehouse records the changes of a virtual relation."""
+
+
+def watched_name(relation: str) -> str:
+    """Return the name under which the changes of a watched virtual relation are recorded."""
+    return working_relation(relation, WATCHED)
+
+
+def watched_relation(name: str) -> str | None:
+    """Return the virtual relation whose changes are recorded under a name, None for others."""
+    relation, separator, role = name.partition(WORKING_SEPARATOR)
+    return relation if separator and role == WATCHED else None
+
+
 def event_relation(relation: str) -> str:
     """Return the working relation that holds the tuples of an event predicate."""
     return working_relation(relation, "event")

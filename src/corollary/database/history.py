@@ -10,6 +10,7 @@ from functools import cache
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from corollary.core.plans import watched_name, watched_relation
 from corollary.core.program import NormalProgram, Relation
 from corollary.database.access.grants import require_grant, unknown_relation
 from corollary.database.program.names import readable_relation
@@ -118,12 +119,14 @@ def change_feed(
         InputError: the changes of the relation are not kept.
         WarehouseError: not all these commits are kept.
     """
-    if relation is not None and relation.is_derived and relation.is_virtual:
+    is_virtual = relation is not None and relation.is_derived and relation.is_virtual
+    if is_virtual and relation is not None and not _is_recorded(warehouse, relation.name):
         raise InputError.of(
             "C0975",
-            f"`{relation.name}` is virtual, so its changes are not stored.",
+            f"`{relation.name}` is virtual, and no commit that is kept has watched it.",
             None,
-            "declare it without `virtual`, or look at the relations it is derived from",
+            "watch it (`db.watch`, or active rules on what it gains and loses), declare it without "
+            "`virtual`, or look at the relations it is derived from",
         )
     oldest, latest = int(warehouse.catalog.meta("oldest")), warehouse.catalog.latest_commit()
     last = 0 if latest is None else latest.number
@@ -132,7 +135,15 @@ def change_feed(
             warehouse.commit_at(bound)  # raises the error
     first = oldest - 1 if since is None else since
     name = None if relation is None else relation.name
+    name = watched_name(name) if is_virtual and name is not None else name
     return _feeds(warehouse, first, last if upto is None else upto, name, granted)
+
+
+def _is_recorded(warehouse: WarehouseCatalog, name: str) -> bool:
+    """Whether any commit that is kept has recorded the changes of a virtual relation."""
+    latest = warehouse.catalog.latest_commit()
+    last = 0 if latest is None else latest.number
+    return bool(warehouse.catalog.changes(0, last, watched_name(name)))
 
 
 def _feeds(
@@ -144,22 +155,43 @@ def _feeds(
 ) -> "Iterator[tuple[Relation, pa.Table]]":
     programs = _Programs(warehouse)
     commits = {each.number: each for each in warehouse.commits()}
-    found: dict[str, list[tuple[Relation, Commit, StoredChange]]] = {}
+    watching: dict[str, set[int]] = {}
+    found: dict[str, list[tuple[Relation, Commit, StoredChange | None]]] = {}
+    asked = None if relation is None else watched_relation(relation)
+    if asked is not None:  # marked even if none of these commits has watched it
+        watching[asked], found[asked] = set(), []
     for number, stored in warehouse.catalog.changes(first, last, relation):
         commit = commits.get(number)
-        declared = commit and programs.declared(commit, stored.relation)
-        is_granted = granted is None or stored.relation in granted
-        if commit and declared and is_granted and (stored.added or stored.removed):
-            found.setdefault(stored.relation, []).append((declared, commit, stored))
+        watched = watched_relation(stored.relation)
+        name = watched or stored.relation
+        declared = commit and programs.declared(commit, name)
+        is_granted = granted is None or name in granted
+        is_shown = stored.added or stored.removed or watched is not None
+        if commit and declared and is_granted and is_shown:
+            found.setdefault(name, []).append((declared, commit, stored))
+            if watched is not None:
+                watching.setdefault(name, set()).add(number)
+    for name, numbers in watching.items():
+        for number in range(first + 1, last + 1):
+            commit = commits.get(number)
+            declared = commit and programs.declared(commit, name)
+            if commit and declared and not declared.is_stored and number not in numbers:
+                found[name].append((declared, commit, None))
+        found[name].sort(key=lambda each: each[1].number)
     for every in found.values():
         # Arrow is imported here, since there are rows to show.
         from corollary.database.feed_tables import feed_columns, feed_table
 
         for _, alike in groupby(every, lambda each: (each[0].columns, each[0].types)):
             changes = list(alike)
+            has_gaps = any(stored is None for _, _, stored in changes)
             yield (
-                feed_columns(changes[0][0]),
-                feed_table(warehouse, [(commit, stored) for _, commit, stored in changes]),
+                feed_columns(changes[0][0], has_gaps=has_gaps),
+                feed_table(
+                    warehouse,
+                    changes[0][0],
+                    [(commit, stored) for _, commit, stored in changes],
+                ),
             )
 
 

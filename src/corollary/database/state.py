@@ -9,7 +9,7 @@ from dataclasses import replace
 from threading import RLock
 from typing import Any
 
-from corollary.active.events import required_changes
+from corollary.active.events import observed_change, required_changes
 from corollary.analysis.relevance import NO_SIGNS, Signs
 from corollary.analysis.strata import strata
 from corollary.console import Console, SilentConsole
@@ -119,9 +119,13 @@ class DatabaseState:
         return Demand(_merge_signs(self.watched, signs), frozenset(goals))
 
     def callback_events(self, program: NormalProgram) -> frozenset[str]:
-        """Return the relations and event predicates of a program that have callbacks."""
-        known = (program.relations, program.active.relations)
-        return frozenset(name for name in self.callbacks if any(name in each for each in known))
+        """Return the relations, their changes (`-p`) and the event predicates with callbacks."""
+        known = program.active.relations
+        return frozenset(
+            name
+            for name in self.callbacks
+            if name in known or observed_change(name)[0] in program.relations
+        )
 
     def watch(self, relation: str, signs: frozenset[State]) -> None:
         """Ask for the changes of a virtual relation in every transaction from now on."""
@@ -171,7 +175,8 @@ class DatabaseState:
         """Return the program in force as it is planned for."""
         program = self.loaded.normal
         reacting = {each.relation for each in program.active.reactions}
-        observed = reacting & program.relations.keys() | self.callback_events(program)
+        observed = {observed_change(each)[0] for each in self.callback_events(program)}
+        observed |= reacting & program.relations.keys()
         return self.planner.monitored_program(program, frozenset(observed | self.watched.keys()))
 
     def clear_event_relations(self) -> None:

@@ -6,10 +6,11 @@ tuples that the data of OLD gives under the rules of NEW.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+from corollary.active.events import observed_change
 from corollary.core.alerts import Alert, SinkKind, alerts_of, render_message
 from corollary.core.arrow import to_python
 from corollary.core.logic import Literal, Variable
@@ -130,7 +131,8 @@ def evaluate_reactions(
         raise ConstraintError(findings)
     for name in sorted(state.callback_events(normal)):
         own = [each for each in normal.active.reactions if each.relation == name]
-        result.alerts += _callback_alerts(_relation(normal, name), occurred[name], own)
+        relation = replace(_relation(normal, name), name=name)
+        result.alerts += _callback_alerts(relation, occurred[name], own)
     return result
 
 
@@ -144,7 +146,7 @@ def _callback_alerts(
 
 
 def _relation(normal: NormalProgram, name: str) -> Relation:
-    return normal.active.relations.get(name) or normal.relations[name]
+    return normal.active.relations.get(name) or normal.relations[observed_change(name)[0]]
 
 
 class _Occurrences(dict[str, list[Row]]):
@@ -175,10 +177,10 @@ class _Occurrences(dict[str, list[Row]]):
             return self._by_predicate(active.merged[name]).get(name, [])
         if name in active.relations:
             return self._rows(event_relation(name), State.NEW)
-        relation = self._normal.relations[name]
-        if relation.is_derived and relation.is_virtual:
-            return self._rows(working_relation(name, State.ADDED), State.NEW)
-        return self._rows(name, State.ADDED)
+        name, sign = observed_change(name)
+        if self._normal.relations[name].is_stored:
+            return self._rows(name, sign)
+        return self._rows(working_relation(name, sign), State.NEW)
 
     def _by_predicate(self, merged: str) -> dict[str, list[Row]]:
         """Return the tuples of event predicates that were evaluated together, by predicate."""
