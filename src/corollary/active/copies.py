@@ -191,7 +191,7 @@ class Copier:
             is_virtual=True,
             is_declared=False,
         )
-        rules = self._rules_of.get(name, ())
+        rules = self._rules_of[name]
         given = (logic.Literal(self._seeds(constants), (seed,)),)
         yield _rewritten(rules[0], logic.Literal(reached, (*seeds, seed)), given, ())
         for rule in rules:

@@ -317,8 +317,8 @@ class WarehouseStore:
             known = after.normal.relations.get(name)
             is_whole = signs == BOTH_SIGNS and known is not None and known.is_declared
             if is_whole and known is not None and not known.is_stored:
-                changed = (engine.handle(working_relation(name, sign)) for sign in CHANGES)
-                yield watched_name(name), ChangeHandles(*changed)
+                gained, lost = (engine.handle(working_relation(name, each)) for each in CHANGES)
+                yield watched_name(name), ChangeHandles(gained, lost)
 
     def invalidate_payload(self, relations: Iterable[str]) -> None:
         """Note that the payload of relations in the engine is not the recorded one."""

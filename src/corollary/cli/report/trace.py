@@ -99,8 +99,8 @@ def comparison_lines(
         wrapped = [[[cell] for cell in row] for row in cells]
         for line in table((name, *traced), wrapped, terminal_width() - len(INDENT)):
             yield INDENT + line
-        for algorithm, each in traced.items():
-            found = each.stats.get(name)
+        for algorithm, transaction in traced.items():
+            found = transaction.stats.get(name)
             if found is not None and found.refused:
                 yield f"{INDENT}{algorithm}: {found.algorithm}, {found.reason}"
         yield ""
