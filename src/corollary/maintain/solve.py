@@ -156,7 +156,15 @@ class _Layer:
         call = logic.Literal(node.calls, tuple(rule.head.slots[column] for column in node.bound))
         goals = [Goal(call, Reference(node.calls)), *tables.cheapest_first(rule, self.state)]
         head = logic.head_arguments(rule)
-        ordered = sip(head, goals, rule.conditions, rule.origin, tables.statistics, lead=goals[0])
+        ordered = sip(
+            head,
+            goals,
+            rule.conditions,
+            rule.origin,
+            tables.statistics,
+            lead=goals[0],
+            is_asked=lambda source: not self._is_available(source),
+        )
 
         def ask(stage: Probe | AntiProbe, items: list[Goal | logic.Condition]) -> Reference:
             callee, arguments = tabling.callee_and_arguments(stage, tables)

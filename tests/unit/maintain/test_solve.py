@@ -10,8 +10,7 @@ from corollary.core.arrow import to_python
 from corollary.core.logic import Variable
 from corollary.core.plans import MAIN, WORKING_SEPARATOR, Plan, working_relation
 from corollary.core.recorder import CountingRecorder
-from corollary.database.intake.evaluate_once import answer_relation
-from corollary.database.program.loaded_program import read_goal
+from corollary.database.program.goals import read_goal
 from corollary.maintain.solve import GOAL_RELATION, solve
 from oracles import evaluation
 from support.comparison import LIMITS, Rows, prepared
@@ -22,10 +21,10 @@ Answer = tuple[set[tuple[Any, ...]], CountingRecorder, Plan]
 
 def ask(text: str, facts: Rows, goal_text: str) -> Answer:
     loaded, engine = prepared(text, facts)
-    goal = read_goal(loaded.program, goal_text)
-    answers = answer_relation(goal)
+    goal = read_goal(loaded, goal_text)
+    answers = goal.answers
     engine.declare({answers.name: answers})
-    plan = solve(loaded.normal, goal, engine.statistics())
+    plan = solve(goal.program, goal.literal, engine.statistics())
     tally = CountingRecorder()
     engine.run(plan, tally, LIMITS)
     rows = list(to_python(engine.read(answers.name)))
@@ -36,7 +35,7 @@ def ask(text: str, facts: Rows, goal_text: str) -> Answer:
 def wanted(text: str, facts: Rows, goal_text: str) -> set[tuple[Any, ...]]:
     """The answers by the oracle: the goal's tuples, one column per variable."""
     loaded, _ = prepared(text, {})
-    goal = read_goal(loaded.program, goal_text)
+    goal = read_goal(loaded, goal_text).literal
     found = set()
     for row in evaluation.evaluate(text, facts)[goal.relation]:
         bound: dict[str, Any] = {}

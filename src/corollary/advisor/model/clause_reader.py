@@ -16,7 +16,7 @@ from corollary.advisor.model.candidates import (
     variables_of,
 )
 from corollary.advisor.model.canonical import in_canonical_order
-from corollary.analysis.traverse import Item, clause_terms, conjunctions, subterms
+from corollary.analysis.traverse import Item, clause_terms, conjunctions
 from corollary.core import logic
 from corollary.core.types import Type
 
@@ -40,7 +40,7 @@ def read_clause(
         types: those of the columns of relations.
         absorbs: whether simple comparisons may move into candidates.
     """
-    every = (part for term, _ in clause_terms(clause) for part in subterms(term))
+    every = (part for term, _ in clause_terms(clause) for part in logic.subterms(term))
     has_aggregate = any(isinstance(part, logic.AggregateTerm) for part in every)
     for items in conjunctions(clause.body):
         reader = _ConjunctionReader(head, component, types, absorbs=absorbs and not has_aggregate)
@@ -143,7 +143,7 @@ def _is_simple(item: logic.Comparison) -> bool:
     sides = (item.left, item.right)
     return (
         all(isinstance(each, logic.Variable | logic.Constant) for each in sides)
-        and item.operator != "="
+        and item.operator not in logic.EQUATIONS
     )
 
 

@@ -164,6 +164,7 @@ def command(
                 limits.limits,
                 console,
                 without=propagation.without,
+                today=files.today,
             )
             # What has no effect is said once.
             is_first = algorithm in (compared or (algorithm,))[:1]
