@@ -201,6 +201,7 @@ def _attempt(state: DatabaseState, store: Store, request: CommitRequest) -> Comm
         is_new = program.program != state.program or request.idempotency is not None
         must_record = (store.is_durable and is_new) or pending.has_other_relations
         run: pending_commit.PlanRun | None = None
+        rounds: TriggerRounds | None = None
         if must_record or not _is_empty(state, update):
             has_triggers = _has_triggers(update)
             if not has_triggers:  # triggers may still repair a violated key
@@ -231,7 +232,7 @@ def _attempt(state: DatabaseState, store: Store, request: CommitRequest) -> Comm
             run = None  # triggers may undo everything
 
         # Constraints and alerts.
-        result = evaluate_reactions(state, update, request.existing)
+        result = evaluate_reactions(state, update, request.existing, rounds)
         outcome.alerts, outcome.existing = result.alerts, result.existing
 
         if request.is_dry:

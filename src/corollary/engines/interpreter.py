@@ -281,7 +281,7 @@ class Interpreter:
                 if not self._prepared.run_placed_call(step):
                     self._call(plans.Call(procedure))
             case plans.RecordTrace():
-                self._row(step)
+                self._row(step, frame.round)
             case _:
                 assert_never(step)
 
@@ -326,7 +326,7 @@ class Interpreter:
         self._budget.row_ceiling = min(outer_ceiling, limit)
         self._stack.append(_Attempt(within.steps, number, 0, within, limit, outer_ceiling))
 
-    def _row(self, row: plans.RecordTrace) -> None:
+    def _row(self, row: plans.RecordTrace, number: int) -> None:
         def read(references: tuple[Reference, ...]) -> tuple[pa.Table, ...]:
             return tuple(self._prepared.read(each) for each in references)
 
@@ -336,4 +336,4 @@ class Interpreter:
             "disqualified": read(row.disqualified),
             "actual": read(row.actual),
         }
-        self._recorder.row(row, relations)
+        self._recorder.row(row, relations, number)

@@ -19,7 +19,7 @@ is abandoned and the stratum recomputed (`Within`).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from corollary.analysis.strata import Stratum
@@ -72,6 +72,7 @@ class AlgorithmChoice:
     Attributes:
         cost: the estimated number of rows that it handles; None if there is no estimate.
         budget: the number of rows after which the stratum is recomputed instead; None for never.
+        refused: the algorithm that was asked for and cannot maintain the stratum, if it is so.
     """
 
     relations: tuple[str, ...]
@@ -79,6 +80,14 @@ class AlgorithmChoice:
     reason: str
     cost: int | None = None
     budget: int | None = None
+    refused: Algorithm | None = None
+
+    @property
+    def explanation(self) -> str:
+        """Why it was chosen; and if another one was asked for, that this is not possible."""
+        if self.refused is None:
+            return self.reason
+        return f"not {self.refused}, which was asked for; {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +119,17 @@ def choose(
         raise _counting_error(members)
     if requested is Algorithm.RECOMPUTE:
         return AlgorithmChoice(members, requested, "asked for")
+    choice = _choose_possible(stratum, update, requested, sizes, is_virtual=is_virtual)
+    if requested in (Algorithm.AUTO, choice.algorithm):
+        return choice
+    return replace(choice, refused=requested)
+
+
+def _choose_possible(
+    stratum: Stratum, update: Update, requested: Algorithm, sizes: ChangeSizes, *, is_virtual: bool
+) -> AlgorithmChoice:
+    """Return the requested algorithm, or another one where that is not possible."""
+    members = stratum.relations
     if stratum.aggregations:
         return _for_aggregate(stratum, update, sizes, requested)
     known = update.old.relations.keys() - update.refilled
@@ -122,13 +142,12 @@ def choose(
         return AlgorithmChoice(members, Algorithm.EPF, reason)
     if requested is Algorithm.AUTO:
         return _automatic(stratum, update, sizes)
-    if not stratum.is_recursive and requested in (Algorithm.COUNTING, Algorithm.RANKED):
-        choice = _incremental(stratum, update)
-        if choice.algorithm is Algorithm.AUTONOMOUS and requested is Algorithm.COUNTING:
-            return (
-                AlgorithmChoice(members, requested, "asked for") if has_counts(stratum) else choice
-            )
-        return choice
+    if requested is Algorithm.RANKED and not stratum.is_recursive:
+        return _incremental(stratum, update)
+    if requested is Algorithm.COUNTING and not has_counts(stratum):
+        return _incremental(stratum, update)
+    if requested is Algorithm.COUNTING and update.recursive_before & set(members):
+        return _incremental(stratum, update)
     return AlgorithmChoice(members, requested, "asked for")
 
 

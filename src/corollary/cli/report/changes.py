@@ -40,7 +40,9 @@ def report_run(
     output.show(lambda: outcome.as_json(output.max_rows), _result(outcome, output.max_rows))
     print_warnings(dict.fromkeys(outcome.warnings), console)
     if outcome.transaction is not None:
-        for line in _retained(outcome.transaction, database):
+        for line in retained_lines(outcome.transaction, database):
+            console.note(line)
+        for line in _refused(outcome.transaction):
             console.note(line)
         for line in _existing(outcome.transaction):
             console.note(line)
@@ -129,7 +131,14 @@ def _cells(transaction: "Transaction") -> Iterator[list[str]]:
         yield cells
 
 
-def _retained(transaction: "Transaction", database: Database) -> Iterator[str]:
+def _refused(transaction: "Transaction") -> Iterator[str]:
+    """Yield which relations are not maintained by the algorithm that was asked for, and why."""
+    for name, stats in transaction.stats.items():
+        if stats.refused:
+            yield f"`{name}` is maintained by {stats.algorithm}, {stats.reason}"
+
+
+def retained_lines(transaction: "Transaction", database: Database) -> Iterator[str]:
     """Yield which deleted tuples stay because another part asserts them."""
     from corollary.database.program.parts import MANUAL_PART, describe_parts
 

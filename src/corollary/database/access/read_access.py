@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from corollary.active.events import observed_change
 from corollary.analysis.phrases import suggest_name
 from corollary.analysis.today import TODAY_RELATION
 from corollary.console import Phase
@@ -256,14 +257,17 @@ class ReadAccess:
         ...     print([(x, row.commit) for row in rows for x in row])
 
         Args:
-            event: an event predicate or relation.
+            event: an event predicate or relation; or what a relation, stored or virtual, gains or
+                loses: `+link`, `-link`.
 
         Raises:
             InputError: `C1013`, the program has none of that name.
         """
         known = self._state.loaded.checked.signatures
-        if known and event not in known:
-            near = suggest_name(event, known)
+        relation = observed_change(event)[0]
+        is_known = relation in known and (relation == event or not known[relation].is_event)
+        if known and not is_known:
+            near = suggest_name(relation, known)
             text = f"There is no event or relation `{event}`."
             raise InputError.of("C1013", text, None, near or "load the program that has it first")
 

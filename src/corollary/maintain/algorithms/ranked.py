@@ -47,7 +47,7 @@ from corollary.maintain import delta, payload
 from corollary.maintain.algorithms.seminaive import insert
 from corollary.maintain.draft import Body, Draft, working_goal
 from corollary.maintain.sip import Goal
-from corollary.maintain.trace import trace_rows
+from corollary.maintain.trace import derive_by_rule, record_whole, trace_rows
 
 
 def plan(stratum: Stratum, draft: Draft) -> list[Step]:
@@ -135,8 +135,12 @@ def _suspend(stratum: Stratum, draft: Draft) -> list[Step]:
             draft.working_relation(name, "suspended", NUMBER),
             draft.working_relation(name, "out"),
         )
-        steps += draft.derive(candidate, bodies[name], role=Role.CHECKED, about=name)
-        check += draft.derive(kept, _supports(name, stratum, draft))
+        steps += derive_by_rule(
+            draft, candidate, bodies[name], name, "candidates", role=Role.CHECKED
+        )
+        check += derive_by_rule(
+            draft, kept, _supports(name, stratum, draft), name, "kept", is_disqualifying=True
+        )
         check.append(
             draft.copy(
                 lost,
@@ -146,13 +150,16 @@ def _suspend(stratum: Stratum, draft: Draft) -> list[Step]:
                 about=name,
             )
         )
+        check += record_whole(draft, name, lost, "suspended")
         extend.append(Extend(suspended, lost))
-        follow += draft.derive(
+        follow += derive_by_rule(
+            draft,
             candidate,
             _dependents(name, stratum, draft),
+            name,
+            "candidates",
             without=(Reference(suspended),),
             role=Role.CHECKED,
-            about=name,
         )
         take_out += [
             draft.copy(out, Reference(suspended)),

@@ -57,6 +57,7 @@ from corollary.maintain.payload import (
     rank_relation,
 )
 from corollary.maintain.sip import Goal
+from corollary.maintain.trace import INSERTION, derive_by_rule
 from corollary.maintain.update import EMPTY_PROGRAM, Update
 
 
@@ -240,20 +241,20 @@ def insert(
     start: list[plans.Step] = []
     again: list[plans.Step] = []
     grow: list[plans.Step] = []
-    for name in members:
-        found, new = (
-            draft.working_relation(name, "found", *rank),
-            draft.working_relation(name, "new", *rank),
-        )
+    every = {name: draft.working_relation(name, "new", *rank) for name in members}
+    for name, new in every.items():
+        found = draft.working_relation(name, "found", *rank)
         known = () if with_ranks else (Reference(name),)
-        start += draft.derive(found, first.get(name, ()), reduce=reduce, without=known)
+        start += derive_by_rule(
+            draft, found, first.get(name, ()), name, INSERTION, reduce=reduce, without=known
+        )
         bodies = [
             _following(rule, stratum, draft, position, with_ranks)
             for rule in stratum.rules
             if rule.head.relation == name
             for position in recursive_positions(rule, members)
         ]
-        again += draft.derive(found, bodies, reduce=reduce, without=known)
+        again += derive_by_rule(draft, found, bodies, name, INSERTION, reduce=reduce, without=known)
         grow.append(plans.Extend(new, found))
         if with_ranks:
             unranked = draft.working_relation(name, "came")

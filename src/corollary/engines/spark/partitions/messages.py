@@ -118,7 +118,7 @@ class TaskRecorder:
     rounds: int = 0
     handled: int = 0
     switched: set[int] = field(default_factory=set)
-    rows: list[tuple[int, Mapping[str, tuple[pa.Table, ...]]]] = field(default_factory=list)
+    rows: list[tuple[int, Mapping[str, tuple[pa.Table, ...]], int]] = field(default_factory=list)
 
     def procedure(self, name: str) -> None:
         """Nothing to record."""
@@ -148,9 +148,11 @@ class TaskRecorder:
         """Record steps that exceeded their budget."""
         self.switched.add(self.steps[id(within)])
 
-    def row(self, row: RecordTrace, relations: Mapping[str, tuple[pa.Table, ...]]) -> None:
+    def row(
+        self, row: RecordTrace, relations: Mapping[str, tuple[pa.Table, ...]], number: int
+    ) -> None:
         """Record a row of a trace."""
-        self.rows.append((self.steps[id(row)], relations))
+        self.rows.append((self.steps[id(row)], relations, number))
 
 
 @dataclass(frozen=True, slots=True)
