@@ -28,6 +28,7 @@ from corollary.database.intake.day import day_operations
 from corollary.database.intake.operations import (
     Operation,
     apply_operations,
+    drain,
     fact_edits,
     with_written_parts,
 )
@@ -187,7 +188,9 @@ def _attempt(state: DatabaseState, store: Store, request: CommitRequest) -> Comm
 
         # Net change of base relations and rules.
         operations = [*fact_edits(pending.before, after), *operations]
-        outcome.kept = apply_operations(state.engine, after, operations, state.limits)
+        # Large tables are released one by one, unless triggers may want to begin anew.
+        every = operations if after.active.triggers else drain(operations)
+        outcome.kept = apply_operations(state.engine, after, every, state.limits)
 
         update, maintenance = _plan(
             state, request, pending.before, after, refilled=pending.refilled

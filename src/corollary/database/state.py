@@ -186,8 +186,6 @@ class DatabaseState:
     def _plan_program(self) -> NormalProgram:
         """Return the program in force as it is planned for."""
         program = self.loaded.normal
-        if not program.active.rules:
-            return program
         reacting = {each.relation for each in program.active.reactions}
         observed = reacting & program.relations.keys() | self.callback_events(program)
         kept = observed | self._watched_in(program).keys()
