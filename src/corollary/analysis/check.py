@@ -16,6 +16,7 @@ from corollary.analysis.checks.unused import unused
 from corollary.analysis.checks.value_invention import value_invention
 from corollary.analysis.resolution import ResolvedProgram, resolve_program
 from corollary.analysis.types.infer import TypedProgram, infer_types
+from corollary.core.engine import check_deadline
 from corollary.core.logic import Clause
 from corollary.core.program import Declaration, Program
 from corollary.core.types import Type
@@ -98,7 +99,10 @@ def diagnose(program: Program) -> tuple[Diagnostic, ...]:
 def _examine(program: Program) -> tuple[ResolvedProgram, TypedProgram, tuple[Diagnostic, ...]]:
     resolved = resolve_program(program)
     typed = infer_types(resolved)
-    findings = [finding for check_pass in PASSES for finding in check_pass(resolved)]
+    findings: list[Diagnostic] = []
+    for check_pass in PASSES:
+        check_deadline()
+        findings += check_pass(resolved)
     findings += [*alerts(resolved, typed.columns), *typed.findings, *program.warnings]
     known = [finding for finding in findings if finding.code != "C0308"]
     if any(finding.severity is Severity.ERROR for finding in known):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from corollary.analysis.phrases import suggest_name
 from corollary.console import Phase
 from corollary.core.arrow import schema_of, to_python
+from corollary.core.engine import within_seconds
 from corollary.core.program import Relation
 from corollary.core.states import CHANGES
 from corollary.database.changes import Changes
@@ -104,7 +105,7 @@ class ReadAccess:
     def answers(self, goal: str) -> "tuple[Relation, pa.Table]":
         """Return the relation of a goal's answers (a column per variable) and its rows."""
         state = self._state
-        with state.lock:
+        with state.lock, within_seconds(state.limits):
             self.refresh()
             literal = read_goal(state.program, goal)
             self._store.log_query(literal)

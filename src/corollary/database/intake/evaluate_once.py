@@ -4,13 +4,13 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from corollary.console import Console, Phase, SilentConsole
 from corollary.core.arrow import from_python
-from corollary.core.engine import Engine, Limits
+from corollary.core.engine import Engine, Limits, within_seconds
 from corollary.core.program import Directive, Program, Relation
 from corollary.core.recorder import Recorder
 from corollary.core.spark_io import display_name, is_spark_io
@@ -120,15 +120,16 @@ def run_once(
     """
     console = console or SilentConsole()
     began = time.monotonic()
-    loaded = load_program(program)
-    targets = output_paths(loaded, places)
     frames = frames or SparkFrames()
-    with closing(create_engine(engine) if isinstance(engine, str) else engine) as used:
+    with (
+        closing(create_engine(engine) if isinstance(engine, str) else engine) as used,
+        within_seconds(limits),
+    ):
+        loaded = load_program(program)
+        targets = output_paths(loaded, places)
         fill_engine(loaded, places, console, used, frames)
         console.enter(Phase.EVALUATE)
-        evaluate_views(
-            loaded, used, ProgressRecorder(console), replace(limits or Limits(), since=began)
-        )
+        evaluate_views(loaded, used, ProgressRecorder(console), limits or Limits())
         console.enter(Phase.STORE)
         outcome = write_results(loaded, used, places, targets, frames)
     console.enter(Phase.OTHER)
@@ -145,15 +146,15 @@ def query_once(
 ) -> "tuple[Relation, pa.Table]":
     """Return the relation of a goal's answers (a column per variable) and its rows."""
     console = console or SilentConsole()
-    began = time.monotonic()
-    loaded = load_program(program)
-    goal = read_goal(program, text)
-    engine = fill_engine(loaded, places, console)
-    answers = answer_relation(goal)
-    engine.declare({answers.name: answers})
-    console.enter(Phase.EVALUATE)
-    plan = solve.solve(loaded.normal, goal, engine.statistics())
-    engine.run(plan, ProgressRecorder(console), replace(limits or Limits(), since=began))
+    with within_seconds(limits):
+        loaded = load_program(program)
+        goal = read_goal(program, text)
+        engine = fill_engine(loaded, places, console)
+        answers = answer_relation(goal)
+        engine.declare({answers.name: answers})
+        console.enter(Phase.EVALUATE)
+        plan = solve.solve(loaded.normal, goal, engine.statistics())
+        engine.run(plan, ProgressRecorder(console), limits or Limits())
     console.enter(Phase.OTHER)
     return answers, engine.read(answers.name)
 

@@ -81,9 +81,8 @@ def _overdelete(stratum: Stratum, draft: Draft) -> list[Step]:
         steps += draft.derive(following, bodies[name], role=Role.APPROXIMATED, about=name)
         further = [
             _overdelete_further(rule, position)
-            for rule in kept
-            if rule.head.relation == name
-            for position in delta.recursive_positions(rule, members)
+            for rule in delta.unchanged_rules(draft, (name,))
+            for position in delta.recursive_positions(rule, stratum.members)
         ]
         again += draft.derive(
             following, further, without=(Reference(over),), role=Role.APPROXIMATED, about=name
@@ -127,6 +126,5 @@ def _rederive(name: str, stratum: Stratum, draft: Draft) -> list[Body]:
         delta.make_body(
             rule, delta.read_in_state(State.NEW), lead=working_goal(over, head_arguments(rule))
         )
-        for rule in stratum.rules
-        if rule.head.relation == name
+        for rule in stratum.rules_by_head.get(name, ())
     ]
