@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from typing import assert_never
 
 from corollary.analysis.scopes import written_name
-from corollary.core.functors import ANY, Kinds
+from corollary.core.functors import ANY, FUNCTORS, Kinds
 from corollary.core.logic import (
     AggregateTerm,
     Constant,
@@ -105,15 +105,25 @@ def one_of(words: Iterable[str]) -> str:
     return f"{', '.join(first)} or {last}" if first else last
 
 
-def conversion_note(term: Term, expected: Kinds) -> str | None:
-    """Return a note how to convert a term to one of some kinds, if there is a way."""
+def conversion_note(
+    term: Term, known: Kinds, expected: Kinds, scale: int | None = None
+) -> str | None:
+    """Return a note how to convert a term to one of some kinds, if there is a way.
+
+    Args:
+        term: what is to be converted.
+        known: the kinds that it may have.
+        expected: the kinds that it should have.
+        scale: the digits after the point that are expected.
+    """
     if isinstance(term, Constant):
         written = _as_literal(term, expected)
         return f"write `{written}`" if written else None
     for kind in (Kind.NUMBER, *Kind):
-        if kind in expected and kind in _CONVERSIONS:
-            digits = ", scale" if kind is Kind.DECIMAL else ""
-            return f"convert it: `{_CONVERSIONS[kind]}({term_text(term)}{digits})`"
+        functor = _CONVERSIONS.get(kind, "")
+        if kind in expected and functor and not known.isdisjoint(FUNCTORS[functor].kinds(0)):
+            digits = f", {2 if scale is None else scale}" if kind is Kind.DECIMAL else ""
+            return f"convert it: `{functor}({term_text(term)}{digits})`"
     return None
 
 

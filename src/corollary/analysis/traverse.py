@@ -60,6 +60,7 @@ class TermPosition(StrEnum):
     NEGATED = "argument of a negated atom"
     EQUATED = "equal to a variable"
     COMPARED = "side of a comparison"
+    IS = "side of `is`"
     TARGET = "target of an aggregate"
 
 
@@ -85,6 +86,8 @@ def _terms_of_body(items: tuple[logic.BodyItem, ...]) -> Iterator[tuple[logic.Te
                 yield from ((term, TermPosition.ARGUMENT) for term in arguments)
             case logic.Negation(atom=atom):
                 yield from ((term, TermPosition.NEGATED) for term in atom.arguments)
+            case logic.Comparison(operator="is", left=left, right=right):
+                yield from ((term, TermPosition.IS) for term in (left, right))
             case logic.Comparison(operator=operator, left=left, right=right):
                 for term, other in ((left, right), (right, left)):
                     is_value = operator == "=" and isinstance(other, logic.Variable)

@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from corollary.core.logic import Value
 from corollary.core.plans import Placement, Plan
@@ -122,6 +122,18 @@ def check_deadline() -> None:
             "nothing was changed\n"
             "  = raise the limit with `--limit-seconds`, or split long rules and programs"
         )
+
+
+class ValueRange(NamedTuple):
+    """The values that a column may have: integers from a least to a greatest one, and null.
+
+    Whatever is an integer inside counts as one: the days of dates, the microseconds of timestamps,
+    the digits of decimals, 0 and 1 of booleans.
+    """
+
+    least: int
+    greatest: int
+    has_null: bool
 
 
 class TableHandle(Protocol):
@@ -239,6 +251,9 @@ class Engine(Protocol):
     def rename(self, old: str, new: str) -> None:
         """Give a relation another name, which no relation has."""
 
+    def relabel(self, relation: Relation) -> None:
+        """Give the columns of a relation the names that it has here; the types are the same."""
+
     def copy(self, source: str, target: str) -> None:
         """Make the NEW tuples of one relation the OLD and NEW ones of another."""
 
@@ -278,6 +293,17 @@ class Engine(Protocol):
 
     def duplicates(self, relation: str, columns: Sequence[int]) -> "pa.Table":
         """Return the tuples of NEW that agree with another one in some columns."""
+
+    def within(self, relation: str, boxes: Sequence[Mapping[int, ValueRange]]) -> "pa.Table":
+        """Return the tuples of NEW in one of several boxes, each once, perhaps with others.
+
+        Args:
+            relation: the relation.
+            boxes: each has ranges for some columns, in which the values of a tuple have to be.
+        """
+
+    def arrange(self, relation: str, orders: Iterable[Sequence[int]]) -> None:
+        """Sort the tuples of a relation by its columns in some orders, for plans and the index."""
 
     def save(self, relations: Iterable[str]) -> Iterator[tuple[str, bytes]]:
         """Yield the files of an index of relations, as they are in OLD now: name and bytes."""

@@ -131,7 +131,7 @@ class Comparison:
     """`x < y + 1`; `match(pattern, text)` and `contains(part, whole)` are comparisons too.
 
     Their negations are the operators `!match` and `!contains`; like every comparison they do not
-    hold where a side is null.
+    hold where a side is null. Only `x is y` does: null is null, and nothing else is.
     """
 
     operator: str
@@ -159,6 +159,8 @@ class Disjunction:
 BodyItem = Atom | Negation | Comparison | Truth | Disjunction
 
 TEXT_PREDICATES = ("match", "contains")
+EQUATIONS = ("=", "is")
+"""The comparisons that give a variable its value where nothing else binds it."""
 NEGATED_OPERATORS = {
     "=": "!=",
     "!=": "=",
@@ -175,11 +177,16 @@ NEGATED_OPERATORS = {
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """A rule or (without a body) a fact as the user wrote it."""
+    """A rule or (without a body) a fact as the user wrote it.
+
+    In a null-safe rule, `head := body.`, null joins null: a variable that occurs several times in
+    literals and keys of aggregates may be null. In `head :- body.` it may not.
+    """
 
     heads: tuple[Atom, ...]
     body: tuple[BodyItem, ...] = ()
     span: Span | None = field(default=None, compare=False, repr=False)
+    is_null_safe: bool = False
 
 
 # --- normal form -------------------------------------------------------------------------------
@@ -218,7 +225,7 @@ class Condition:
     """A comparison of a normal rule; `x = e` also computes `x` where `x` is not bound yet.
 
     `x = x` holds when `x` is not null. `x = range(...)` binds several values. The operator `is`
-    binds like `=` but accepts null: it is made for expressions in heads.
+    binds like `=` but accepts null; the expressions of heads become such conditions.
     """
 
     operator: str
@@ -231,7 +238,7 @@ class Rule:
     """One head, a conjunction of literals and conditions, and the origin.
 
     A lenient rule collects the bindings that another rule will need: a missing value is not an
-    error in it, and a row in which nothing is false counts.
+    error in it, and a row in which nothing is false counts. In a null-safe rule null joins null.
     """
 
     head: Literal
@@ -239,6 +246,7 @@ class Rule:
     conditions: tuple[Condition, ...]
     origin: Origin
     is_lenient: bool = False
+    is_null_safe: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,7 +138,8 @@ class _Ordering:
             return False, False, 0, 0.0
         slots = goal.literal.slots
         columns = bound_columns(slots, self._bound)
-        fanout = self._statistics.fanout(goal.source.relation, columns)
+        # The answers to calls of a relation fan out as the relation does.
+        fanout = self._statistics.fanout(goal.literal.relation, columns)
         # What is read limits what is asked: questions about `x + 1` may go on without end.
         is_new = self._is_asked(goal.source) and any(
             isinstance(slot := slots[column], logic.Variable) and slot.name in self._computed

@@ -164,12 +164,15 @@ class _Lifting:
             if len(distinct) > 1:
                 filled.append(logic.Constant(distinct.index(own), NUMBER))
             tests = (
-                logic.Comparison("=", key, key) for key in keys if self._is_nullable(key, items)
+                logic.Comparison("=", key, key)
+                for key in keys
+                if not rest.is_null_safe and self._is_nullable(key, items)
             )
             body = (*guard, *items, *tests)
             head = logic.Atom(relation, tuple(filled))
+            origin, is_null_safe = rest.origin.with_pass("aggregates"), rest.is_null_safe
             self._bodies.append(
-                Conjunction(head, body, rest.origin.with_pass("aggregates"), rest.fresh)
+                Conjunction(head, body, origin, rest.fresh, is_null_safe=is_null_safe)
             )
         return relation, tuple(range(len(keys))), value
 
@@ -231,7 +234,7 @@ class _Lifting:
         outer = bindings.independent(rest.items)
         atom = self._guards[lifted.relation]
         origin = rest.origin.with_pass("aggregates")
-        self._bodies.append(Conjunction(atom, outer, origin, rest.fresh, is_lenient=True))
+        self._bodies.append(Conjunction(atom, outer, origin, rest.fresh, True, rest.is_null_safe))
 
     def _declare(self, name: str, columns: Sequence[logic.Variable]) -> None:
         self._unit.declare(name, [c.name for c in columns], [_type(c) for c in columns])

@@ -47,7 +47,7 @@ def bound_by(items: tuple[logic.BodyItem, ...]) -> set[str]:
     while size != len(bound):
         size = len(bound)
         for item in items:
-            if isinstance(item, logic.Comparison) and item.operator == "=":
+            if isinstance(item, logic.Comparison) and item.operator in logic.EQUATIONS:
                 for one, other in ((item.left, item.right), (item.right, item.left)):
                     if (
                         isinstance(one, logic.Variable)

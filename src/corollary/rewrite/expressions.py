@@ -45,12 +45,13 @@ def _rule(conjunction: Conjunction) -> logic.Rule:
         slots = tuple(slot(term, operator) for term in atom.arguments)
         return logic.Literal(atom.relation, slots, negated, atom.sign, atom.state)
 
+    equals = "is" if conjunction.is_null_safe else "="
     for item in conjunction.items:
         match item:
             case logic.Atom():
-                literals.append(literal(item, "="))
+                literals.append(literal(item, equals))
             case logic.Negation(atom=atom):
-                literals.append(literal(atom, "=", negated=True))
+                literals.append(literal(atom, equals, negated=True))
             case logic.Comparison(operator=operator, left=left, right=right):
                 sides = expressions.make(left), expressions.make(right)
                 conditions.append(logic.Condition(operator, *sides))
@@ -59,7 +60,12 @@ def _rule(conjunction: Conjunction) -> logic.Rule:
     # The head is last: its expressions may use variables that conditions of the body compute.
     head = literal(conjunction.head, "is")
     return logic.Rule(
-        head, tuple(literals), tuple(conditions), conjunction.origin, conjunction.is_lenient
+        head,
+        tuple(literals),
+        tuple(conditions),
+        conjunction.origin,
+        conjunction.is_lenient,
+        conjunction.is_null_safe,
     )
 
 

@@ -106,7 +106,7 @@ class _ConjunctionReader:
     def _read_positive(self, atom: logic.Atom) -> logic.Literal | Pinned:
         typed = zip(atom.arguments, self._types[atom.relation], strict=True)
         slots = tuple(self._slot(each, type_) for each, type_ in typed)
-        literal = logic.Literal(atom.relation, slots, sign=atom.sign, state=atom.state)
+        literal = logic.Literal(atom.relation, slots)  # in a view, `p@new` is `p`
         own = self._component.get(self._head.relation, -1)
         if self._component.get(atom.relation, -2) == own:
             return _pin_literal(literal, PinReason.RECURSIVE)
@@ -143,7 +143,7 @@ def _is_simple(item: logic.Comparison) -> bool:
     sides = (item.left, item.right)
     return (
         all(isinstance(each, logic.Variable | logic.Constant) for each in sides)
-        and item.operator != "="
+        and item.operator not in logic.EQUATIONS
     )
 
 

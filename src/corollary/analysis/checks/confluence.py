@@ -205,7 +205,7 @@ def _computes(clause: logic.Clause) -> bool:
     computed = {
         one.name
         for item in items
-        if isinstance(item, logic.Comparison) and item.operator == "="
+        if isinstance(item, logic.Comparison) and item.operator in logic.EQUATIONS
         for one, other in ((item.left, item.right), (item.right, item.left))
         if isinstance(one, logic.Variable) and _is_computed(other)
     }

@@ -23,6 +23,7 @@ _NO_WILDCARD = {
     traverse.TermPosition.HEAD: "stand in a head",
     traverse.TermPosition.EQUATED: "be compared",
     traverse.TermPosition.COMPARED: "be compared",
+    traverse.TermPosition.IS: "be compared",
     traverse.TermPosition.TARGET: "be aggregated",
 }
 
@@ -137,7 +138,7 @@ def _needs(term: logic.Term, here: set[str]) -> set[str]:
 
 def _definitions(items: Sequence[traverse.Item], here: set[str]) -> Iterator[tuple[str, set[str]]]:
     for item in items:
-        if isinstance(item, logic.Comparison) and item.operator == "=":
+        if isinstance(item, logic.Comparison) and item.operator in logic.EQUATIONS:
             for one, other in ((item.left, item.right), (item.right, item.left)):
                 if isinstance(one, logic.Variable):
                     yield one.name, _needs(other, here)

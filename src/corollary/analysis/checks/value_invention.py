@@ -51,7 +51,7 @@ def _check_head(
     equalities = [
         (one.name, other)
         for item in items
-        if isinstance(item, logic.Comparison) and item.operator == "="
+        if isinstance(item, logic.Comparison) and item.operator in logic.EQUATIONS
         for one, other in ((item.left, item.right), (item.right, item.left))
         if isinstance(one, logic.Variable) and one.name not in bounded
     ]

@@ -8,8 +8,14 @@ from typing import assert_never
 from corollary.analysis.phrases import term_text
 from corollary.analysis.scopes import written_name
 from corollary.analysis.types.constraints import TypeConstraints
-from corollary.analysis.types.nulls import Nullability, is_nullable, nullable_variables
+from corollary.analysis.types.nulls import (
+    Nullability,
+    has_null_literal,
+    is_nullable,
+    nullable_variables,
+)
 from corollary.core import logic
+from corollary.core.states import State
 from corollary.core.types import DECIMAL_MAX_DIGITS, Kind, Type
 from corollary.errors import Diagnostic
 
@@ -24,7 +30,9 @@ def annotate(constraints: TypeConstraints, columns: Nullability) -> Iterator[log
     has_null = {name for name, nullable in columns.items() if any(nullable)}
     resolved = constraints.resolved
     for number, clause in enumerate(resolved.clauses):
-        may_be_null = any(use.atom.relation in has_null for use in resolved.uses[number])
+        may_be_null = has_null_literal(clause) or any(
+            use.atom.relation in has_null for use in resolved.uses[number]
+        )
         yield _ClauseAnnotator(
             constraints,
             constraints.variables[number],
@@ -77,7 +85,7 @@ class _ClauseAnnotator:
             atom.relation,
             tuple(self._term(term) for term in atom.arguments),
             atom.sign,
-            atom.state,
+            None if atom.state is State.NEW else atom.state,  # `p@new` and `p` are the same
             atom.span,
         )
 

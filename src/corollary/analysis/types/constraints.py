@@ -14,7 +14,7 @@ from corollary.analysis.resolution import RelationSchema, ResolvedProgram
 from corollary.analysis.types import mismatch
 from corollary.analysis.types.unify import PartialType, Reason, Unifier
 from corollary.core import logic
-from corollary.core.functors import ANY, FUNCTORS, Kinds
+from corollary.core.functors import ANY, FUNCTORS, TIME_FORMATS, Kinds, read_time_format
 from corollary.core.types import DECIMAL_MAX_DIGITS, NUMERIC, Kind
 from corollary.errors import Diagnostic
 
@@ -126,7 +126,7 @@ class _ClauseConstraints:
             for term, node in ((item.left, left), (item.right, right)):
                 self._take(term, node, item.operator.lstrip("!"), _SYMBOL)
             return
-        if item.operator == "=":
+        if item.operator in logic.EQUATIONS:
             agree = self._unifier.unify_domains(left, right)
         else:
             agree = self._unifier.unify_kinds(left, right)
@@ -181,7 +181,12 @@ class _ClauseConstraints:
             self._take(argument, node, name, signature.kinds(position))
             for position, (argument, node) in enumerate(zip(term.arguments, nodes, strict=True))
         ]
-        if signature.result is None:
+        if term.name in TIME_FORMATS:
+            self._format(term)
+        if signature.is_like_first:
+            result = self._unifier.new_node()
+            self._unifier.unify_domains(nodes[0], result)
+        elif signature.result is None:
             result = self._unifier.new_node()
             if all(are_taken):
                 self._operands(term, nodes, result)
@@ -218,6 +223,26 @@ class _ClauseConstraints:
                         "write the digits after the point as a literal: `to_decimal(x, 2)`",
                     )
                 )
+
+    def _format(self, term: logic.Functor) -> None:
+        """Check the format of a time, which must be known before anything is computed."""
+        written = term.arguments[1]
+        reason = "it is not a literal"
+        try:
+            if isinstance(written, logic.Constant) and isinstance(written.value, str):
+                read_time_format(term.name, written.value)
+                return
+        except ValueError as error:
+            reason = str(error)
+        example = "%d.%m.%Y" if term.name == "parse_date" else "%d.%m.%Y %H:%M"
+        self._report(
+            Diagnostic(
+                "C0310",
+                f"`{term_text(written)}` is not a format of `{term.name}`: {reason}.",
+                written.span,
+                f'write one such as `"{example}"`',
+            )
+        )
 
     def _aggregate(self, term: logic.AggregateTerm) -> int:
         self._body(term.body)

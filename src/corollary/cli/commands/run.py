@@ -6,8 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from corollary.analysis.pragmas import without_allowed
 from corollary.cli.databases import open_warehouse
-from corollary.cli.options import ChangeOutputOptions, FileOptions, MaintenanceOptions
+from corollary.cli.options import (
+    ChangeOutputOptions,
+    FileOptions,
+    MaintenanceOptions,
+    SourceOptions,
+)
 from corollary.cli.output import diagnostic_as_json, note_reactions, print_json, print_warnings
 from corollary.cli.parameters import DIRECTORY, family, idempotency_key, is_given, programs
 from corollary.cli.report.tables import counted
@@ -22,6 +28,8 @@ WAREHOUSE_PARAMETERS = (
     "algorithm",
     "relations",
     "strict",
+    "max_bad",
+    "max_deletes",
     "idempotency_key",
     "max_rows",
     "existing",
@@ -52,6 +60,7 @@ WAREHOUSE_PARAMETERS = (
     type=click.Choice(["abort", "quarantine"]),
     help="Stop at malformed records, or set them aside. Default: a warehouse sets them aside.",
 )
+@family("sources", SourceOptions)
 @idempotency_key
 @family("maintenance", MaintenanceOptions)
 @family("output", ChangeOutputOptions)
@@ -62,6 +71,7 @@ def command(
     bad_rows: str | None,
     idempotency_key: str | None,
     files: FileOptions,
+    sources: SourceOptions,
     maintenance: MaintenanceOptions,
     output: ChangeOutputOptions,
 ) -> None:
@@ -74,7 +84,9 @@ def command(
     With --warehouse: the first run reads the sources and materialises everything; later ones find
     what has changed in the sources and in the program, maintain only that, commit it, publish the
     `.output` relations as Delta tables under WAREHOUSE/tables, and deliver alerts. A line for each
-    relation shows what was added and removed, what maintained it, where, and in what time. A
+    relation shows what was added and removed, what maintained it, where, and in what time. A source
+    that looks broken (most of its records are malformed, most rows of a relation would go) is
+    refused; --max-bad and --max-deletes, or the same parameters of an `.input`, allow it. A
     warehouse is a directory, or postgresql://user@host/name?data=DIRECTORY.
 
     \b
@@ -92,9 +104,8 @@ def command(
         if warehouse is None:
             _evaluate(program, files, outputs, maintenance, output, console)
         else:
-            inputs = Inputs(
-                files.facts, files.root, BadRowPolicy(bad_rows or BadRowPolicy.QUARANTINE)
-            )
+            policy = BadRowPolicy(bad_rows or BadRowPolicy.QUARANTINE)
+            inputs = Inputs(files.facts, files.root, policy, sources.guards)
             _update(warehouse, program, inputs, idempotency_key, maintenance, output, console)
 
 
@@ -134,6 +145,7 @@ def _evaluate(
     places = FileLocations(files.facts, outputs, files.root)
     outcome = run_once(program, places, maintenance.limits, console, engine)
     if output.is_json:
+        outcome.warnings = tuple(without_allowed(outcome.warnings, console.allowed))
         print_json(_as_json(outcome))
         return
     print_warnings(outcome.warnings, console)

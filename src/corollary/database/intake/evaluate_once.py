@@ -9,27 +9,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from corollary.console import Console, Phase, SilentConsole
-from corollary.core.arrow import from_python
+from corollary.core.arrow import empty_table
 from corollary.core.engine import Engine, Limits, within_seconds
 from corollary.core.program import Directive, Program, Relation
 from corollary.core.recorder import Recorder
 from corollary.core.spark_io import display_name, is_spark_io
 from corollary.database.counters import ProgressRecorder
 from corollary.database.engines import LOCAL, SparkFrames, create_engine
-from corollary.database.program.loaded_program import (
-    LoadedProgram,
-    answer_relation,
-    load_program,
-    read_goal,
-)
-from corollary.errors import Diagnostic, InputError
+from corollary.database.program.goals import read_goal
+from corollary.database.program.loaded_program import LoadedProgram, load_program
+from corollary.errors import Diagnostic, InputError, render
 from corollary.maintain import solve
 from corollary.maintain.algorithms import seminaive
 from corollary.maintain.placing import place_strata
 from corollary.warehouse.files.paths import resolve
 from corollary.warehouse.formats import delimited
-from corollary.warehouse.formats.dialect import channel_of, file_name_of, is_stream
+from corollary.warehouse.formats.dialect import channel_of, file_name_of, format_of, is_stream
 from corollary.warehouse.formats.output_files import OutputFile, check_distinct_paths, write_outputs
+from corollary.warehouse.sources.file_listing import SourceLocation, is_single_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -148,12 +145,12 @@ def query_once(
     console = console or SilentConsole()
     with within_seconds(limits):
         loaded = load_program(program)
-        goal = read_goal(program, text)
+        goal = read_goal(loaded, text)
         engine = fill_engine(loaded, places, console)
-        answers = answer_relation(goal)
+        answers = goal.answers
         engine.declare({answers.name: answers})
         console.enter(Phase.EVALUATE)
-        plan = solve.solve(loaded.normal, goal, engine.statistics())
+        plan = solve.solve(goal.program, goal.literal, engine.statistics())
         engine.run(plan, ProgressRecorder(console), limits or Limits())
     console.enter(Phase.OTHER)
     return answers, engine.read(answers.name)
@@ -207,8 +204,8 @@ def read_inputs(
                     )
                 has_read = True
                 table = delimited.read_stream(sys.stdin.buffer, relation, directive)
-            elif is_spark:
-                table = _read_through_spark(loaded, directive, places, frames)
+            elif is_spark or not _is_delimited_file(directive, places):
+                table = _read_source(loaded, directive, places, frames, console)
             else:
                 path = places.input_path(directive)
                 table = delimited.read(
@@ -217,18 +214,41 @@ def read_inputs(
             yield relation.name, table
 
 
-def _read_through_spark(
-    loaded: LoadedProgram, directive: Directive, places: FileLocations, frames: SparkFrames
+def _is_delimited_file(directive: Directive, places: FileLocations) -> bool:
+    """Return whether an `.input` names one file of delimited text."""
+    name = file_name_of(directive)
+    if format_of(directive, name) != "csv":
+        return False
+    root = places.root or places.facts
+    return is_single_file(SourceLocation(root, places.facts, name, directive.span))
+
+
+def _read_source(
+    loaded: LoadedProgram,
+    directive: Directive,
+    places: FileLocations,
+    frames: SparkFrames,
+    console: Console,
 ) -> "pa.Table":
+    """Return the rows of a source that may be in any format, or through Spark."""
+    from corollary.warehouse.sources.earlier_rows import TableRows
     from corollary.warehouse.sources.source_factory import source_of
 
     relation = loaded.normal.relations[directive.relation]
     keys = {each.name: each.key for each in loaded.program.declarations}
-    key = keys.get(relation.name, ())
     source = source_of(
-        directive, relation, base=places.facts, root=places.root, key=key, fetch=frames.read
+        directive,
+        relation,
+        base=places.facts,
+        root=places.root,
+        key=keys.get(relation.name, ()),
+        fetch=frames.read,
+        console=console,
     )
-    return source.change_since(None, from_python((), relation)).added
+    change = source.change_since(None, TableRows(empty_table(relation)))
+    for warning in change.warnings:
+        console.note(render(warning))
+    return change.added
 
 
 def evaluate_views(
