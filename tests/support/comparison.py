@@ -50,7 +50,7 @@ def package_result(text: str, facts: Rows) -> dict[str, Any] | str:
     """Return every declared relation as the package evaluates it, or FAILED."""
     loaded, engine = prepared(text, facts)
     try:
-        evaluate_views(loaded, engine, ProgressRecorder(SilentConsole()), LIMITS)
+        evaluate_views(loaded, engine, SilentConsole(), LIMITS)
     except EvaluationError:
         return FAILED
     return {

@@ -337,7 +337,8 @@ def _plan(
         stage = Stage.NOTHING
     elif after.active.triggers and not has_triggered:
         stage = Stage.TRIGGERS
-    return state.planner.plan(
+    state.console.enter(Phase.PLAN)
+    planned = state.planner.plan(
         before,
         after,
         changes,
@@ -346,6 +347,8 @@ def _plan(
         is_traced=request.is_traced,
         refilled=refilled,
     )
+    state.console.enter(Phase.EVALUATE)
+    return planned
 
 
 def _has_triggers(update: Update) -> bool:

@@ -250,8 +250,12 @@ def test_a_directory_that_cannot_be_written(as_nobody: Path) -> None:
     for create in (False, True):
         with closing(Warehouse.open(as_nobody / "warehouse", create=create)) as found:
             assert found.catalog.latest_commit() is None
-            with pytest.raises(WarehouseError, match="C0932") as caught:
-                found.catalog.create()
+            row = {"name": "note", "value": "none"}
+            with (
+                pytest.raises(WarehouseError, match="C0932") as caught,
+                found.catalog.write_transaction() as connection,
+            ):
+                connection.insert("corollary_meta", [row])
             assert "permissions" in str(caught.value)
     assert "C0932" in refused(as_nobody / "new", create=True)
 

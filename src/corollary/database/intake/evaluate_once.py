@@ -12,7 +12,6 @@ from corollary.console import Console, Phase, SilentConsole
 from corollary.core.arrow import empty_table
 from corollary.core.engine import Engine, Limits, within_seconds
 from corollary.core.program import Directive, Program, Relation
-from corollary.core.recorder import Recorder
 from corollary.core.spark_io import display_name, is_spark_io
 from corollary.database.counters import ProgressRecorder
 from corollary.database.engines import LOCAL, SparkFrames, create_engine
@@ -125,8 +124,7 @@ def run_once(
         loaded = load_program(program)
         targets = output_paths(loaded, places)
         fill_engine(loaded, places, console, used, frames)
-        console.enter(Phase.EVALUATE)
-        evaluate_views(loaded, used, ProgressRecorder(console), limits or Limits())
+        evaluate_views(loaded, used, console, limits or Limits())
         console.enter(Phase.STORE)
         outcome = write_results(loaded, used, places, targets, frames)
     console.enter(Phase.OTHER)
@@ -251,13 +249,13 @@ def _read_source(
     return change.added
 
 
-def evaluate_views(
-    loaded: LoadedProgram, engine: Engine, recorder: Recorder, limits: Limits
-) -> None:
+def evaluate_views(loaded: LoadedProgram, engine: Engine, console: Console, limits: Limits) -> None:
     """Evaluate every derived relation."""
+    console.enter(Phase.PLAN)
     placed = place_strata(engine, loaded.normal, loaded.normal)
     plan = seminaive.plan_program(placed.after, engine.statistics(), placed.places)
-    engine.run(plan, recorder, limits)
+    console.enter(Phase.EVALUATE)
+    engine.run(plan, ProgressRecorder(console), limits)
 
 
 def output_paths(loaded: LoadedProgram, places: FileLocations) -> dict[Directive, Path | None]:
