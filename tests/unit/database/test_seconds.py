@@ -1,4 +1,4 @@
-"""The seconds of relations: aggregates belong to the relation they were made for, and all add up."""
+"""The seconds of relations: those of an aggregate are its relation's, and all add up."""
 
 from __future__ import annotations
 
