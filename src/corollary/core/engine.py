@@ -60,7 +60,7 @@ def bulk_mode(name: str | None = None) -> BulkMode:
     return BulkMode(chosen)
 
 
-ROUNDS_MAX = 1_000_000
+ROUNDS_MAX = 10_000_000
 """The rounds of a loop after which it is taken to be endless, unless a limit is set."""
 
 
