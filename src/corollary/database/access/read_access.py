@@ -9,6 +9,7 @@ from corollary.analysis.phrases import suggest_name
 from corollary.analysis.today import TODAY_RELATION
 from corollary.console import Phase
 from corollary.core.arrow import schema_of, to_python
+from corollary.core.engine import within_seconds
 from corollary.core.logic import Literal, Variable
 from corollary.core.program import Relation
 from corollary.core.states import CHANGES
@@ -123,7 +124,8 @@ class ReadAccess:
 
     def answers(self, goal: str) -> "tuple[Relation, pa.Table]":
         """Return the relation of a goal's answers (a column per variable) and its rows."""
-        with self._state.lock:
+        state = self._state
+        with state.lock, within_seconds(state.limits):
             self.refresh()
             asked = read_goal(self._state.loaded, goal)
             known = self._state.loaded.normal.relations
