@@ -1,11 +1,12 @@
 """A transaction: what users ask for and read; `commit` does it."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 from corollary.core.alerts import Alert, distinct_alerts
 from corollary.core.engine import TableHandle
-from corollary.core.program import Program
+from corollary.core.program import Program, Relation
 from corollary.core.states import State
 from corollary.core.values import is_encodable, quote_text
 from corollary.database.changes import JSON_MAX_ROWS, Changes
@@ -90,26 +91,88 @@ class Transaction:
     # --- requests ------------------------------------------------------------------------------
 
     def insert(self, relation: str, rows: Any) -> None:
-        """Add tuples to a base relation: an iterable of tuples, an Arrow table or a data frame.
+        """Add tuples to a base relation.
+
+        Args:
+            relation: its name.
+            rows: an iterable of tuples or dictionaries, an Arrow table, a NumPy array or a data
+                frame. Columns of tables are found by name if all names are there, by place if none
+                is.
 
         Raises:
             InputError: there is no such base relation, or a row does not fit it.
         """
-        self._operate(State.ADDED, relation, rows)
+        declared = self._writable(relation)
+        self._operate(Operation(State.ADDED, relation, check_rows(rows, declared)))
 
-    def delete(self, relation: str, rows: Any) -> None:
+    def delete(self, relation: str, rows: Any = (), *, keys: Any = ()) -> None:
         """Remove tuples from a base relation; what is not there is ignored.
 
-        Raises:
-            InputError: there is no such base relation, or a row does not fit it.
-        """
-        self._operate(State.REMOVED, relation, rows)
+        Args:
+            relation: its name.
+            rows: the tuples, as for `insert`.
+            keys: instead, or as well: values for the columns of its key, in the same forms; the
+                tuples that have them are removed, whatever their other values are.
 
-    def _operate(self, sign: State, relation: str, rows: Any) -> None:
+        Raises:
+            InputError: there is no such base relation, a row does not fit it, or it has no key.
+        """
+        declared = self._writable(relation)
+        self._operate(Operation(State.REMOVED, relation, check_rows(rows, declared)))
+        if not isinstance(keys, tuple) or keys:
+            self._delete_keys(declared, keys)
+
+    def upsert(self, relation: str, rows: Any) -> None:
+        """Add tuples to a base relation with a key, in place of those that have the same key.
+
+        It replaces tuples that `insert` and `upsert` have added. A tuple that a source or the
+        program text asserts stays, and then the key is violated.
+
+        Args:
+            relation: its name.
+            rows: the tuples, as for `insert`.
+
+        Raises:
+            InputError: there is no such base relation, a row does not fit it, or it has no key.
+        """
+        declared = self._writable(relation)
+        given = check_rows(rows, declared)
+        positions = [declared.columns.index(name) for name in self._key(declared)]
+        if isinstance(given, list):
+            self._delete_keys(declared, [tuple(row[at] for at in positions) for row in given])
+        else:
+            self._delete_keys(declared, given.select(positions))
+        self._operate(Operation(State.ADDED, relation, given))
+
+    def _writable(self, relation: str) -> Relation:
         self._check_open()
+        declared = self._state.writable_relation(relation)
         if not self.is_repeated:
-            declared = self._request.columns[relation] = self._state.writable_relation(relation)
-            self._request.operations.append(Operation(sign, relation, check_rows(rows, declared)))
+            self._request.columns[relation] = declared
+        return declared
+
+    def _operate(self, operation: Operation) -> None:
+        if not self.is_repeated:
+            self._request.operations.append(operation)
+
+    def _delete_keys(self, relation: Relation, keys: Any) -> None:
+        key = self._key(relation)
+        types = tuple(relation.types[relation.columns.index(name)] for name in key)
+        rows = check_rows(keys, replace(relation, columns=key, types=types))
+        self._operate(Operation(State.REMOVED, relation.name, rows, key=key))
+
+    def _key(self, relation: Relation) -> tuple[str, ...]:
+        """Return the columns of the key of a relation."""
+        for each in self._state.program.declarations:
+            if each.name == relation.name and each.key:
+                return each.key
+        raise InputError.of(
+            "C0921",
+            f"`{relation.name}` has no key, so it is not known which tuples are meant.",
+            None,
+            f"declare one, as in `.decl {relation.name}(…) key(…)`, or give whole tuples to "
+            "`insert` and `delete`",
+        )
 
     def insert_input(self, relation: str, table: "pa.Table") -> None:
         """Add the rows read for an `.input` of the program that is put into force."""
