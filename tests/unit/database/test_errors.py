@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -297,3 +298,11 @@ def test_what_is_no_text_is_refused(db: Database, tmp_path: Path) -> None:
         assert [each.code for each in caught.value.diagnostics] == [code]
         assert caught.value.diagnostics[0].note
         str(caught.value).encode()
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [{"memory": -1}, {"rounds": -1}, {"tuples": True}, {"seconds": "7"}, {"seconds": math.nan}],
+)
+def test_limits_are_numbers(bounds: dict[str, Any]) -> None:
+    fails(lambda: corollary.Limits(**bounds), "C0923", "not negative")

@@ -9,8 +9,8 @@ and the values that it failed on, so the reader only learns that there was one.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NoReturn
+from functools import partial
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from corollary.core.program import Relation
 from corollary.database.access.grants import Grants, require_grant, unknown_relation
@@ -18,13 +18,15 @@ from corollary.database.access.read_access import Callback, ReadAccess
 from corollary.database.changes import Change, Changes
 from corollary.database.state import DatabaseState
 from corollary.database.store import Store
-from corollary.errors import AccessError, EvaluationError, LimitError
+from corollary.errors import AccessError, Diagnostic, EvaluationError, LimitError
 from corollary.frontends.datalog.parser import parse_goal
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from corollary.database.history import CommitSummary
+
+Result = TypeVar("Result")
 
 
 def _refusal(what: str) -> Callable[..., NoReturn]:
@@ -90,23 +92,29 @@ class Reader(ReadAccess):
         if relation not in self._state.loaded.checked.signatures:
             raise unknown_relation(self.name, relation, self.granted)
 
-    @contextmanager
-    def _without_details(self, relation: str) -> Iterator[None]:
-        """Hide the details of an error in rules."""
+    def _without_details(self, relation: str, compute: Callable[[], Result]) -> Result:
+        """Return what a function computes; hide the details of an error in rules."""
+        hidden: AccessError | LimitError
         try:
-            yield
+            return compute()
         except EvaluationError:
-            raise AccessError.of(
-                "C1042",
-                f"`{relation}` cannot be computed: an expression in a rule has no value.",
-                None,
-                "who runs the warehouse can see which rule, and for which values",
-            ) from None
+            hidden = AccessError(
+                [
+                    Diagnostic(
+                        "C1042",
+                        f"`{relation}` cannot be computed: an expression in a rule has no value.",
+                        None,
+                        "who runs the warehouse can see which rule, and for which values",
+                    )
+                ]
+            )
         except LimitError:
-            raise LimitError(
+            hidden = LimitError(
                 f"a limit was hit while `{relation}` was computed\n"
                 "  = ask for less, or ask who runs the warehouse to raise the limit"
-            ) from None
+            )
+        # Raised above, it would have the error with all its details as its context.
+        raise hidden
 
     # --- reading -------------------------------------------------------------------------------
 
@@ -116,16 +124,14 @@ class Reader(ReadAccess):
 
     def _read(self, name: str) -> "pa.Table":
         self._require_existing(name)
-        with self._without_details(name):
-            return super()._read(name)
+        return self._without_details(name, partial(super()._read, name))
 
     def answers(self, goal: str) -> "tuple[Relation, pa.Table]":
         """Return the answers to a goal, and the relation that they make."""
         self.refresh()
         asked = parse_goal(goal).relation
         self._require_existing(asked)
-        with self._without_details(asked):
-            return super().answers(goal)
+        return self._without_details(asked, partial(super().answers, goal))
 
     # --- history -------------------------------------------------------------------------------
 

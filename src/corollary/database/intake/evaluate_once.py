@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,6 +22,7 @@ from corollary.database.program.loaded_program import (
     load_program,
     read_goal,
 )
+from corollary.database.reactions.keys import check_keys
 from corollary.errors import Diagnostic, InputError, render
 from corollary.maintain import solve
 from corollary.maintain.algorithms import seminaive
@@ -166,7 +167,11 @@ def fill_engine(
     engine: Engine | None = None,
     frames: SparkFrames | None = None,
 ) -> Engine:
-    """Return an engine with the facts and the inputs; the local one if none is given."""
+    """Return an engine with the facts and the inputs; the local one if none is given.
+
+    Raises:
+        ConstraintError: two tuples of a base relation have the same key.
+    """
     engine = engine or create_engine(LOCAL)
     normal = loaded.normal
     engine.declare(normal.relations)
@@ -175,6 +180,7 @@ def fill_engine(
         engine.insert(name, rows)
     for name, table in read_inputs(loaded, places, console, frames or SparkFrames()):
         engine.insert(normal.bases.get(name, name), table)
+    check_keys(engine, (), loaded.program, normal, Limits())
     return engine
 
 
@@ -183,6 +189,7 @@ def read_inputs(
 ) -> "Iterator[tuple[str, pa.Table]]":
     """Yield the relations that have an `.input`, with the rows read for each."""
     normal = loaded.normal
+    keys = {each.name: each.key for each in loaded.program.declarations}
     has_read = False
     for directive in loaded.program.directives:
         if directive.name == "input":
@@ -207,8 +214,9 @@ def read_inputs(
                     )
                 has_read = True
                 table = delimited.read_stream(sys.stdin.buffer, relation, directive)
-            elif is_spark or not _is_delimited_file(directive, places):
-                table = _read_source(loaded, directive, places, frames, console)
+            elif is_spark or keys.get(relation.name) or not _is_delimited(directive, places):
+                key = keys.get(relation.name, ())
+                table = _read_source(relation, directive, places, frames, console, key=key)
             else:
                 path = places.input_path(directive)
                 table = delimited.read(
@@ -217,7 +225,7 @@ def read_inputs(
             yield relation.name, table
 
 
-def _is_delimited_file(directive: Directive, places: FileLocations) -> bool:
+def _is_delimited(directive: Directive, places: FileLocations) -> bool:
     """Return whether an `.input` names one file of delimited text."""
     name = file_name_of(directive)
     if format_of(directive, name) != "csv":
@@ -227,23 +235,23 @@ def _is_delimited_file(directive: Directive, places: FileLocations) -> bool:
 
 
 def _read_source(
-    loaded: LoadedProgram,
+    relation: Relation,
     directive: Directive,
     places: FileLocations,
     frames: SparkFrames,
     console: Console,
+    *,
+    key: Sequence[str],
 ) -> "pa.Table":
-    """Return the rows of a source that may be in any format, or through Spark."""
+    """Return the rows of a source in any format, or through Spark, with each key once."""
     from corollary.warehouse.sources.source_factory import source_of
 
-    relation = loaded.normal.relations[directive.relation]
-    keys = {each.name: each.key for each in loaded.program.declarations}
     source = source_of(
         directive,
         relation,
         base=places.facts,
         root=places.root,
-        key=keys.get(relation.name, ()),
+        key=key,
         fetch=frames.read,
         console=console,
     )
