@@ -13,10 +13,10 @@ from corollary.core.logic import Constant, Literal, Variable
 from corollary.database.counters import ProgressRecorder
 from corollary.database.intake.evaluate_once import (
     FileLocations,
-    answer_relation,
     evaluate_views,
     fill_engine,
 )
+from corollary.database.program.goals import answer_relation
 from corollary.database.program.loaded_program import LoadedProgram, load_program
 from corollary.engines.local.engine import LocalEngine
 from corollary.errors import EvaluationError

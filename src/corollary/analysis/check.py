@@ -14,6 +14,7 @@ from corollary.analysis.checks.stratification import stratification
 from corollary.analysis.checks.subtypes import subtypes
 from corollary.analysis.checks.unused import unused
 from corollary.analysis.checks.value_invention import value_invention
+from corollary.analysis.pragmas import unknown_pragmas, without_allowed
 from corollary.analysis.resolution import ResolvedProgram, resolve_program
 from corollary.analysis.types.infer import TypedProgram, infer_types
 from corollary.core.logic import Clause
@@ -103,7 +104,8 @@ def _examine(program: Program) -> tuple[ResolvedProgram, TypedProgram, tuple[Dia
     known = [finding for finding in findings if finding.code != "C0308"]
     if any(finding.severity is Severity.ERROR for finding in known):
         findings = known  # a term without a type is a consequence of the other errors
-    return resolved, typed, _sort_by_position(findings, program)
+    findings += [found for source in program.sources for found in unknown_pragmas(source)]
+    return resolved, typed, _sort_by_position(without_allowed(findings), program)
 
 
 def _sort_by_position(findings: Iterable[Diagnostic], program: Program) -> tuple[Diagnostic, ...]:

@@ -18,8 +18,10 @@ from corollary.cli.parameters import (
     Pair,
     byte_count,
     choice,
+    matching,
     option,
     pair,
+    point_in_history,
     row_bound,
 )
 from corollary.console import TerminalConsole
@@ -102,15 +104,43 @@ class WorkOutputOptions(OutputOptions):
         return TerminalConsole(self.quiet, is_verbose=self.verbose)
 
 
+Allow = Annotated[
+    tuple[str, ...],
+    "Accept this warning: it is neither printed nor counted. May be repeated.",
+    option(
+        metavar="CODE",
+        multiple=True,
+        type=matching(r"C\d{4}", "is not the code of a warning; write C0706"),
+    ),
+]
+
+
+@dataclass(frozen=True)
+class CheckOutputOptions(OutputOptions):
+    """How a command prints what it finds in a program."""
+
+    allow: Allow
+
+    @property
+    def allowed(self) -> frozenset[str]:
+        """The codes of warnings that the user accepts."""
+        return frozenset(self.allow)
+
+
 @dataclass(frozen=True)
 class ChangeOutputOptions(WorkOutputOptions):
     """How a command prints what it has changed."""
+
+    allow: Allow
 
     max_rows: Annotated[
         int,
         "List at most this many tuples of a relation in JSON; the counts stay exact.",
         option(type=COUNT, default=1000, show_default=True),
     ]
+
+    def _console(self) -> TerminalConsole:
+        return TerminalConsole(self.quiet, is_verbose=self.verbose, allowed=frozenset(self.allow))
 
 
 # --- what is read -----------------------------------------------------------------------------
@@ -191,9 +221,10 @@ class SnapshotOptions(ReaderOptions):
     """Who reads a warehouse, and as of which commit."""
 
     at: Annotated[
-        int | None,
-        "As it was after this commit.",
-        option(metavar="COMMIT", type=click.IntRange(min=1)),
+        Any,
+        "As it was after this commit, at this time (2026-11-15T08:00:00Z) or at the end of this "
+        "day (2026-11-15, UTC).",
+        option(metavar="COMMIT|TIME|DATE", type=point_in_history),
     ]
 
     def view(self, database: "Database") -> "Database | Reader":
@@ -232,7 +263,9 @@ class LimitOptions:
     """Bounds on an evaluation."""
 
     limit_rounds: Annotated[
-        int | None, "Stop a recursion after this many rounds.", option(type=COUNT)
+        int | None,
+        "Stop a recursion after this many rounds, 1,000,000 by default.",
+        option(type=COUNT),
     ]
     limit_tuples: Annotated[
         int | None, "Stop at this many tuples in all relations together.", option(type=COUNT)

@@ -1,5 +1,6 @@
 """Arguments and options: their types, those that commands share, and families of options."""
 
+import re
 from collections.abc import Callable
 from functools import wraps
 from inspect import get_annotations
@@ -47,6 +48,17 @@ def pair(complaint: str, is_valid: Callable[[str], bool] = bool) -> Callable[[st
     return parse
 
 
+def matching(pattern: str, complaint: str) -> Callable[[str], str]:
+    """Return the click type of a text that matches a pattern."""
+
+    def parse(text: str) -> str:
+        if re.fullmatch(pattern, text) is None:
+            raise click.BadParameter(f"'{text}' {complaint}")
+        return text
+
+    return parse
+
+
 def byte_count(kilo: int, complaint: str) -> Callable[[str], float]:
     """Return the click type of a number of bytes, with units of 1000 or of 1024.
 
@@ -67,6 +79,21 @@ def byte_count(kilo: int, complaint: str) -> Callable[[str], float]:
         return count
 
     return parse
+
+
+def point_in_history(text: str) -> object:
+    """Return the commit, the date or the time of an option."""
+    from corollary.database.history import read_point
+    from corollary.errors import InputError
+
+    try:
+        point = read_point(text)
+    except InputError as error:
+        (found,) = error.diagnostics
+        raise click.BadParameter(f"{found.message} {found.note}".replace("`", "'")) from None
+    if isinstance(point, int) and point < 1:
+        raise click.BadParameter(f"'{text}' is not a commit: the first one is 1")
+    return point
 
 
 def row_bound(text: str) -> "RowBound":

@@ -6,8 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from corollary.core.arrow import schema_of, sort_rows, to_python
-from corollary.core.engine import Engine, TableHandle
+from corollary.core.arrow import from_python, schema_of, sort_rows, to_python
+from corollary.core.engine import Engine, LocalTable, TableHandle
 from corollary.core.plans import working_relation
 from corollary.core.program import Relation
 from corollary.core.states import CHANGES
@@ -22,12 +22,17 @@ JSON_MAX_ROWS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The change of one relation; the tuples are decoded when they are read."""
+    """The change of one relation; the tuples are decoded when they are read.
+
+    Attributes:
+        is_full: whether all tuples count as added, since the relation is new or has other columns.
+    """
 
     relation: Relation
     _added: TableHandle
     _removed: TableHandle
     _frames: SparkFrames
+    is_full: bool = False
 
     @property
     def added(self) -> pa.Table:
@@ -112,9 +117,16 @@ class Changes(Mapping[str, Change]):
 
 
 def collect_changes(
-    engine: Engine, update: Update, watched: Collection[str], frames: SparkFrames
+    engine: Engine,
+    update: Update,
+    watched: Collection[str],
+    frames: SparkFrames,
+    created: Collection[str] = (),
 ) -> Changes:
-    """Return what an update changes, also in watched virtual relations, before it is committed."""
+    """Return what an update changes, also in watched virtual relations, before it is committed.
+
+    A relation that was created for it, or has other columns, gains all its tuples.
+    """
     known: dict[str, Change] = {}
     for name, relation in update.new.relations.items():
         if relation.is_declared and (name in watched or not relation.is_virtual):
@@ -124,5 +136,8 @@ def collect_changes(
                 else engine.handle(name, sign)
                 for sign in CHANGES
             )
-            known[name] = Change(relation, added, removed, frames)
+            is_full = name in created and relation.is_stored
+            if is_full:
+                added, removed = engine.handle(name), LocalTable(from_python((), relation))
+            known[name] = Change(relation, added, removed, frames, is_full)
     return Changes({name: each for name, each in known.items() if any(each.counts)}, known)

@@ -1,6 +1,7 @@
 """A database: a program, an engine that holds its relations, and transactions on them."""
 
 from collections.abc import Callable, Mapping
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -225,13 +226,18 @@ class Database(ReadAccess):
             finally:
                 self._state.console.enter(Phase.OTHER)
 
-    def at(self, commit: int) -> "Database":
-        """Return the database as it was after a commit, in memory: what changes there stays there.
+    def at(self, point: int | str | date) -> "Database":
+        """Return the database as it was, in memory: what changes there stays there.
+
+        Args:
+            point: a commit; a timestamp (the last commit not after it) or a date (the end of that
+                day, UTC), as a text such as `2026-11-15T08:00:00Z` or as Python has them.
 
         Raises:
+            InputError: it is none of these.
             WarehouseError: there is no such commit, or it is no longer kept.
         """
-        return Database(*self._past(commit))
+        return Database(*self._past(point))
 
     # --- who may see what ----------------------------------------------------------------------
 

@@ -44,6 +44,8 @@ class MemoryStore:
     def record(self, state: DatabaseState, pending: PendingCommit, _: frozenset[str]) -> int:
         """Put the alerts of a commit into the outbox; return the number of the commit."""
         number = state.commits + 1
+        for reader in self.grants.by_reader():
+            self.grants.remove(reader, pending.dropped)
         self.outbox.record(number, pending.alerts, pending.delivers, pending.depth)
         return number
 

@@ -1,6 +1,6 @@
 """A transaction: what users ask for and read; `commit` does it."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -210,18 +210,12 @@ class Transaction:
         """Replace the whole program, as if its text had been edited."""
         self.edit(lambda _: program)
 
-    def edit(self, edit: Callable[[Program], Program], dropped: Iterable[str] = ()) -> None:
-        """Edit the program at the commit; errors in the edit itself are raised now.
-
-        Args:
-            edit: returns the program that follows one.
-            dropped: derived relations that the edit may drop.
-        """
+    def edit(self, edit: Callable[[Program], Program]) -> None:
+        """Edit the program at the commit; errors in the edit itself are raised now."""
         self._check_open()
         if not self.is_repeated:
             edit(self._request.edit(self._state.program))
             self._request.edits.append(edit)
-            self._request.dropped.update(dropped)
 
     def _check_open(self) -> None:
         if not self._is_open:

@@ -25,12 +25,12 @@ from corollary.database.pending_commit import PendingCommit, Position, Replay
 from corollary.database.program.loaded_program import LoadedProgram
 from corollary.database.program.names import published_relations
 from corollary.database.program.program_edits import load_next_program
-from corollary.database.state import DatabaseState, payload_relations_of
+from corollary.database.state import DatabaseState
 from corollary.database.store import OpenArguments
 from corollary.engines.local.engine import LocalEngine
 from corollary.errors import ConflictError, CorollaryError, WarehouseError
 from corollary.frontends.datalog.parser import parse
-from corollary.maintain.payload import Payload
+from corollary.maintain.payload import Payload, payload_relations_of
 from corollary.source import SourceFile
 from corollary.warehouse.catalog.catalog import Catalog
 from corollary.warehouse.catalog.catalog_rows import Commit, NewCommit, StoredChange
@@ -240,6 +240,8 @@ class WarehouseStore:
 
     def record(self, state: DatabaseState, pending: PendingCommit, payload: frozenset[str]) -> int:
         """Record a commit, all or nothing; return its number."""
+        relations = pending.after.normal.relations
+        payload &= {name for name, each in relations.items() if each.is_stored}
         changes = dict(self._changes(state, pending, payload))
         rows = sum(each.rows for each in changes.values())
         state.console.progress("storing changes").advance(rows)
@@ -254,6 +256,7 @@ class WarehouseStore:
                 payload=payload,
                 stats=pending.stats,
                 program=program,
+                dropped=pending.dropped,
                 sources=pending.positions,
                 idempotency=pending.idempotency,
                 alerts=pending.alerts,
@@ -334,7 +337,7 @@ class WarehouseStore:
             if relation is not None and relation.is_declared and (stored.added or stored.removed):
                 delta = self.warehouse.read_change(stored)
                 kept = LocalTable(delta.added), LocalTable(delta.removed)
-                found[relation.name] = Change(relation, *kept, self._frames)
+                found[relation.name] = Change(relation, *kept, self._frames, stored.is_full)
         return Changes(found, {})
 
     def changes_at(self, number: int) -> Changes:
@@ -355,7 +358,9 @@ class WarehouseStore:
 
         def changed(name: str) -> RelationDelta | None:
             each = None if last_changes is None else last_changes.get(name)
-            return None if each is None else RelationDelta(each.added, each.removed)
+            if each is None:
+                return None
+            return RelationDelta(each.added, each.removed, is_full=each.is_full)
 
         history = RecentHistory(
             number - (last_changes is not None),  # the commit before those that need not be read
@@ -383,6 +388,8 @@ class WarehouseStore:
     def fold(self, state: DatabaseState) -> None:
         """Write a snapshot of every relation that has changed since its last one, and an index."""
         number, normal = state.commits, state.loaded.normal
+        if not self._folded:
+            state.arrange_for_changes()
         stored = [name for name, each in normal.relations.items() if each.is_stored]
         stale = self.warehouse.catalog.relations_to_fold(stored, number)
         state.console.progress("storing snapshots and the index")

@@ -112,7 +112,8 @@ def choose(
         return AlgorithmChoice(members, requested, "asked for")
     if stratum.aggregations:
         return _for_aggregate(stratum, update, sizes, requested)
-    if not any(name in update.old.relations for name in members) and not is_virtual:
+    known = update.old.relations.keys() - update.refilled
+    if known.isdisjoint(members) and not is_virtual:
         return AlgorithmChoice(members, Algorithm.RECOMPUTE, "the relation is new")
     if requested in (Algorithm.PF, Algorithm.EPF):
         return AlgorithmChoice(members, requested, "asked for")

@@ -16,7 +16,7 @@ algorithm writes the relation without maintaining the payload.
 from dataclasses import dataclass
 from enum import StrEnum
 
-from corollary.analysis.strata import Stratum
+from corollary.analysis.strata import Stratum, strata
 from corollary.core import logic
 from corollary.core.pipeline import Reference
 from corollary.core.plans import WORKING_SEPARATOR, working_relation
@@ -131,6 +131,15 @@ def payload_relations(stratum: Stratum, program: NormalProgram) -> dict[str, Rel
             working_relation(name, role), columns, types, is_derived=True, is_declared=False
         )
     return beside
+
+
+def payload_relations_of(program: NormalProgram) -> dict[str, Relation]:
+    """Return the payload relations of a program by name."""
+    return {
+        each.name: each
+        for stratum in strata(program)
+        for each in payload_relations(stratum, program).values()
+    }
 
 
 def _more_columns(role: Payload, term: Type) -> tuple[str, ...]:

@@ -31,6 +31,7 @@ class Update:
         watched: virtual relations whose changes are needed, with the signs.
         valid_payload: relations whose ranks, counts or totals are valid.
         without_totals: aggregates for which no totals are kept, because of where they are.
+        refilled: new relations whose OLD is what their rules give on the old data.
         disabled_optimisations: optimisations that are switched off.
         old_for_queries: the program of OLD as new active rules query it, if it differs from `old`.
     """
@@ -44,6 +45,7 @@ class Update:
     disabled_optimisations: frozenset[MonitoringOptimisation] = frozenset()
     old_for_queries: NormalProgram | None = None
     without_totals: frozenset[str] = frozenset()
+    refilled: frozenset[str] = frozenset()
 
     @property
     def queried_old(self) -> NormalProgram:
@@ -121,6 +123,7 @@ class Update:
             name = rule.head.relation
             changed[name] = changed.get(name, relevance.NO_SIGNS) | {State.REMOVED}
         changed |= {each.relation: relevance.BOTH_SIGNS for each in self.added_aggregations}
+        changed |= dict.fromkeys(self.refilled, relevance.BOTH_SIGNS)
         return relevance.candidate_relations(self.new.rules, self.new.aggregations, changed)
 
     @cached_property

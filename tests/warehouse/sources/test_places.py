@@ -11,6 +11,7 @@ from corollary.core.arrow import from_python, to_python
 from corollary.frontends.datalog.parser import parse
 from corollary.source import SourceFile
 from corollary.warehouse.files import input_files
+from corollary.warehouse.sources.earlier_rows import TableRows
 from corollary.warehouse.sources.source import Source
 from corollary.warehouse.sources.source_factory import sources_of
 from support.source_model import SPAN, P, Run, a_source, csv, objects, parquet, refused
@@ -112,8 +113,8 @@ def test_the_sources_of_a_program(tmp_path: Path) -> None:
     first, second = sources(f"{one}\n{one}\n{other}\n{output}")
     assert (first.name, second.name) == ("p < a.tsv", "p < b.tsv")
     assert first.relation is P
-    assert to_python(first.change_since(None, from_python([], P)).added) == [(1, "a")]
-    refused(partial(second.change_since, None, from_python([], P)), "C0954")
+    assert to_python(first.change_since(None, TableRows(from_python([], P))).added) == [(1, "a")]
+    refused(partial(second.change_since, None, TableRows(from_python([], P))), "C0954")
     (found,) = refused(lambda: sources(one + "\n" + one.replace(")", ', delimiter=",")')), "C0956")
     assert found.message == "`p` reads `a.tsv` in two ways."
 

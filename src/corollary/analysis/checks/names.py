@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from corollary.analysis.phrases import related_spans, suggest_name
 from corollary.analysis.resolution import ResolvedProgram
-from corollary.analysis.traverse import TermPosition, clause_terms, subterms
+from corollary.analysis.traverse import TermPosition, clause_terms
 from corollary.core.functors import FUNCTORS, FunctorSignature
-from corollary.core.logic import Atom, Clause, Functor
+from corollary.core.logic import Atom, Clause, Functor, subterms
 from corollary.errors import Diagnostic
 from corollary.source import Span
 

@@ -167,13 +167,15 @@ def _evaluation(
 ) -> tuple[str, dict[str, Any]]:
     """Return the plan of an evaluation, or of a query, as text and as JSON."""
     from corollary.core.statistics import Statistics
-    from corollary.database.program.loaded_program import load_program, read_goal, read_programs
+    from corollary.database.program.goals import read_goal
+    from corollary.database.program.loaded_program import load_program, read_programs
     from corollary.explain.plan import plan_as_json, print_plan
     from corollary.maintain.algorithms.seminaive import plan_program
     from corollary.maintain.solve import solve
 
     program = read_programs(programs)
-    normal = load_program(program).normal
+    loaded = load_program(program)
+    normal = loaded.normal
     sizes: Mapping[str, int] = {}
     if options.facts is not None:
         database = load_in_memory(
@@ -183,7 +185,9 @@ def _evaluation(
     if options.goal is None:
         plan = plan_program(normal, Statistics())
     else:
-        plan = solve(normal, read_goal(program, options.goal), Statistics())
+        goal = read_goal(loaded, options.goal)
+        normal = goal.program
+        plan = solve(normal, goal.literal, Statistics())
     note = _bulk_note(plan, options.bulk, lambda each: _size(each, sizes, {}))
     return print_plan(plan, normal, note), plan_as_json(plan, normal, note)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from corollary.analysis.pragmas import without_allowed
 from corollary.cli.databases import open_warehouse
 from corollary.cli.options import (
     ChangeOutputOptions,
@@ -144,6 +145,7 @@ def _evaluate(
     places = FileLocations(files.facts, outputs, files.root)
     outcome = run_once(program, places, maintenance.limits, console, engine)
     if output.is_json:
+        outcome.warnings = tuple(without_allowed(outcome.warnings, console.allowed))
         print_json(_as_json(outcome))
         return
     print_warnings(outcome.warnings, console)

@@ -49,6 +49,10 @@ def report_run(
         names = [each.relation for each in outcome.published.published]
         if names and not output.is_json:
             console.note(f"published: {', '.join(names)}")
+            for each in outcome.published.published:
+                if each.new_columns:
+                    columns = ", ".join(each.new_columns)
+                    console.note(f"new columns: the table of {each.relation} has {columns} now")
     note_delivery(outcome.delivered, console)
     if outcome.quarantined:
         goal = "quarantine(relation, source, file, line, code, reason, raw)"

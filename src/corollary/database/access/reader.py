@@ -8,7 +8,8 @@ What a view is computed from stays hidden, also in errors: an error in a rule wo
 and the values that it failed on, so the reader only learns that there was one.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import date
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -16,10 +17,11 @@ from corollary.core.program import Relation
 from corollary.database.access.grants import Grants, require_grant, unknown_relation
 from corollary.database.access.read_access import Callback, ReadAccess
 from corollary.database.changes import Change, Changes
+from corollary.database.program.goals import goal_relations
+from corollary.database.program.names import list_names
 from corollary.database.state import DatabaseState
 from corollary.database.store import Store
 from corollary.errors import AccessError, Diagnostic, EvaluationError, LimitError
-from corollary.frontends.datalog.parser import parse_goal
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -92,8 +94,9 @@ class Reader(ReadAccess):
         if relation not in self._state.loaded.checked.signatures:
             raise unknown_relation(self.name, relation, self.granted)
 
-    def _without_details(self, relation: str, compute: Callable[[], Result]) -> Result:
+    def _without_details(self, relations: Sequence[str], compute: Callable[[], Result]) -> Result:
         """Return what a function computes; hide the details of an error in rules."""
+        named = list_names(relations) or "the goal"
         hidden: AccessError | LimitError
         try:
             return compute()
@@ -102,7 +105,7 @@ class Reader(ReadAccess):
                 [
                     Diagnostic(
                         "C1042",
-                        f"`{relation}` cannot be computed: an expression in a rule has no value.",
+                        f"{named} cannot be computed: an expression in a rule has no value.",
                         None,
                         "who runs the warehouse can see which rule, and for which values",
                     )
@@ -110,7 +113,7 @@ class Reader(ReadAccess):
             )
         except LimitError:
             hidden = LimitError(
-                f"a limit was hit while `{relation}` was computed\n"
+                f"a limit was hit while {named} was computed\n"
                 "  = ask for less, or ask who runs the warehouse to raise the limit"
             )
         # Raised above, it would have the error with all its details as its context.
@@ -124,24 +127,26 @@ class Reader(ReadAccess):
 
     def _read(self, name: str) -> "pa.Table":
         self._require_existing(name)
-        return self._without_details(name, partial(super()._read, name))
+        return self._without_details([name], partial(super()._read, name))
 
     def answers(self, goal: str) -> "tuple[Relation, pa.Table]":
         """Return the answers to a goal, and the relation that they make."""
         self.refresh()
-        asked = parse_goal(goal).relation
-        self._require_existing(asked)
+        asked = goal_relations(goal)
+        for relation in asked:
+            self._require_existing(relation)
         return self._without_details(asked, partial(super().answers, goal))
 
     # --- history -------------------------------------------------------------------------------
 
-    def at(self, commit: int) -> "Reader":
-        """Return the database as it was after a commit, with the grants of today.
+    def at(self, point: int | str | date) -> "Reader":
+        """Return the database as it was, with the grants of today; see `Database.at`.
 
         Raises:
+            InputError: it is not a commit, a date or a timestamp.
             WarehouseError: there is no such commit, or it is no longer kept.
         """
-        return Reader(*self._past(commit), self.name, self._grants, owns=True)
+        return Reader(*self._past(point), self.name, self._grants, owns=True)
 
     def log(self, limit: int | None = None) -> "list[CommitSummary]":
         """Return the commits that are kept, newest first, with how much each has changed."""
@@ -162,6 +167,9 @@ class Reader(ReadAccess):
         every = super().feed(relation, since=since, upto=upto)
         granted = self.granted
         return ((fed, table) for fed, table in every if fed.name in granted)
+
+    def _past_columns(self, name: str) -> Relation:
+        return self._columns(name)  # the grants of a relation go with it
 
     # --- watching ------------------------------------------------------------------------------
 

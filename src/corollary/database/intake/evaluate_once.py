@@ -9,19 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from corollary.console import Console, Phase, SilentConsole
-from corollary.core.arrow import from_python
+from corollary.core.arrow import empty_table
 from corollary.core.engine import Engine, Limits
 from corollary.core.program import Directive, Program, Relation
 from corollary.core.recorder import Recorder
 from corollary.core.spark_io import display_name, is_spark_io
 from corollary.database.counters import ProgressRecorder
 from corollary.database.engines import LOCAL, SparkFrames, create_engine
-from corollary.database.program.loaded_program import (
-    LoadedProgram,
-    answer_relation,
-    load_program,
-    read_goal,
-)
+from corollary.database.program.goals import read_goal
+from corollary.database.program.loaded_program import LoadedProgram, load_program
 from corollary.database.reactions.keys import check_keys
 from corollary.errors import Diagnostic, InputError, render
 from corollary.maintain import solve
@@ -149,12 +145,12 @@ def query_once(
     console = console or SilentConsole()
     began = time.monotonic()
     loaded = load_program(program)
-    goal = read_goal(program, text)
+    goal = read_goal(loaded, text)
     engine = fill_engine(loaded, places, console)
-    answers = answer_relation(goal)
+    answers = goal.answers
     engine.declare({answers.name: answers})
     console.enter(Phase.EVALUATE)
-    plan = solve.solve(loaded.normal, goal, engine.statistics())
+    plan = solve.solve(goal.program, goal.literal, engine.statistics())
     engine.run(plan, ProgressRecorder(console), replace(limits or Limits(), since=began))
     console.enter(Phase.OTHER)
     return answers, engine.read(answers.name)
@@ -244,6 +240,7 @@ def _read_source(
     key: Sequence[str],
 ) -> "pa.Table":
     """Return the rows of a source in any format, or through Spark, with each key once."""
+    from corollary.warehouse.sources.earlier_rows import TableRows
     from corollary.warehouse.sources.source_factory import source_of
 
     source = source_of(
@@ -255,7 +252,7 @@ def _read_source(
         fetch=frames.read,
         console=console,
     )
-    change = source.change_since(None, from_python((), relation))
+    change = source.change_since(None, TableRows(empty_table(relation)))
     for warning in change.warnings:
         console.note(render(warning))
     return change.added

@@ -4,19 +4,21 @@ what changed in the sources and in the text → one transaction → commit → p
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from corollary.analysis.check import check
-from corollary.core.arrow import from_python
-from corollary.core.program import Program, Relation
+from corollary.analysis.pragmas import without_allowed
+from corollary.core.arrow import empty_table
+from corollary.core.program import Program
 from corollary.core.spark_io import is_spark_io
 from corollary.core.states import State
 from corollary.database.database import Database, state_of, warehouse_of
 from corollary.database.intake import quarantine
 from corollary.database.intake.operations import Operation
+from corollary.database.intake.part_rows import PartRows
 from corollary.database.intake.source_guards import (
     SourceDifference,
     SourceGuards,
@@ -32,8 +34,6 @@ from corollary.warehouse.sources.quarantine import QUARANTINE, BadRowPolicy, rem
 from corollary.warehouse.sources.source_factory import sources_of
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from corollary.database.alerts.delivery import Delivered
     from corollary.warehouse.catalog.catalog import Catalog
     from corollary.warehouse.publishing.publisher import PublishResult
@@ -213,11 +213,13 @@ class _SourceReader:
             )
         known = self.catalog.source_positions()
         for name in gone:
-            relation = self.state.loaded.normal.relations[known[name][0]]
-            rows = from_python((), relation), self._content(relation, SOURCE_PREFIX + name)()
-            replaced.append(SourceDifference(name, relation, *rows, keys.get(relation.name, ())))
-            positions[name] = relation.name, None
+            positions[name] = known[name][0], None
             operations += quarantine.quarantine_operations(self.state, name, (), None)
+            left = self.state.loaded.normal.relations.get(known[name][0])
+            if left is None:  # it is gone together with its source
+                continue
+            rows = empty_table(left), PartRows(self.state, left, SOURCE_PREFIX + name).table()
+            replaced.append(SourceDifference(name, left, *rows, keys.get(left.name, ())))
         sizes = {each.relation.name: self._size(each.relation.name) for each in replaced}
         self.inputs.guards.check_deletes(replaced, sizes)
         for each in replaced:
@@ -239,17 +241,15 @@ class _SourceReader:
         """Return what has changed in a source, if that is accepted."""
         self.state.console.progress(f"reading {source.name}")
         before = _position(self.catalog.source_positions(), source.name)
-        part = SOURCE_PREFIX + source.name
-        change = source.change_since(before, self._content(source.relation, part))
-        self.outcome.warnings += change.warnings
+        earlier = PartRows(self.state, source.relation, SOURCE_PREFIX + source.name)
+        change = source.change_since(before, earlier)
+        self.outcome.warnings += without_allowed(change.warnings)
         held = remaining(quarantine.quarantined(self.state), source.name, change.reread_files)
         if self.inputs.bad_rows is BadRowPolicy.ABORT:
             refuse_quarantined(held, source)
         good = change.good_records
         if good is None:
-            at = self._part(source.relation, part)
-            good = 0 if at is None else self.state.engine.size(at)
-            good += change.added.num_rows - change.removed.num_rows
+            good = len(earlier) + change.added.num_rows - change.removed.num_rows
         bad = held.num_rows + len(change.bad_rows)
         self.inputs.guards.check_records(source, change, good, bad)
         return change
@@ -259,18 +259,3 @@ class _SourceReader:
         normal = self.state.loaded.normal
         base = normal.bases.get(relation, relation)
         return self.state.engine.size(base) if base in normal.relations else 0
-
-    def _part(self, relation: Relation, part: str) -> str | None:
-        """Return the relation that has the rows of a part; None if there are none."""
-        normal = self.state.loaded.normal
-        base = normal.bases.get(relation.name, relation.name)
-        return normal.parts.get(base, {}).get(part)
-
-    def _content(self, relation: Relation, part: str) -> "Callable[[], pa.Table]":
-        """Return a function that reads all rows of a source so far."""
-
-        def content() -> "pa.Table":
-            at = self._part(relation, part)
-            return from_python((), relation) if at is None else self.state.engine.read(at)
-
-        return content

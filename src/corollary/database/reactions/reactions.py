@@ -12,17 +12,15 @@ from typing import Any
 
 from corollary.core.alerts import Alert, SinkKind, alerts_of, render_message
 from corollary.core.arrow import to_python
-from corollary.core.logic import Literal, Variable
 from corollary.core.plans import event_relation, working_relation
 from corollary.core.program import NormalProgram, Reaction, Relation
 from corollary.core.states import State
 from corollary.core.values import format_row
 from corollary.database.counters import ProgressRecorder
-from corollary.database.program.loaded_program import answer_relation
 from corollary.database.reactions.violation_causes import ViolationCauses
+from corollary.database.relation_contents import evaluated_relation
 from corollary.database.state import DatabaseState
 from corollary.errors import ConstraintError, Diagnostic, InputError
-from corollary.maintain.solve import answer_goal
 from corollary.maintain.update import Update
 
 Row = tuple[Any, ...]
@@ -101,7 +99,9 @@ def evaluate_reactions(
     for reaction in reactions:
         name = reaction.relation
         rows = occurred[name]
-        if reaction in fresh and name not in normal.active.relations:
+        # Other columns make another view, whose tuples of before are no news either.
+        is_other = name not in update.old.relations or name in update.refilled
+        if (reaction in fresh or is_other) and name not in normal.active.relations:
             rows, there = _split_existing(state, normal, name, rows)
             if reaction.name == "abort":
                 found = [_violation(reaction, row, normal) for row in there]
@@ -207,21 +207,16 @@ def _identity(row: Row) -> tuple[tuple[str, str], ...]:
 
 def _contents(state: DatabaseState, normal: NormalProgram, name: str, data: State) -> list[Row]:
     """Return what a relation holds under the rules of NEW, with the data of a state."""
-    relation = normal.relations[name]
-    slots = tuple(Variable(f"v{at}", type_) for at, type_ in enumerate(relation.types))
-    goal = Literal(name, slots)
-    answers = answer_relation(goal)
-    engine = state.engine
-    statistics = state.planner.statistics
-    plan = answer_goal(
-        normal, goal, statistics, lambda each: not normal.relations[each].is_derived, data
-    )
-    engine.declare({answers.name: answers})
-    try:
-        engine.run(plan, ProgressRecorder(state.console), state.limits)
-        return list(to_python(engine.read(answers.name)))
-    finally:
-        engine.drop([answers.name])
+    with evaluated_relation(
+        state.engine,
+        normal,
+        name,
+        data=data,
+        statistics=state.planner.statistics,
+        recorder=ProgressRecorder(state.console),
+        limits=state.limits,
+    ) as answers:
+        return list(to_python(state.engine.read(answers)))
 
 
 def _violation(reaction: Reaction, row: Row, normal: NormalProgram) -> Violation:

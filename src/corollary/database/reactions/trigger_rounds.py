@@ -22,9 +22,10 @@ from corollary.core.states import CHANGES, State
 from corollary.core.values import format_row
 from corollary.database.intake.operations import Operation
 from corollary.database.pending_commit import PendingCommit, PlanRun
-from corollary.database.state import DatabaseState, payload_relations_of
+from corollary.database.state import DatabaseState
 from corollary.database.store import Store
 from corollary.errors import LimitError
+from corollary.maintain.payload import payload_relations_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -116,7 +117,7 @@ class TriggerRounds:
         planning.payload = planning.payload_after(run.update, run.maintenance, run.recorder)
 
     def _changes(self) -> "Iterator[tuple[str, tuple[pa.Table, pa.Table]]]":
-        engine, normal = self.state.engine, self.pending.after.normal
+        engine, normal = self.state.engine, self.pending.planned
         stored = [name for name, each in normal.relations.items() if each.is_stored]
         for name in (*stored, *payload_relations_of(normal)):
             if any(engine.size(name, sign) for sign in CHANGES):

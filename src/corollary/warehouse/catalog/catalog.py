@@ -193,6 +193,8 @@ class Catalog(CatalogReader):
         connection.insert("corollary_changes", changes)
         Catalog._replace_snapshots(connection, new.snapshots)
         Catalog._move(connection, new.sources, number)
+        statement = "DELETE FROM corollary_grants WHERE relation = ?"
+        connection.execute_many(statement, [(name,) for name in sorted(new.dropped)])
         if new.alerts or new.delivers is not None:
             warehouse = Catalog.find_meta(connection, "id")
             assert warehouse is not None
