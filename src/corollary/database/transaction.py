@@ -9,6 +9,7 @@ from corollary.core.engine import TableHandle
 from corollary.core.program import Program, Relation
 from corollary.core.states import State
 from corollary.core.values import is_encodable, quote_text
+from corollary.database.arguments import check_function, checked, wrong_argument
 from corollary.database.changes import JSON_MAX_ROWS, Changes
 from corollary.database.commit import CommitOutcome, CommitRequest, commit
 from corollary.database.counters import Stats, TraceRow
@@ -58,6 +59,7 @@ class Transaction:
         self._store = store
         self._request = request or CommitRequest()
         self._is_open = True
+        self._is_done = False
         key = self._request.idempotency
         if key is not None:
             _check_key(key)
@@ -77,6 +79,17 @@ class Transaction:
         self.published: PublishResult | None = outcome.published
         self.is_repeated: bool = outcome.is_repeated
 
+    def __repr__(self) -> str:
+        if self.is_repeated:
+            return f"<Transaction: done before as commit {self.commit_number}>"
+        if self._is_open:
+            rows = sum(len(each.rows) for each in self._request.operations)
+            edits = len(self._request.edits)
+            return f"<Transaction: open, {rows:,} rows and {edits} edits of the program>"
+        if self.commit_number is not None:
+            return f"<Transaction: commit {self.commit_number}, {self.changes!r}>"
+        return f"<Transaction: {'nothing changed' if self._is_done else 'rolled back'}>"
+
     def __enter__(self) -> Self:
         return self
 
@@ -90,6 +103,7 @@ class Transaction:
 
     # --- requests ------------------------------------------------------------------------------
 
+    @checked(relation=str)
     def insert(self, relation: str, rows: Any) -> None:
         """Add tuples to a base relation.
 
@@ -105,6 +119,7 @@ class Transaction:
         declared = self._writable(relation)
         self._operate(Operation(State.ADDED, relation, check_rows(rows, declared)))
 
+    @checked(relation=str)
     def delete(self, relation: str, rows: Any = (), *, keys: Any = ()) -> None:
         """Remove tuples from a base relation; what is not there is ignored.
 
@@ -122,6 +137,7 @@ class Transaction:
         if not isinstance(keys, tuple) or keys:
             self._delete_keys(declared, keys)
 
+    @checked(relation=str)
     def upsert(self, relation: str, rows: Any) -> None:
         """Add tuples to a base relation with a key, in place of those that have the same key.
 
@@ -184,8 +200,17 @@ class Transaction:
         All that it reads of the database belongs to the one state that the commit follows, so
         transactions are serializable. If another process commits first, it is called again.
         """
-        self._request.reads.append(function)
+        check_function(function, "read")
 
+        def read() -> DeferredOperations:
+            found = function()
+            if not isinstance(found, DeferredOperations):
+                raise wrong_argument("read", "function", DeferredOperations, found)
+            return found
+
+        self._request.reads.append(read)
+
+    @checked(text=str, place=str)
     def add_rule(self, text: str, *, place: str = "rule") -> None:
         """Add a rule, such as `link(x, y) :- cable(x, y).`, or a fact.
 
@@ -196,6 +221,7 @@ class Transaction:
         """
         self.edit(lambda program: with_rule(program, text, place))
 
+    @checked(text=str, place=str)
     def remove_rule(self, text: str, *, place: str = "rule") -> None:
         """Remove a rule or fact of the program; the names of its variables do not matter.
 
@@ -206,6 +232,7 @@ class Transaction:
         """
         self.edit(lambda program: without_rule(program, text, place))
 
+    @checked(program=Program)
     def set_program(self, program: Program) -> None:
         """Replace the whole program, as if its text had been edited."""
         self.edit(lambda _: program)
@@ -246,8 +273,11 @@ class Transaction:
         """
         self._check_open()
         self._is_open = False
+        self._state.check_open()
         self._report(commit(self._state, self._store, self._request))
+        self._is_done = True
 
+    @checked(max_rows=int)
     def as_json(self, max_rows: int = JSON_MAX_ROWS) -> dict[str, Any]:
         """Return what happened as `apply` prints it."""
         alerts = distinct_alerts(self.alerts)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from corollary.core.program import Relation
 from corollary.database.access.grants import Grants, require_grant, unknown_relation
 from corollary.database.access.read_access import Callback, ReadAccess
+from corollary.database.arguments import checked
 from corollary.database.changes import Change, Changes
 from corollary.database.program.goals import goal_relations
 from corollary.database.program.names import list_names
@@ -73,6 +74,9 @@ class Reader(ReadAccess):
         self._grants = grants
         self._owns = owns
 
+    def __repr__(self) -> str:
+        return f"<Reader {self.name!r}: {self._summary()}>"
+
     # --- what is granted -----------------------------------------------------------------------
 
     @property
@@ -129,6 +133,7 @@ class Reader(ReadAccess):
         self._require_existing(name)
         return self._without_details([name], partial(super()._read, name))
 
+    @checked(goal=str)
     def answers(self, goal: str) -> "tuple[Relation, pa.Table]":
         """Return the answers to a goal, and the relation that they make."""
         self.refresh()
@@ -148,6 +153,7 @@ class Reader(ReadAccess):
         """
         return Reader(*self._past(point), self.name, self._grants, owns=True)
 
+    @checked(limit=int)
     def log(self, limit: int | None = None) -> "list[CommitSummary]":
         """Return the commits that are kept, newest first, with how much each has changed."""
         from corollary.database.history import commit_log
@@ -180,7 +186,7 @@ class Reader(ReadAccess):
 
     # --- what a reader cannot do ---------------------------------------------------------------
 
-    load = _refusal("change the program")
+    load = run = _refusal("change the program")
     transaction = stream = _refusal("change data")
     publish = _refusal("publish tables")
     deliver = _refusal("deliver alerts")
