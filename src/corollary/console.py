@@ -42,6 +42,7 @@ class Phase(StrEnum):
 
     READ = "read"
     CHECK = "check"
+    PLAN = "plan"
     EVALUATE = "evaluate"
     STORE = "store"
     PUBLISH = "publish"
@@ -194,6 +195,7 @@ class TerminalConsole:
     Args:
         is_quiet: whether to print nothing at all.
         is_verbose: whether to print a line for each phase.
+        allowed: the codes of warnings that the user accepts, which are not printed.
         stream: where to write; standard error, as it is at that moment, if it is not given.
         clock: the time in seconds.
     """
@@ -203,11 +205,13 @@ class TerminalConsole:
         is_quiet: bool = False,
         *,
         is_verbose: bool = False,
+        allowed: frozenset[str] = frozenset(),
         stream: TextIO | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._is_quiet = is_quiet
         self._is_verbose = is_verbose
+        self.allowed = allowed
         self._given_stream = stream
         self._clock = clock
         self._is_terminal = self._stream.isatty()
@@ -266,6 +270,10 @@ class TerminalConsole:
             if self._has_work and (self._is_verbose or work >= min_seconds):
                 self.note(self._watch.closing_line())
             self.restart()
+
+    def seconds_of(self, phase: Phase) -> float:
+        """Return the seconds that a phase has taken so far, once it has ended."""
+        return self._watch.seconds[phase]
 
     def restart(self) -> None:
         """Let the seconds of phases begin now."""

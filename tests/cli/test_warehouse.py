@@ -267,17 +267,20 @@ def test_a_run_puts_the_text_into_force_whatever_rules_were_applied() -> None:
     assert said["changes"] == {"link": {"added": [], "removed": [["a", "a"], ["b", "b"]]}}
 
 
-def test_relations_come_with_the_text_but_stay_when_they_hold_data() -> None:
+def test_views_come_and_go_with_the_text_but_base_columns_stay() -> None:
     run()
     program(".decl last(x: symbol)\nlast(y) :- edge(_, y), !edge(y, _).\n.output last\n")
     assert done(run()).stderr == "published: last\n"
     assert rows("last(x)") == [["c"]]
     program()
-    refused(run(), "C0913", "`last`")
+    done(run())
+    refused(cli("query", "wh", "last(x)"), "C02")
+    assert rows("last(x)", "--at", "2") == [["c"]]
+    assert "c\tinsert\t2" in done(cli("changes", "wh", "last")).stdout
     program(
         base=NETWORK.replace("edge(x: symbol", "edge(y: symbol").replace("y: symbol)", "z: symbol)")
     )
-    refused(run(), "C0912")
+    refused(run(), "C0912", "corollary alter W edge --program")
 
 
 def test_malformed_records_are_set_aside() -> None:

@@ -13,10 +13,10 @@ from corollary.core.logic import Constant, Literal, Variable
 from corollary.database.counters import ProgressRecorder
 from corollary.database.intake.evaluate_once import (
     FileLocations,
-    answer_relation,
     evaluate_views,
     fill_engine,
 )
+from corollary.database.program.goals import answer_relation
 from corollary.database.program.loaded_program import LoadedProgram, load_program
 from corollary.engines.local.engine import LocalEngine
 from corollary.errors import EvaluationError
@@ -55,9 +55,9 @@ def package_result(text: str, facts: Rows, *, has_bodies: bool = True) -> dict[s
     bodies = set() if has_bodies else {each.body for each in loaded.normal.aggregations}
     names = [name for name, each in loaded.normal.relations.items() if each.is_declared]
     asked = [name for name in names if name not in bodies]
-    recorder = ProgressRecorder(SilentConsole())
     try:
-        evaluate_views(loaded, engine, recorder, LIMITS, asked=None if has_bodies else asked)
+        asked_or_all = None if has_bodies else asked
+        evaluate_views(loaded, engine, SilentConsole(), LIMITS, asked=asked_or_all)
     except EvaluationError:
         return FAILED
     return {name: comparable(to_python(engine.read(name))) for name in asked}

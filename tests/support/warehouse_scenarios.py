@@ -20,13 +20,13 @@ import pytest
 from corollary.core.arrow import to_python
 from corollary.core.plans import WORKING_SEPARATOR
 from corollary.database.database import Database
-from corollary.database.state import payload_relations_of
 from corollary.database.transaction import Transaction
 from corollary.database.upkeep.retention import Retention, collect
 from corollary.database.upkeep.verify import verify
 from corollary.database.upkeep.verify_report import FindingKind
 from corollary.database.warehouse_store import WarehouseStore
 from corollary.errors import WarehouseError
+from corollary.maintain.payload import payload_relations_of
 from corollary.warehouse.warehouse_catalog import parse_location
 from support.comparison import comparable
 from support.generators.scenarios import Scenario, judge

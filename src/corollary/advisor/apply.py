@@ -109,7 +109,7 @@ def revert(database: Database) -> tuple[AppliedAdvice, Transaction]:
         )
     last = applied[-1]
     transaction = database.transaction()
-    transaction.edit(lambda program: _restore_originals(program, last), dropped=last.views)
+    transaction.edit(lambda program: _restore_originals(program, last))
     transaction.commit()
     _write_notes(database, applied[:-1])
     return last, transaction

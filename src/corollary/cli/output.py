@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from corollary.analysis.pragmas import without_allowed
 from corollary.console import TerminalConsole
 from corollary.errors import CorollaryError, Diagnostic, InputError, LimitError, render
 
@@ -67,19 +68,23 @@ def print_json(value: Any) -> None:
 
 
 def print_rows(table: "pa.Table", relation: "Relation") -> None:
-    """Print the names of the columns and a line per row, separated by tabs."""
+    r"""Print the names of the columns and a line per row, separated by tabs.
+
+    Tabs, line breaks, backslashes and control characters in texts are escaped: `\t`, `\n`, `\\`.
+    """
     from corollary.core.program import Directive
-    from corollary.warehouse.formats.delimited_lines import lines_of
+    from corollary.warehouse.formats.delimited_lines import AMBIGUOUS_CHARACTERS, lines_of
     from corollary.warehouse.formats.dialect import dialect_of
 
     output = Directive("output", relation.name, (("headers", "true"),))
-    for lines in lines_of(table, relation, output, dialect_of(relation, output), is_verified=False):
+    dialect = dialect_of(relation, output)
+    for lines in lines_of(table, relation, output, dialect, escaped=AMBIGUOUS_CHARACTERS):
         click.echo(lines, nl=False)
 
 
 def print_warnings(warnings: Iterable[Diagnostic], console: TerminalConsole) -> None:
-    """Print warnings about a program or its data as notes."""
-    for warning in warnings:
+    """Print warnings about a program or its data as notes, but those that are accepted."""
+    for warning in without_allowed(warnings, console.allowed):
         console.note(render(warning))
 
 

@@ -1,12 +1,15 @@
-"""The interface of every engine."""
+"""The interface of every engine, and the limits of its work."""
 
 import os
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from corollary.core.logic import Value
 from corollary.core.plans import Placement, Plan
@@ -14,7 +17,7 @@ from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
 from corollary.core.statistics import Statistics
-from corollary.errors import InputError
+from corollary.errors import InputError, LimitError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,23 +60,94 @@ def bulk_mode(name: str | None = None) -> BulkMode:
     return BulkMode(chosen)
 
 
+ROUNDS_MAX = 10_000_000
+"""The rounds of a loop after which it is taken to be endless, unless a limit is set."""
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Bounds on one run; None is no bound.
 
     Attributes:
-        rounds: the maximum number of rounds of any one loop.
+        rounds: the maximum number of rounds of any one loop; None for `ROUNDS_MAX`, for which
+            those of a search along a relation do not count.
         tuples: the maximum number of tuples in all relations together.
         seconds: the maximum duration of the whole run.
         memory: the maximum number of bytes of relations, batches and computed symbols.
-        since: when the seconds began, on the monotonic clock; None for the start of the plan.
     """
 
     rounds: int | None = None
     tuples: int | None = None
     seconds: float | None = None
     memory: int | None = None
-    since: float | None = None
+
+    def __post_init__(self) -> None:
+        """Check that a bound is a number, and not negative.
+
+        Raises:
+            InputError: `C0923`.
+        """
+        for name in ("rounds", "tuples", "seconds", "memory"):
+            value = getattr(self, name)
+            is_number = isinstance(value, int | float) and not isinstance(value, bool)
+            if value is not None and not (is_number and value >= 0):
+                message = f"`{value!r}` is not a limit on {name}."
+                cure = "give a number that is not negative, or None for no limit"
+                raise InputError.of("C0923", message, None, cure)
+
+
+_DEADLINE: ContextVar[tuple[float, float] | None] = ContextVar("deadline", default=None)
+"""When the seconds of a run began, on the monotonic clock, and how many there are.
+
+They count for all of its work: reading a program, planning, computing. The deadline belongs to the
+thread (or task) that has set it.
+"""
+
+
+@contextmanager
+def within_seconds(limits: Limits | None) -> Iterator[None]:
+    """Let the seconds of some limits count from here on; inside of another deadline, that holds."""
+    if limits is None or limits.seconds is None or _DEADLINE.get() is not None:
+        yield
+        return
+    token = _DEADLINE.set((time.monotonic(), limits.seconds))
+    try:
+        yield
+    finally:
+        _DEADLINE.reset(token)
+
+
+def deadline_start() -> float | None:
+    """Return when the seconds began, on the monotonic clock, if they are limited."""
+    deadline = _DEADLINE.get()
+    return None if deadline is None else deadline[0]
+
+
+def check_deadline() -> None:
+    """Check the time; whoever does long work before an evaluation calls it now and then.
+
+    Raises:
+        LimitError: the seconds are over.
+    """
+    deadline = _DEADLINE.get()
+    if deadline is not None and time.monotonic() - deadline[0] > deadline[1]:
+        raise LimitError(
+            f"the work was stopped at its limit of {deadline[1]:g} seconds, before the evaluation; "
+            "nothing was changed\n"
+            "  = raise the limit with `--limit-seconds`, or split long rules and programs"
+        )
+
+
+class ValueRange(NamedTuple):
+    """The values that a column may have: integers from a least to a greatest one, and null.
+
+    Whatever is an integer inside counts as one: the days of dates, the microseconds of timestamps,
+    the digits of decimals, 0 and 1 of booleans.
+    """
+
+    least: int
+    greatest: int
+    has_null: bool
 
 
 class TableHandle(Protocol):
@@ -191,6 +265,9 @@ class Engine(Protocol):
     def rename(self, old: str, new: str) -> None:
         """Give a relation another name, which no relation has."""
 
+    def relabel(self, relation: Relation) -> None:
+        """Give the columns of a relation the names that it has here; the types are the same."""
+
     def copy(self, source: str, target: str) -> None:
         """Make the NEW tuples of one relation the OLD and NEW ones of another."""
 
@@ -230,6 +307,17 @@ class Engine(Protocol):
 
     def duplicates(self, relation: str, columns: Sequence[int]) -> "pa.Table":
         """Return the tuples of NEW that agree with another one in some columns."""
+
+    def within(self, relation: str, boxes: Sequence[Mapping[int, ValueRange]]) -> "pa.Table":
+        """Return the tuples of NEW in one of several boxes, each once, perhaps with others.
+
+        Args:
+            relation: the relation.
+            boxes: each has ranges for some columns, in which the values of a tuple have to be.
+        """
+
+    def arrange(self, relation: str, orders: Iterable[Sequence[int]]) -> None:
+        """Sort the tuples of a relation by its columns in some orders, for plans and the index."""
 
     def save(self, relations: Iterable[str]) -> Iterator[tuple[str, bytes]]:
         """Yield the files of an index of relations, as they are in OLD now: name and bytes."""

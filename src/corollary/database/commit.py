@@ -10,23 +10,24 @@ net change of base relations and rules
 → deliver
 """
 
-import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from corollary.active.events import has_observable_change
 from corollary.console import Phase
 from corollary.core.alerts import Alert
-from corollary.core.engine import TableHandle
+from corollary.core.engine import TableHandle, within_seconds
 from corollary.core.plans import WORKING_SEPARATOR
 from corollary.core.program import NormalProgram, Program, Relation
 from corollary.core.states import CHANGES
 from corollary.database import counters, pending_commit
 from corollary.database.changes import Changes, collect_changes
+from corollary.database.intake.day import day_operations
 from corollary.database.intake.operations import (
     Operation,
     apply_operations,
+    drain,
     fact_edits,
     with_written_parts,
 )
@@ -69,7 +70,6 @@ class CommitRequest:
         columns: the relations that rows were given for, as they were declared then.
         reads: functions that return further operations, called on the state that is committed to.
         edits: of the program, in the order given.
-        dropped: derived relations that the edits may drop.
         delivers: the alerts that the commit itself delivers.
 
     The others are described in `Database.transaction`.
@@ -80,7 +80,6 @@ class CommitRequest:
     columns: dict[str, Relation] = field(default_factory=dict)
     reads: list[Callable[[], pending_commit.DeferredOperations]] = field(default_factory=list)
     edits: list[Callable[[Program], Program]] = field(default_factory=list)
-    dropped: set[str] = field(default_factory=set)
     # What is known from the start.
     algorithm: str | None = None
     is_traced: bool = False
@@ -136,7 +135,8 @@ def commit(state: DatabaseState, store: Store, request: CommitRequest) -> Commit
         )
     with state.lock:
         try:
-            outcome = retry_on_conflict(state, store, lambda: _attempt(state, store, request))
+            with within_seconds(state.limits):
+                outcome = retry_on_conflict(state, store, lambda: _attempt(state, store, request))
             if outcome.commit_number is not None and not outcome.is_repeated:
                 store.fold_if_due(state)
             if request.publishes and not request.is_dry:
@@ -179,23 +179,29 @@ def _attempt(state: DatabaseState, store: Store, request: CommitRequest) -> Comm
         return CommitOutcome.of_replay(replay)
     outcome = CommitOutcome()
     program, operations, positions = _gather(state, request)
+    operations = [*day_operations(state, program.normal), *operations]
     state.console.enter(Phase.EVALUATE)
     with state.begin(with_written_parts(program, operations)) as pending:
         pending.positions, pending.idempotency = positions, request.idempotency
         pending.delivers, pending.depth = request.delivers, pending_commit.ALERT_DEPTH.get()
-        after = pending.after.normal
+        after = pending.planned
 
         # Net change of base relations and rules.
         operations = [*fact_edits(pending.before, after), *operations]
-        outcome.kept = apply_operations(state.engine, after, operations, state.limits)
+        # Large tables are released one by one, unless triggers may want to begin anew.
+        every = operations if after.active.triggers else drain(operations)
+        outcome.kept = apply_operations(state.engine, after, every, state.limits)
 
-        update, maintenance = _plan(state, request, pending.before, after)
+        update, maintenance = _plan(
+            state, request, pending.before, after, refilled=pending.refilled
+        )
 
         # Another program, or a key, is recorded even if no tuple changes: with a key that is not
         # recorded, a retry would act on whatever has been committed since.
         is_new = program.program != state.program or request.idempotency is not None
-        must_record = store.is_durable and is_new
+        must_record = (store.is_durable and is_new) or pending.has_other_relations
         run: pending_commit.PlanRun | None = None
+        rounds: TriggerRounds | None = None
         if must_record or not _is_empty(state, update):
             has_triggers = _has_triggers(update)
             if not has_triggers:  # triggers may still repair a violated key
@@ -214,7 +220,9 @@ def _attempt(state: DatabaseState, store: Store, request: CommitRequest) -> Comm
         else:
             _check_keys(state, pending)
 
-        outcome.changes = collect_changes(state.engine, update, state.watched, state.frames)
+        outcome.changes = collect_changes(
+            state.engine, update, state.watched, state.frames, pending.created
+        )
         if run is not None and (must_record or not _is_empty(state, update)):
             outcome.trace = run.recorder.rows
             outcome.stats = counters.collect_stats(
@@ -224,7 +232,7 @@ def _attempt(state: DatabaseState, store: Store, request: CommitRequest) -> Comm
             run = None  # triggers may undo everything
 
         # Constraints and alerts.
-        result = evaluate_reactions(state, update, request.existing)
+        result = evaluate_reactions(state, update, request.existing, rounds)
         outcome.alerts, outcome.existing = result.alerts, result.existing
 
         if request.is_dry:
@@ -232,6 +240,7 @@ def _attempt(state: DatabaseState, store: Store, request: CommitRequest) -> Comm
         if run is None:
             store.record_positions(state, positions)
             state.note_no_change(program)
+            state.day = None
             return outcome
 
         # Record, all or nothing.
@@ -241,6 +250,7 @@ def _attempt(state: DatabaseState, store: Store, request: CommitRequest) -> Comm
         payload = state.planner.payload_after(update, run.maintenance, run.recorder)
         number = store.record(state, pending, payload)
         state.accept(pending, run, number)
+        state.day = None
     outcome.commit_number = number
     return outcome
 
@@ -268,7 +278,7 @@ def _edited_program(state: DatabaseState, request: CommitRequest) -> LoadedProgr
     if not request.edits:
         return state.loaded
     return load_next_program(
-        request.edit(state.program), state.loaded.normal, dropped=request.dropped
+        request.edit(state.program), state.loaded.normal, held=state.held_parts()
     )
 
 
@@ -316,6 +326,7 @@ def _plan(
     after: NormalProgram,
     *,
     has_triggered: bool = False,
+    refilled: frozenset[str] = frozenset(),
 ) -> tuple[Update, Maintenance]:
     engine = state.engine
     changes = {
@@ -331,14 +342,18 @@ def _plan(
         stage = Stage.NOTHING
     elif after.active.triggers and not has_triggered:
         stage = Stage.TRIGGERS
-    return state.planner.plan(
+    state.console.enter(Phase.PLAN)
+    planned = state.planner.plan(
         before,
         after,
         changes,
         state.demand(after, stage),
         request.algorithm,
         is_traced=request.is_traced,
+        refilled=refilled,
     )
+    state.console.enter(Phase.EVALUATE)
+    return planned
 
 
 def _has_triggers(update: Update) -> bool:
@@ -356,10 +371,7 @@ def _maintain(
     """Run the plan."""
     recorder = counters.StatsRecorder(state.console, update.new, maintenance.choices)
     pending.rebuilt |= state.planner.rebuild_payload(update, maintenance, state.limits)
-    limits = state.limits
-    if limits.seconds is not None:
-        limits = replace(limits, since=time.monotonic())
-    state.engine.run(maintenance.plan, recorder, limits)
+    state.engine.run(maintenance.plan, recorder, state.limits)
     state.console.done()
     return pending_commit.PlanRun(update, maintenance, recorder)
 
@@ -368,7 +380,7 @@ def _run_triggers(
     state: DatabaseState, request: CommitRequest, rounds: TriggerRounds, run: pending_commit.PlanRun
 ) -> None:
     """Run triggers round by round; at the end all rounds are undone."""
-    normal = rounds.pending.after.normal
+    normal = rounds.pending.planned
     effects = trigger_effects(state.engine, normal)
     if not effects.operations:
         return
@@ -390,7 +402,14 @@ def _maintain_net_change(
 ) -> pending_commit.PlanRun:
     """Maintain what was asked and what triggers added, and evaluate event predicates on it."""
     if rounds.chain:
-        plan = _plan(state, request, pending.before, pending.after.normal, has_triggered=True)
+        plan = _plan(
+            state,
+            request,
+            pending.before,
+            pending.planned,
+            has_triggered=True,
+            refilled=pending.refilled,
+        )
         return _maintain(state, pending, *plan)
     # No trigger fired: all views are maintained, only the event predicates are left.
     plan_of_events = state.planner.plan_reactions(run.update, state.demand(run.update.new))

@@ -4,13 +4,17 @@ Only the catalog is read, and the changes themselves where rows of a feed are as
 """
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, date, datetime, time, timedelta
 from functools import cache
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from corollary.core.plans import watched_name, watched_relation
 from corollary.core.program import NormalProgram, Relation
+from corollary.core.types import DATE, TIMESTAMP
+from corollary.core.values import format_value, parse_value, quote_text
 from corollary.database.access.grants import require_grant, unknown_relation
 from corollary.database.program.names import readable_relation
 from corollary.errors import InputError
@@ -20,6 +24,58 @@ from corollary.warehouse.warehouse_catalog import WarehouseCatalog
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+PointInHistory = int | date
+"""A commit's number, a day (its end, in UTC) or a point in time (a `datetime`)."""
+
+
+def read_point(point: object) -> PointInHistory:
+    """Return a point in history; a text of digits is a commit, others are dates or timestamps.
+
+    >>> read_point("7"), read_point("2026-11-15")
+    (7, datetime.date(2026, 11, 15))
+
+    Raises:
+        InputError: it is none.
+    """
+    if isinstance(point, int | date) and not isinstance(point, bool):
+        is_naive = isinstance(point, datetime) and point.tzinfo is None
+        return point.replace(tzinfo=UTC) if is_naive and isinstance(point, datetime) else point
+    text = point.strip() if isinstance(point, str) else ""
+    if text.isascii() and text.isdecimal():
+        return int(text)
+    for type_ in (DATE, TIMESTAMP):
+        with suppress(ValueError):
+            found = parse_value(text, type_)
+            assert isinstance(found, date)
+            return found
+    raise InputError.of(
+        "C0907",
+        f"{quote_text(str(point))} is neither a commit nor a point in time.",
+        None,
+        "write the number of a commit, a date such as `2026-11-15` (its end, UTC), or a timestamp "
+        "such as `2026-11-15T08:00:00Z`",
+    )
+
+
+def commit_number(warehouse: WarehouseCatalog, point: PointInHistory) -> int:
+    """Return the last commit that is not after a point in history.
+
+    Raises:
+        WarehouseError: there is none, or it is no longer kept.
+    """
+    if isinstance(point, int):
+        return point
+    try:
+        if isinstance(point, datetime):
+            end, asked = point + timedelta(microseconds=1), format_value(point, TIMESTAMP)
+        else:
+            midnight = datetime.combine(point, time(), UTC)
+            end, asked = midnight + timedelta(days=1), f"the end of {point.isoformat()}"
+    except OverflowError:  # the end of time
+        end, asked = datetime.max.replace(tzinfo=UTC), str(point)
+    return warehouse.commit_before(end, asked).number
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +142,7 @@ def commit_log(
 def find_relation(
     warehouse: WarehouseCatalog, name: str, reader: str | None, granted: frozenset[str] | None
 ) -> Relation:
-    """Return a relation of the program in force, as far as a reader may see it, if there is one.
+    """Return a relation of the program in force, or of the last one that has it, for a reader.
 
     Raises:
         InputError: there is no such relation.
@@ -100,7 +156,18 @@ def find_relation(
         require_grant(reader, name, granted)
         if name not in program.relations:
             raise unknown_relation(reader, name, granted)
+    if name not in program.relations:
+        dropped = dropped_relation(warehouse, name)
+        if dropped is not None:
+            return dropped
     return readable_relation(program, name)
+
+
+def dropped_relation(warehouse: WarehouseCatalog, name: str) -> Relation | None:
+    """Return a relation as the last program of the commits that are kept declares it."""
+    programs = _Programs(warehouse)
+    found = (programs.declared(each, name) for each in warehouse.commits())
+    return next((each for each in found if each is not None), None)
 
 
 def change_feed(
@@ -118,48 +185,77 @@ def change_feed(
         InputError: the changes of the relation are not kept.
         WarehouseError: not all these commits are kept.
     """
-    if relation is not None and relation.is_derived and relation.is_virtual:
-        raise InputError.of(
-            "C0975",
-            f"`{relation.name}` is virtual, so its changes are not stored.",
-            None,
-            "declare it without `virtual`, or look at the relations it is derived from",
-        )
     oldest, latest = int(warehouse.catalog.meta("oldest")), warehouse.catalog.latest_commit()
     last = 0 if latest is None else latest.number
+    names: tuple[str | None, ...] = (None,)
+    if relation is not None:
+        names = relation.name, watched_name(relation.name)
+    if (
+        relation is not None
+        and not relation.is_stored
+        and not any(warehouse.catalog.changes(oldest - 1, last, name) for name in names)
+    ):
+        raise InputError.of(
+            "C0975",
+            f"`{relation.name}` is virtual, and no commit that is kept has watched it.",
+            None,
+            "watch it (`db.watch`, or active rules on what it gains and loses), declare it without "
+            "`virtual`, or look at the relations it is derived from",
+        )
     for bound in (upto, since):
         if bound is not None and not oldest - 1 <= bound <= last:
             warehouse.commit_at(bound)  # raises the error
     first = oldest - 1 if since is None else since
-    name = None if relation is None else relation.name
-    return _feeds(warehouse, first, last if upto is None else upto, name, granted)
+    return _feeds(warehouse, first, last if upto is None else upto, names, granted)
 
 
 def _feeds(
     warehouse: WarehouseCatalog,
     first: int,
     last: int,
-    relation: str | None,
+    names: tuple[str | None, ...],
     granted: frozenset[str] | None,
 ) -> "Iterator[tuple[Relation, pa.Table]]":
+    """Yield the feeds of what is recorded under some names; None is all of them."""
     programs = _Programs(warehouse)
     commits = {each.number: each for each in warehouse.commits()}
-    found: dict[str, list[tuple[Relation, Commit, StoredChange]]] = {}
-    for number, stored in warehouse.catalog.changes(first, last, relation):
+    watching: dict[str, set[int]] = {}
+    found: dict[str, list[tuple[Relation, Commit, StoredChange | None]]] = {}
+    if names[0] is not None:  # marked even if none of these commits has watched it
+        watching[names[0]], found[names[0]] = set(), []
+    every_change = [each for name in names for each in warehouse.catalog.changes(first, last, name)]
+    for number, stored in sorted(every_change, key=lambda each: each[0]):
         commit = commits.get(number)
-        declared = commit and programs.declared(commit, stored.relation)
-        is_granted = granted is None or stored.relation in granted
-        if commit and declared and is_granted and (stored.added or stored.removed):
-            found.setdefault(stored.relation, []).append((declared, commit, stored))
+        watched = watched_relation(stored.relation)
+        name = watched or stored.relation
+        declared = commit and programs.declared(commit, name)
+        is_granted = granted is None or name in granted
+        is_shown = stored.added or stored.removed or watched is not None
+        if commit and declared and is_granted and is_shown:
+            found.setdefault(name, []).append((declared, commit, stored))
+            if watched is not None:
+                watching.setdefault(name, set()).add(number)
+    for name, numbers in watching.items():
+        for number in range(first + 1, last + 1):
+            commit = commits.get(number)
+            declared = commit and programs.declared(commit, name)
+            if commit and declared and not declared.is_stored and number not in numbers:
+                found[name].append((declared, commit, None))
+        found[name].sort(key=lambda each: each[1].number)
     for every in found.values():
         # Arrow is imported here, since there are rows to show.
         from corollary.database.feed_tables import feed_columns, feed_table
 
         for _, alike in groupby(every, lambda each: (each[0].columns, each[0].types)):
             changes = list(alike)
+            has_gaps = any(stored is None for _, _, stored in changes)
             yield (
-                feed_columns(changes[0][0]),
-                feed_table(warehouse, [(commit, stored) for _, commit, stored in changes]),
+                feed_columns(changes[0][0], has_gaps=has_gaps),
+                feed_table(
+                    warehouse,
+                    changes[0][0],
+                    [(commit, stored) for _, commit, stored in changes],
+                ),
             )
 
 

@@ -51,7 +51,11 @@ class PendingCommit:
     Attributes:
         before: the program before, with the relations that the one after has.
         after: the program after.
-        created: the relations that were declared for it.
+        planned: the same in normal form, as it is planned for: what becomes virtual is stored.
+        created: the relations that were declared for it, or have other columns.
+        refilled: the new relations whose OLD holds what their rules give on the old data.
+        dropped: the relations and event predicates that the program has no more.
+        has_other_relations: whether a relation has other columns, or is stored in another way.
         rebuilt: the relations whose payload was computed again before the plan ran.
         stats: how each relation was maintained, as JSON.
         positions: how far sources have been read, by the name of the source.
@@ -63,7 +67,11 @@ class PendingCommit:
 
     before: NormalProgram
     after: LoadedProgram
-    created: frozenset[str]
+    planned: NormalProgram
+    created: frozenset[str] = frozenset()
+    refilled: frozenset[str] = frozenset()
+    dropped: frozenset[str] = frozenset()
+    has_other_relations: bool = False
     rebuilt: set[str] = field(default_factory=set)
     stats: Mapping[str, Any] = field(default_factory=dict)
     positions: Mapping[str, Position] = field(default_factory=dict)

@@ -108,6 +108,7 @@ class Planner:
         algorithm: str | Mapping[str, str] | None,
         *,
         is_traced: bool,
+        refilled: frozenset[str] = frozenset(),
     ) -> tuple[Update, Maintenance]:
         """Return the plan for a change; a cached one if there was a similar change before."""
         self._measure(before)
@@ -136,6 +137,7 @@ class Planner:
             self._without,
             None if before is after else with_old_queries(placed.before, placed.after),
             _without_totals(placed),
+            refilled,
         )
         named = self._named if algorithm is None else parse_algorithms(algorithm)
         chosen = choose_algorithms(update, named, ChangeSizes(changes, self._work, is_first))
@@ -213,7 +215,8 @@ class Planner:
         for name, each in program.relations.items():
             if each.is_derived and each.is_virtual:
                 continue
-            if not _is_similar(self._engine.size(name, State.OLD), rows.get(name, 0)):
+            size = self._engine.size(name, State.OLD)
+            if (size and name not in rows) or not _is_similar(size, rows.get(name, 0)):
                 self.statistics = with_virtual_sizes(program, self._engine.statistics())
                 self._plans.clear()
                 return
@@ -267,8 +270,8 @@ class Planner:
                 self._work[choice.relations[0]] = record.handled
 
     def drop_plans(self, program: NormalProgram) -> None:
-        """Drop all plans, and the payload of relations that a program does not have."""
-        self.payload &= set(program.relations)
+        """Drop all plans, and the payload of relations that a program does not store."""
+        self.payload &= {name for name, each in program.relations.items() if each.is_stored}
         self._plans.clear()
 
     def _valid(self, old: NormalProgram, new: NormalProgram) -> frozenset[str]:

@@ -4,30 +4,39 @@ It does not know the store: `commit` brings the two together.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from datetime import date
 from threading import RLock
 from typing import Any
 
-from corollary.active.events import required_changes
+from corollary.active.events import observed_change, required_changes
 from corollary.analysis.relevance import NO_SIGNS, Signs
-from corollary.analysis.strata import strata
 from corollary.console import Console, SilentConsole
 from corollary.core.engine import Engine, Limits
 from corollary.core.monitoring_optimisations import NO_OPTIMISATIONS as NO_OPTIMISATION
 from corollary.core.monitoring_optimisations import MonitoringOptimisation
-from corollary.core.plans import effect_relation, event_relation, working_relation
+from corollary.core.plans import (
+    WORKING_SEPARATOR,
+    effect_relation,
+    event_relation,
+    working_relation,
+)
 from corollary.core.program import NormalProgram, Program, Reaction, Relation
 from corollary.core.states import CHANGES, State
+from corollary.database.counters import ProgressRecorder
 from corollary.database.engines import SparkFrames
 from corollary.database.pending_commit import PendingCommit, PlanRun
 from corollary.database.planning import Demand, Planner, Stage
 from corollary.database.program.loaded_program import LoadedProgram, load_program
 from corollary.database.program.names import writable_relation
-from corollary.database.program.parts import split_parts
-from corollary.database.program.program_edits import relations_given_rules, with_base_parts
-from corollary.maintain.payload import payload_relations
+from corollary.database.program_change import ProgramChange
+from corollary.database.relation_contents import evaluated_relation
+from corollary.errors import InputError
 from corollary.maintain.update import EMPTY_PROGRAM
+
+ARRANGED_MIN_TUPLES, ARRANGED_MAX_TUPLES = 1 << 19, 1 << 24
+"""Relations of so many tuples are sorted for changes to come: fewer take no time, more memory."""
 
 
 class DatabaseState:
@@ -41,12 +50,14 @@ class DatabaseState:
         reactions: alerts and constraints by the relation that holds what they react to, and by
             event.
         commits: the number of the last commit.
+        day: what the next commit makes of `today()`; None if it stays as it is.
         watched: the virtual relations whose changes are asked for.
         callbacks: the functions that ask for events, by event.
         frames: of the Spark session that the user works in.
         lock: held by the thread that uses the engine; streams commit in threads of their own.
         is_committing: whether a transaction is running: all that it reads belongs to one state,
             so nobody may catch up with other processes meanwhile.
+        is_closed: whether it was closed, and nothing can be read any more.
         is_trial: whether callbacks are not called, since changes are only tried out.
         closing: called before the engine is closed.
         after_commit: called after every commit; delivers to callbacks.
@@ -72,14 +83,17 @@ class DatabaseState:
         self.planned_program = EMPTY_PROGRAM
         self.reactions: dict[str, dict[str, list[Reaction]]] = {}
         self.commits = 0
+        self.day: date | None = None
         self.watched: dict[str, frozenset[State]] = {}
         self.callbacks: dict[str, list[Callable[[Any], object]]] = {}
         self.lock = RLock()
         self.is_committing = False
         self.is_trial = False
+        self.is_closed = False
         self.closing: list[Callable[[], object]] = []
         self.after_commit: Callable[[], None] = lambda: None
         self._event_relations: dict[str, Relation] = {}
+        self._program_change: ProgramChange | None = None
         self._demand: tuple[NormalProgram, Collection[str], Signs] | None = None
 
     @property
@@ -116,12 +130,20 @@ class DatabaseState:
             goals = program.active.triggers.keys()
         elif stage is Stage.REACTIONS:
             goals = events
-        return Demand(_merge_signs(self.watched, signs), frozenset(goals))
+        return Demand(_merge_signs(self._watched_in(program), signs), frozenset(goals))
+
+    def _watched_in(self, program: NormalProgram) -> Signs:
+        """Return what is watched, as far as a program has it."""
+        return {name: each for name, each in self.watched.items() if name in program.relations}
 
     def callback_events(self, program: NormalProgram) -> frozenset[str]:
-        """Return the relations and event predicates of a program that have callbacks."""
-        known = (program.relations, program.active.relations)
-        return frozenset(name for name in self.callbacks if any(name in each for each in known))
+        """Return the relations, their changes (`-p`) and the event predicates with callbacks."""
+        known = program.active.relations
+        return frozenset(
+            name
+            for name in self.callbacks
+            if name in known or observed_change(name)[0] in program.relations
+        )
 
     def watch(self, relation: str, signs: frozenset[State]) -> None:
         """Ask for the changes of a virtual relation in every transaction from now on."""
@@ -170,11 +192,21 @@ class DatabaseState:
     def _plan_program(self) -> NormalProgram:
         """Return the program in force as it is planned for."""
         program = self.loaded.normal
-        if not program.active.rules:
-            return program
         reacting = {each.relation for each in program.active.reactions}
-        observed = reacting & program.relations.keys() | self.callback_events(program)
-        return self.planner.monitored_program(program, frozenset(observed | self.watched.keys()))
+        observed = {observed_change(each)[0] for each in self.callback_events(program)}
+        observed |= reacting & program.relations.keys()
+        kept = observed | self._watched_in(program).keys()
+        return self.planner.monitored_program(program, frozenset(kept))
+
+    def held_parts(self) -> dict[str, list[str]]:
+        """Return for declared relations which parts hold tuples."""
+        normal, engine = self.loaded.normal, self.engine
+        return {
+            name: [part for part, at in by_part.items() if engine.size(at)]
+            for name, relation in normal.relations.items()
+            if relation.is_declared
+            if (by_part := normal.parts.get(normal.bases.get(name, name)))
+        }
 
     def clear_event_relations(self) -> None:
         """Delete the changes of virtual relations, and the tuples of event predicates."""
@@ -185,31 +217,54 @@ class DatabaseState:
     @contextmanager
     def begin(self, after: LoadedProgram) -> Iterator[PendingCommit]:
         """Begin a transaction that puts a program into force; roll back unless it is accepted."""
-        before = self.loaded.normal
-        created: dict[str, Relation] = {}
-        has_other_program = after.normal is not before
-        if has_other_program:
-            known = {*before.relations, *payload_relations_of(before)}
-            every = {**after.normal.relations, **payload_relations_of(after.normal)}
-            created = {name: each for name, each in every.items() if name not in known}
-            self.engine.declare(created)
-            for name, base in relations_given_rules(before, after.normal).items():
-                self.engine.copy(name, base)
-            for part, name in split_parts(before, after.normal).items():
-                self.engine.copy(name, part)
-            before = with_base_parts(before, after.normal)
-            self.declare_event_relations(after.normal)
+        change = None
+        pending = PendingCommit(after.normal, after, after.normal)
+        if after.normal is not self.loaded.normal:
+            change = self._program_change = ProgramChange(
+                self.engine, self.loaded.normal, after.normal
+            )
         commits = self.commits
         try:
-            yield PendingCommit(before, after, frozenset(created))
+            if change is not None:
+                pending = self._change_program(change, after)
+            yield pending
         finally:
             if self.commits == commits:  # not accepted: an error, a dry run, nothing to commit
                 self.console.done()
                 self.clear_event_relations()
                 self.engine.rollback()
-                self.engine.drop(created)
-                if has_other_program:
+                if change is not None:
+                    change.undo()
                     self.declare_event_relations()
+            self._program_change = None
+
+    def _change_program(self, change: ProgramChange, after: LoadedProgram) -> PendingCommit:
+        """Give the engine the relations of both programs."""
+        normal = after.normal
+        observed = {name for name, _ in normal.active.marked.values()}
+        observed |= {*self.callback_events(normal), *self.watched}
+        for each in change.begin(observed if self.commits else ()):
+            with evaluated_relation(
+                self.engine,
+                each.rules,
+                each.relation,
+                data=State.OLD,
+                statistics=self.planner.statistics,
+                recorder=ProgressRecorder(self.console),
+                limits=self.limits,
+                is_readable=each.is_readable,
+            ) as answers:
+                self.engine.copy(answers, each.relation)
+        self.declare_event_relations(change.after)
+        return PendingCommit(
+            change.before,
+            after,
+            change.after,
+            frozenset(change.created),
+            frozenset(change.refilled),
+            frozenset(self.loaded.checked.signatures.keys() - after.checked.signatures.keys()),
+            has_other_relations=change.has_other_relations,
+        )
 
     def accept(self, pending: PendingCommit, run: PlanRun, number: int) -> None:
         """Make NEW the OLD: the transaction is recorded under a number."""
@@ -217,17 +272,37 @@ class DatabaseState:
         self.clear_event_relations()
         self.engine.commit()
         self.commits = number
-        old, new = self.loaded.normal, pending.after.normal
-        if new is not old:
-            needed = {**new.relations, **payload_relations_of(new)}
-            known = (*old.relations, *payload_relations_of(old))
-            self.engine.drop(name for name in known if name not in needed)
-            self.engine.clear(
-                name for name in relations_given_rules(old, new) if new.relations[name].is_virtual
-            )
+        if self._program_change is not None:
+            self._program_change.finish()
             self.loaded = pending.after
-            self.planner.drop_plans(new)
+            self.planner.drop_plans(pending.after.normal)
             self.declare_event_relations()
+
+    def arrange_for_changes(self) -> None:
+        """Sort large relations in the orders that maintaining a change of any relation will need.
+
+        A first evaluation in bulk needs none of them, and each process would sort them again.
+        """
+        program, engine = self.planned_program, self.engine
+        sizes = {name: engine.size(name) for name in program.relations}
+        large = {
+            name
+            for name, size in sizes.items()
+            if ARRANGED_MIN_TUPLES <= size <= ARRANGED_MAX_TUPLES
+        }
+        if not large:
+            return
+        changes = {
+            name: dict.fromkeys(CHANGES, 1)
+            for name, relation in program.relations.items()
+            if not relation.is_derived and WORKING_SEPARATOR not in name and sizes[name]
+        }
+        with suppress(InputError):  # an algorithm that was asked for does not suit all changes
+            _, maintenance = self.planner.plan(
+                program, program, changes, self.demand(program), None, is_traced=False
+            )
+            for name in large & maintenance.plan.orders.keys():
+                engine.arrange(name, maintenance.plan.orders[name])
 
     def note_no_change(self, after: LoadedProgram) -> None:
         """Take over a program that derives the same tuples, without a commit."""
@@ -261,16 +336,22 @@ class DatabaseState:
         """Stop what uses the engine, then close it."""
         while self.closing:
             self.closing.pop()()
+        self.is_closed = True
         self.engine.close()
 
+    def check_open(self) -> None:
+        """Refuse to use a database that is closed.
 
-def payload_relations_of(program: NormalProgram) -> dict[str, Relation]:
-    """Return the payload relations of a program by name."""
-    return {
-        each.name: each
-        for stratum in strata(program)
-        for each in payload_relations(stratum, program).values()
-    }
+        Raises:
+            InputError: it is.
+        """
+        if self.is_closed:
+            raise InputError.of(
+                "C0925",
+                "The database is closed.",
+                None,
+                "open it again with `corollary.open`, or read before it is closed",
+            )
 
 
 def _merge_signs(some: Signs, others: Signs) -> Signs:

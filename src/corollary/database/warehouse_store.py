@@ -12,9 +12,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from corollary.analysis.relevance import BOTH_SIGNS
 from corollary.core.engine import Engine, LocalTable
 from corollary.core.logic import Constant, Literal
-from corollary.core.plans import WORKING_SEPARATOR
+from corollary.core.plans import (
+    WORKING_SEPARATOR,
+    watched_name,
+    watched_relation,
+    working_relation,
+)
 from corollary.core.printer import print_program
 from corollary.core.program import Relation
 from corollary.core.states import CHANGES, State
@@ -25,12 +31,12 @@ from corollary.database.pending_commit import PendingCommit, Position, Replay
 from corollary.database.program.loaded_program import LoadedProgram
 from corollary.database.program.names import published_relations
 from corollary.database.program.program_edits import load_next_program
-from corollary.database.state import DatabaseState, payload_relations_of
+from corollary.database.state import DatabaseState
 from corollary.database.store import OpenArguments
 from corollary.engines.local.engine import LocalEngine
-from corollary.errors import ConflictError, CorollaryError, WarehouseError
+from corollary.errors import ConflictError, CorollaryError, WarehouseError, redact_password
 from corollary.frontends.datalog.parser import parse
-from corollary.maintain.payload import Payload
+from corollary.maintain.payload import Payload, payload_relations_of
 from corollary.source import SourceFile
 from corollary.warehouse.catalog.catalog import Catalog
 from corollary.warehouse.catalog.catalog_rows import Commit, NewCommit, StoredChange
@@ -54,6 +60,9 @@ FOLD_CHANGED_FRACTION = 4
 
 FOLD_MIN_TUPLES = 1 << 14
 """...unless fewer tuples than this have changed."""
+
+FOLD_ENCODED_WEIGHT = 4
+"""The tuples of a relation that is not in the index count so often: each opening encodes them."""
 
 QUERY_LOG_SECONDS = 60.0
 """The time between two writes of the counted goals to the catalog."""
@@ -103,6 +112,12 @@ class WarehouseStore:
     def outbox(self) -> CatalogOutbox:
         """The alerts that are not delivered yet."""
         return CatalogOutbox(self.warehouse.catalog)
+
+    @property
+    def location(self) -> str:
+        """Where commits are recorded, for messages."""
+        opened = self.open_arguments
+        return redact_password(str(self.warehouse.root) if opened is None else opened.location)
 
     @property
     def alert_directory(self) -> Path:
@@ -182,14 +197,16 @@ class WarehouseStore:
         engine.clear(indexed - relations)  # what is virtual now, or no longer valid
         start = dict.fromkeys(indexed & relations, self._folded)
         full = warehouse.catalog.latest_full_changes(number)
+        encoded = 0
         for name, snapshot in warehouse.catalog.latest_snapshots(number).items():
             if name in relations and name not in start and snapshot.commit >= full.get(name, 0):
                 engine.insert(name, warehouse.read_snapshot(snapshot))
                 start[name] = snapshot.commit
+                encoded += snapshot.rows
         for name in relations & full.keys():
             start[name] = max(start.get(name, 0), full[name] - 1)
         known = set(start)
-        self._changed = 0
+        self._changed = FOLD_ENCODED_WEIGHT * encoded if files else 0
         lowest = min((start.get(name, self._folded) for name in relations), default=0)
         for commit, stored in warehouse.catalog.changes(lowest, number):
             if stored.relation not in relations or commit <= start.get(stored.relation, lowest):
@@ -219,6 +236,8 @@ class WarehouseStore:
         payload = payload_relations_of(state.loaded.normal)
         full = set()
         for stored, delta in found:
+            if watched_relation(stored.relation) is not None:
+                continue  # history only
             if stored.relation in payload and stored.is_full:
                 full.add(_owner(stored.relation))
             _apply(state.engine, stored.relation, delta)
@@ -240,6 +259,8 @@ class WarehouseStore:
 
     def record(self, state: DatabaseState, pending: PendingCommit, payload: frozenset[str]) -> int:
         """Record a commit, all or nothing; return its number."""
+        relations = pending.after.normal.relations
+        payload &= {name for name, each in relations.items() if each.is_stored}
         changes = dict(self._changes(state, pending, payload))
         rows = sum(each.rows for each in changes.values())
         state.console.progress("storing changes").advance(rows)
@@ -254,6 +275,7 @@ class WarehouseStore:
                 payload=payload,
                 stats=pending.stats,
                 program=program,
+                dropped=pending.dropped,
                 sources=pending.positions,
                 idempotency=pending.idempotency,
                 alerts=pending.alerts,
@@ -264,6 +286,9 @@ class WarehouseStore:
         )
         self._recorded = payload
         self._changed += rows
+        if self._folded:
+            full = sum(each.rows for each in changes.values() if each.is_full)
+            self._changed += (FOLD_ENCODED_WEIGHT - 1) * full
         if program is not None:
             latest = self.warehouse.commit_at(number)
             assert latest is not None
@@ -304,10 +329,21 @@ class WarehouseStore:
                         engine.handle(name, State.ADDED), engine.handle(name, State.REMOVED)
                     ),
                 )
+        # Also where nothing has changed: a commit without such a change was not watched.
+        for name, signs in state.demand(state.planned_program).signs.items():
+            known = after.normal.relations.get(name)
+            is_whole = signs == BOTH_SIGNS and known is not None and known.is_declared
+            if is_whole and known is not None and not known.is_stored:
+                gained, lost = (engine.handle(working_relation(name, each)) for each in CHANGES)
+                yield watched_name(name), ChangeHandles(gained, lost)
 
     def invalidate_payload(self, relations: Iterable[str]) -> None:
         """Note that the payload of relations in the engine is not the recorded one."""
         self._recorded -= set(relations)
+
+    def source_positions(self) -> Mapping[str, Position]:
+        """Return how far sources have been read, by the name of the source."""
+        return self.warehouse.catalog.source_positions()
 
     def record_positions(self, state: DatabaseState, positions: Mapping[str, Position]) -> None:
         """Note how far sources have been read, where no tuple has changed."""
@@ -330,11 +366,11 @@ class WarehouseStore:
         ).relations
         found = {}
         for _, stored in self.warehouse.catalog.changes(commit.number - 1, commit.number):
-            relation = relations.get(stored.relation)
+            relation = relations.get(watched_relation(stored.relation) or stored.relation)
             if relation is not None and relation.is_declared and (stored.added or stored.removed):
                 delta = self.warehouse.read_change(stored)
                 kept = LocalTable(delta.added), LocalTable(delta.removed)
-                found[relation.name] = Change(relation, *kept, self._frames)
+                found[relation.name] = Change(relation, *kept, self._frames, stored.is_full)
         return Changes(found, {})
 
     def changes_at(self, number: int) -> Changes:
@@ -355,7 +391,9 @@ class WarehouseStore:
 
         def changed(name: str) -> RelationDelta | None:
             each = None if last_changes is None else last_changes.get(name)
-            return None if each is None else RelationDelta(each.added, each.removed)
+            if each is None:
+                return None
+            return RelationDelta(each.added, each.removed, is_full=each.is_full)
 
         history = RecentHistory(
             number - (last_changes is not None),  # the commit before those that need not be read
@@ -383,6 +421,8 @@ class WarehouseStore:
     def fold(self, state: DatabaseState) -> None:
         """Write a snapshot of every relation that has changed since its last one, and an index."""
         number, normal = state.commits, state.loaded.normal
+        if not self._folded:
+            state.arrange_for_changes()
         stored = [name for name, each in normal.relations.items() if each.is_stored]
         stale = self.warehouse.catalog.relations_to_fold(stored, number)
         state.console.progress("storing snapshots and the index")

@@ -13,10 +13,11 @@ database keeps a validity mark that says whether the invariant holds; it is clea
 algorithm writes the relation without maintaining the payload.
 """
 
+from collections.abc import Container
 from dataclasses import dataclass
 from enum import StrEnum
 
-from corollary.analysis.strata import Stratum
+from corollary.analysis.strata import Stratum, strata
 from corollary.core import logic
 from corollary.core.pipeline import Reference
 from corollary.core.plans import WORKING_SEPARATOR, working_relation
@@ -133,6 +134,15 @@ def payload_relations(stratum: Stratum, program: NormalProgram) -> dict[str, Rel
     return beside
 
 
+def payload_relations_of(program: NormalProgram) -> dict[str, Relation]:
+    """Return the payload relations of a program by name."""
+    return {
+        each.name: each
+        for stratum in strata(program)
+        for each in payload_relations(stratum, program).values()
+    }
+
+
 def _more_columns(role: Payload, term: Type) -> tuple[str, ...]:
     """Return the columns that the payload of an aggregate has after the keys."""
     return ("value", "n") if role is Payload.VALUES else total_columns(term)
@@ -204,7 +214,7 @@ class RankedBody:
 
 def rank_body(
     rule: logic.Rule,
-    members: tuple[str, ...],
+    members: Container[str],
     draft: Draft,
     state: State,
     *,

@@ -57,7 +57,7 @@ def align(
             taken.add(renamed[name])
     if all(old == new for old, new in renamed.items()):
         return program
-    return _rename(program, renamed)
+    return rename_relations(program, renamed)
 
 
 def _numbered_relations(program: NormalProgram) -> list[str]:
@@ -138,7 +138,9 @@ def _term(term: logic.Slot | logic.Expression, numbers: dict[str, str]) -> objec
             return (type(value).__name__, str(value), type_)
 
 
-def _rename(program: NormalProgram, renamed: dict[str, str]) -> NormalProgram:
+def rename_relations(program: NormalProgram, renamed: Mapping[str, str]) -> NormalProgram:
+    """Return a program, without its parts, in which some relations have other names."""
+
     def named(name: str) -> str:
         return renamed.get(name, name)
 
@@ -164,7 +166,7 @@ def _rename(program: NormalProgram, renamed: dict[str, str]) -> NormalProgram:
     )
 
 
-def _rename_active(active: ActiveRules, renamed: dict[str, str]) -> ActiveRules:
+def _rename_active(active: ActiveRules, renamed: Mapping[str, str]) -> ActiveRules:
     """Return the active part with its queries under their new names."""
     marked = {
         name: (renamed.get(read, read), state) for name, (read, state) in active.marked.items()

@@ -15,6 +15,7 @@ from corollary.cli.options import (
     Placement,
     PropagationOptions,
     RootOption,
+    Today,
     Without,
 )
 from corollary.cli.parameters import DIRECTORY, family, option, programs
@@ -56,6 +57,7 @@ class ExplainOptions(RootOption, PropagationOptions, LimitOptions):
         "Directory of the facts files, to measure sizes; without it they are guessed.",
         option("-F", "--facts", type=DIRECTORY),
     ]
+    today: Today
     placement: Placement
     bulk: Bulk
     without: Without
@@ -151,6 +153,7 @@ def _forecast(
         console,
         options.placement,
         options.without,
+        options.today,
     )
     return forecast_for_database(database, changes), _measured(database)
 
@@ -165,8 +168,10 @@ def _evaluation(
     programs: tuple[Path, ...], options: ExplainOptions, console: Console
 ) -> tuple[str, dict[str, Any]]:
     """Return the plan of an evaluation, or of a query, as text and as JSON."""
+    from corollary.core.monitoring_optimisations import MonitoringOptimisation, parse_optimisations
     from corollary.core.statistics import Statistics
-    from corollary.database.program.loaded_program import load_program, read_goal, read_programs
+    from corollary.database.program.goals import read_goal
+    from corollary.database.program.loaded_program import load_program, read_programs
     from corollary.explain.plan import plan_as_json, print_plan
     from corollary.maintain.algorithms.seminaive import plan_program
     from corollary.maintain.solve import solve
@@ -177,13 +182,23 @@ def _evaluation(
     sizes: Mapping[str, int] = {}
     if options.facts is not None:
         database = load_in_memory(
-            programs, options.facts, options.root, options, options.limits, console
+            programs,
+            options.facts,
+            options.root,
+            options,
+            options.limits,
+            console,
+            today=options.today,
         )
         sizes = _measured(database)
+    without = parse_optimisations(options.without)
+    statistics = Statistics(has_fixed_order=MonitoringOptimisation.SIP in without)
     if options.goal is None:
-        plan = plan_program(normal, Statistics(), asked=loaded.written_relations or None)
+        plan = plan_program(normal, statistics, asked=loaded.written_relations or None)
     else:
-        plan = solve(normal, read_goal(program, options.goal), Statistics())
+        goal = read_goal(loaded, options.goal)
+        normal = goal.program
+        plan = solve(normal, goal.literal, statistics)
     note = _bulk_note(plan, options.bulk, lambda each: _size(each, sizes, {}))
     return print_plan(plan, normal, note), plan_as_json(plan, normal, note)
 

@@ -6,14 +6,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from corollary.analysis.pragmas import without_allowed
 from corollary.cli.databases import open_warehouse
-from corollary.cli.options import ChangeOutputOptions, FileOptions, MaintenanceOptions
+from corollary.cli.options import (
+    ChangeOutputOptions,
+    FileOptions,
+    MaintenanceOptions,
+    SourceOptions,
+)
 from corollary.cli.output import diagnostic_as_json, note_reactions, print_json, print_warnings
 from corollary.cli.parameters import DIRECTORY, family, idempotency_key, is_given, programs
 from corollary.cli.report.tables import counted
 from corollary.console import TerminalConsole
 
 if TYPE_CHECKING:
+    from datetime import date
+
     from corollary.core.program import Program
     from corollary.database.intake.evaluate_once import EvaluationResult
     from corollary.database.intake.pipeline import Inputs
@@ -22,6 +30,8 @@ WAREHOUSE_PARAMETERS = (
     "algorithm",
     "relations",
     "strict",
+    "max_bad",
+    "max_deletes",
     "idempotency_key",
     "max_rows",
     "existing",
@@ -52,6 +62,7 @@ WAREHOUSE_PARAMETERS = (
     type=click.Choice(["abort", "quarantine"]),
     help="Stop at malformed records, or set them aside. Default: a warehouse sets them aside.",
 )
+@family("sources", SourceOptions)
 @idempotency_key
 @family("maintenance", MaintenanceOptions)
 @family("output", ChangeOutputOptions)
@@ -62,6 +73,7 @@ def command(
     bad_rows: str | None,
     idempotency_key: str | None,
     files: FileOptions,
+    sources: SourceOptions,
     maintenance: MaintenanceOptions,
     output: ChangeOutputOptions,
 ) -> None:
@@ -74,7 +86,9 @@ def command(
     With --warehouse: the first run reads the sources and materialises everything; later ones find
     what has changed in the sources and in the program, maintain only that, commit it, publish the
     `.output` relations as Delta tables under WAREHOUSE/tables, and deliver alerts. A line for each
-    relation shows what was added and removed, what maintained it, where, and in what time. A
+    relation shows what was added and removed, what maintained it, where, and in what time. A source
+    that looks broken (most of its records are malformed, most rows of a relation would go) is
+    refused; --max-bad and --max-deletes, or the same parameters of an `.input`, allow it. A
     warehouse is a directory, or postgresql://user@host/name?data=DIRECTORY.
 
     \b
@@ -92,10 +106,18 @@ def command(
         if warehouse is None:
             _evaluate(program, files, outputs, maintenance, output, console)
         else:
-            inputs = Inputs(
-                files.facts, files.root, BadRowPolicy(bad_rows or BadRowPolicy.QUARANTINE)
+            policy = BadRowPolicy(bad_rows or BadRowPolicy.QUARANTINE)
+            inputs = Inputs(files.facts, files.root, policy, sources.guards)
+            _update(
+                warehouse,
+                program,
+                inputs,
+                idempotency_key,
+                maintenance,
+                output,
+                console,
+                files.today,
             )
-            _update(warehouse, program, inputs, idempotency_key, maintenance, output, console)
 
 
 def _check_usage(warehouse: str | None, bad_rows: str | None) -> None:
@@ -132,8 +154,9 @@ def _evaluate(
 
     engine = create_engine(maintenance.engine, None, maintenance.placement, bulk=maintenance.bulk)
     places = FileLocations(files.facts, outputs, files.root)
-    outcome = run_once(program, places, maintenance.limits, console, engine)
+    outcome = run_once(program, places, maintenance.limits, console, engine, today=files.today)
     if output.is_json:
+        outcome.warnings = tuple(without_allowed(outcome.warnings, console.allowed))
         print_json(_as_json(outcome))
         return
     print_warnings(outcome.warnings, console)
@@ -155,6 +178,7 @@ def _update(
     maintenance: MaintenanceOptions,
     output: ChangeOutputOptions,
     console: TerminalConsole,
+    today: "date | None",
 ) -> None:
     """Bring a warehouse up to date with a program and its sources."""
     from corollary.cli.report.changes import report_run
@@ -164,7 +188,12 @@ def _update(
 
     maintenance.check(load_program(program).normal)
     with open_warehouse(
-        warehouse, console, create=True, create_on_commit=True, **maintenance.keywords
+        warehouse,
+        console,
+        create=True,
+        create_on_commit=True,
+        today=today,
+        **maintenance.keywords,
     ) as database:
         outcome = run(database, program, inputs, idempotency=idempotency_key)
         report_run(outcome, database, warehouse, output, console)

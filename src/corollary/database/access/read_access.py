@@ -1,23 +1,29 @@
 """Reading a database: relations, answers to goals, history; watching what changes."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from corollary.active.events import observed_change
 from corollary.analysis.phrases import suggest_name
+from corollary.analysis.today import TODAY_RELATION
 from corollary.console import Phase
 from corollary.core.arrow import schema_of, to_python
+from corollary.core.engine import within_seconds
+from corollary.core.logic import Literal, Variable
 from corollary.core.program import Relation
 from corollary.core.states import CHANGES
+from corollary.database.arguments import check_function, checked
 from corollary.database.changes import Changes
 from corollary.database.counters import ProgressRecorder
 from corollary.database.engines import LOCAL, SparkFrames, create_engine
+from corollary.database.intake.day import unset_day
 from corollary.database.memory_store import MemoryStore
-from corollary.database.program.loaded_program import answer_relation, read_goal
+from corollary.database.program.goals import AskedGoal, arrange, read_goal
 from corollary.database.program.names import readable_relation
 from corollary.database.state import DatabaseState
 from corollary.database.store import Store
-from corollary.errors import InputError
+from corollary.errors import CorollaryError, InputError
 from corollary.maintain.solve import answer_goal
 
 if TYPE_CHECKING:
@@ -29,7 +35,7 @@ if TYPE_CHECKING:
 Callback = TypeVar("Callback", bound=Callable[..., Any])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class RelationView:
     """A relation, as it is whenever it is read."""
 
@@ -37,6 +43,18 @@ class RelationView:
     _columns: Callable[[str], Relation]
     _read: "Callable[[str], pa.Table]"
     _frames: SparkFrames
+    _size: Callable[[str], int | None]
+
+    def __repr__(self) -> str:
+        try:
+            relation, size = self.shape, self._size(self.name)
+        except CorollaryError:  # the database is closed, or the relation is gone
+            return f"<relation {self.name}>"
+        columns = zip(relation.columns, relation.types, strict=True)
+        listed = ", ".join(f"{column}: {type_}" for column, type_ in columns)
+        kind = "base" if not relation.is_derived else "virtual" if size is None else "derived"
+        counted = "" if size is None else f", {size:,} tuple{'s' * (size != 1)}"
+        return f"<relation {self.name}({listed}), {kind}{counted}>"
 
     @property
     def shape(self) -> Relation:
@@ -78,13 +96,20 @@ class ReadAccess:
         """The number of the last commit."""
         return self._state.commits
 
+    @checked(name=str)
     def relation(self, name: str) -> RelationView:
         """Return a relation to read."""
         self.refresh()
         self._columns(name)
-        return RelationView(name, self._columns, self._read, self._state.frames)
+        return RelationView(name, self._columns, self._read, self._state.frames, self._size)
+
+    def _size(self, name: str) -> int | None:
+        """Return how many tuples a relation has; None if they would have to be computed."""
+        with self._state.lock:
+            return self._state.engine.size(name) if self._columns(name).is_stored else None
 
     def _columns(self, name: str) -> Relation:
+        self._state.check_open()
         return readable_relation(self._state.loaded.normal, name)
 
     def _read(self, name: str) -> "pa.Table":
@@ -92,41 +117,67 @@ class ReadAccess:
         with self._state.lock:
             relation = self._columns(name)
             if relation.is_derived and relation.is_virtual:
-                columns = ", ".join(f"v{at}" for at in range(relation.arity))
-                answers = self.query(f"{name}({columns})")
+                slots = tuple(Variable(f"v{at}", each) for at, each in enumerate(relation.types))
+                whole = AskedGoal(Literal(name, slots), self._state.loaded.normal, is_atom=True)
+                answers = self._solve(whole)[1]
                 return answers.rename_columns(list(relation.columns)) if relation.arity else answers
             return self._state.engine.read(name)
 
-    def query(self, goal: str) -> "pa.Table":
-        """Return the answers to a goal such as `link("a", y)`: a column for each variable."""
-        return self.answers(goal)[1]
+    @checked(goal=str, limit=int)
+    def query(
+        self, goal: str, *, order: str | Sequence[str] = (), limit: int | None = None
+    ) -> "pa.Table":
+        """Return the answers to a goal: a column for each variable, in order of appearance.
 
+        Args:
+            goal: what the body of a rule could be, such as `link("a", y), y != "b"`.
+            order: columns to order by, such as `y` or `n desc`; if it is not given and there is
+                no limit, answers come in no particular order.
+            limit: how many answers to return at most, the first ones in the order.
+
+        Raises:
+            InputError: the goal does not fit the program.
+        """
+        table = self.answers(goal)[1]
+        if not order and limit is None:
+            return table
+        return arrange(table, (order,) if isinstance(order, str) else order, limit)
+
+    @checked(goal=str)
     def answers(self, goal: str) -> "tuple[Relation, pa.Table]":
         """Return the relation of a goal's answers (a column per variable) and its rows."""
         state = self._state
-        with state.lock:
+        with state.lock, within_seconds(state.limits):
             self.refresh()
-            literal = read_goal(state.program, goal)
-            self._store.log_query(literal)
-            normal = state.loaded.normal
-            answers = answer_relation(literal)
+            asked = read_goal(self._state.loaded, goal)
+            known = self._state.loaded.normal.relations
+            if TODAY_RELATION in asked.program.relations and TODAY_RELATION not in known:
+                raise unset_day()
+            return self._solve(asked)
 
-            def is_stored(name: str) -> bool:
-                relation = normal.relations[name]
-                return not (relation.is_derived and relation.is_virtual)
-
-            plan = answer_goal(normal, literal, state.planner.query_statistics(normal), is_stored)
-            state.engine.declare({answers.name: answers})
-            state.console.enter(Phase.EVALUATE)
-            try:
-                state.engine.run(plan, ProgressRecorder(state.console), state.limits)
-                return answers, state.engine.read(answers.name)
-            finally:
-                state.console.enter(Phase.OTHER)
-                state.engine.drop([answers.name])
+    def _solve(self, asked: AskedGoal) -> "tuple[Relation, pa.Table]":
+        state, program = self._state, asked.program
+        if asked.is_atom:
+            self._store.log_query(asked.literal)
+        answers = asked.answers
+        plan = answer_goal(
+            program,
+            asked.literal,
+            state.planner.query_statistics(program),
+            lambda name: program.relations[name].is_stored,
+        )
+        state.engine.declare({answers.name: answers})
+        state.console.enter(Phase.EVALUATE)
+        try:
+            state.engine.run(plan, ProgressRecorder(state.console), state.limits)
+            return answers, state.engine.read(answers.name)
+        finally:
+            state.console.enter(Phase.OTHER)
+            state.engine.drop([answers.name])
 
     def refresh(self) -> None:
         """See what other processes have committed."""
+        self._state.check_open()
         with self._state.lock:
             if not self._state.is_committing:
                 self._store.catch_up(self._state)
@@ -137,6 +188,7 @@ class ReadAccess:
     def _history(self) -> "WarehouseStore":
         from corollary.database.warehouse_store import WarehouseStore
 
+        self._state.check_open()
         if isinstance(self._store, WarehouseStore):
             return self._store
         raise InputError.of(
@@ -146,10 +198,12 @@ class ReadAccess:
             "open a warehouse with `corollary.open(DIRECTORY)`",
         )
 
-    def _past(self, commit: int) -> tuple[DatabaseState, MemoryStore]:
-        """Return the state after a commit, in memory."""
+    def _past(self, point: object) -> tuple[DatabaseState, MemoryStore]:
+        """Return the state at a point in history, in memory."""
+        from corollary.database.history import commit_number, read_point
         from corollary.database.warehouse_store import WarehouseStore
 
+        commit = commit_number(self._history.warehouse, read_point(point))
         now = self._state
         past = DatabaseState(
             create_engine(LOCAL), limits=now.limits, console=now.console, frames=now.frames
@@ -158,12 +212,14 @@ class ReadAccess:
         WarehouseStore(self._history.warehouse).restore(past, commit)
         return past, MemoryStore()
 
+    @checked(limit=int)
     def log(self, limit: int | None = None) -> "list[CommitSummary]":
         """Return the commits that are kept, newest first and at most `limit`."""
         from corollary.database.history import commit_log
 
         return commit_log(self._history.warehouse, limit)
 
+    @checked(commit=int)
     def changes(self, commit: int) -> Changes:
         """Return what a commit changed.
 
@@ -172,6 +228,7 @@ class ReadAccess:
         """
         return self._history.changes_at(commit)
 
+    @checked(relation=str, since=int, upto=int)
     def feed(
         self, relation: str | None = None, *, since: int | None = None, upto: int | None = None
     ) -> "Iterator[tuple[Relation, pa.Table]]":
@@ -193,18 +250,28 @@ class ReadAccess:
 
         warehouse = self._history.warehouse
         self.refresh()
-        return change_feed(
-            warehouse, None if relation is None else self._columns(relation), since, upto
-        )
+        found = None if relation is None else self._past_columns(relation)
+        return change_feed(warehouse, found, since, upto)
+
+    def _past_columns(self, name: str) -> Relation:
+        """Return a relation of the program in force, or of the last one that has it."""
+        from corollary.database.history import dropped_relation
+
+        found = None
+        if name not in self._state.loaded.normal.relations:
+            found = dropped_relation(self._history.warehouse, name)
+        return found or self._columns(name)
 
     # --- watching ------------------------------------------------------------------------------
 
+    @checked(relation=str)
     def watch(self, relation: str, *, added: bool = True, removed: bool = True) -> None:
         """Ask for the changes of a virtual relation in every transaction from now on."""
         self._columns(relation)
         signs = zip(CHANGES, (added, removed), strict=True)
         self._state.watch(relation, frozenset(sign for sign, is_watched in signs if is_watched))
 
+    @checked(event=str)
     def on(self, event: str) -> Callable[[Callback], Callback]:
         """Call a function after every commit in which an event has happened.
 
@@ -221,19 +288,23 @@ class ReadAccess:
         ...     print([(x, row.commit) for row in rows for x in row])
 
         Args:
-            event: an event predicate or relation.
+            event: an event predicate or relation; or what a relation, stored or virtual, gains or
+                loses: `+link`, `-link`.
 
         Raises:
             InputError: `C1013`, the program has none of that name.
         """
+        self._state.check_open()
         known = self._state.loaded.checked.signatures
-        if known and event not in known:
-            near = suggest_name(event, known)
+        relation = observed_change(event)[0]
+        is_known = relation in known and (relation == event or not known[relation].is_event)
+        if known and not is_known:
+            near = suggest_name(relation, known)
             text = f"There is no event or relation `{event}`."
             raise InputError.of("C1013", text, None, near or "load the program that has it first")
 
         def register(function: Callback) -> Callback:
-            self._state.add_callback(event, function)
+            self._state.add_callback(event, check_function(function, "on"))
             self._state.after_commit()
             return function
 
@@ -247,7 +318,17 @@ class ReadAccess:
         self._store.close()
 
     def __enter__(self) -> Self:
+        self._state.check_open()
         return self
+
+    def _summary(self) -> str:
+        """Return what the database is, for `repr`."""
+        state = self._state
+        if state.is_closed:
+            return "closed"
+        declared = state.loaded.normal.relations.values()
+        relations = sum(each.is_declared for each in declared)
+        return f"commit {state.commits}, {relations} relation{'s' * (relations != 1)}"
 
     def __exit__(self, *_: object) -> None:
         self.close()

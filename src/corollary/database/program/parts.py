@@ -22,7 +22,9 @@ def carry_over_parts(normal: NormalProgram, before: NormalProgram) -> NormalProg
         base = normal.bases.get(name, name)
         if base in normal.relations:
             parts[base] = {part: base if at == name else at for part, at in by_part.items()}
-            relations |= {at: before.relations[at] for at in parts[base].values() if at != base}
+            for at in parts[base].values():
+                if at != base:
+                    relations[at] = replace(normal.relations[base], name=at, is_declared=False)
     return replace(normal, relations=relations, parts=parts) if parts else normal
 
 
@@ -66,14 +68,14 @@ def relations_with_parts(normal: NormalProgram, names: Iterable[str]) -> list[st
     return [name for name in dict.fromkeys(names) if len(normal.parts.get(name, ())) > 1]
 
 
-def describe_parts(parts: Iterable[str]) -> str:
+def describe_parts(parts: Iterable[str], conjunction: str = " or ") -> str:
     """Return who asserts something, in words.
 
     >>> describe_parts([TEXT_PART, "source edge < edge.csv"])
     'the program text or the source `edge.csv`'
     """
     words = {TEXT_PART: "the program text", MANUAL_PART: "a manual write"}
-    return " or ".join(
+    return conjunction.join(
         words.get(part) or f"the source `{part.partition(' < ')[2]}`" for part in parts
     )
 

@@ -5,11 +5,17 @@ from dataclasses import fields, is_dataclass, replace
 
 from corollary.active.normal_form import with_active_rules
 from corollary.analysis.check import check
-from corollary.core.logic import Clause, Rule, Variable
+from corollary.core.logic import Clause, Variable
 from corollary.core.printer import print_clause, print_reaction
 from corollary.core.program import NormalProgram, Program, Reaction, Relation
 from corollary.database.program.loaded_program import LoadedProgram
-from corollary.database.program.parts import carry_over_parts
+from corollary.database.program.parts import (
+    MANUAL_PART,
+    TEXT_PART,
+    carry_over_parts,
+    describe_parts,
+)
+from corollary.database.program.transitions import replaced_relations, set_aside
 from corollary.errors import InputError
 from corollary.frontends.datalog.parser import parse_rule
 from corollary.rewrite.align import align
@@ -84,7 +90,7 @@ def load_next_program(
     program: Program,
     before: NormalProgram,
     known: Mapping[str, str] | None = None,
-    dropped: Collection[str] = (),
+    held: Mapping[str, Collection[str]] | None = None,
 ) -> LoadedProgram:
     """Check and normalise a program that follows another, and keep the names of stored relations.
 
@@ -92,40 +98,59 @@ def load_next_program(
         program: the new program.
         before: the program until now; if it comes from a catalog, it has relations only.
         known: the definitions of relations that rewriting made, if `before` has no rules.
-        dropped: derived relations that may be dropped.
+        held: for each base relation, and each derived one that has tuples of its own, the parts
+            that hold tuples.
 
     Raises:
-        InputError: the program is wrong, or changes the columns of a relation.
+        InputError: the program is wrong, or would lose tuples that only the database has.
     """
-    checked = check(program)
-    normal = align(with_active_rules(normalise(checked, before), checked), before, known)
-    limits = {name: replace(each, limit=None) for name, each in normal.relations.items()}
-    normal = carry_over_parts(replace(normal, relations=limits), before)
-    _refuse_other_columns(normal, before, dropped)
+    checked = check(program, before)
+    replaced: dict[str, str] = {}
+    while True:
+        # A relation with other types is another one, which decides on the names of what reads it.
+        old = set_aside(before, replaced)
+        normal = align(with_active_rules(normalise(checked, old), checked), old, known)
+        limits = {name: replace(each, limit=None) for name, each in normal.relations.items()}
+        normal = carry_over_parts(replace(normal, relations=limits), old)
+        more = replaced_relations(old, normal)
+        if not more:
+            break
+        replaced |= more
+    _refuse_losses(normal, before, held or {})
     return LoadedProgram(program, checked, normal)
 
 
-def _refuse_other_columns(
-    normal: NormalProgram, before: NormalProgram, going: Collection[str]
+def _refuse_losses(
+    normal: NormalProgram, before: NormalProgram, held: Mapping[str, Collection[str]]
 ) -> None:
-    for name, relation in normal.relations.items():
-        was = before.relations.get(name)
-        if was is not None and relation.is_declared and stored_shape(was) != stored_shape(relation):
-            raise InputError.of(
-                "C0912",
-                f"`{name}` was {_columns(was)}, and is declared as {_columns(relation)} now.",
-                None,
-                "keep the old declaration, or change columns with `corollary alter`",
-            )
-    for name, was in before.relations.items():
-        if name in going and was.is_derived and name not in before.bases:
-            continue
-        if was.is_declared and name not in normal.relations:
+    """Refuse other columns for tuples that the new program does not state, and to drop those.
+
+    Tuples of the text change with it; those of a source go when it is not read any more.
+    """
+    for name, parts in held.items():
+        was, now = before.relations[name], normal.relations.get(name)
+        if now is None and MANUAL_PART in parts:
             raise InputError.of(
                 "C0913",
-                f"The new program does not declare `{name}`, which the database holds.",
+                f"The new program does not declare `{name}`, which holds tuples that were written "
+                "to it.",
                 None,
-                "keep its `.decl`; delete its tuples and remove its rules if it is not needed",
+                f"keep its `.decl`, or delete these tuples first, with `tx.delete` or `corollary "
+                f"apply W --delete {name}=FILE`",
+            )
+        others = set(parts) - {TEXT_PART}
+        if now is None or not others or (was.columns, was.types) == (now.columns, now.types):
+            continue
+        if was.types != now.types or not was.is_derived:
+            cure = f"change them with `corollary alter W {name} --program PROGRAM`"
+            if was.is_derived:
+                cure = "keep the old declaration"
+            raise InputError.of(
+                "C0912",
+                f"`{name}` was {_columns(was)}, and is declared as {_columns(now)} now; it holds "
+                f"tuples of {describe_parts(sorted(others), ' and ')}.",
+                None,
+                f"{cure}, or delete these tuples first",
             )
 
 
@@ -133,38 +158,9 @@ def _columns(relation: Relation) -> str:
     columns = ", ".join(
         f"{name}: {type_}" for name, type_ in zip(relation.columns, relation.types, strict=True)
     )
-    return f"`({columns}){' virtual' if relation.is_virtual else ''}`"
+    return f"`({columns})`"
 
 
 def stored_shape(relation: Relation) -> tuple[object, ...]:
-    """Return the parts of a declaration that cannot change while there is data."""
+    """Return the parts of a declaration that decide what is stored of a relation."""
     return relation.columns, relation.types, relation.is_virtual
-
-
-def with_base_parts(before: NormalProgram, after: NormalProgram) -> NormalProgram:
-    """Return the old program with base parts for the base relations that get rules."""
-    relations, rules = dict(before.relations), list(before.rules)
-    facts, bases = dict(before.facts), dict(before.bases)
-    for name, base in relations_given_rules(before, after).items():
-        relation = after.relations[name]
-        relations[name] = relation
-        relations[base] = after.relations[base]
-        rules += [rule for rule in after.rules if _is_base_rule(rule, name, base)]
-        bases[name] = base
-        if name in facts:
-            facts[base] = facts.pop(name)
-    return replace(before, relations=relations, rules=tuple(rules), facts=facts, bases=bases)
-
-
-def relations_given_rules(before: NormalProgram, after: NormalProgram) -> dict[str, str]:
-    """Return the base relations that get rules, with the base parts that take their tuples."""
-    return {
-        name: after.bases[name]
-        for name, relation in before.relations.items()
-        if name in after.relations
-        if not relation.is_derived and after.relations[name].is_derived
-    }
-
-
-def _is_base_rule(rule: Rule, name: str, base: str) -> bool:
-    return rule.head.relation == name and [each.relation for each in rule.literals] == [base]

@@ -6,23 +6,24 @@ tuples that the data of OLD gives under the rules of NEW.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+from corollary.active.events import observed_change
 from corollary.core.alerts import Alert, SinkKind, alerts_of, render_message
 from corollary.core.arrow import to_python
-from corollary.core.logic import Literal, Variable
 from corollary.core.plans import event_relation, working_relation
 from corollary.core.program import NormalProgram, Reaction, Relation
 from corollary.core.states import State
 from corollary.core.values import format_row
 from corollary.database.counters import ProgressRecorder
-from corollary.database.program.loaded_program import answer_relation
+from corollary.database.reactions.trigger_blame import TriggerBlame
+from corollary.database.reactions.trigger_rounds import TriggerRounds
 from corollary.database.reactions.violation_causes import ViolationCauses
+from corollary.database.relation_contents import evaluated_relation
 from corollary.database.state import DatabaseState
 from corollary.errors import ConstraintError, Diagnostic, InputError
-from corollary.maintain.solve import answer_goal
 from corollary.maintain.update import Update
 
 Row = tuple[Any, ...]
@@ -81,9 +82,18 @@ class ReactionResult:
 
 
 def evaluate_reactions(
-    state: DatabaseState, update: Update, existing: ExistingViolations
+    state: DatabaseState,
+    update: Update,
+    existing: ExistingViolations,
+    rounds: TriggerRounds | None = None,
 ) -> ReactionResult:
     """Return the alerts and violations of a transaction whose views are maintained.
+
+    Args:
+        state: the database.
+        update: what the transaction changes.
+        existing: what is done about tuples that violate a new constraint.
+        rounds: what triggers have done, if they have done anything.
 
     Raises:
         ConstraintError: a constraint is violated by what it changes; or by what was there, if the
@@ -101,7 +111,9 @@ def evaluate_reactions(
     for reaction in reactions:
         name = reaction.relation
         rows = occurred[name]
-        if reaction in fresh and name not in normal.active.relations:
+        # Other columns make another view, whose tuples of before are no news either.
+        is_other = name not in update.old.relations or name in update.refilled
+        if (reaction in fresh or is_other) and name not in normal.active.relations:
             rows, there = _split_existing(state, normal, name, rows)
             if reaction.name == "abort":
                 found = [_violation(reaction, row, normal) for row in there]
@@ -111,7 +123,7 @@ def evaluate_reactions(
         if not rows:
             continue
         if reaction.name == "abort":
-            findings += _violation_findings(state, update, reaction, rows)
+            findings += _violation_findings(state, update, reaction, rows, rounds)
         else:
             relation = _relation(normal, name)
             result.alerts += alerts_of(name, relation.columns, relation.types, rows, [reaction])
@@ -119,7 +131,8 @@ def evaluate_reactions(
         raise ConstraintError(findings)
     for name in sorted(state.callback_events(normal)):
         own = [each for each in normal.active.reactions if each.relation == name]
-        result.alerts += _callback_alerts(_relation(normal, name), occurred[name], own)
+        relation = replace(_relation(normal, name), name=name)
+        result.alerts += _callback_alerts(relation, occurred[name], own)
     return result
 
 
@@ -133,7 +146,7 @@ def _callback_alerts(
 
 
 def _relation(normal: NormalProgram, name: str) -> Relation:
-    return normal.active.relations.get(name) or normal.relations[name]
+    return normal.active.relations.get(name) or normal.relations[observed_change(name)[0]]
 
 
 class _Occurrences(dict[str, list[Row]]):
@@ -164,10 +177,10 @@ class _Occurrences(dict[str, list[Row]]):
             return self._by_predicate(active.merged[name]).get(name, [])
         if name in active.relations:
             return self._rows(event_relation(name), State.NEW)
-        relation = self._normal.relations[name]
-        if relation.is_derived and relation.is_virtual:
-            return self._rows(working_relation(name, State.ADDED), State.NEW)
-        return self._rows(name, State.ADDED)
+        name, sign = observed_change(name)
+        if self._normal.relations[name].is_stored:
+            return self._rows(name, sign)
+        return self._rows(working_relation(name, sign), State.NEW)
 
     def _by_predicate(self, merged: str) -> dict[str, list[Row]]:
         """Return the tuples of event predicates that were evaluated together, by predicate."""
@@ -207,21 +220,16 @@ def _identity(row: Row) -> tuple[tuple[str, str], ...]:
 
 def _contents(state: DatabaseState, normal: NormalProgram, name: str, data: State) -> list[Row]:
     """Return what a relation holds under the rules of NEW, with the data of a state."""
-    relation = normal.relations[name]
-    slots = tuple(Variable(f"v{at}", type_) for at, type_ in enumerate(relation.types))
-    goal = Literal(name, slots)
-    answers = answer_relation(goal)
-    engine = state.engine
-    statistics = state.planner.statistics
-    plan = answer_goal(
-        normal, goal, statistics, lambda each: not normal.relations[each].is_derived, data
-    )
-    engine.declare({answers.name: answers})
-    try:
-        engine.run(plan, ProgressRecorder(state.console), state.limits)
-        return list(to_python(engine.read(answers.name)))
-    finally:
-        engine.drop([answers.name])
+    with evaluated_relation(
+        state.engine,
+        normal,
+        name,
+        data=data,
+        statistics=state.planner.statistics,
+        recorder=ProgressRecorder(state.console),
+        limits=state.limits,
+    ) as answers:
+        return list(to_python(state.engine.read(answers)))
 
 
 def _violation(reaction: Reaction, row: Row, normal: NormalProgram) -> Violation:
@@ -231,11 +239,15 @@ def _violation(reaction: Reaction, row: Row, normal: NormalProgram) -> Violation
 
 
 def _violation_findings(
-    state: DatabaseState, update: Update, reaction: Reaction, rows: list[Row]
+    state: DatabaseState,
+    update: Update,
+    reaction: Reaction,
+    rows: list[Row],
+    rounds: TriggerRounds | None,
 ) -> list[Diagnostic]:
     """Return the findings for tuples that violate a constraint, with the changes behind them."""
     normal = update.new
-    causes = ViolationCauses(state, update)
+    causes = ViolationCauses(state, update, TriggerBlame(rounds) if rounds else None)
     listed = []
     for row in rows[:MESSAGE_VIOLATIONS]:
         changes = causes.find(reaction.relation, row)

@@ -22,9 +22,10 @@ from corollary.core.states import CHANGES, State
 from corollary.core.values import format_row
 from corollary.database.intake.operations import Operation
 from corollary.database.pending_commit import PendingCommit, PlanRun
-from corollary.database.state import DatabaseState, payload_relations_of
+from corollary.database.state import DatabaseState
 from corollary.database.store import Store
 from corollary.errors import LimitError
+from corollary.maintain.payload import payload_relations_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -63,13 +64,14 @@ class TriggerRounds:
 
     Attributes:
         chain: what triggers did, round by round.
+        steps: what was added to stored relations and removed, as each round saw it.
     """
 
     state: DatabaseState
     store: Store
     pending: PendingCommit
     chain: list[TriggerEffects] = field(default_factory=list)
-    _steps: "list[dict[str, tuple[pa.Table, pa.Table]]]" = field(default_factory=list)
+    steps: "list[dict[str, tuple[pa.Table, pa.Table]]]" = field(default_factory=list)
     _payload: frozenset[str] = frozenset()
     _rebuilt: set[str] = field(default_factory=set)
 
@@ -81,7 +83,7 @@ class TriggerRounds:
         state, engine = self.state, self.state.engine
         state.clear_event_relations()
         engine.rollback()
-        for step in reversed(self._steps):
+        for step in reversed(self.steps):
             for name, (added, removed) in step.items():
                 engine.apply_change(name, removed, added)
         engine.commit()
@@ -109,14 +111,14 @@ class TriggerRounds:
         if len(self.chain) > limit:
             raise _endless(self.chain, limit)
         state, planning = self.state, self.state.planner
-        self._steps.append(dict(self._changes()))
+        self.steps.append(dict(self._changes()))
         self._rebuilt |= self.pending.rebuilt
         state.clear_event_relations()
         state.engine.commit()
         planning.payload = planning.payload_after(run.update, run.maintenance, run.recorder)
 
     def _changes(self) -> "Iterator[tuple[str, tuple[pa.Table, pa.Table]]]":
-        engine, normal = self.state.engine, self.pending.after.normal
+        engine, normal = self.state.engine, self.pending.planned
         stored = [name for name, each in normal.relations.items() if each.is_stored]
         for name in (*stored, *payload_relations_of(normal)):
             if any(engine.size(name, sign) for sign in CHANGES):

@@ -23,12 +23,13 @@ from corollary.database.program.loaded_program import LoadedProgram, load_progra
 from corollary.database.program.names import readable_relation
 from corollary.database.program.parts import TEXT_PART
 from corollary.database.program.program_edits import stored_shape
-from corollary.database.state import DatabaseState, payload_relations_of
+from corollary.database.state import DatabaseState
 from corollary.database.transaction import Transaction
 from corollary.database.upkeep import column_mapping
 from corollary.database.upkeep.program_edit import edit_declaration, edit_program
 from corollary.engines.local.engine import LocalEngine
 from corollary.errors import InputError
+from corollary.maintain.payload import payload_relations_of
 from corollary.warehouse.catalog.catalog_rows import NewCommit
 from corollary.warehouse.catalog.program_layout import layout_of
 from corollary.warehouse.set_difference import difference
@@ -211,11 +212,8 @@ def _refuse_lost(state: DatabaseState, after: NormalProgram, changed: str) -> No
 
 def _written(state: DatabaseState) -> Iterator[str]:
     """Yield the relations that have tuples of other parts than the program text."""
-    normal, engine = state.loaded.normal, state.engine
-    for name, relation in normal.relations.items():
-        parts = normal.parts.get(normal.bases.get(name, name), {})
-        has_tuples = any(part != TEXT_PART and engine.size(at) for part, at in parts.items())
-        if relation.is_declared and has_tuples:
+    for name, parts in state.held_parts().items():
+        if set(parts) - {TEXT_PART}:
             yield name
 
 

@@ -29,11 +29,11 @@ from corollary.database.alerts.jsonlines import truncate_files
 from corollary.database.database import Database, state_of, warehouse_store_of
 from corollary.database.program.loaded_program import read_facts
 from corollary.database.program.parts import MANUAL_PART, TEXT_PART, describe_parts
-from corollary.database.state import payload_relations_of
 from corollary.database.upkeep.retention import force_restore, remove_files, stored_relations_at
 from corollary.database.warehouse_store import WarehouseStore
 from corollary.engines.local.engine import LocalEngine
 from corollary.errors import ConflictError, Diagnostic, InputError
+from corollary.maintain.payload import payload_relations_of
 from corollary.warehouse.catalog import retention
 from corollary.warehouse.publishing.publisher import Publisher
 

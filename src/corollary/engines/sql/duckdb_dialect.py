@@ -43,6 +43,7 @@ from corollary.engines.sql.duckdb_decimals import (
     within_bounds,
 )
 from corollary.engines.sql.duckdb_text import write_duckdb
+from corollary.engines.sql.duckdb_times import TIME_FORMS, calendar_day, day_of, midnight_of
 from corollary.engines.sql.duckdb_types import (
     BIGINT,
     DOUBLE,
@@ -55,8 +56,6 @@ from corollary.engines.sql.duckdb_types import (
     type_name,
 )
 from corollary.engines.sql.nodes import Node, OperatorKind
-
-DAY_MICROSECONDS = 86_400_000_000
 
 
 def _attempted(kind: OperatorKind) -> FunctorForm:
@@ -150,20 +149,7 @@ def _bool_text(arguments: Sequence[Node], types: Sequence[Type], result: Type) -
 
 
 def _date_text(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
-    epoch = nodes.cast(nodes.string("1970-01-01"), "DATE")
-    return nodes.cast(nodes.binary(exp.Add, epoch, nodes.cast(arguments[0], "INT")), VARCHAR)
-
-
-def _day_of(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
-    """Division cuts off towards zero, days begin at midnight before 1970, too."""
-    day = nodes.integer(DAY_MICROSECONDS, BIGINT)
-    rest = nodes.binary(exp.Mod, arguments[0], day)
-    is_before = nodes.cast(nodes.binary(exp.LT, rest, nodes.integer(0, BIGINT)), BIGINT)
-    return nodes.binary(exp.Sub, nodes.binary(exp.IntDiv, arguments[0], day), is_before)
-
-
-def _midnight_of(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
-    return nodes.binary(exp.Mul, arguments[0], nodes.integer(DAY_MICROSECONDS, BIGINT))
+    return nodes.cast(calendar_day(arguments[0], types[0]), VARCHAR)
 
 
 def _matches(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
@@ -306,8 +292,9 @@ FUNCTORS: dict[tuple[str, Kind], FunctorForm] = {
         ("to_decimal", kind): FunctorForm(to_decimal, is_fallible=True)
         for kind in (Kind.NUMBER, Kind.UNSIGNED, Kind.DECIMAL)
     },
-    ("to_date", Kind.TIMESTAMP): FunctorForm(_day_of),
-    ("to_timestamp", Kind.DATE): FunctorForm(_midnight_of),
+    ("to_date", Kind.TIMESTAMP): FunctorForm(day_of),
+    ("to_timestamp", Kind.DATE): FunctorForm(midnight_of),
+    **TIME_FORMS,
     **{(CHECKED_SUM, kind): FunctorForm(itself) for kind in Kind},
 }
 

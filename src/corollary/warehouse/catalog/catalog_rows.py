@@ -1,6 +1,6 @@
 """Rows of the catalog as dataclasses, with the names of the columns; and a new commit."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -97,6 +97,7 @@ class NewCommit:
         parent: the commit that it was computed from.
         snapshots: relations that are, in a file, as they are after it.
         program: text and layout, if the program changes.
+        dropped: the relations that the program does not have any more; their grants go.
         sources: the new position of each source by name: (relation, position).
         alerts: what goes to the outbox with it.
         delivers: the alerts that are delivered with it.
@@ -109,6 +110,7 @@ class NewCommit:
     changes: Sequence[StoredChange] = ()
     snapshots: Sequence[StoredSnapshot] = ()
     program: tuple[str, Mapping[str, Any]] | None = None
+    dropped: Collection[str] = ()
     sources: Mapping[str, tuple[str, Any]] = field(default_factory=dict)
     idempotency: str | None = None
     alerts: Sequence[Alert] = ()

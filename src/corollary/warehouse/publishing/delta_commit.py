@@ -25,7 +25,7 @@ from corollary import fault
 from corollary.errors import ConflictError, WarehouseError
 from corollary.warehouse.files import durable_files
 from corollary.warehouse.formats.delta_entries import entry_path
-from corollary.warehouse.publishing.checked_log import VersionMark
+from corollary.warehouse.publishing.checked_log import MARK_FIELD, VersionMark
 from corollary.warehouse.publishing.published_files import FileReplacement, NewFile
 from corollary.warehouse.publishing.published_table import CONFIGURATION, PublishedTable, first_line
 
@@ -81,11 +81,26 @@ def overwrite_table(
         delta.create_write_transaction(
             [*_adds(new, is_change=True)],
             mode="overwrite",
-            schema=Schema.from_arrow(schema),
+            schema=Schema.from_arrow(_told_apart(schema, delta)),
             commit_properties=_properties(target, mark),
             post_commithook_properties=_NO_HOOKS,
         )
         return _sync_version(target, delta)
+
+
+def _told_apart(schema: pa.Schema, delta: DeltaTable) -> pa.Schema:
+    """Return a schema that `deltalake` does not take for that of the table if the order differs.
+
+    It compares columns as a set, and would keep the old order. The metadata of a column counts.
+    """
+    was = [each.name for each in delta.schema().fields]
+    if was == schema.names or set(was) != set(schema.names):
+        return schema
+    position = f"{MARK_FIELD}.position"
+    return pa.schema(
+        each.with_metadata({position: f"{delta.version() + 1}.{at}"})
+        for at, each in enumerate(schema)
+    )
 
 
 def replace_files(

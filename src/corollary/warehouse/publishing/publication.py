@@ -10,10 +10,11 @@
 
 import secrets
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
+from deltalake import Schema
 
 from corollary.core.engine import TableHandle
 from corollary.core.program import Relation
@@ -42,6 +43,7 @@ class PublishedVersion:
         added: how many tuples were added; all of them if the whole relation was written.
         removed: how many were removed.
         files: how many data files were written.
+        new_columns: the columns of the table, if they are not those of the version before.
     """
 
     relation: str
@@ -50,6 +52,7 @@ class PublishedVersion:
     added: int
     removed: int
     files: int
+    new_columns: tuple[str, ...] = ()
 
 
 class Publication:
@@ -88,7 +91,9 @@ class Publication:
         self._data.sync()
         mark = self._mark(rows, is_start=True)
         version = delta_commit.overwrite_table(self._target, delta, self._schema, new, mark)
-        return self._record(version, rows, 0, len(new))
+        made = self._record(version, rows, 0, len(new))
+        is_other = delta.schema() != Schema.from_arrow(self._schema)
+        return replace(made, new_columns=tuple(self._schema.names)) if is_other else made
 
     def replace_table(self) -> PublishedVersion:
         """Replace a damaged table by a new one."""

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from corollary.core.arrow import from_python
-from corollary.core.engine import Limits, LocalHandle, SinglePlacement
+from corollary.core.engine import Limits, LocalHandle, SinglePlacement, ValueRange
 from corollary.core.plans import Add, CancelOut, Plan, Remove, StoreRelation, steps_of
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
@@ -93,6 +93,10 @@ class SparkEngine(SinglePlacement):
         self._tables[new] = self._tables.pop(old)
         self._counted.pop(old, None)
 
+    def relabel(self, relation: Relation) -> None:
+        """Give the columns of a relation the names that it has here; the types are the same."""
+        self._relations[relation.name] = relation
+
     def copy(self, source: str, target: str) -> None:
         """Make the NEW tuples of one relation the OLD and NEW ones of another."""
         self._tables[target].copy(self._tables[source])
@@ -148,6 +152,17 @@ class SparkEngine(SinglePlacement):
     def duplicates(self, relation: str, columns: Sequence[int]) -> pa.Table:  # noqa: ARG002
         """Return the tuples of NEW, all of them: whoever asks compares them."""
         return self.read(relation)
+
+    def within(
+        self,
+        relation: str,
+        boxes: Sequence[Mapping[int, ValueRange]],  # noqa: ARG002
+    ) -> pa.Table:
+        """Return the tuples of NEW, all of them: whoever asks compares them."""
+        return self.read(relation)
+
+    def arrange(self, relation: str, orders: Iterable[Sequence[int]]) -> None:
+        """Do nothing: Spark sorts as it needs."""
 
     def size(self, relation: str, state: State = State.NEW) -> int:
         """Return the number of tuples of a relation in a state."""
