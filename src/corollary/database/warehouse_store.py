@@ -12,9 +12,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from corollary.analysis.relevance import BOTH_SIGNS
 from corollary.core.engine import Engine, LocalTable
 from corollary.core.logic import Constant, Literal
-from corollary.core.plans import WORKING_SEPARATOR
+from corollary.core.plans import (
+    WORKING_SEPARATOR,
+    watched_name,
+    watched_relation,
+    working_relation,
+)
 from corollary.core.printer import print_program
 from corollary.core.program import Relation
 from corollary.core.states import CHANGES, State
@@ -28,7 +34,7 @@ from corollary.database.program.program_edits import load_next_program
 from corollary.database.state import DatabaseState
 from corollary.database.store import OpenArguments
 from corollary.engines.local.engine import LocalEngine
-from corollary.errors import ConflictError, CorollaryError, WarehouseError
+from corollary.errors import ConflictError, CorollaryError, WarehouseError, redact_password
 from corollary.frontends.datalog.parser import parse
 from corollary.maintain.payload import Payload, payload_relations_of
 from corollary.source import SourceFile
@@ -106,6 +112,12 @@ class WarehouseStore:
     def outbox(self) -> CatalogOutbox:
         """The alerts that are not delivered yet."""
         return CatalogOutbox(self.warehouse.catalog)
+
+    @property
+    def location(self) -> str:
+        """Where commits are recorded, for messages."""
+        opened = self.open_arguments
+        return redact_password(str(self.warehouse.root) if opened is None else opened.location)
 
     @property
     def alert_directory(self) -> Path:
@@ -224,6 +236,8 @@ class WarehouseStore:
         payload = payload_relations_of(state.loaded.normal)
         full = set()
         for stored, delta in found:
+            if watched_relation(stored.relation) is not None:
+                continue  # history only
             if stored.relation in payload and stored.is_full:
                 full.add(_owner(stored.relation))
             _apply(state.engine, stored.relation, delta)
@@ -315,10 +329,21 @@ class WarehouseStore:
                         engine.handle(name, State.ADDED), engine.handle(name, State.REMOVED)
                     ),
                 )
+        # Also where nothing has changed: a commit without such a change was not watched.
+        for name, signs in state.demand(state.planned_program).signs.items():
+            known = after.normal.relations.get(name)
+            is_whole = signs == BOTH_SIGNS and known is not None and known.is_declared
+            if is_whole and known is not None and not known.is_stored:
+                gained, lost = (engine.handle(working_relation(name, each)) for each in CHANGES)
+                yield watched_name(name), ChangeHandles(gained, lost)
 
     def invalidate_payload(self, relations: Iterable[str]) -> None:
         """Note that the payload of relations in the engine is not the recorded one."""
         self._recorded -= set(relations)
+
+    def source_positions(self) -> Mapping[str, Position]:
+        """Return how far sources have been read, by the name of the source."""
+        return self.warehouse.catalog.source_positions()
 
     def record_positions(self, state: DatabaseState, positions: Mapping[str, Position]) -> None:
         """Note how far sources have been read, where no tuple has changed."""
@@ -341,7 +366,7 @@ class WarehouseStore:
         ).relations
         found = {}
         for _, stored in self.warehouse.catalog.changes(commit.number - 1, commit.number):
-            relation = relations.get(stored.relation)
+            relation = relations.get(watched_relation(stored.relation) or stored.relation)
             if relation is not None and relation.is_declared and (stored.added or stored.removed):
                 delta = self.warehouse.read_change(stored)
                 kept = LocalTable(delta.added), LocalTable(delta.removed)
