@@ -272,7 +272,7 @@ class LimitOptions:
 
     limit_rounds: Annotated[
         int | None,
-        "Stop a recursion after this many rounds, 1,000,000 by default.",
+        "Stop a recursion after this many rounds, 10,000,000 by default.",
         option(type=COUNT),
     ]
     limit_tuples: Annotated[

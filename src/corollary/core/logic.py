@@ -1,6 +1,6 @@
 """Terms, clauses as the user wrote them, and rules in normal form, which all later passes read."""
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
@@ -393,6 +393,14 @@ def variable_names(literal: Literal | Condition) -> set[str]:
 def head_arguments(rule: Rule) -> tuple[Variable | Constant, ...]:
     """Return the arguments of a rule's head, which are variables and constants."""
     return tuple(slot for slot in rule.head.slots if isinstance(slot, Variable | Constant))
+
+
+def rules_by_head(rules: Iterable[Rule]) -> dict[str, list[Rule]]:
+    """Return the rules of each relation, in their order."""
+    found: dict[str, list[Rule]] = {}
+    for rule in rules:
+        found.setdefault(rule.head.relation, []).append(rule)
+    return found
 
 
 def has_distinct_variables(literal: Literal) -> bool:

@@ -10,15 +10,14 @@ net change of base relations and rules
 → deliver
 """
 
-import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from corollary.active.events import has_observable_change
 from corollary.console import Phase
 from corollary.core.alerts import Alert
-from corollary.core.engine import TableHandle
+from corollary.core.engine import TableHandle, within_seconds
 from corollary.core.plans import WORKING_SEPARATOR
 from corollary.core.program import NormalProgram, Program, Relation
 from corollary.core.states import CHANGES
@@ -136,7 +135,8 @@ def commit(state: DatabaseState, store: Store, request: CommitRequest) -> Commit
         )
     with state.lock:
         try:
-            outcome = retry_on_conflict(state, store, lambda: _attempt(state, store, request))
+            with within_seconds(state.limits):
+                outcome = retry_on_conflict(state, store, lambda: _attempt(state, store, request))
             if outcome.commit_number is not None and not outcome.is_repeated:
                 store.fold_if_due(state)
             if request.publishes and not request.is_dry:
@@ -201,6 +201,7 @@ def _attempt(state: DatabaseState, store: Store, request: CommitRequest) -> Comm
         is_new = program.program != state.program or request.idempotency is not None
         must_record = (store.is_durable and is_new) or pending.has_other_relations
         run: pending_commit.PlanRun | None = None
+        rounds: TriggerRounds | None = None
         if must_record or not _is_empty(state, update):
             has_triggers = _has_triggers(update)
             if not has_triggers:  # triggers may still repair a violated key
@@ -231,7 +232,7 @@ def _attempt(state: DatabaseState, store: Store, request: CommitRequest) -> Comm
             run = None  # triggers may undo everything
 
         # Constraints and alerts.
-        result = evaluate_reactions(state, update, request.existing)
+        result = evaluate_reactions(state, update, request.existing, rounds)
         outcome.alerts, outcome.existing = result.alerts, result.existing
 
         if request.is_dry:
@@ -341,7 +342,8 @@ def _plan(
         stage = Stage.NOTHING
     elif after.active.triggers and not has_triggered:
         stage = Stage.TRIGGERS
-    return state.planner.plan(
+    state.console.enter(Phase.PLAN)
+    planned = state.planner.plan(
         before,
         after,
         changes,
@@ -350,6 +352,8 @@ def _plan(
         is_traced=request.is_traced,
         refilled=refilled,
     )
+    state.console.enter(Phase.EVALUATE)
+    return planned
 
 
 def _has_triggers(update: Update) -> bool:
@@ -367,10 +371,7 @@ def _maintain(
     """Run the plan."""
     recorder = counters.StatsRecorder(state.console, update.new, maintenance.choices)
     pending.rebuilt |= state.planner.rebuild_payload(update, maintenance, state.limits)
-    limits = state.limits
-    if limits.seconds is not None:
-        limits = replace(limits, since=time.monotonic())
-    state.engine.run(maintenance.plan, recorder, limits)
+    state.engine.run(maintenance.plan, recorder, state.limits)
     state.console.done()
     return pending_commit.PlanRun(update, maintenance, recorder)
 

@@ -10,7 +10,7 @@ from datetime import date
 from threading import RLock
 from typing import Any
 
-from corollary.active.events import required_changes
+from corollary.active.events import observed_change, required_changes
 from corollary.analysis.relevance import NO_SIGNS, Signs
 from corollary.console import Console, SilentConsole
 from corollary.core.engine import Engine, Limits
@@ -135,9 +135,13 @@ class DatabaseState:
         return {name: each for name, each in self.watched.items() if name in program.relations}
 
     def callback_events(self, program: NormalProgram) -> frozenset[str]:
-        """Return the relations and event predicates of a program that have callbacks."""
-        known = (program.relations, program.active.relations)
-        return frozenset(name for name in self.callbacks if any(name in each for each in known))
+        """Return the relations, their changes (`-p`) and the event predicates with callbacks."""
+        known = program.active.relations
+        return frozenset(
+            name
+            for name in self.callbacks
+            if name in known or observed_change(name)[0] in program.relations
+        )
 
     def watch(self, relation: str, signs: frozenset[State]) -> None:
         """Ask for the changes of a virtual relation in every transaction from now on."""
@@ -187,7 +191,8 @@ class DatabaseState:
         """Return the program in force as it is planned for."""
         program = self.loaded.normal
         reacting = {each.relation for each in program.active.reactions}
-        observed = reacting & program.relations.keys() | self.callback_events(program)
+        observed = {observed_change(each)[0] for each in self.callback_events(program)}
+        observed |= reacting & program.relations.keys()
         kept = observed | self._watched_in(program).keys()
         return self.planner.monitored_program(program, frozenset(kept))
 

@@ -12,9 +12,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from corollary.analysis.relevance import BOTH_SIGNS
 from corollary.core.engine import Engine, LocalTable
 from corollary.core.logic import Constant, Literal
-from corollary.core.plans import WORKING_SEPARATOR
+from corollary.core.plans import (
+    WORKING_SEPARATOR,
+    watched_name,
+    watched_relation,
+    working_relation,
+)
 from corollary.core.printer import print_program
 from corollary.core.program import Relation
 from corollary.core.states import CHANGES, State
@@ -224,6 +230,8 @@ class WarehouseStore:
         payload = payload_relations_of(state.loaded.normal)
         full = set()
         for stored, delta in found:
+            if watched_relation(stored.relation) is not None:
+                continue  # history only
             if stored.relation in payload and stored.is_full:
                 full.add(_owner(stored.relation))
             _apply(state.engine, stored.relation, delta)
@@ -315,6 +323,13 @@ class WarehouseStore:
                         engine.handle(name, State.ADDED), engine.handle(name, State.REMOVED)
                     ),
                 )
+        # Also where nothing has changed: a commit without such a change was not watched.
+        for name, signs in state.demand(state.planned_program).signs.items():
+            known = after.normal.relations.get(name)
+            is_whole = signs == BOTH_SIGNS and known is not None and known.is_declared
+            if is_whole and known is not None and not known.is_stored:
+                gained, lost = (engine.handle(working_relation(name, each)) for each in CHANGES)
+                yield watched_name(name), ChangeHandles(gained, lost)
 
     def invalidate_payload(self, relations: Iterable[str]) -> None:
         """Note that the payload of relations in the engine is not the recorded one."""
@@ -341,7 +356,7 @@ class WarehouseStore:
         ).relations
         found = {}
         for _, stored in self.warehouse.catalog.changes(commit.number - 1, commit.number):
-            relation = relations.get(stored.relation)
+            relation = relations.get(watched_relation(stored.relation) or stored.relation)
             if relation is not None and relation.is_declared and (stored.added or stored.removed):
                 delta = self.warehouse.read_change(stored)
                 kept = LocalTable(delta.added), LocalTable(delta.removed)

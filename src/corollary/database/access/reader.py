@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from datetime import date
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from corollary.active.events import observed_change
 from corollary.core.program import Relation
 from corollary.database.access.grants import Grants, require_grant, unknown_relation
 from corollary.database.access.read_access import Callback, ReadAccess
@@ -169,7 +170,7 @@ class Reader(ReadAccess):
 
     def on(self, event: str) -> Callable[[Callback], Callback]:
         """Let a function be called when an event has happened; see `Database.on`."""
-        self._require_existing(event)
+        self._require_existing(observed_change(event)[0])
         return super().on(event)
 
     # --- what a reader cannot do ---------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 from corollary.analysis.today import TODAY_RELATION
 from corollary.console import Console, Phase, SilentConsole
 from corollary.core.arrow import empty_table
-from corollary.core.engine import Engine, Limits
+from corollary.core.engine import Engine, Limits, within_seconds
 from corollary.core.program import Directive, Program, Relation
-from corollary.core.recorder import Recorder
 from corollary.core.spark_io import display_name, is_spark_io
 from corollary.database.counters import ProgressRecorder
 from corollary.database.engines import LOCAL, SparkFrames, create_engine
@@ -121,15 +120,16 @@ def run_once(
     """
     console = console or SilentConsole()
     began = time.monotonic()
-    loaded = load_program(program)
-    targets = output_paths(loaded, places)
     frames = frames or SparkFrames()
-    with closing(create_engine(engine) if isinstance(engine, str) else engine) as used:
+    with (
+        closing(create_engine(engine) if isinstance(engine, str) else engine) as used,
+        within_seconds(limits),
+    ):
+        loaded = load_program(program)
+        targets = output_paths(loaded, places)
         fill_engine(loaded, places, console, used, frames, today=today)
-        console.enter(Phase.EVALUATE)
-        evaluate_views(
-            loaded, used, ProgressRecorder(console), replace(limits or Limits(), since=began)
-        )
+        asked = loaded.written_relations
+        evaluate_views(loaded, used, console, limits or Limits(), asked=asked)
         console.enter(Phase.STORE)
         outcome = write_results(loaded, used, places, targets, frames)
     console.enter(Phase.OTHER)
@@ -148,15 +148,15 @@ def query_once(
 ) -> "tuple[Relation, pa.Table]":
     """Return the relation of a goal's answers (a column per variable) and its rows."""
     console = console or SilentConsole()
-    began = time.monotonic()
-    loaded = load_program(program)
-    goal = read_goal(loaded, text)
-    engine = fill_engine(replace(loaded, normal=goal.program), places, console, today=today)
-    answers = goal.answers
-    engine.declare({answers.name: answers})
-    console.enter(Phase.EVALUATE)
-    plan = solve.solve(goal.program, goal.literal, engine.statistics())
-    engine.run(plan, ProgressRecorder(console), replace(limits or Limits(), since=began))
+    with within_seconds(limits):
+        loaded = load_program(program)
+        goal = read_goal(loaded, text)
+        engine = fill_engine(replace(loaded, normal=goal.program), places, console, today=today)
+        answers = goal.answers
+        engine.declare({answers.name: answers})
+        console.enter(Phase.EVALUATE)
+        plan = solve.solve(goal.program, goal.literal, engine.statistics())
+        engine.run(plan, ProgressRecorder(console), limits or Limits())
     console.enter(Phase.OTHER)
     return answers, engine.read(answers.name)
 
@@ -267,12 +267,19 @@ def _read_source(
 
 
 def evaluate_views(
-    loaded: LoadedProgram, engine: Engine, recorder: Recorder, limits: Limits
+    loaded: LoadedProgram,
+    engine: Engine,
+    console: Console,
+    limits: Limits,
+    *,
+    asked: Collection[str] | None = None,
 ) -> None:
-    """Evaluate every derived relation."""
+    """Evaluate every derived relation; those that nobody asks for need not be stored."""
+    console.enter(Phase.PLAN)
     placed = place_strata(engine, loaded.normal, loaded.normal)
-    plan = seminaive.plan_program(placed.after, engine.statistics(), placed.places)
-    engine.run(plan, recorder, limits)
+    plan = seminaive.plan_program(placed.after, engine.statistics(), placed.places, asked)
+    console.enter(Phase.EVALUATE)
+    engine.run(plan, ProgressRecorder(console), limits)
 
 
 def output_paths(loaded: LoadedProgram, places: FileLocations) -> dict[Directive, Path | None]:
