@@ -81,6 +81,20 @@ class Limits:
     seconds: float | None = None
     memory: int | None = None
 
+    def __post_init__(self) -> None:
+        """Check that a bound is a number, and not negative.
+
+        Raises:
+            InputError: `C0923`.
+        """
+        for name in ("rounds", "tuples", "seconds", "memory"):
+            value = getattr(self, name)
+            is_number = isinstance(value, int | float) and not isinstance(value, bool)
+            if value is not None and not (is_number and value >= 0):
+                message = f"`{value!r}` is not a limit on {name}."
+                cure = "give a number that is not negative, or None for no limit"
+                raise InputError.of("C0923", message, None, cure)
+
 
 _DEADLINE: ContextVar[tuple[float, float] | None] = ContextVar("deadline", default=None)
 """When the seconds of a run began, on the monotonic clock, and how many there are.

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -20,6 +20,7 @@ from corollary.database.engines import LOCAL, SparkFrames, create_engine
 from corollary.database.intake.day import unset_day
 from corollary.database.program.goals import read_goal
 from corollary.database.program.loaded_program import LoadedProgram, load_program
+from corollary.database.reactions.keys import check_keys
 from corollary.errors import Diagnostic, InputError, render
 from corollary.maintain import solve
 from corollary.maintain.algorithms import seminaive
@@ -174,6 +175,7 @@ def fill_engine(
 
     Raises:
         InputError: a facts file is not acceptable, or the program needs a day.
+        ConstraintError: two tuples of a base relation have the same key.
     """
     engine = engine or create_engine(LOCAL)
     normal = loaded.normal
@@ -187,6 +189,7 @@ def fill_engine(
         engine.insert(name, rows)
     for name, table in read_inputs(loaded, places, console, frames or SparkFrames()):
         engine.insert(normal.bases.get(name, name), table)
+    check_keys(engine, (), loaded.program, normal, Limits())
     return engine
 
 
@@ -195,6 +198,7 @@ def read_inputs(
 ) -> "Iterator[tuple[str, pa.Table]]":
     """Yield the relations that have an `.input`, with the rows read for each."""
     normal = loaded.normal
+    keys = {each.name: each.key for each in loaded.program.declarations}
     has_read = False
     for directive in loaded.program.directives:
         if directive.name == "input":
@@ -219,8 +223,9 @@ def read_inputs(
                     )
                 has_read = True
                 table = delimited.read_stream(sys.stdin.buffer, relation, directive)
-            elif is_spark or not _is_delimited_file(directive, places):
-                table = _read_source(loaded, directive, places, frames, console)
+            elif is_spark or keys.get(relation.name) or not _is_delimited(directive, places):
+                key = keys.get(relation.name, ())
+                table = _read_source(relation, directive, places, frames, console, key=key)
             else:
                 path = places.input_path(directive)
                 table = delimited.read(
@@ -229,7 +234,7 @@ def read_inputs(
             yield relation.name, table
 
 
-def _is_delimited_file(directive: Directive, places: FileLocations) -> bool:
+def _is_delimited(directive: Directive, places: FileLocations) -> bool:
     """Return whether an `.input` names one file of delimited text."""
     name = file_name_of(directive)
     if format_of(directive, name) != "csv":
@@ -239,24 +244,24 @@ def _is_delimited_file(directive: Directive, places: FileLocations) -> bool:
 
 
 def _read_source(
-    loaded: LoadedProgram,
+    relation: Relation,
     directive: Directive,
     places: FileLocations,
     frames: SparkFrames,
     console: Console,
+    *,
+    key: Sequence[str],
 ) -> "pa.Table":
-    """Return the rows of a source that may be in any format, or through Spark."""
+    """Return the rows of a source in any format, or through Spark, with each key once."""
     from corollary.warehouse.sources.earlier_rows import TableRows
     from corollary.warehouse.sources.source_factory import source_of
 
-    relation = loaded.normal.relations[directive.relation]
-    keys = {each.name: each.key for each in loaded.program.declarations}
     source = source_of(
         directive,
         relation,
         base=places.facts,
         root=places.root,
-        key=keys.get(relation.name, ()),
+        key=key,
         fetch=frames.read,
         console=console,
     )
