@@ -153,8 +153,8 @@ def tokenise(
         diagnostics: gets the errors.
         is_body: whether the text is the body of a rule, as goals are.
     """
-    lexemes = list(_join_signs(list(_scan(expanded, diagnostics)), diagnostics))
-    lexemes = list(_mark_is(lexemes))
+    scanned = list(_mark_is(list(_scan(expanded, diagnostics))))
+    lexemes = list(_join_signs(scanned, diagnostics))
     if any(lexeme.text in _OPEN_FUNCTIONS for lexeme in lexemes):
         lexemes = _CallMarker(lexemes, is_body).marked()
     return list(_mark_qualifiers(lexemes))

@@ -6,10 +6,13 @@ a warehouse that is only written to has none.
 """
 
 import time
+from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
-from corollary.errors import ConflictError
+from corollary.core.logic import Constant, Literal
+from corollary.errors import ConflictError, CorollaryError
 from corollary.warehouse.catalog.catalog import Catalog
 from corollary.warehouse.catalog.connections import DuplicateRowError
 
@@ -24,6 +27,9 @@ CREATE = f"""
 
 PERIOD_MIN_SECONDS = 3600.0
 """The shortest period that a rate is computed over; a few queries in a row are not a rate."""
+
+QUERY_LOG_SECONDS = 60.0
+"""The time between two writes of the counted goals to the catalog."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,3 +78,37 @@ def logged_queries(catalog: Catalog) -> list[QueryCount]:
             return []
         rows = connection.rows("SELECT * FROM corollary_queries ORDER BY asked DESC")
     return [QueryCount(row.form, int(row.asked), row.first, row.last) for row in rows]
+
+
+class QueryLog:
+    """Counts goals by their binding pattern; an error in it never makes a query fail."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._counts: Counter[str] = Counter()
+        self._noted = time.monotonic()
+
+    def count(self, goal: Literal) -> None:
+        """Count a goal."""
+        self._counts[_binding_pattern(goal)] += 1
+        if time.monotonic() - self._noted > QUERY_LOG_SECONDS:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write the counts to the catalog; if that fails, they are lost."""
+        counts, self._counts = self._counts, Counter()
+        self._noted = time.monotonic()
+        if counts:
+            with suppress(CorollaryError):
+                record_queries(self._catalog, counts)
+
+
+def _binding_pattern(goal: Literal) -> str:
+    """Return the binding pattern of a goal: its relation, and which arguments are bound.
+
+    >>> from corollary.core.logic import Variable
+    >>> _binding_pattern(Literal("link", (Constant("a"), Variable("y"))))
+    'link^bf'
+    """
+    bound = "".join("b" if isinstance(slot, Constant) else "f" for slot in goal.slots)
+    return f"{goal.relation}^{bound}"
