@@ -13,17 +13,13 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
+from corollary.core.arrow_buffers import bool_values, fixed_values
 from corollary.core.engine import BULK_MIN_TUPLES
 from corollary.core.pipeline import Pipeline, Probe, Reference
 from corollary.core.plans import Aggregate, Derive, Plan, Total
 from corollary.core.states import State
 from corollary.core.types import NUMBER
-from corollary.engines.local.bulk.columns import (
-    encode_array,
-    encode_columns,
-    numbers_of,
-    truths_of,
-)
+from corollary.engines.local.bulk.columns import encode_array, encode_columns
 from corollary.engines.local.bulk.connection import run_query
 from corollary.engines.local.bulk.distinct_rows import has_distinct_rows
 from corollary.engines.local.bulk.fusion import (
@@ -269,9 +265,9 @@ class BulkGroups:
         (whole,) = (
             found if len(found) == 1 else pa.Table.from_batches(found).combine_chunks().to_batches()
         )
-        if text.compiled.has_mark and truths_of(whole.column(MARK)).any():
+        if text.compiled.has_mark and bool_values(whole.column(MARK)).any():
             return None
-        counts, _ = numbers_of(whole.column(ROWS))
+        counts = fixed_values(whole.column(ROWS), np.int64)
         budget.count_step_rows(int(counts.sum()))
         return whole
 
@@ -286,7 +282,7 @@ class BulkGroups:
             if step.aggregation.operator not in ("sum", "count"):
                 is_kept = codes[0] != 0
         else:
-            totals = [numbers_of(each)[0] for each in columns]
+            totals = [fixed_values(each, np.int64) for each in columns]
             is_kept = np.any(np.stack(totals) != 0, axis=0)
             codes = [dictionary.encode(each, None, NUMBER) for each in totals]
         found = [*keys, *codes]
