@@ -225,7 +225,7 @@ class _Lookups:
         others = (s for at, s in enumerate(stage.slots) if at != key and isinstance(s, Variable))
         self._add(stage, read, places, key)
         if not any(each.name in self._shared for each in others):
-            self._keep(index[places] >= 0)  # no column has said so yet
+            self._keep((index >= 0)[places])  # no column has said so yet
         return True
 
     def _distances(self, name: str, range_: CodeRange) -> Codes:
