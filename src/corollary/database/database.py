@@ -134,7 +134,7 @@ class Database(ReadAccess):
                     transaction.insert_input(relation, table)
         return transaction
 
-    @checked(algorithm=str, idempotency=str, existing=str)
+    @checked(algorithm=(str, Mapping), idempotency=str, existing=str)
     def transaction(
         self,
         *,
