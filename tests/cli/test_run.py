@@ -960,3 +960,48 @@ def test_answers_in_order() -> None:
     assert rows == sorted(sorted(rows), key=lambda row: row[1], reverse=True)
     assert ask("link(x, y)", "--order", "z").exit_code == INPUT
     assert ask("link(x, y)", "--limit", "-1").exit_code == USAGE
+
+
+LATE = """.decl order(id: number, due: date)
+order(1, d"2026-11-14"). order(2, d"2026-11-16").
+.decl late(id: number)
+late(i) :- order(i, d), d < today().
+.output late
+"""
+
+
+def test_the_day_comes_from_the_command_line() -> None:
+    put("late.dl", LATE)
+    refused = cli("run", "late.dl")
+    assert refused.exit_code == INPUT
+    assert "C0908" in refused.stderr
+    assert "--today" in refused.stderr
+    assert cli("run", "late.dl", "--today", "2026-11-15", "-D", "out").exit_code == OK
+    assert Path("out/late.csv").read_text("utf-8") == "1\n"
+    day = ("--today", "2026-11-17")
+    assert cli("query", "late.dl", "late(x)", *day).stdout == "x\n1\n2\n"
+    assert cli("query", "late.dl", "x = today()", *day).stdout == "x\n2026-11-17\n"
+    assert "corollary.today" in cli("explain", "late.dl").stdout
+    assert "corollary.today" in cli("explain", "late.dl", "--removed", "order").stdout
+    traced = cli("trace", "late.dl", "--remove", 'order(1, d"2026-11-14")', *day)
+    assert traced.exit_code == OK
+    assert cli("run", "late.dl", "--today", "tomorrow").exit_code == USAGE
+
+
+def test_a_warehouse_keeps_its_day() -> None:
+    put("late.dl", LATE)
+    assert cli("run", "late.dl", "--warehouse", "wh").exit_code == INPUT
+    assert not Path("wh").exists()
+    first = cli("run", "late.dl", "--warehouse", "wh", "--today", "2026-11-15", "--format", "json")
+    assert of_json(first)["changes"]["late"]["added"] == [[1]]
+    assert of_json(cli("run", "late.dl", "--warehouse", "wh", "--format", "json"))["changes"] == {}
+    next_day = of_json(cli("apply", "wh", "--today", "2026-11-17", "--format", "json"))
+    assert next_day["commit"] == 2
+    assert next_day["changes"]["late"] == {"added": [[2]], "removed": []}
+    back = ("run", "late.dl", "--warehouse", "wh", "--today", "2026-11-10", "--format", "json")
+    assert of_json(cli(*back))["changes"]["late"]["removed"] == [[1], [2]]
+    assert cli("query", "wh", "order(x, d), d > today()").exit_code == OK
+    assert cli("query", "wh", "late(x)", "--today", "2026-11-15").exit_code == USAGE
+    tried = of_json(cli("apply", "wh", "--today", "2026-11-17", "--dry-run", "--format", "json"))
+    assert tried["changes"]["late"]["added"] == [[1], [2]]
+    assert cli("query", "wh", "late(x)").stdout == "x\n"

@@ -18,8 +18,12 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import corollary
+from corollary.core.states import State
 from corollary.database import state, warehouse_store
 from corollary.database.database import Database
+from corollary.database.intake.operations import Operation
+from corollary.database.pending_commit import DeferredOperations
+from corollary.database.program.parts import SOURCE_PREFIX
 from corollary.database.upkeep.retention import Retention, collect
 from corollary.errors import (
     ConflictError,
@@ -411,6 +415,31 @@ def test_the_first_index_has_the_orders_that_changes_need(
         with db.transaction() as tx:
             tx.insert("sale", [(100, "p1", -1)])
         assert {*db._state.engine._tables["sale"].old_layers()} == orders  # type: ignore[attr-defined]
+
+
+def test_a_relation_that_the_index_does_not_have_is_folded_soon(
+    place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second writer gives each a part: a copy of all tuples, to be encoded by each opening."""
+    monkeypatch.setattr(warehouse_store, "FOLD_MIN_TUPLES", 50)
+    with corollary.open(place, engine="local") as db:
+        db.load(text=".decl p(x: number)\n.decl q(x: number)\n")
+        with db.transaction() as tx:
+            tx.insert("p", [(number,) for number in range(100)])
+            tx.insert("q", [(number,) for number in range(250)])
+        assert store_of(db)._folded == 2
+        with db.transaction() as tx:
+            tx.insert("q", [(1000,)])
+        assert store_of(db)._folded == 2
+        with db.transaction() as tx:
+            tx.read(
+                lambda: DeferredOperations(
+                    [Operation(State.ADDED, "p", [(500,)], f"{SOURCE_PREFIX}crm")], {}
+                )
+            )
+        assert store_of(db)._folded == 4
+    with corollary.open(place, engine="local") as db:
+        assert len(db.relation("p").rows()) == 101
 
 
 def test_folding_happens_by_itself(place: str, monkeypatch: pytest.MonkeyPatch) -> None:

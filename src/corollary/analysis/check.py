@@ -16,9 +16,11 @@ from corollary.analysis.checks.unused import unused
 from corollary.analysis.checks.value_invention import value_invention
 from corollary.analysis.pragmas import unknown_pragmas, without_allowed
 from corollary.analysis.resolution import ResolvedProgram, resolve_program
+from corollary.analysis.today import with_today
 from corollary.analysis.types.infer import TypedProgram, infer_types
+from corollary.core.engine import check_deadline
 from corollary.core.logic import Clause
-from corollary.core.program import Declaration, Program
+from corollary.core.program import Declaration, NormalProgram, Program
 from corollary.core.types import Type
 from corollary.errors import Diagnostic, InputError, Severity
 
@@ -76,12 +78,17 @@ class CheckedProgram:
         return any(head.sign or self.signatures[head.relation].is_event for head in clause.heads)
 
 
-def check(program: Program) -> CheckedProgram:
-    """Return the program with types.
+def check(program: Program, before: NormalProgram | None = None) -> CheckedProgram:
+    """Return the program with types, and with a relation for `today()`.
+
+    Args:
+        program: as written.
+        before: the program in force until now, if there is one.
 
     Raises:
         InputError: with all errors, in the order of the text.
     """
+    program = with_today(program, before)
     resolved, typed, findings = _examine(program)
     errors = [finding for finding in findings if finding.severity is Severity.ERROR]
     if errors:
@@ -93,13 +100,16 @@ def check(program: Program) -> CheckedProgram:
 
 def diagnose(program: Program) -> tuple[Diagnostic, ...]:
     """Return all errors and warnings of a program, in the order of the text."""
-    return _examine(program)[2]
+    return _examine(with_today(program))[2]
 
 
 def _examine(program: Program) -> tuple[ResolvedProgram, TypedProgram, tuple[Diagnostic, ...]]:
     resolved = resolve_program(program)
     typed = infer_types(resolved)
-    findings = [finding for check_pass in PASSES for finding in check_pass(resolved)]
+    findings: list[Diagnostic] = []
+    for check_pass in PASSES:
+        check_deadline()
+        findings += check_pass(resolved)
     findings += [*alerts(resolved, typed.columns), *typed.findings, *program.warnings]
     known = [finding for finding in findings if finding.code != "C0308"]
     if any(finding.severity is Severity.ERROR for finding in known):

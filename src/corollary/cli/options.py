@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,6 +19,7 @@ from corollary.cli.parameters import (
     Pair,
     byte_count,
     choice,
+    day,
     matching,
     option,
     pair,
@@ -146,6 +148,13 @@ class ChangeOutputOptions(WorkOutputOptions):
 # --- what is read -----------------------------------------------------------------------------
 
 
+Today = Annotated[
+    date | None,
+    "The day that `today()` gives in the program; a warehouse keeps it until it is set again.",
+    option(metavar="DATE", type=day),
+]
+
+
 @dataclass(frozen=True)
 class RootOption:
     """The directory that a program may not leave."""
@@ -166,6 +175,7 @@ class FileOptions(RootOption):
         "Directory of the facts files (.input). Default: here.",
         option("-F", "--facts", type=DIRECTORY, default=Path()),
     ]
+    today: Today
 
 
 @dataclass(frozen=True)
@@ -264,7 +274,7 @@ class LimitOptions:
 
     limit_rounds: Annotated[
         int | None,
-        "Stop a recursion after this many rounds, 1,000,000 by default.",
+        "Stop a recursion after this many rounds, 10,000,000 by default.",
         option(type=COUNT),
     ]
     limit_tuples: Annotated[

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from datetime import date
 from functools import wraps
 from inspect import get_annotations
 from pathlib import Path
@@ -94,6 +95,17 @@ def point_in_history(text: str) -> object:
     if isinstance(point, int) and point < 1:
         raise click.BadParameter(f"'{text}' is not a commit: the first one is 1")
     return point
+
+
+def day(text: str) -> date:
+    """Return the date of an option."""
+    from corollary.database.intake.day import read_day
+    from corollary.errors import InputError
+
+    try:
+        return read_day(text)
+    except InputError:
+        raise click.BadParameter(f"'{text}' is not a day; write 2026-11-16") from None
 
 
 def row_bound(text: str) -> "RowBound":

@@ -29,6 +29,9 @@ TIME_FUNCTIONS = (
 )
 """Functions whose names are not reserved: relations and variables may be called so."""
 
+TODAY = "today"
+"""A function without arguments, whose name is not reserved either."""
+
 EXTREMES = ("min", "max")
 """Both a function of two or more arguments and an aggregate."""
 

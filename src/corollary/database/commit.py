@@ -10,20 +10,20 @@ net change of base relations and rules
 → deliver
 """
 
-import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from corollary.active.events import has_observable_change
 from corollary.console import Phase
 from corollary.core.alerts import Alert
-from corollary.core.engine import TableHandle
+from corollary.core.engine import TableHandle, within_seconds
 from corollary.core.plans import WORKING_SEPARATOR
 from corollary.core.program import NormalProgram, Program, Relation
 from corollary.core.states import CHANGES
 from corollary.database import counters, pending_commit
 from corollary.database.changes import Changes, collect_changes
+from corollary.database.intake.day import day_operations
 from corollary.database.intake.operations import (
     Operation,
     apply_operations,
@@ -81,7 +81,7 @@ class CommitRequest:
     reads: list[Callable[[], pending_commit.DeferredOperations]] = field(default_factory=list)
     edits: list[Callable[[Program], Program]] = field(default_factory=list)
     # What is known from the start.
-    algorithm: str | None = None
+    algorithm: str | Mapping[str, str] | None = None
     is_traced: bool = False
     idempotency: str | None = None
     is_dry: bool = False
@@ -135,7 +135,8 @@ def commit(state: DatabaseState, store: Store, request: CommitRequest) -> Commit
         )
     with state.lock:
         try:
-            outcome = retry_on_conflict(state, store, lambda: _attempt(state, store, request))
+            with within_seconds(state.limits):
+                outcome = retry_on_conflict(state, store, lambda: _attempt(state, store, request))
             if outcome.commit_number is not None and not outcome.is_repeated:
                 store.fold_if_due(state)
             if request.publishes and not request.is_dry:
@@ -178,6 +179,7 @@ def _attempt(state: DatabaseState, store: Store, request: CommitRequest) -> Comm
         return CommitOutcome.of_replay(replay)
     outcome = CommitOutcome()
     program, operations, positions = _gather(state, request)
+    operations = [*day_operations(state, program.normal), *operations]
     state.console.enter(Phase.EVALUATE)
     with state.begin(with_written_parts(program, operations)) as pending:
         pending.positions, pending.idempotency = positions, request.idempotency
@@ -199,6 +201,7 @@ def _attempt(state: DatabaseState, store: Store, request: CommitRequest) -> Comm
         is_new = program.program != state.program or request.idempotency is not None
         must_record = (store.is_durable and is_new) or pending.has_other_relations
         run: pending_commit.PlanRun | None = None
+        rounds: TriggerRounds | None = None
         if must_record or not _is_empty(state, update):
             has_triggers = _has_triggers(update)
             if not has_triggers:  # triggers may still repair a violated key
@@ -229,7 +232,7 @@ def _attempt(state: DatabaseState, store: Store, request: CommitRequest) -> Comm
             run = None  # triggers may undo everything
 
         # Constraints and alerts.
-        result = evaluate_reactions(state, update, request.existing)
+        result = evaluate_reactions(state, update, request.existing, rounds)
         outcome.alerts, outcome.existing = result.alerts, result.existing
 
         if request.is_dry:
@@ -237,6 +240,7 @@ def _attempt(state: DatabaseState, store: Store, request: CommitRequest) -> Comm
         if run is None:
             store.record_positions(state, positions)
             state.note_no_change(program)
+            state.day = None
             return outcome
 
         # Record, all or nothing.
@@ -246,6 +250,7 @@ def _attempt(state: DatabaseState, store: Store, request: CommitRequest) -> Comm
         payload = state.planner.payload_after(update, run.maintenance, run.recorder)
         number = store.record(state, pending, payload)
         state.accept(pending, run, number)
+        state.day = None
     outcome.commit_number = number
     return outcome
 
@@ -337,7 +342,8 @@ def _plan(
         stage = Stage.NOTHING
     elif after.active.triggers and not has_triggered:
         stage = Stage.TRIGGERS
-    return state.planner.plan(
+    state.console.enter(Phase.PLAN)
+    planned = state.planner.plan(
         before,
         after,
         changes,
@@ -346,6 +352,8 @@ def _plan(
         is_traced=request.is_traced,
         refilled=refilled,
     )
+    state.console.enter(Phase.EVALUATE)
+    return planned
 
 
 def _has_triggers(update: Update) -> bool:
@@ -363,10 +371,7 @@ def _maintain(
     """Run the plan."""
     recorder = counters.StatsRecorder(state.console, update.new, maintenance.choices)
     pending.rebuilt |= state.planner.rebuild_payload(update, maintenance, state.limits)
-    limits = state.limits
-    if limits.seconds is not None:
-        limits = replace(limits, since=time.monotonic())
-    state.engine.run(maintenance.plan, recorder, limits)
+    state.engine.run(maintenance.plan, recorder, state.limits)
     state.console.done()
     return pending_commit.PlanRun(update, maintenance, recorder)
 

@@ -5,6 +5,7 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from corollary.analysis.today import TODAY_RELATION
 from corollary.console import Phase
 from corollary.core.alerts import SinkKind
 from corollary.core.program import Program
@@ -14,6 +15,7 @@ from corollary.database.access.reader import Reader
 from corollary.database.alerts.delivery import Delivered, Outlets, SenderFactory, deliver
 from corollary.database.arguments import PATH, checked
 from corollary.database.commit import CommitRequest
+from corollary.database.intake.day import read_day
 from corollary.database.intake.quarantine import with_same_quarantine
 from corollary.database.pending_commit import ALERT_DEPTH
 from corollary.database.planning import parse_algorithms
@@ -134,11 +136,32 @@ class Database(ReadAccess):
                     transaction.insert_input(relation, table)
         return transaction
 
+    def set_today(self, day: date | str) -> Transaction | None:
+        """Set the day that `today()` gives, and maintain what depends on it.
+
+        If no program in force asks for it yet, the next one that is loaded gets it.
+
+        Args:
+            day: a date, or a text such as `2026-11-16`.
+
+        Returns:
+            The transaction that changed it, if it was changed now.
+
+        Raises:
+            InputError: it is not a day.
+        """
+        self.refresh()
+        self._state.day = read_day(day)
+        if TODAY_RELATION not in self._state.loaded.normal.relations:
+            return None
+        with self.transaction() as transaction:
+            return transaction
+
     @checked(algorithm=(str, Mapping), idempotency=str, existing=str)
     def transaction(
         self,
         *,
-        algorithm: str | None = None,
+        algorithm: str | Mapping[str, str] | None = None,
         is_traced: bool = False,
         idempotency: str | None = None,
         is_dry: bool = False,

@@ -6,10 +6,11 @@ It does not know the store: `commit` brings the two together.
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from datetime import date
 from threading import RLock
 from typing import Any
 
-from corollary.active.events import required_changes
+from corollary.active.events import observed_change, required_changes
 from corollary.analysis.relevance import NO_SIGNS, Signs
 from corollary.console import Console, SilentConsole
 from corollary.core.engine import Engine, Limits
@@ -49,6 +50,7 @@ class DatabaseState:
         reactions: alerts and constraints by the relation that holds what they react to, and by
             event.
         commits: the number of the last commit.
+        day: what the next commit makes of `today()`; None if it stays as it is.
         watched: the virtual relations whose changes are asked for.
         callbacks: the functions that ask for events, by event.
         frames: of the Spark session that the user works in.
@@ -81,6 +83,7 @@ class DatabaseState:
         self.planned_program = EMPTY_PROGRAM
         self.reactions: dict[str, dict[str, list[Reaction]]] = {}
         self.commits = 0
+        self.day: date | None = None
         self.watched: dict[str, frozenset[State]] = {}
         self.callbacks: dict[str, list[Callable[[Any], object]]] = {}
         self.lock = RLock()
@@ -134,9 +137,13 @@ class DatabaseState:
         return {name: each for name, each in self.watched.items() if name in program.relations}
 
     def callback_events(self, program: NormalProgram) -> frozenset[str]:
-        """Return the relations and event predicates of a program that have callbacks."""
-        known = (program.relations, program.active.relations)
-        return frozenset(name for name in self.callbacks if any(name in each for each in known))
+        """Return the relations, their changes (`-p`) and the event predicates with callbacks."""
+        known = program.active.relations
+        return frozenset(
+            name
+            for name in self.callbacks
+            if name in known or observed_change(name)[0] in program.relations
+        )
 
     def watch(self, relation: str, signs: frozenset[State]) -> None:
         """Ask for the changes of a virtual relation in every transaction from now on."""
@@ -186,7 +193,8 @@ class DatabaseState:
         """Return the program in force as it is planned for."""
         program = self.loaded.normal
         reacting = {each.relation for each in program.active.reactions}
-        observed = reacting & program.relations.keys() | self.callback_events(program)
+        observed = {observed_change(each)[0] for each in self.callback_events(program)}
+        observed |= reacting & program.relations.keys()
         kept = observed | self._watched_in(program).keys()
         return self.planner.monitored_program(program, frozenset(kept))
 

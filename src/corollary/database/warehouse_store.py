@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 from corollary.core.engine import Engine, LocalTable
 from corollary.core.logic import Constant, Literal
-from corollary.core.plans import WORKING_SEPARATOR
+from corollary.core.plans import WORKING_SEPARATOR, watched_relation
 from corollary.core.printer import print_program
 from corollary.core.program import Relation
 from corollary.core.states import CHANGES, State
-from corollary.database.changes import Change, Changes
+from corollary.database.changes import Change, Changes, virtual_changes
 from corollary.database.counters import Stats
 from corollary.database.engines import SparkFrames
 from corollary.database.pending_commit import PendingCommit, Position, Replay
@@ -54,6 +54,9 @@ FOLD_CHANGED_FRACTION = 4
 
 FOLD_MIN_TUPLES = 1 << 14
 """...unless fewer tuples than this have changed."""
+
+FOLD_ENCODED_WEIGHT = 4
+"""The tuples of a relation that is not in the index count so often: each opening encodes them."""
 
 QUERY_LOG_SECONDS = 60.0
 """The time between two writes of the counted goals to the catalog."""
@@ -188,14 +191,16 @@ class WarehouseStore:
         engine.clear(indexed - relations)  # what is virtual now, or no longer valid
         start = dict.fromkeys(indexed & relations, self._folded)
         full = warehouse.catalog.latest_full_changes(number)
+        encoded = 0
         for name, snapshot in warehouse.catalog.latest_snapshots(number).items():
             if name in relations and name not in start and snapshot.commit >= full.get(name, 0):
                 engine.insert(name, warehouse.read_snapshot(snapshot))
                 start[name] = snapshot.commit
+                encoded += snapshot.rows
         for name in relations & full.keys():
             start[name] = max(start.get(name, 0), full[name] - 1)
         known = set(start)
-        self._changed = 0
+        self._changed = FOLD_ENCODED_WEIGHT * encoded if files else 0
         lowest = min((start.get(name, self._folded) for name in relations), default=0)
         for commit, stored in warehouse.catalog.changes(lowest, number):
             if stored.relation not in relations or commit <= start.get(stored.relation, lowest):
@@ -225,6 +230,8 @@ class WarehouseStore:
         payload = payload_relations_of(state.loaded.normal)
         full = set()
         for stored, delta in found:
+            if watched_relation(stored.relation) is not None:
+                continue  # history only
             if stored.relation in payload and stored.is_full:
                 full.add(_owner(stored.relation))
             _apply(state.engine, stored.relation, delta)
@@ -273,6 +280,9 @@ class WarehouseStore:
         )
         self._recorded = payload
         self._changed += rows
+        if self._folded:
+            full = sum(each.rows for each in changes.values() if each.is_full)
+            self._changed += (FOLD_ENCODED_WEIGHT - 1) * full
         if program is not None:
             latest = self.warehouse.commit_at(number)
             assert latest is not None
@@ -313,6 +323,9 @@ class WarehouseStore:
                         engine.handle(name, State.ADDED), engine.handle(name, State.REMOVED)
                     ),
                 )
+        signs = state.demand(state.planned_program).signs
+        for name, gained, lost in virtual_changes(engine, signs, after.normal):
+            yield name, ChangeHandles(gained, lost)
 
     def invalidate_payload(self, relations: Iterable[str]) -> None:
         """Note that the payload of relations in the engine is not the recorded one."""
@@ -343,7 +356,7 @@ class WarehouseStore:
         ).relations
         found = {}
         for _, stored in self.warehouse.catalog.changes(commit.number - 1, commit.number):
-            relation = relations.get(stored.relation)
+            relation = relations.get(watched_relation(stored.relation) or stored.relation)
             if relation is not None and relation.is_declared and (stored.added or stored.removed):
                 delta = self.warehouse.read_change(stored)
                 kept = LocalTable(delta.added), LocalTable(delta.removed)

@@ -147,7 +147,8 @@ def _order_matters(pair: OpposedHeads) -> Diagnostic:
         f"`{inserted.relation}`.",
         first[1].span,
         "deletes come before inserts, so that it is there afterwards; if that is not what you "
-        "mean, let the bodies exclude each other",
+        "mean, let the bodies exclude each other; if they do, accept this with "
+        "`// corollary: allow C1032`",
         related_spans(
             (second[1].span, f"`{second[1].sign}{second[1].relation}` in the same round")
         ),

@@ -86,7 +86,9 @@ def command(
 
             program = read_programs([Path(each) for each in places])
             source = FileLocations(files.facts, files.facts, files.root)
-            answers, table = query_once(program, goal, source, limits.limits, console)
+            answers, table = query_once(
+                program, goal, source, limits.limits, console, today=files.today
+            )
         from corollary.database.program.goals import arrange
 
         _print(answers, arrange(table, order, limit), is_json=output.is_json)
@@ -96,6 +98,10 @@ def _check_usage(places: tuple[str, ...]) -> None:
     """Raise if arguments do not go with a warehouse."""
     if len(places) > 1:
         raise click.UsageError(f"'{places[0]}' is a warehouse, so the goal comes next, and no more")
+    if is_given("today"):
+        raise click.UsageError(
+            f"'{places[0]}' is a warehouse, which has its day: set it with corollary apply --today"
+        )
     for option in ("facts", "root"):
         if is_given(option):
             raise click.UsageError(f"'{places[0]}' is a warehouse: it has its facts, leave out -F")

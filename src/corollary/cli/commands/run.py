@@ -20,6 +20,8 @@ from corollary.cli.report.tables import counted
 from corollary.console import TerminalConsole
 
 if TYPE_CHECKING:
+    from datetime import date
+
     from corollary.core.program import Program
     from corollary.database.intake.evaluate_once import EvaluationResult
     from corollary.database.intake.pipeline import Inputs
@@ -106,7 +108,16 @@ def command(
         else:
             policy = BadRowPolicy(bad_rows or BadRowPolicy.QUARANTINE)
             inputs = Inputs(files.facts, files.root, policy, sources.guards)
-            _update(warehouse, program, inputs, idempotency_key, maintenance, output, console)
+            _update(
+                warehouse,
+                program,
+                inputs,
+                idempotency_key,
+                maintenance,
+                output,
+                console,
+                files.today,
+            )
 
 
 def _check_usage(warehouse: str | None, bad_rows: str | None) -> None:
@@ -143,7 +154,7 @@ def _evaluate(
 
     engine = create_engine(maintenance.engine, None, maintenance.placement, bulk=maintenance.bulk)
     places = FileLocations(files.facts, outputs, files.root)
-    outcome = run_once(program, places, maintenance.limits, console, engine)
+    outcome = run_once(program, places, maintenance.limits, console, engine, today=files.today)
     if output.is_json:
         outcome.warnings = tuple(without_allowed(outcome.warnings, console.allowed))
         print_json(_as_json(outcome))
@@ -167,6 +178,7 @@ def _update(
     maintenance: MaintenanceOptions,
     output: ChangeOutputOptions,
     console: TerminalConsole,
+    today: "date | None",
 ) -> None:
     """Bring a warehouse up to date with a program and its sources."""
     from corollary.cli.report.changes import report_run
@@ -176,7 +188,12 @@ def _update(
 
     maintenance.check(load_program(program).normal)
     with open_warehouse(
-        warehouse, console, create=True, create_on_commit=True, **maintenance.keywords
+        warehouse,
+        console,
+        create=True,
+        create_on_commit=True,
+        today=today,
+        **maintenance.keywords,
     ) as database:
         outcome = run(database, program, inputs, idempotency=idempotency_key)
         report_run(outcome, database, warehouse, output, console)

@@ -105,7 +105,9 @@ def command(
         try:
             with (
                 _terminable(),
-                open_warehouse(warehouse, console, create=True, **maintenance.keywords) as database,
+                open_warehouse(
+                    warehouse, console, create=True, today=files.today, **maintenance.keywords
+                ) as database,
             ):
                 try:
                     watch(database, watched)

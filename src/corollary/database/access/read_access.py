@@ -4,9 +4,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from corollary.active.events import observed_change
 from corollary.analysis.phrases import suggest_name
+from corollary.analysis.today import TODAY_RELATION
 from corollary.console import Phase
 from corollary.core.arrow import schema_of, to_python
+from corollary.core.engine import within_seconds
 from corollary.core.logic import Literal, Variable
 from corollary.core.program import Relation
 from corollary.core.states import CHANGES
@@ -14,6 +17,7 @@ from corollary.database.arguments import check_function, checked
 from corollary.database.changes import Changes
 from corollary.database.counters import ProgressRecorder
 from corollary.database.engines import LOCAL, SparkFrames, create_engine
+from corollary.database.intake.day import unset_day
 from corollary.database.memory_store import MemoryStore
 from corollary.database.program.goals import AskedGoal, arrange, read_goal
 from corollary.database.program.names import readable_relation
@@ -142,9 +146,13 @@ class ReadAccess:
     @checked(goal=str)
     def answers(self, goal: str) -> "tuple[Relation, pa.Table]":
         """Return the relation of a goal's answers (a column per variable) and its rows."""
-        with self._state.lock:
+        state = self._state
+        with state.lock, within_seconds(state.limits):
             self.refresh()
             asked = read_goal(self._state.loaded, goal)
+            known = self._state.loaded.normal.relations
+            if TODAY_RELATION in asked.program.relations and TODAY_RELATION not in known:
+                raise unset_day()
             return self._solve(asked)
 
     def _solve(self, asked: AskedGoal) -> "tuple[Relation, pa.Table]":
@@ -280,15 +288,18 @@ class ReadAccess:
         ...     print([(x, row.commit) for row in rows for x in row])
 
         Args:
-            event: an event predicate or relation.
+            event: an event predicate or relation; or what a relation, stored or virtual, gains or
+                loses: `+link`, `-link`.
 
         Raises:
             InputError: `C1013`, the program has none of that name.
         """
         self._state.check_open()
         known = self._state.loaded.checked.signatures
-        if known and event not in known:
-            near = suggest_name(event, known)
+        relation = observed_change(event)[0]
+        is_known = relation in known and (relation == event or not known[relation].is_event)
+        if known and not is_known:
+            near = suggest_name(relation, known)
             text = f"There is no event or relation `{event}`."
             raise InputError.of("C1013", text, None, near or "load the program that has it first")
 

@@ -13,6 +13,7 @@ from datetime import date
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
+from corollary.active.events import observed_change
 from corollary.core.program import Relation
 from corollary.database.access.grants import Grants, require_grant, unknown_relation
 from corollary.database.access.read_access import Callback, ReadAccess
@@ -181,13 +182,13 @@ class Reader(ReadAccess):
 
     def on(self, event: str) -> Callable[[Callback], Callback]:
         """Let a function be called when an event has happened; see `Database.on`."""
-        self._require_existing(event)
+        self._require_existing(observed_change(event)[0])
         return super().on(event)
 
     # --- what a reader cannot do ---------------------------------------------------------------
 
     load = run = _refusal("change the program")
-    transaction = stream = _refusal("change data")
+    transaction = stream = set_today = _refusal("change data")
     publish = _refusal("publish tables")
     deliver = _refusal("deliver alerts")
     grant = _refusal("grant anything")

@@ -2,20 +2,22 @@
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from corollary.analysis.today import TODAY_RELATION
 from corollary.console import Console, Phase, SilentConsole
 from corollary.core.arrow import empty_table
-from corollary.core.engine import Engine, Limits
+from corollary.core.engine import Engine, Limits, within_seconds
 from corollary.core.program import Directive, Program, Relation
-from corollary.core.recorder import Recorder
 from corollary.core.spark_io import display_name, is_spark_io
 from corollary.database.counters import ProgressRecorder
 from corollary.database.engines import LOCAL, SparkFrames, create_engine
+from corollary.database.intake.day import unset_day
 from corollary.database.program.goals import read_goal
 from corollary.database.program.loaded_program import LoadedProgram, load_program
 from corollary.database.reactions.keys import check_keys
@@ -106,11 +108,12 @@ def run_once(
     engine: str | Engine = LOCAL,
     *,
     frames: SparkFrames | None = None,
+    today: date | None = None,
 ) -> EvaluationResult:
     """Evaluate a program once and write its outputs; nothing is written if anything fails.
 
     An engine that is passed must be empty, and is closed at the end. `IO=spark` reads and writes
-    through the session of `frames`, or a local one.
+    through the session of `frames`, or a local one. `today` is what `today()` gives.
 
     Raises:
         InputError: the program or a facts file is not acceptable, or a rule instance has no value.
@@ -118,15 +121,16 @@ def run_once(
     """
     console = console or SilentConsole()
     began = time.monotonic()
-    loaded = load_program(program)
-    targets = output_paths(loaded, places)
     frames = frames or SparkFrames()
-    with closing(create_engine(engine) if isinstance(engine, str) else engine) as used:
-        fill_engine(loaded, places, console, used, frames)
-        console.enter(Phase.EVALUATE)
-        evaluate_views(
-            loaded, used, ProgressRecorder(console), replace(limits or Limits(), since=began)
-        )
+    with (
+        closing(create_engine(engine) if isinstance(engine, str) else engine) as used,
+        within_seconds(limits),
+    ):
+        loaded = load_program(program)
+        targets = output_paths(loaded, places)
+        fill_engine(loaded, places, console, used, frames, today=today)
+        asked = loaded.written_relations
+        evaluate_views(loaded, used, console, limits or Limits(), asked=asked)
         console.enter(Phase.STORE)
         outcome = write_results(loaded, used, places, targets, frames)
     console.enter(Phase.OTHER)
@@ -140,18 +144,20 @@ def query_once(
     places: FileLocations,
     limits: Limits | None = None,
     console: Console | None = None,
+    *,
+    today: date | None = None,
 ) -> "tuple[Relation, pa.Table]":
     """Return the relation of a goal's answers (a column per variable) and its rows."""
     console = console or SilentConsole()
-    began = time.monotonic()
-    loaded = load_program(program)
-    goal = read_goal(loaded, text)
-    engine = fill_engine(loaded, places, console)
-    answers = goal.answers
-    engine.declare({answers.name: answers})
-    console.enter(Phase.EVALUATE)
-    plan = solve.solve(goal.program, goal.literal, engine.statistics())
-    engine.run(plan, ProgressRecorder(console), replace(limits or Limits(), since=began))
+    with within_seconds(limits):
+        loaded = load_program(program)
+        goal = read_goal(loaded, text)
+        engine = fill_engine(replace(loaded, normal=goal.program), places, console, today=today)
+        answers = goal.answers
+        engine.declare({answers.name: answers})
+        console.enter(Phase.EVALUATE)
+        plan = solve.solve(goal.program, goal.literal, engine.statistics())
+        engine.run(plan, ProgressRecorder(console), limits or Limits())
     console.enter(Phase.OTHER)
     return answers, engine.read(answers.name)
 
@@ -162,16 +168,23 @@ def fill_engine(
     console: Console,
     engine: Engine | None = None,
     frames: SparkFrames | None = None,
+    *,
+    today: date | None = None,
 ) -> Engine:
-    """Return an engine with the facts and the inputs; the local one if none is given.
+    """Return an engine with the facts, the inputs and the day; the local one if none is given.
 
     Raises:
+        InputError: a facts file is not acceptable, or the program needs a day.
         ConstraintError: two tuples of a base relation have the same key.
     """
     engine = engine or create_engine(LOCAL)
     normal = loaded.normal
     engine.declare(normal.relations)
     console.enter(Phase.READ)
+    if TODAY_RELATION in normal.relations:
+        if today is None:
+            raise unset_day()
+        engine.insert(TODAY_RELATION, [(today,)])
     for name, rows in normal.facts.items():
         engine.insert(name, rows)
     for name, table in read_inputs(loaded, places, console, frames or SparkFrames()):
@@ -259,12 +272,19 @@ def _read_source(
 
 
 def evaluate_views(
-    loaded: LoadedProgram, engine: Engine, recorder: Recorder, limits: Limits
+    loaded: LoadedProgram,
+    engine: Engine,
+    console: Console,
+    limits: Limits,
+    *,
+    asked: Collection[str] | None = None,
 ) -> None:
-    """Evaluate every derived relation."""
+    """Evaluate every derived relation; those that nobody asks for need not be stored."""
+    console.enter(Phase.PLAN)
     placed = place_strata(engine, loaded.normal, loaded.normal)
-    plan = seminaive.plan_program(placed.after, engine.statistics(), placed.places)
-    engine.run(plan, recorder, limits)
+    plan = seminaive.plan_program(placed.after, engine.statistics(), placed.places, asked)
+    console.enter(Phase.EVALUATE)
+    engine.run(plan, ProgressRecorder(console), limits)
 
 
 def output_paths(loaded: LoadedProgram, places: FileLocations) -> dict[Directive, Path | None]:

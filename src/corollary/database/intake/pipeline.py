@@ -172,7 +172,7 @@ def _run(
         console=state.console,
     )
     outcome = PipelineRun(warnings=warnings)
-    is_needed = idempotency is not None
+    is_needed = idempotency is not None or state.day is not None
     if program != database.program:
         transaction.set_program(program)
         is_needed = True

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from corollary.analysis.check import check
 from corollary.analysis.phrases import suggest_name
+from corollary.analysis.today import TODAY_RELATION, is_today, today_relation
 from corollary.analysis.traverse import atom_uses, conjunctions
 from corollary.core import logic
 from corollary.core.program import Declaration, NormalProgram, Program, Relation
@@ -134,12 +135,14 @@ def _as_rule(head: str, body: tuple[logic.BodyItem, ...], normal: NormalProgram)
     """Return the goal as the head of a rule, whose body is what was asked."""
     columns: dict[str, logic.Variable] = {}
     for variable in outer_variables(body):
+        if is_today(variable):
+            continue
         known = columns.setdefault(variable.name, variable)
         columns[variable.name] = replace(known, type=_with_nulls_of(known, variable), span=None)
     for alternative in conjunctions(body):
         bound = {variable.name for variable in outer_variables(alternative)}
         for variable in outer_variables(body):
-            if variable.name not in bound:
+            if variable.name not in bound and not is_today(variable):
                 raise InputError.of(
                     "C0905",
                     f"The variable `{variable.name}` is not in every alternative of the goal.",
@@ -149,15 +152,18 @@ def _as_rule(head: str, body: tuple[logic.BodyItem, ...], normal: NormalProgram)
     slots = tuple(columns.values())
     asked = Relation(head, tuple(columns), tuple(_type(each) for each in slots), is_derived=True)
     clause = logic.Clause((logic.Atom(head, slots),), body)
-    lowered = lower_clauses([clause], {**normal.relations, head: asked}, ())
+    relations = dict(normal.relations)
+    if any(use.atom.relation == TODAY_RELATION for use in atom_uses(clause)):
+        relations.setdefault(TODAY_RELATION, today_relation())
+    lowered = lower_clauses([clause], {**relations, head: asked}, ())
     made = {
         name: replace(relation, is_virtual=True, is_declared=False)
         for name, relation in lowered.relations.items()
-        if name not in normal.relations
+        if name not in relations
     }
     extended = replace(
         normal,
-        relations={**normal.relations, **made},
+        relations={**relations, **made},
         rules=(*normal.rules, *lowered.rules),
         aggregations=(*normal.aggregations, *lowered.aggregations),
     )

@@ -18,6 +18,9 @@ Fact = tuple[str, tuple[logic.Value, ...]]
 """A relation and one of its tuples."""
 
 
+WRITING_DIRECTIVES = ("output", "printsize")
+
+
 @dataclass(frozen=True, slots=True)
 class LoadedProgram:
     """A program in its three forms: as written, checked, normal."""
@@ -25,6 +28,13 @@ class LoadedProgram:
     program: Program
     checked: CheckedProgram
     normal: NormalProgram
+
+    @property
+    def written_relations(self) -> frozenset[str]:
+        """The relations that a one-shot evaluation writes, or says the size of."""
+        return frozenset(
+            each.relation for each in self.program.directives if each.name in WRITING_DIRECTIVES
+        )
 
 
 def read_programs(paths: Sequence[Path]) -> Program:

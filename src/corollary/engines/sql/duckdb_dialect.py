@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from corollary.core.functors import CHECKED_SUM
+from corollary.core.totals import WORD_BITS, word_count
 from corollary.core.types import Kind, Type
 from corollary.engines.sql import nodes
 from corollary.engines.sql.arithmetic_forms import (
@@ -41,6 +42,7 @@ from corollary.engines.sql.duckdb_decimals import (
     unit,
     within_bounds,
 )
+from corollary.engines.sql.duckdb_text import write_duckdb
 from corollary.engines.sql.duckdb_times import TIME_FORMS, calendar_day, day_of, midnight_of
 from corollary.engines.sql.duckdb_types import (
     BIGINT,
@@ -92,7 +94,7 @@ def _bits(kind: OperatorKind) -> FunctorForm:
 
 
 def _complement(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
-    return exp.Paren(this=exp.BitwiseNot(this=exp.Paren(this=arguments[0].copy())))
+    return exp.Paren(this=exp.BitwiseNot(this=exp.Paren(this=arguments[0])))
 
 
 def _is_nonzero(value: Node, type_: Type) -> Node:
@@ -222,6 +224,20 @@ def _mean(value: Node, source: Type, result: Type) -> tuple[Node, Node | None]: 
     return mean, inexact
 
 
+def _words(value: Node, source: Type) -> list[Node]:
+    """Return the sums of the upper and of the lower 32 bits; 0 if there is no value."""
+    if word_count(source) != 2:
+        raise NotExactError(f"running totals of {source} have no exact form in SQL")
+    mask = nodes.integer((1 << WORD_BITS) - 1, type_name(source))
+    lower = nodes.call(
+        "COALESCE", nodes.call("SUM", nodes.binary(exp.BitwiseAnd, value, mask)), ZERO
+    )
+    total = nodes.call("COALESCE", _total(value, source), ZERO)
+    unit_ = nodes.integer(1 << WORD_BITS, HUGEINT)
+    upper = nodes.binary(exp.IntDiv, nodes.binary(exp.Sub, total, lower), unit_)
+    return [nodes.cast(upper, BIGINT), nodes.cast(lower, BIGINT)]
+
+
 _INTEGRAL = (Kind.NUMBER, Kind.UNSIGNED)
 _OPERATORS = {"+": exp.Add, "-": exp.Sub, "*": exp.Mul, "/": exp.IntDiv}
 _FLOAT_OPERATORS = {"+": exp.Add, "-": exp.Sub, "*": exp.Mul, "/": exp.Div}
@@ -304,4 +320,6 @@ DUCKDB = SqlDialect(
     semi_join=("", "SEMI"),
     anti_join=("", "ANTI"),
     aggregates=AGGREGATES,
+    totals=dict.fromkeys(_SUMMED, _words),
+    write=write_duckdb,
 )

@@ -13,6 +13,7 @@ from corollary.core.syntax import (
     HINTS,
     PRECEDENCE,
     TIME_FUNCTIONS,
+    TODAY,
     normalised_name,
 )
 from corollary.errors import Diagnostic
@@ -120,6 +121,7 @@ _OPERATORS = frozenset(
     {"EQUAL", "COMPARISON", "IS", "OPERATOR", "INFIX", "PREFIX", "AGGREGATE", "EXTREME"}
 )
 _BEFORE_TERMS = _OPERATORS | {"IDENT", "DOTTED", "QUOTED", "FUNCTION", "CONSTRAINT", "STATE"}
+_OPEN_FUNCTIONS = frozenset({*TIME_FUNCTIONS, TODAY})
 _QUOTED: dict[str, tuple[str, Callable[[str], Value]]] = {
     "d": ("DATE", literals.read_date),
     "t": ("TIME", literals.read_time),
@@ -153,7 +155,7 @@ def tokenise(
     """
     lexemes = list(_join_signs(list(_scan(expanded, diagnostics)), diagnostics))
     lexemes = list(_mark_is(lexemes))
-    if any(lexeme.text in TIME_FUNCTIONS for lexeme in lexemes):
+    if any(lexeme.text in _OPEN_FUNCTIONS for lexeme in lexemes):
         lexemes = _CallMarker(lexemes, is_body).marked()
     return list(_mark_qualifiers(lexemes))
 
@@ -280,7 +282,7 @@ class _CallMarker:
         """Return the lexemes, the names of such calls as functions."""
         for index, lexeme in enumerate(self._lexemes):
             self._follow(index, lexeme)
-            is_named = lexeme.type == "IDENT" and lexeme.text in TIME_FUNCTIONS
+            is_named = lexeme.type == "IDENT" and lexeme.text in _OPEN_FUNCTIONS
             if is_named and self._type(index + 1) == "LPAR" and self._is_call(index):
                 self._lexemes[index] = replace(lexeme, type="FUNCTION")
         return self._lexemes

@@ -278,7 +278,8 @@ def _suggest(lexemes: list[Lexeme], position: int, expected: set[str]) -> str | 
         return "is the full stop `.` at the end of the clause before missing?"
     if "DOT" in expected and lexeme.type in ("IDENT", "DOTTED", "NOT"):
         return "is a `,` or a full stop `.` missing before it?"
-    if lexeme.type == "DOT" and clause and clause[0].type in ITEM_STARTS:
+    has_clause = any(each.type == "IF" for each in clause) or _open_bracket(lexemes, position)
+    if lexeme.type == "DOT" and clause and clause[0].type in ITEM_STARTS and not has_clause:
         return "a directive has no full stop at its end"
     return None
 

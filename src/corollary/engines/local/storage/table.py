@@ -50,6 +50,7 @@ class Table:
         "_others",
         "_removed",
         "_searched",
+        "_wanted",
         "distinct_estimates",
         "family",
         "primary_order",
@@ -68,6 +69,7 @@ class Table:
         self._bitmap: Mask | None = None
         self._searched = 0
         self._estimated = 0
+        self._wanted: dict[Order, None] = {}
         self.distinct_estimates: tuple[int, ...] = ()
 
     @property
@@ -111,10 +113,14 @@ class Table:
             other.catch_up(self._main)
         return other
 
+    def want(self, order: Order) -> None:
+        """Note an order that probes will need; the first one that does lets it be made."""
+        self._wanted[order] = None
+
     def order_for(self, bound: tuple[int, ...]) -> Order:
         """Return an order whose first columns are the bound ones, one that exists if possible."""
         prefix = set(bound)
-        for order in (self.primary_order, *self._others):
+        for order in (self.primary_order, *self._others, *self._wanted):
             if set(order[: len(bound)]) == prefix:
                 return order
         return (*bound, *(column for column in self.primary_order if column not in prefix))
@@ -186,6 +192,24 @@ class Table:
             if len(words := layer.within(box, self._layout))
         ]
         return sort_distinct(np.concatenate(found)) if found else self._layout.empty
+
+    def is_key(self, length: int, state: State) -> bool:
+        """Return whether no two tuples of a state agree in the first columns."""
+        words, layout = self.tuples(state), self.layout
+        if layout.is_narrow:
+            keys = layout.prefix_keys(words, length)
+            return not np.count_nonzero(keys[1:] == keys[:-1])
+        # Words of bytes are slow to compare: look at the columns instead.
+        rows: Codes | None = None
+        for at in reversed(range(length)):
+            codes = layout.unpack_column(words, at)
+            if rows is None:
+                rows = (codes[1:] == codes[:-1]).nonzero()[0]
+            else:
+                rows = rows[codes[rows + 1] == codes[rows]]
+            if not len(rows):
+                return True
+        return False
 
     def distinct_values(self) -> tuple[int, ...]:
         """Estimate the distinct values of the columns in NEW.

@@ -43,6 +43,9 @@ PENDING_TEXTS_MAX = 1 << 12
 HASH_ALL_RATIO = 8
 """Arrow hashes all known texts if there are at most this many for each one to be found."""
 
+LATEST_MIN_TEXTS = 1 << 16
+"""The codes of a dictionary of so many texts are kept for the next slice of its column."""
+
 LOAD_ALL_SEARCH_RATIO = 64
 """All stored strings are loaded once one in this many has been searched for by value."""
 
@@ -56,6 +59,7 @@ class SymbolDomain:
     def _clear(self, *chunks: pa.Array) -> None:
         # In the order of codes: the texts of the file, those of the chunks, those to be moved.
         self._stored: StoredStrings | None = None
+        self._file: StoredStrings | None = None  # the same without what was read of it
         self._chunks = list(chunks)
         self._pending: list[str] = []
         self._cache: dict[str, int] = {}
@@ -64,6 +68,7 @@ class SymbolDomain:
         # All texts from this code on are in the dictionary: they need not be in the index.
         self._cached_from = sum(map(len, chunks))
         self._searched = 0
+        self._latest: tuple[tuple[int, ...], Codes, pa.Array] | None = None
 
     @property
     def _stored_count(self) -> int:
@@ -136,7 +141,7 @@ class SymbolDomain:
         if pa.types.is_dictionary(column.type):
             # The dictionary of a source may have a text twice, or null.
             encoded = column.unify_dictionaries().combine_chunks()
-            known = self.encode_arrow(pa.chunked_array([encoded.dictionary]))
+            known = self._dictionary_codes(encoded.dictionary)
         else:
             if column.nbytes >> 30:  # the distinct texts may be too large for 32-bit offsets
                 column = column.cast(pa.large_string())
@@ -152,6 +157,22 @@ class SymbolDomain:
         codes = np.zeros(len(rows), np.int64)
         codes[~nulls] = known[rows[~nulls]]
         return codes
+
+    def _dictionary_codes(self, texts: pa.Array) -> Codes:
+        """Return the codes of a dictionary's texts; the next slice of a column has the same one."""
+        if len(texts) < LATEST_MIN_TEXTS:
+            return self.encode_arrow(pa.chunked_array([texts]))
+        places = [0 if buffer is None else buffer.address for buffer in texts.buffers()]
+        key = (*places, texts.offset, len(texts))
+        if self._latest is None or self._latest[0] != key:
+            self._latest = None
+            # The texts are held as well, so that no other ones can be at their place.
+            self._latest = key, self.encode_arrow(pa.chunked_array([texts])), texts
+        return self._latest[1]
+
+    def release(self) -> None:
+        """Let go of the latest dictionary."""
+        self._latest = None
 
     def _encode_distinct(self, texts: pa.Array) -> Codes:
         """Return the codes of distinct texts, none of them null."""
@@ -285,19 +306,28 @@ class SymbolDomain:
         self._cached_from = self._arrow_count
 
     def dump(self) -> tuple[dict[str, Any], list[Blocks]]:
-        """Return all strings in the order of their codes."""
+        """Return all strings in the order of their codes; of a file, the blocks that it has."""
         self._flush()
-        stored = self._stored
+        stored = self._file
         if stored is None:
             stored = store_strings(pa.concat_arrays(self._chunks))
-        elif self._chunks:
-            stored = store_strings(pa.concat_arrays([stored.read_all(), *self._chunks]))
+        elif self._arrow_count > len(stored):
+            stored = stored.append(self._texts_from(len(stored)))
         return {"count": len(stored)}, [stored.texts, stored.hashes, stored.fences]
+
+    def _texts_from(self, first: int) -> pa.Array:
+        """Return the texts from a code on, which are in the chunks."""
+        parts = []
+        start = self._stored_count
+        for chunk in self._chunks:
+            parts.append(chunk[max(first - start, 0) :])
+            start += len(chunk)
+        return pa.concat_arrays(parts)
 
     def restore(self, header: Mapping[str, Any], blocks: list[Blocks]) -> None:
         """Replace the contents by a header and parts of a file, to be read when needed."""
         self._clear()
-        self._stored = StoredStrings(header["count"], *blocks)
+        self._stored, self._file = (StoredStrings(header["count"], *blocks) for _ in range(2))
         self._cached_from = len(self._stored)
 
 
