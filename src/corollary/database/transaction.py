@@ -116,6 +116,9 @@ class Transaction:
         Raises:
             InputError: there is no such base relation, or a row does not fit it.
         """
+        self._check_open()
+        if self.is_repeated:
+            return
         declared = self._writable(relation)
         self._operate(Operation(State.ADDED, relation, check_rows(rows, declared)))
 
@@ -132,6 +135,9 @@ class Transaction:
         Raises:
             InputError: there is no such base relation, a row does not fit it, or it has no key.
         """
+        self._check_open()
+        if self.is_repeated:
+            return
         declared = self._writable(relation)
         self._operate(Operation(State.REMOVED, relation, check_rows(rows, declared)))
         if not isinstance(keys, tuple) or keys:
@@ -151,6 +157,9 @@ class Transaction:
         Raises:
             InputError: there is no such base relation, a row does not fit it, or it has no key.
         """
+        self._check_open()
+        if self.is_repeated:
+            return
         declared = self._writable(relation)
         given = check_rows(rows, declared)
         positions = [declared.columns.index(name) for name in self._key(declared)]
@@ -161,15 +170,12 @@ class Transaction:
         self._operate(Operation(State.ADDED, relation, given))
 
     def _writable(self, relation: str) -> Relation:
-        self._check_open()
-        declared = self._state.writable_relation(relation)
-        if not self.is_repeated:
-            self._request.columns[relation] = declared
+        """Return a relation, and note the columns that it has now."""
+        declared = self._request.columns[relation] = self._state.writable_relation(relation)
         return declared
 
     def _operate(self, operation: Operation) -> None:
-        if not self.is_repeated:
-            self._request.operations.append(operation)
+        self._request.operations.append(operation)
 
     def _delete_keys(self, relation: Relation, keys: Any) -> None:
         key = self._key(relation)

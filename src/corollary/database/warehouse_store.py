@@ -85,6 +85,7 @@ class WarehouseStore:
     ) -> None:
         self.warehouse = warehouse
         self.open_arguments = open_arguments
+        self.location = redact_password(open_arguments.location if open_arguments else "")
         self._engine = engine
         self._frames = frames or SparkFrames()
         self._query_log = QueryLog(warehouse.catalog) if has_query_log else None
@@ -100,12 +101,6 @@ class WarehouseStore:
     def outbox(self) -> CatalogOutbox:
         """The alerts that are not delivered yet."""
         return CatalogOutbox(self.warehouse.catalog)
-
-    @property
-    def location(self) -> str:
-        """Where commits are recorded, for messages."""
-        opened = self.open_arguments
-        return redact_password(str(self.warehouse.root) if opened is None else opened.location)
 
     @property
     def alert_directory(self) -> Path:

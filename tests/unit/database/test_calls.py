@@ -97,6 +97,7 @@ def test_a_call_names_a_wrong_argument(tmp_path: Path) -> None:
             assert isinstance(raised.value, InputError), name
             (found,) = raised.value.diagnostics
             assert found.note, name
+            assert found.code in {"C0924", "C0927"} or name == "at"
         reader = database.reader("alice")
         for ask in (lambda: reader.query(5), lambda: reader.log("x"), lambda: reader.changes("x")):
             with pytest.raises(InputError, match="C0924"):
@@ -119,6 +120,7 @@ def test_unknown_changes_are_both_errors() -> None:
     with pytest.raises(KeyError) as raised:
         tx.changes["v"]
     assert isinstance(raised.value, CorollaryError)
+    assert str(raised.value).startswith("error[C0926]")
     assert 'db.watch("v")' in str(raised.value)
     assert "v" not in tx.changes
     assert tx.changes.get("v") is None
