@@ -33,6 +33,11 @@ VALUES: dict[Type, list[Any]] = {
     UNSIGNED: [0, 1, 2, 63, 2**63, 2**64 - 1, None],
     FLOAT: [0.0, 1.0, -2.5, 1e308, 5e-324, math.inf, -math.inf, math.nan, None],
     decimal(18, 2): [Decimal("0.00"), Decimal("1.25"), Decimal("-9999999999999999.99"), None],
+    decimal(38, 2): [
+        *(Decimal("0.00"), Decimal("0.05"), Decimal("92233720368547758.08")),
+        *(Decimal(f"{sign}{'9' * 36}.99") for sign in ("", "-")),
+        None,
+    ],
     SYMBOL: ["", "a", "ß😀", "a\\'\n", "12", "-3.5", "a.*", "(", "2026-11-15", None],
     DATE: [date(1, 1, 1), date(2026, 11, 15), None],
     TIMESTAMP: [

@@ -27,6 +27,8 @@ from corollary.errors import InputError
 from corollary.frontends.datalog.parser import parse
 from corollary.source import SourceFile
 from corollary.warehouse.files import input_files
+from corollary.warehouse.formats import record_blocks
+from corollary.warehouse.formats.block_tables import BlockTables
 from corollary.warehouse.sources.file_bounds import bounds_of, boxes_of, is_within
 from support.selection import examples
 from support.source_model import Row, Run, a_source, canonical, csv, parquet
@@ -112,6 +114,36 @@ def test_a_text_that_keeps_files_apart(tmp_path: Path, opened: list[str]) -> Non
     change = run.step()
     assert opened == ["south.csv"]
     assert (change.added.num_rows, change.removed.num_rows) == (1, 1)
+
+
+def test_bounds_of_compact_tables() -> None:
+    """Large files have narrow columns; their bounds are the same."""
+    numbers = random.Random(7)
+    rows = [some_row(numbers, file) for file in range(FILES) for _ in range(9)]
+    rows = [row for row in rows if row[0] not in {EXTREME, -EXTREME} and row[1] < 9]
+    for held in (rows, rows[:1], [(*row[:2], None, None, *row[4:]) for row in rows]):
+        table = from_python(held, WIDE)
+        tables = BlockTables(WIDE)
+        for at in range(0, len(held), 5):
+            tables.add(table.slice(at, 5))
+        assert bounds_of(tables.union()) == bounds_of(table)
+
+
+def test_files_of_several_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(record_blocks, "BLOCK_BYTES", 200)
+    numbers = random.Random(3)
+    run, anew = (
+        Run(a_source(tmp_path, "*.csv", relation=WIDE, headers="true", rfc4180="true"))
+        for _ in range(2)
+    )
+    held = {f"{file}.csv": [some_row(numbers, file) for _ in range(40)] for file in range(3)}
+    for _ in range(3):
+        store(tmp_path, held, WIDE, "csv")
+        anew.position, anew.rows = None, {}
+        anew.step()
+        run.step(anew.rows.values())
+        assert len(run.rows) > 60
+        held["1.csv"] = held["1.csv"][3:]
 
 
 def test_a_row_that_was_left_out_comes_back(tmp_path: Path) -> None:
@@ -220,7 +252,7 @@ def store(folder: Path, held: dict[str, list[Row]], relation: Relation, form: st
     key=st.sampled_from([(), ("id", "part"), ("text",)]),
     has_order=st.booleans(),
 )
-@settings(max_examples=examples(8, 150))
+@settings(max_examples=examples(8, 60))
 def test_a_change_is_reading_anew(
     tmp_path_factory: pytest.TempPathFactory,
     seed: int,
