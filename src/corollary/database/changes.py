@@ -14,6 +14,7 @@ from corollary.core.program import NormalProgram, Relation
 from corollary.core.states import CHANGES
 from corollary.core.values import value_to_json
 from corollary.database.engines import SparkFrames
+from corollary.errors import InputError
 from corollary.maintain.update import Update
 
 CHANGE_TYPE = "_change_type"
@@ -21,7 +22,7 @@ JSON_MAX_ROWS = 1000
 """The maximum number of rows of a list in JSON, unless asked otherwise."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Change:
     """The change of one relation; the tuples are decoded when they are read.
 
@@ -49,6 +50,15 @@ class Change:
     def counts(self) -> tuple[int, int]:
         """How many tuples were added and removed."""
         return len(self._added), len(self._removed)
+
+    @property
+    def summary(self) -> str:
+        """How many tuples were added and removed, such as `+3 −1`."""
+        added, removed = self.counts
+        return f"+{added:,} −{removed:,}"
+
+    def __repr__(self) -> str:
+        return f"<Change of {self.relation.name}: {self.summary}>"
 
     def arrow(self) -> pa.Table:
         """Return both as one Arrow table, with the column `_change_type`."""
@@ -92,6 +102,13 @@ def json_rows(
     ]
 
 
+class UnknownChangeError(InputError, KeyError):
+    """The changes of a relation were not asked for, or it does not exist."""
+
+    def __str__(self) -> str:
+        return Exception.__str__(self)  # that of `KeyError` is a `repr`
+
+
 class Changes(Mapping[str, Change]):
     """The changes of a transaction by relation.
 
@@ -105,10 +122,17 @@ class Changes(Mapping[str, Change]):
     def __getitem__(self, relation: str) -> Change:
         found = self._changes.get(relation) or self._known.get(relation)
         if found is None:
-            raise KeyError(
-                f"`{relation}` is neither stored nor watched: watch it before the change"
+            raise UnknownChangeError.of(
+                "C0926",
+                f"The changes of `{relation}` are not known: it is neither stored nor watched.",
+                None,
+                f'ask for them before the change with `db.watch("{relation}")`',
             )
         return found
+
+    def __repr__(self) -> str:
+        listed = ", ".join(f"{name} {each.summary}" for name, each in self._changes.items())
+        return f"<Changes: {listed or 'none'}>"
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._changes)

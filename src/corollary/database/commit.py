@@ -10,15 +10,14 @@ net change of base relations and rules
 → deliver
 """
 
-import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from corollary.active.events import has_observable_change
 from corollary.console import Phase
 from corollary.core.alerts import Alert
-from corollary.core.engine import TableHandle
+from corollary.core.engine import TableHandle, within_seconds
 from corollary.core.plans import WORKING_SEPARATOR
 from corollary.core.program import NormalProgram, Program, Relation
 from corollary.core.states import CHANGES
@@ -82,7 +81,7 @@ class CommitRequest:
     reads: list[Callable[[], pending_commit.DeferredOperations]] = field(default_factory=list)
     edits: list[Callable[[Program], Program]] = field(default_factory=list)
     # What is known from the start.
-    algorithm: str | None = None
+    algorithm: str | Mapping[str, str] | None = None
     is_traced: bool = False
     idempotency: str | None = None
     is_dry: bool = False
@@ -136,7 +135,8 @@ def commit(state: DatabaseState, store: Store, request: CommitRequest) -> Commit
         )
     with state.lock:
         try:
-            outcome = retry_on_conflict(state, store, lambda: _attempt(state, store, request))
+            with within_seconds(state.limits):
+                outcome = retry_on_conflict(state, store, lambda: _attempt(state, store, request))
             if outcome.commit_number is not None and not outcome.is_repeated:
                 store.fold_if_due(state)
             if request.publishes and not request.is_dry:
@@ -342,7 +342,8 @@ def _plan(
         stage = Stage.NOTHING
     elif after.active.triggers and not has_triggered:
         stage = Stage.TRIGGERS
-    return state.planner.plan(
+    state.console.enter(Phase.PLAN)
+    planned = state.planner.plan(
         before,
         after,
         changes,
@@ -351,6 +352,8 @@ def _plan(
         is_traced=request.is_traced,
         refilled=refilled,
     )
+    state.console.enter(Phase.EVALUATE)
+    return planned
 
 
 def _has_triggers(update: Update) -> bool:
@@ -368,10 +371,7 @@ def _maintain(
     """Run the plan."""
     recorder = counters.StatsRecorder(state.console, update.new, maintenance.choices)
     pending.rebuilt |= state.planner.rebuild_payload(update, maintenance, state.limits)
-    limits = state.limits
-    if limits.seconds is not None:
-        limits = replace(limits, since=time.monotonic())
-    state.engine.run(maintenance.plan, recorder, limits)
+    state.engine.run(maintenance.plan, recorder, state.limits)
     state.console.done()
     return pending_commit.PlanRun(update, maintenance, recorder)
 

@@ -1,7 +1,7 @@
 """Recorders: the progress line, the counters of each relation, and the rows of a trace."""
 
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -208,6 +208,8 @@ class Stats:
 
     Attributes:
         refused: the algorithm that was asked for and could not be had; empty if there is none.
+        seconds: its share of those of its stratum, and those of what was made for its rules, such
+            as the relations of its aggregates, which have none of their own.
     """
 
     algorithm: str
@@ -238,6 +240,7 @@ def collect_stats(
 ) -> dict[str, Stats]:
     """Return what the maintenance of each relation took; call it before the engine commits."""
     stats: dict[str, Stats] = {}
+    seconds = _seconds_of_relations(update.new, maintenance, recorder)
     for procedure, record in recorder.strata.items():
         choice = maintenance.choices[procedure]
         algorithm, reason = str(choice.algorithm), choice.explanation
@@ -257,10 +260,32 @@ def collect_stats(
                 disqualified = max(0, seen - engine.size(name, State.REMOVED))
                 counts |= {"approximated": seen, "filtered": seen, "disqualified": disqualified}
             refused = str(choice.refused or "")
-            stats[name] = Stats(algorithm, reason, record.seconds, counts, placement, refused)
+            stats[name] = Stats(algorithm, reason, seconds[name], counts, placement, refused)
     for name, signs in update.changed.items():
         irrelevant = signs - update.relevant.get(name, frozenset())
         if irrelevant:
             counts = {"irrelevant_updates": sum(engine.size(name, sign) for sign in irrelevant)}
             stats[name] = Stats("none", "nobody asks for it", 0.0, counts, engine.default_placement)
     return stats
+
+
+def _seconds_of_relations(
+    program: NormalProgram, maintenance: Maintenance, recorder: StatsRecorder
+) -> dict[str, float]:
+    """Return the seconds of each relation; they add up to those of all strata."""
+    found: dict[str, float] = defaultdict(float)
+    maintained = {name for each in recorder.strata for name in maintenance.choices[each].relations}
+    for procedure, record in recorder.strata.items():
+        relations = maintenance.choices[procedure].relations
+        for name in relations:
+            owner = name
+            while not _is_declared(owner, program) and "." in owner:
+                owner = owner.rpartition(".")[0]
+            has_owner = owner in maintained and _is_declared(owner, program)
+            found[owner if has_owner else name] += record.seconds / len(relations)
+    return found
+
+
+def _is_declared(name: str, program: NormalProgram) -> bool:
+    relation = program.relations.get(name)
+    return relation is not None and relation.is_declared

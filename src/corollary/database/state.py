@@ -57,6 +57,7 @@ class DatabaseState:
         lock: held by the thread that uses the engine; streams commit in threads of their own.
         is_committing: whether a transaction is running: all that it reads belongs to one state,
             so nobody may catch up with other processes meanwhile.
+        is_closed: whether it was closed, and nothing can be read any more.
         is_trial: whether callbacks are not called, since changes are only tried out.
         closing: called before the engine is closed.
         after_commit: called after every commit; delivers to callbacks.
@@ -88,6 +89,7 @@ class DatabaseState:
         self.lock = RLock()
         self.is_committing = False
         self.is_trial = False
+        self.is_closed = False
         self.closing: list[Callable[[], object]] = []
         self.after_commit: Callable[[], None] = lambda: None
         self._event_relations: dict[str, Relation] = {}
@@ -334,7 +336,22 @@ class DatabaseState:
         """Stop what uses the engine, then close it."""
         while self.closing:
             self.closing.pop()()
+        self.is_closed = True
         self.engine.close()
+
+    def check_open(self) -> None:
+        """Refuse to use a database that is closed.
+
+        Raises:
+            InputError: it is.
+        """
+        if self.is_closed:
+            raise InputError.of(
+                "C0925",
+                "The database is closed.",
+                None,
+                "open it again with `corollary.open`, or read before it is closed",
+            )
 
 
 def _merge_signs(some: Signs, others: Signs) -> Signs:

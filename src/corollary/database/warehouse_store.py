@@ -28,7 +28,7 @@ from corollary.database.program.program_edits import load_next_program
 from corollary.database.state import DatabaseState
 from corollary.database.store import OpenArguments
 from corollary.engines.local.engine import LocalEngine
-from corollary.errors import ConflictError, CorollaryError, WarehouseError
+from corollary.errors import ConflictError, CorollaryError, WarehouseError, redact_password
 from corollary.frontends.datalog.parser import parse
 from corollary.maintain.payload import Payload, payload_relations_of
 from corollary.source import SourceFile
@@ -106,6 +106,12 @@ class WarehouseStore:
     def outbox(self) -> CatalogOutbox:
         """The alerts that are not delivered yet."""
         return CatalogOutbox(self.warehouse.catalog)
+
+    @property
+    def location(self) -> str:
+        """Where commits are recorded, for messages."""
+        opened = self.open_arguments
+        return redact_password(str(self.warehouse.root) if opened is None else opened.location)
 
     @property
     def alert_directory(self) -> Path:
@@ -324,6 +330,10 @@ class WarehouseStore:
     def invalidate_payload(self, relations: Iterable[str]) -> None:
         """Note that the payload of relations in the engine is not the recorded one."""
         self._recorded -= set(relations)
+
+    def source_positions(self) -> Mapping[str, Position]:
+        """Return how far sources have been read, by the name of the source."""
+        return self.warehouse.catalog.source_positions()
 
     def record_positions(self, state: DatabaseState, positions: Mapping[str, Position]) -> None:
         """Note how far sources have been read, where no tuple has changed."""

@@ -10,6 +10,7 @@
 | the same, no tuple with two derivations | dred, which then rederives nothing |
 | stored, recursive | ranked |
 | cheaper to evaluate from scratch | recompute |
+| with bodies so long that a plan for each literal would be too large | recompute |
 
 The estimate: a fresh evaluation handles `work` rows (as many as the last one did, otherwise a guess
 from the sizes). A change of a fraction f of the relations below is assumed to cost
@@ -60,6 +61,12 @@ PLAIN_SPREAD = 3.0
 
 ADDITIONS_BUDGET_FACTOR = 2
 """A run that only adds visits few tuples that stay, so its budget is larger."""
+
+LONG_BODY_LITERALS = 32
+"""The number of literals above which a body is long."""
+
+PLAN_MAX_LITERALS = 20_000
+"""The literals of long bodies above which the plan costs more than the evaluation."""
 
 BUDGET_MIN_ROWS = 20_000
 """The smallest budget: below it, a recomputation saves nothing worth the estimate."""
@@ -209,11 +216,28 @@ def _automatic(stratum: Stratum, update: Update, sizes: ChangeSizes) -> Algorith
     if choice.algorithm in (Algorithm.AUTONOMOUS, Algorithm.RECOMPUTE):
         return choice
     members = stratum.relations
+    size = _plan_literals(stratum, update)
+    if size > PLAN_MAX_LITERALS:
+        reason = f"long rules: a plan for the change would read {size:,} literals"
+        return AlgorithmChoice(members, Algorithm.RECOMPUTE, reason)
     if choice.algorithm in (Algorithm.RANKED, Algorithm.COUNTING) and not (
         update.valid_payload >= set(members)
     ):
         return AlgorithmChoice(members, Algorithm.RECOMPUTE, "its ranks or counts are out of date")
     return _unless_cheaper(stratum, update, sizes, choice)
+
+
+def _plan_literals(stratum: Stratum, update: Update) -> int:
+    """Return how many literals a plan for the change reads: a body for each that changes."""
+    return sum(
+        len(rule.literals)
+        * sum(
+            literal.relation in stratum.members or bool(update.signs_of(literal.relation))
+            for literal in rule.literals
+        )
+        for rule in stratum.rules
+        if len(rule.literals) > LONG_BODY_LITERALS
+    )
 
 
 def _unless_cheaper(
@@ -267,12 +291,5 @@ def _changed_fractions(stratum: Stratum, update: Update, sizes: ChangeSizes) -> 
 
 def _base_below(stratum: Stratum, update: Update) -> set[str]:
     """Return the base relations that a stratum depends on, directly or not."""
-    reads = update.dependencies
-    reached: set[str] = set()
-    pending = list(stratum.relations)
-    while pending:
-        name = pending.pop()
-        if name not in reached:
-            reached.add(name)
-            pending.extend(reads.get(name, ()))
-    return {name for name in reached if name not in reads}
+    below = update.base_relations_below
+    return set().union(*(below.get(name, {name}) for name in stratum.relations))

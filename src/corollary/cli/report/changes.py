@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from corollary.cli.options import ChangeOutputOptions
 from corollary.cli.output import print_warnings
 from corollary.cli.report.tables import align, counted, signed
-from corollary.console import TerminalConsole
+from corollary.console import Phase, TerminalConsole
 from corollary.database.database import Database, state_of
 from corollary.errors import redact_password
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from corollary.database.intake.pipeline import PipelineRun
     from corollary.database.transaction import Transaction
 
+OTHER_MIN_SECONDS = 0.5
+"""Less than this for other things than relations is not worth a line."""
 MAX_VIOLATIONS = 20
 """The maximum number of tuples that are listed for a new constraint."""
 
@@ -40,6 +42,7 @@ def report_run(
     output.show(lambda: outcome.as_json(output.max_rows), _result(outcome, output.max_rows))
     print_warnings(dict.fromkeys(outcome.warnings), console)
     if outcome.transaction is not None:
+        note_other_seconds(outcome.transaction, console)
         for line in retained_lines(outcome.transaction, database):
             console.note(line)
         for line in _refused(outcome.transaction):
@@ -61,6 +64,21 @@ def report_run(
         console.note(
             f"{counted(outcome.quarantined, 'malformed record')} set aside, to be seen with "
             f"corollary query {shlex.quote(redact_password(warehouse))} '{goal}'"
+        )
+
+
+def note_other_seconds(transaction: "Transaction", console: TerminalConsole) -> None:
+    """Note the seconds of the evaluation that are not those of relations that have changed."""
+    shown = sum(
+        transaction.stats[name].seconds
+        for name, change in transaction.changes.items()
+        if name in transaction.stats and change.relation.is_derived
+    )
+    rest = console.seconds_of(Phase.EVALUATE) - shown
+    if rest >= OTHER_MIN_SECONDS:
+        console.note(
+            f"evaluate: {shown:.2f} s for the relations that have changed, {rest:.2f} s for "
+            "others, base relations, keys and events"
         )
 
 

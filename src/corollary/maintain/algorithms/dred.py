@@ -81,9 +81,8 @@ def _overdelete(stratum: Stratum, draft: Draft) -> list[Step]:
         )
         further = [
             _overdelete_further(rule, position)
-            for rule in kept
-            if rule.head.relation == name
-            for position in delta.recursive_positions(rule, members)
+            for rule in delta.unchanged_rules(draft, (name,))
+            for position in delta.recursive_positions(rule, stratum.members)
         ]
         again += derive_by_rule(
             draft,
@@ -133,6 +132,5 @@ def _rederive(name: str, stratum: Stratum, draft: Draft) -> list[Body]:
         delta.make_body(
             rule, delta.read_in_state(State.NEW), lead=working_goal(over, head_arguments(rule))
         )
-        for rule in stratum.rules
-        if rule.head.relation == name
+        for rule in stratum.rules_by_head.get(name, ())
     ]

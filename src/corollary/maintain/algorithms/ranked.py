@@ -86,7 +86,7 @@ def _derivation(
     goals: Sequence[Goal] = (),
 ) -> Body:
     """Return a rule in NEW whose head gets its rank from the premises, as stage (4) derives it."""
-    ranked = payload.rank_body(rule, stratum.relations, draft, State.NEW)
+    ranked = payload.rank_body(rule, stratum.members, draft, State.NEW)
     return delta.make_body(
         rule,
         ranked.read,
@@ -178,7 +178,7 @@ def _supports(name: str, stratum: Stratum, draft: Draft) -> Iterator[Body]:
     for rule in stratum.rules:
         if rule.head.relation != name:
             continue
-        ranked = payload.rank_body(rule, stratum.relations, draft, State.OLD)
+        ranked = payload.rank_body(rule, stratum.members, draft, State.OLD)
         not_suspended: list[Goal] = []
         for position in ranked.ranks:
             literal = ranked.ranked_literal(position)
@@ -205,8 +205,8 @@ def _dependents(name: str, stratum: Stratum, draft: Draft) -> Iterator[Body]:
     for rule in stratum.rules:
         if rule.head.relation != name:
             continue
-        for position in delta.recursive_positions(rule, stratum.relations):
-            ranked = payload.rank_body(rule, stratum.relations, draft, State.OLD)
+        for position in delta.recursive_positions(rule, stratum.members):
+            ranked = payload.rank_body(rule, stratum.members, draft, State.OLD)
             suspended = draft.working_relation(
                 rule.literals[position].relation, "suspended", NUMBER
             )
@@ -216,7 +216,7 @@ def _dependents(name: str, stratum: Stratum, draft: Draft) -> Iterator[Body]:
             # The other premises may be suspended themselves: without them, a head whose premises
             # are suspended in the same round would be missed.
             def read(at: int, literal: Literal, position: int = position) -> Goal:
-                if literal.relation in stratum.relations and not literal.negated and at != position:
+                if literal.relation in stratum.members and not literal.negated and at != position:
                     stored = payload.rank_relation(draft, literal.relation)
                     slots = (*literal.slots, Wildcard())
                     return Goal(Literal(stored, slots), Reference(stored, State.OLD))

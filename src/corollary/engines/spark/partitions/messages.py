@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from corollary.core.engine import Limits
+from corollary.core.engine import Limits, deadline_start
 from corollary.core.plans import Evaluation, RecordTrace, Within
 from corollary.core.program import Relation
 from corollary.engines.local.values.native import from_arrow, partition_of
@@ -204,7 +204,8 @@ def read_pickle(path: str) -> Any:
 
 def remaining_limits(limits: Limits) -> Limits:
     """Return limits with the seconds that are left: clocks of other machines differ."""
-    if limits.seconds is None or limits.since is None:
+    began = deadline_start()
+    if limits.seconds is None or began is None:
         return limits
-    left = limits.seconds - (time.monotonic() - limits.since)
-    return replace(limits, seconds=max(0.0, left), since=None)
+    left = limits.seconds - (time.monotonic() - began)
+    return replace(limits, seconds=max(0.0, left))
