@@ -5,8 +5,6 @@ commit records its changes; those of payload too, as long as the recorded payloa
 engine. Where it is not (payload rebuilt, relations copied) the whole relation is recorded instead.
 """
 
-import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -14,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from corollary.analysis.relevance import BOTH_SIGNS
 from corollary.core.engine import Engine, LocalTable
-from corollary.core.logic import Constant, Literal
+from corollary.core.logic import Literal
 from corollary.core.plans import (
     WORKING_SEPARATOR,
     watched_name,
@@ -24,6 +22,7 @@ from corollary.core.plans import (
 from corollary.core.printer import print_program
 from corollary.core.program import Relation
 from corollary.core.states import CHANGES, State
+from corollary.database.access.query_log import QueryLog
 from corollary.database.changes import Change, Changes
 from corollary.database.counters import Stats
 from corollary.database.engines import SparkFrames
@@ -34,16 +33,14 @@ from corollary.database.program.program_edits import load_next_program
 from corollary.database.state import DatabaseState
 from corollary.database.store import OpenArguments
 from corollary.engines.local.engine import LocalEngine
-from corollary.errors import ConflictError, CorollaryError, WarehouseError, redact_password
+from corollary.errors import ConflictError, WarehouseError, redact_password
 from corollary.frontends.datalog.parser import parse
 from corollary.maintain.payload import Payload, payload_relations_of
 from corollary.source import SourceFile
-from corollary.warehouse.catalog.catalog import Catalog
 from corollary.warehouse.catalog.catalog_rows import Commit, NewCommit, StoredChange
 from corollary.warehouse.catalog.grants import StoredGrants
 from corollary.warehouse.catalog.outbox import CatalogOutbox, alerts_of_commit
 from corollary.warehouse.catalog.program_layout import layout_of, program_of_layout
-from corollary.warehouse.catalog.query_log import record_queries
 from corollary.warehouse.consistent_read import read_consistently
 from corollary.warehouse.warehouse import ChangeHandles, RelationDelta, Warehouse
 
@@ -63,9 +60,6 @@ FOLD_MIN_TUPLES = 1 << 14
 
 FOLD_ENCODED_WEIGHT = 4
 """The tuples of a relation that is not in the index count so often: each opening encodes them."""
-
-QUERY_LOG_SECONDS = 60.0
-"""The time between two writes of the counted goals to the catalog."""
 
 ALERTS_DIRECTORY = "alerts"
 """The directory of a warehouse for the files of its alerts."""
@@ -454,40 +448,6 @@ class WarehouseStore:
         if self._query_log is not None:
             self._query_log.flush()
         self.warehouse.close()
-
-
-class QueryLog:
-    """Counts goals by their binding pattern; an error in it never makes a query fail."""
-
-    def __init__(self, catalog: Catalog) -> None:
-        self._catalog = catalog
-        self._counts: Counter[str] = Counter()
-        self._noted = time.monotonic()
-
-    def count(self, goal: Literal) -> None:
-        """Count a goal."""
-        self._counts[_binding_pattern(goal)] += 1
-        if time.monotonic() - self._noted > QUERY_LOG_SECONDS:
-            self.flush()
-
-    def flush(self) -> None:
-        """Write the counts to the catalog; if that fails, they are lost."""
-        counts, self._counts = self._counts, Counter()
-        self._noted = time.monotonic()
-        if counts:
-            with suppress(CorollaryError):
-                record_queries(self._catalog, counts)
-
-
-def _binding_pattern(goal: Literal) -> str:
-    """Return the binding pattern of a goal: its relation, and which arguments are bound.
-
-    >>> from corollary.core.logic import Variable
-    >>> _binding_pattern(Literal("link", (Constant("a"), Variable("y"))))
-    'link^bf'
-    """
-    bound = "".join("b" if isinstance(slot, Constant) else "f" for slot in goal.slots)
-    return f"{goal.relation}^{bound}"
 
 
 def _published_names(loaded: LoadedProgram) -> set[str]:
