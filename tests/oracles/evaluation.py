@@ -49,6 +49,7 @@ from oracles.parser import (
     TypeName,
     Var,
     int_of,
+    opposite,
     parse,
     read_date,
     read_timestamp,
@@ -86,7 +87,7 @@ class Type:
 
     name: str
     scale: int = 0
-    precision: int = 18
+    precision: int = 38
     nullable: bool = False
 
     def fits(self, other: Type) -> bool:
@@ -173,12 +174,12 @@ def bounded(value: int, type_: Type) -> int:
     return value
 
 
-def decimal_of(value: Fraction, scale: int, precision: int = 18) -> Decimal:
+def decimal_of(value: Fraction, scale: int, precision: int = 38) -> Decimal:
     """Round half up (away from zero) to the scale; more digits than the precision overflow."""
     digits = math.floor(abs(value) * 10**scale + Fraction(1, 2))
     if digits >= 10**precision:
         raise Fault("overflow of decimal")
-    return Decimal(digits if value >= 0 else -digits).scaleb(-scale)
+    return Decimal(f"{digits if value >= 0 else -digits}e-{scale}")
 
 
 def scaled(value: Value, type_: Type) -> Value:
@@ -345,7 +346,7 @@ def functor(name: str, type_: Type, limit: int) -> Callable[..., Value]:
             return lambda x, y: decimal_op(name, x, y, type_.scale)
         return lambda x, y: float_op(name, x, y)
     if name == "neg":
-        return lambda x: bounded(-x, type_) if type_.name in BOUNDS else -x
+        return lambda x: bounded(-x, type_) if type_.name in BOUNDS else opposite(x)
     if name in BITS:
         return lambda *args: bit_op(name, type_, *args)
     if name in calendar.FUNCTORS:
@@ -1086,7 +1087,7 @@ class Oracle:
             name = members.pop()
         if name == "decimal" and len(column.args) == 2:
             precision, scale = column.args
-            if not 0 <= scale <= precision <= 18 or not precision:
+            if not 0 <= scale <= precision <= 38 or not precision:
                 raise OracleRejected(f"decimal({precision},{scale})")
             return Type("decimal", scale, precision, column.nullable)
         if name not in PRIMITIVES:

@@ -12,7 +12,12 @@ import re
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from typing import NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias
+
+
+def opposite(value: Any) -> Any:
+    """The number with the other sign, all digits kept: the minus of decimals rounds them."""
+    return value.copy_negate() if isinstance(value, Decimal) and value else -value
 
 
 class OracleRejected(ValueError):  # noqa: N818 (a verdict, as OracleLimit is)
@@ -460,7 +465,7 @@ class Parser:
         if self.accept("-"):
             inner = self.unary()
             if isinstance(inner, Lit) and inner.kind in ("int", "frac"):
-                return Lit(inner.kind, -inner.value)  # type: ignore[operator]
+                return Lit(inner.kind, opposite(inner.value))
             return Fn("neg", (inner,))
         if self.peek() in ("bnot", "lnot") and self.peek(1) != "(":
             return Fn(self.take(), (self.unary(),))

@@ -20,6 +20,9 @@ from support.selection import examples, sampled
 EXAMPLES = examples(3, 40)
 
 LARGEST = sys.float_info.max
+LONG_DIGITS = ("9" * 36, "3" * 36, "9" * 26, "9" * 17, str(2**96), str(2**64))
+"""Decimals with 38, 28 and 19 digits, and about the words of their sums."""
+
 VALUES: dict[str, tuple[Any, ...]] = {
     "n": (
         None,
@@ -38,6 +41,10 @@ VALUES: dict[str, tuple[Any, ...]] = {
     ),
     "u": (0, 1, 2**32, 2**63, 2**64 - 1),
     "d": (None, *map(Decimal, ("0.00", "0.01", "-0.01", "9999999999999999.99", "12.50"))),
+    "w": (
+        *(None, *map(Decimal, ("0.00", "0.01", "-0.01", "92233720368547758.08"))),
+        *(Decimal(f"{sign}{digits}.99") for sign in ("", "-") for digits in LONG_DIGITS),
+    ),
     "f": (
         *(None, 0.0, 1.0, -1.0, 0.1, 1e16, -1e16, 5e-324, -5e-324, sys.float_info.min, 2.0**-53),
         *(LARGEST, -LARGEST, LARGEST / 2, 2.0**970, math.inf, -math.inf, math.nan),
@@ -52,6 +59,7 @@ TEXT = """
 .decl n(i: number, g: number, v: number?)
 .decl u(i: number, g: number, v: unsigned)
 .decl d(i: number, g: number, v: decimal(18,2)?)
+.decl w(i: number, g: number, v: decimal(38,2)?)
 .decl f(i: number, g: number, v: float?)
 .decl s(i: number, g: number, v: symbol?)
 .decl count_n(g: number, c: number)
@@ -66,6 +74,14 @@ sum_u(g, c) :- k(g), c = sum v : { u(_, g, v) }, g < 2.
 sum_d(g, c) :- k(g), c = sum v : { d(i, g, v), e(i, _) }.
 .decl mean_d(c: float)
 mean_d(c) :- c = mean v : { d(_, _, v) }.
+.decl sum_w(g: number, c: decimal(38,2))
+sum_w(g, c) :- k(g), c = sum v : { w(_, g, v) }.
+.decl mean_w(g: number, c: float)
+mean_w(g, c) :- k(g), c = mean v : { w(i, g, v), !e(i, 0) }.
+.decl sum_product(c: decimal(38,2))
+sum_product(c) :- c = sum v * 0.25 : { w(i, _, v), e(i, _) }.
+.decl least_w(g: number, a: decimal(38,2), b: decimal(38,2))
+least_w(g, a, b) :- k(g), a = min v : { w(_, g, v) }, b = max v : { w(_, g, v) }.
 .decl sum_f(g: number, c: float)
 sum_f(g, c) :- k(g), c = sum v : { f(_, g, v) }.
 .decl mean_f(g: number, c: float)
@@ -84,7 +100,7 @@ nested(c) :- c = sum m : { k(g), m = count : { n(_, g, _) } }.
 .decl over(c: number)
 over(c) :- c = max x : { count_n(_, x) }.
 """
-VIEWS = ("count_n", "sum_f", "least", "greatest", "nested")
+VIEWS = ("count_n", "sum_f", "sum_w", "mean_w", "least_w", "least", "greatest", "nested")
 
 
 def row(relation: str) -> st.SearchStrategy[Row]:

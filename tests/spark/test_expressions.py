@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from corollary.core.functors import CHECKED_SUM, FUNCTORS, PARTITION_OF, result_type
+from corollary.core.functors import CHECKED_SUM, FUNCTORS, PARTITION_OF, TIME_FORMATS, result_type
 from corollary.core.logic import NEGATED_OPERATORS, Condition, Constant, Functor, Variable
 from corollary.core.types import DATE, FLOAT, NUMBER, SYMBOL, TIMESTAMP, UNSIGNED, Type, decimal
 from corollary.engines.local.evaluation import expressions as local
@@ -33,6 +33,11 @@ VALUES: dict[Type, list[Any]] = {
     UNSIGNED: [0, 1, 2, 63, 2**63, 2**64 - 1, None],
     FLOAT: [0.0, 1.0, -2.5, 1e308, 5e-324, math.inf, -math.inf, math.nan, None],
     decimal(18, 2): [Decimal("0.00"), Decimal("1.25"), Decimal("-9999999999999999.99"), None],
+    decimal(38, 2): [
+        *(Decimal("0.00"), Decimal("0.05"), Decimal("92233720368547758.08")),
+        *(Decimal(f"{sign}{'9' * 36}.99") for sign in ("", "-")),
+        None,
+    ],
     SYMBOL: ["", "a", "ß😀", "a\\'\n", "12", "-3.5", "a.*", "(", "2026-11-15", None],
     DATE: [date(1, 1, 1), date(2026, 11, 15), None],
     TIMESTAMP: [
@@ -58,6 +63,8 @@ def functors(type_: Type) -> list[Functor]:
         arguments: tuple[Any, ...] = (x, y)[: signature.min_arguments]
         if name == "substr":
             arguments = (x, Constant(1, NUMBER), Constant(2, NUMBER))
+        if name in TIME_FORMATS:
+            arguments = (x, Constant("%Y-%m-%d", SYMBOL))
         found.append(Functor(name, arguments, result_type(name, [each.type for each in arguments])))
     if type_.kind in FUNCTORS["to_decimal"].kinds(0):
         two = Constant(2, NUMBER)

@@ -21,6 +21,7 @@ import corollary
 from corollary.core.arrow import empty_table, from_python, schema_of, to_python
 from corollary.core.program import Directive, Relation
 from corollary.core.types import BOOL, DATE, FLOAT, NUMBER, SYMBOL, TIMESTAMP, UNSIGNED, Kind, Type
+from corollary.core.values import decimal_value
 from corollary.database.engines import SparkFrames
 from corollary.database.intake import evaluate_once, pipeline
 from corollary.database.program.loaded_program import read_programs
@@ -128,7 +129,7 @@ def test_poison_rows_are_set_aside_until_they_are_mended(tmp_path: Path, spark: 
 
 
 def test_json_records_that_are_none(tmp_path: Path, spark: Any) -> None:
-    text = EDGE + '.input edge(IO=spark, format="json", filename="*.json")\n'
+    text = EDGE + '.input edge(IO=spark, format="json", filename="*.json", max_bad="off")\n'
     runs = Pipeline(tmp_path, text, spark)
     assert runs.counts() == (0, 0)
     (tmp_path / "1.json").write_text('{"x": 1, "y": "a"}\n{oops\n{"x": 1.5, "y": "b", "z": [1]}\n')
@@ -282,7 +283,7 @@ def test_relations_and_changes_as_frames(tmp_path: Path, spark: Any) -> None:
             db.relation("edge").spark(view="no name")
 
 
-DECIMAL = Type(Kind.DECIMAL, precision=18, scale=4)
+DECIMAL = Type(Kind.DECIMAL, precision=38, scale=4)
 SHORT = Type(Kind.DECIMAL, precision=5, scale=2)
 EVERY = (SYMBOL, NUMBER, UNSIGNED, FLOAT, DECIMAL, SHORT, BOOL, DATE, TIMESTAMP)
 ALL = Relation(
@@ -296,7 +297,7 @@ VALUES = (
     st.integers(-(2**63), 2**63 - 1) | st.sampled_from([-(2**63), 2**63 - 1]),
     st.integers(0, 2**64 - 1) | st.just(2**64 - 1),
     st.floats(),
-    st.integers(-(10**18) + 1, 10**18 - 1).map(lambda n: Decimal(n).scaleb(-4)),
+    st.integers(-(10**38) + 1, 10**38 - 1).map(lambda n: decimal_value(n, 4)),
     st.integers(-99999, 99999).map(lambda n: Decimal(n).scaleb(-2)),
     st.booleans(),
     DAYS,
@@ -307,7 +308,13 @@ ROW = st.tuples(*VALUES)
 ROW_WITH_NULLS = st.tuples(*(st.none() | each for each in VALUES))
 EDGES = [
     (
-        *("\0é😀", -(2**63), 2**64 - 1, math.nan, Decimal("-99999999999999.9999")),
+        *(
+            "\0é😀",
+            -(2**63),
+            2**64 - 1,
+            math.nan,
+            Decimal("-9999999999999999999999999999999999.9999"),
+        ),
         *(Decimal("0.01"), True, date.max, datetime(2026, 11, 1, 6, 30, 0, 1, UTC)),
     ),
     (
@@ -343,7 +350,7 @@ def test_every_type_there_and_back(elsewhere: Any, tmp_path: Path, rows: list[An
     table = from_python(rows, ALL)
     shown = SparkFrames(elsewhere).create_frame(table, schema_of(ALL), view="every_type")
     assert [kind for _, kind in shown.dtypes] == [
-        *("string", "bigint", "decimal(20,0)", "double", "decimal(18,4)", "decimal(5,2)"),
+        *("string", "bigint", "decimal(20,0)", "double", "decimal(38,4)", "decimal(5,2)"),
         *("boolean", "date", "timestamp"),
     ]
     assert read_back(elsewhere, ALL, tmp_path, table="every_type") == keys(to_python(table))

@@ -1,6 +1,7 @@
 """Random expressions with nulls and faults: Spark SQL computes what the local engine computes."""
 
 import random
+import re
 from typing import Any
 
 import pyarrow as pa
@@ -9,7 +10,7 @@ import pytest
 from corollary.core.logic import Condition, Constant, Expression
 from corollary.core.printer import print_condition, print_term
 from corollary.core.types import Kind
-from corollary.engines.sql.compiled import MARK, CompiledQuery, Form
+from corollary.engines.sql.compiled import MARK, Form, NotCompiled
 from corollary.engines.sql.expressions import type_of
 from corollary.engines.sql.pipelines import compile_pipeline
 from corollary.engines.sql.spark_dialect import SPARK
@@ -35,6 +36,12 @@ ROWS = 150
 EXPRESSIONS = 15
 KINDS = tuple(kind for kind in Kind if kind is not Kind.UNSIGNED)
 """Spark has no unsigned numbers."""
+
+REFUSED = r"of decimal.* has no exact form|decimal.* have no exact comparison"
+"""What is not handed over: decimals that have more than 38 digits on the way."""
+
+DECIMAL_TRIES = 6
+"""Decimals of all lengths need more tries than other kinds."""
 
 Compared = Expression | Condition
 
@@ -63,7 +70,9 @@ def _compare(spark: Any, compared: Compared, rows: Rows) -> None:
     compiled = compile_pipeline(pipeline, {"rows": ROW_TYPES}, head, SPARK)
     is_condition = isinstance(compared, Condition)
     text = print_condition(compared) if is_condition else print_term(compared)
-    assert isinstance(compiled, CompiledQuery), f"{text}: {compiled}"
+    if isinstance(compiled, NotCompiled):
+        assert re.search(REFUSED, compiled.reason), f"{text}: {compiled}"
+        return
     found = spark.sql(SPARK.text(compiled.query)).toArrow()
     count = found.num_rows
     codes = [1] * count
@@ -83,6 +92,7 @@ def test_each_form(spark: Any) -> None:
     compared: list[Compared] = [
         random_application(generator, SPARK, name, kind, depth=1)
         for name, kind in sorted(SPARK.functors)
+        for _ in range(DECIMAL_TRIES if kind is Kind.DECIMAL else 1)
     ]
     compare(spark, compared, random_rows(generator, ROWS))
 

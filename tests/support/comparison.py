@@ -16,7 +16,7 @@ from corollary.database.intake.evaluate_once import (
     evaluate_views,
     fill_engine,
 )
-from corollary.database.program.goals import answer_relation
+from corollary.database.program.goals import AskedGoal, read_goal
 from corollary.database.program.loaded_program import LoadedProgram, load_program
 from corollary.engines.local.engine import LocalEngine
 from corollary.errors import EvaluationError
@@ -74,9 +74,19 @@ def oracle_result(text: str, facts: Rows) -> dict[str, Any] | str:
 def goal_result(text: str, facts: Rows, goal: Literal) -> list[Any] | str:
     """Return the answers of a goal by tabled evaluation, or FAILED."""
     loaded, engine = prepared(text, facts)
-    answers = answer_relation(goal)
+    return _answers(engine, AskedGoal(goal, loaded.normal, is_atom=True))
+
+
+def body_result(text: str, facts: Rows, body: str) -> list[Any] | str:
+    """Return the answers of a goal that is the body of a rule, or FAILED."""
+    loaded, engine = prepared(text, facts)
+    return _answers(engine, read_goal(loaded, body))
+
+
+def _answers(engine: LocalEngine, goal: AskedGoal) -> list[Any] | str:
+    answers = goal.answers
     engine.declare({answers.name: answers})
-    plan = solve(loaded.normal, goal, engine.statistics())
+    plan = solve(goal.program, goal.literal, engine.statistics())
     try:
         engine.run(plan, ProgressRecorder(SilentConsole()), LIMITS)
     except EvaluationError:

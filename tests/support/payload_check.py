@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from decimal import Decimal
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -106,7 +105,8 @@ def check_totals(db: Database, stratum: Stratum) -> int:
     if kind is None or rows is None:
         return 0
     assert aggregation.value is not None
-    scale = program.relations[aggregation.body].types[aggregation.value].scale
+    type_ = program.relations[aggregation.body].types[aggregation.value]
+    words = 4 if type_.precision > 18 else 2
     expected: Counter[Row] = Counter()
     for row in rows:
         group, term = tuple(row[at] for at in aggregation.groups), row[aggregation.value]
@@ -118,14 +118,16 @@ def check_totals(db: Database, stratum: Stratum) -> int:
             for place, digit in digits(term):
                 expected[*group, place] += digit
         else:
-            value = 0 if term is None else int(Decimal(term).scaleb(scale))
+            value = 0 if term is None else int(Fraction(term) * 10**type_.scale)
             expected[*group, 0] += is_counted
-            expected[*group, 1] += value >> 32
-            expected[*group, 2] += value & 0xFFFFFFFF
+            expected[*group, 1] += value >> 32 * (words - 1)
+            for at in range(words - 1):
+                expected[*group, words - at] += value >> 32 * at & 0xFFFFFFFF
     found: Counter[Row] = Counter()
     for row in read(db, f"{aggregation.relation}•{kind}"):
         if kind is Payload.TOTAL:
-            found.update({(*row[:-3], at): number for at, number in enumerate(row[-3:])})
+            group, totals = row[: -words - 1], row[-words - 1 :]
+            found.update({(*group, at): number for at, number in enumerate(totals)})
         else:
             assert row[-1] != 0, row
             found[row[:-1]] = row[-1]

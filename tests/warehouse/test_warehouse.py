@@ -167,9 +167,9 @@ def test_columns_with_names_of_ours(place: str) -> None:
 
 TYPES = """
 .decl f(a: symbol?, b: number?, c: unsigned?, d: float?, e: bool?, f: date?, g: timestamp?,
-        h: decimal(18, 3)?)
+        h: decimal(38, 3)?)
 .decl g(a: symbol?, b: number?, c: unsigned?, d: float?, e: bool?, f: date?, g: timestamp?,
-        h: decimal(18, 3)?)
+        h: decimal(38, 3)?)
 g(a, b, c, d, e, f, g, h) :- f(a, b, c, d, e, f, g, h).
 .decl one()
 .decl none()
@@ -181,6 +181,8 @@ VALUES = [
     ("\U0001f600é e\u0301", -(2**63), 2**63, math.nan, None, NOW.date(), None, None),
     ("null", 1, None, -5e-324, None, None, NOW, Decimal("999999999999999.999")),
     ("x" * 70_000, None, 1, 1e16, True, None, None, None),
+    ("y", 2, 1, 0.5, False, None, None, Decimal("-99999999999999999999999999999999999.999")),
+    ("z", 3, 1, 0.5, False, None, None, Decimal("9223372036854775.808")),
     (None, None, None, None, None, None, None, None),
     ("'\"\\\n\t;--", 7, 7, 0.1, True, date(1969, 12, 31), NOW, Decimal(1)),
 ]

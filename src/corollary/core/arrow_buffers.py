@@ -7,7 +7,6 @@ instead; none of them copies what it need not copy.
 
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal, localcontext
 from itertools import accumulate
 from typing import Any
 
@@ -15,14 +14,18 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from corollary.core.values import unscaled_integer
+
 Mask = npt.NDArray[np.bool_]
+
+DecimalWords = npt.NDArray[np.int64]
+"""The integers behind decimals: a row for each, with the low and the high 64 bits."""
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 EPOCH_DAY = date(1970, 1, 1)
 MICROSECOND = timedelta(microseconds=1)
 LOW_BITS = (1 << 64) - 1
-EXACT_DIGITS = 80
-"""Twice as many as any decimal of Arrow's 128 bits has."""
+LEAST_INTEGER = -(1 << 63)
 
 NUMPY_TYPES: dict[pa.DataType, Any] = {
     pa.int8(): np.int8,
@@ -96,7 +99,8 @@ def python_array(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
     elif pa.types.is_timestamp(type_):
         found = np.array([(value - EPOCH) // MICROSECOND for value in present], np.int64)
     elif pa.types.is_decimal(type_):
-        found = decimal_words([unscaled_integer(value, type_.scale) for value in present])
+        integers = [unscaled_integer(value, type_.scale) for value in present]
+        found = words_of_integers(np.array(integers, object))
     else:
         found = np.array(present, NUMPY_TYPES[type_])
     if len(present) < len(values):
@@ -106,17 +110,37 @@ def python_array(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
     return bool_array(found, nulls) if found.dtype == np.bool_ else fixed_array(found, type_, nulls)
 
 
-def unscaled_integer(value: int | Decimal, scale: int) -> int:
-    """Return the integer behind a decimal of some scale, which must be exact."""
-    with localcontext(prec=EXACT_DIGITS):
-        return int(Decimal(value).scaleb(scale).to_integral_exact())
+def words_of_integers(integers: npt.NDArray[Any]) -> DecimalWords:
+    """Return Python's integers, those behind decimals, as Arrow has them: low and high 64 bits.
+
+    >>> words_of_integers(np.array([5, -(1 << 64)], object)).tolist()
+    [[5, 0], [0, -1]]
+    """
+    low = (integers & LOW_BITS).astype(np.uint64).view(np.int64)
+    return np.stack([low, (integers >> 64).astype(np.int64)], axis=1)
 
 
-def decimal_words(integers: Sequence[int]) -> npt.NDArray[np.uint64]:
-    """Return the integers behind decimals as Arrow has them: the low and the high 64 bits."""
-    low = np.array([each & LOW_BITS for each in integers], np.uint64)
-    high = np.array([each >> 64 & LOW_BITS for each in integers], np.uint64)
-    return np.stack([low, high], axis=1)
+def integers_of_words(words: DecimalWords) -> npt.NDArray[Any]:
+    """Return words as Python's integers.
+
+    >>> integers_of_words(np.array([[5, 0], [0, -1]]))
+    array([5, -18446744073709551616], dtype=object)
+    """
+    low = np.ascontiguousarray(words[:, 0]).view(np.uint64)
+    integers: npt.NDArray[Any] = (words[:, 1].astype(object) << 64) | low.astype(object)
+    return integers
+
+
+def narrow_words(values: npt.NDArray[np.int64]) -> DecimalWords:
+    """Return integers of 64 bits as words: the high one is the sign of the low one."""
+    return np.stack([values, values >> np.int64(63)], axis=1)
+
+
+def wide_mask(words: DecimalWords) -> Mask:
+    """Return the mask of integers that do not fit 64 bits, or whose opposites do not."""
+    low, high = words[:, 0], words[:, 1]
+    mask: Mask = (high != low >> np.int64(63)) | (low == LEAST_INTEGER)
+    return mask
 
 
 def text_scalar(text: str) -> pa.Scalar:
@@ -127,6 +151,25 @@ def text_scalar(text: str) -> pa.Scalar:
 def number_scalar(value: int) -> pa.Scalar:
     """Return an integer as a scalar of `int64`, an argument of Arrow's functions."""
     return fixed_array(np.array([value], np.int64), pa.int64())[0]
+
+
+def decimal_words(array: pa.Array) -> DecimalWords:
+    """Return the words of the integers behind decimals; those of null are arbitrary."""
+    return fixed_values(array, np.dtype((np.int64, 2)))
+
+
+def decimal_integers(array: pa.Array) -> npt.NDArray[Any]:
+    """Return the integers behind decimals, int64 if all fit, else of Python; any for null.
+
+    >>> decimal_integers(fixed_array(narrow_words(np.array([5, -1])), pa.decimal128(38, 2)))
+    array([ 5, -1])
+    """
+    words = decimal_words(array)
+    is_wide = wide_mask(words)
+    nulls = null_mask(array)
+    if nulls is not None:
+        is_wide &= ~nulls
+    return integers_of_words(words) if is_wide.any() else words[:, 0]
 
 
 def fixed_values(array: pa.Array, dtype: npt.DTypeLike) -> npt.NDArray[Any]:

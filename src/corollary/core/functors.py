@@ -1,7 +1,7 @@
 """The signatures of functors: the number and types of arguments, and the type of the result.
 
 >>> result_type("+", (decimal(12, 2), decimal(5, 3)))
-Type(kind=<Kind.DECIMAL: 'decimal'>, nullable=False, precision=18, scale=3)
+Type(kind=<Kind.DECIMAL: 'decimal'>, nullable=False, precision=38, scale=3)
 """
 
 import re

@@ -1,6 +1,6 @@
 """Terms, clauses as the user wrote them, and rules in normal form, which all later passes read."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
@@ -337,6 +337,35 @@ def literals_of(items: tuple[BodyItem, ...]) -> Iterator[Atom | Negation | Compa
                 yield item
             case _:
                 assert_never(item)
+
+
+def applies_functor(clause: Clause, names: Collection[str]) -> bool:
+    """Whether a clause applies one of some functors, aggregates entered.
+
+    >>> clause = Clause((Atom("p", (Functor("+", (Variable("x"), Constant(1))),)),))
+    >>> applies_functor(clause, ("+",)), applies_functor(clause, ("*",))
+    (True, False)
+    """
+    work: list[object] = [*clause.heads, *clause.body]
+    while work:
+        match work.pop():
+            case Atom(arguments=arguments):
+                work += arguments
+            case Functor(name=name, arguments=arguments):
+                if name in names:
+                    return True
+                work += arguments
+            case Comparison(left=left, right=right):
+                work += (left, right)
+            case Negation(atom=atom):
+                work.append(atom)
+            case Disjunction(alternatives=alternatives):
+                work += [item for alternative in alternatives for item in alternative]
+            case AggregateTerm(target=target, body=body):
+                work += (target, *body)
+            case _:
+                pass  # a leaf
+    return False
 
 
 def terms_of(item: Atom | Negation | Comparison | Truth) -> tuple[Term, ...]:

@@ -39,9 +39,6 @@ class SpecialPlace(IntEnum):
 ALL_PLACES = FLOAT_PLACES + len(SpecialPlace)
 """The number of places that rows of `a•digits` may have."""
 
-LONG_DECIMAL_DIGITS = 18
-"""Decimals with more digits are represented by integers of 128 bits."""
-
 
 def word_count(type_: Type) -> int:
     """Return the number of words of a value of a type that is represented by integers.
@@ -50,8 +47,7 @@ def word_count(type_: Type) -> int:
     >>> word_count(NUMBER), word_count(decimal(38, 2))
     (2, 4)
     """
-    is_long = type_.kind is Kind.DECIMAL and type_.precision > LONG_DECIMAL_DIGITS
-    return 4 if is_long else 2
+    return 4 if type_.is_long_decimal else 2
 
 
 def total_columns(value: Type) -> tuple[str, ...]:

@@ -43,6 +43,11 @@ class Type:
         """The set of values that codes of this type encode; equal domains can be joined."""
         return (self.kind, self.scale)
 
+    @property
+    def is_long_decimal(self) -> bool:
+        """Whether the integers behind values may not fit 64 bits."""
+        return self.kind is Kind.DECIMAL and self.precision > SHORT_DECIMAL_DIGITS
+
     def with_null(self, nullable: bool) -> "Type":
         """Return the type with or without null."""
         return self if self.nullable == nullable else replace(self, nullable=nullable)
@@ -57,8 +62,11 @@ DATE = Type(Kind.DATE)
 TIMESTAMP = Type(Kind.TIMESTAMP)
 
 NUMERIC = frozenset({Kind.NUMBER, Kind.UNSIGNED, Kind.FLOAT, Kind.DECIMAL})
-DECIMAL_MAX_DIGITS = 18
-"""The number of decimal digits that always fit into 64 bits."""
+SHORT_DECIMAL_DIGITS = 18
+"""The number of decimal digits that always fit into 64 bits…"""
+
+DECIMAL_MAX_DIGITS = 38
+"""…and into 128 bits."""
 
 
 def decimal(precision: int, scale: int) -> Type:

@@ -112,6 +112,44 @@ def canonical_float(value: float) -> float:
     return math.nan if math.isnan(value) else value + 0.0
 
 
+def decimal_value(integer: int, scale: int) -> Decimal:
+    """Return the decimal of some scale with an integer behind it.
+
+    >>> decimal_value(-1250, 2)
+    Decimal('-12.50')
+    """
+    # `scaleb` would round to the digits of the context.
+    return Decimal(f"{integer}e-{scale}")
+
+
+def unscaled_integer(value: int | Decimal, scale: int) -> int:
+    """Return the integer behind a decimal that has no more digits after the point than the scale.
+
+    >>> unscaled_integer(Decimal("-12.5"), 2)
+    -1250
+    """
+    numerator, denominator = value.as_integer_ratio()
+    return int(numerator * 10**scale // denominator)
+
+
+def is_decimal(value: Decimal, type_: Type) -> bool:
+    """Whether a type has a value, without rounding.
+
+    >>> money = Type(Kind.DECIMAL, precision=5, scale=2)
+    >>> [is_decimal(Decimal(each), money) for each in ("1.500", "1.505", "1e3", "nan")]
+    [True, False, False, False]
+    """
+    if not value.is_finite():
+        return False
+    _, digits, exponent = value.as_tuple()
+    zeros = next((at for at, digit in enumerate(reversed(digits)) if digit), None)
+    if zeros is None:
+        return True
+    assert isinstance(exponent, int)
+    has_fraction = exponent + zeros >= -type_.scale
+    return has_fraction and value.adjusted() < type_.precision - type_.scale
+
+
 def format_row(row: Iterable[Value], types: Iterable[Type]) -> str:
     """Return a tuple as messages show it.
 
@@ -192,8 +230,7 @@ def _decimal(text: str, type_: Type) -> Decimal:
         )
     if len(whole) > type_.precision - type_.scale:
         raise ValueError(_out_of_range(text, type_))
-    unscaled = int(f"{sign}0{whole}{fraction.ljust(type_.scale, '0')}")
-    return Decimal(f"{unscaled}E-{type_.scale}")  # `scaleb` would round to 28 digits
+    return decimal_value(int(f"{sign}0{whole}{fraction.ljust(type_.scale, '0')}"), type_.scale)
 
 
 def _date(text: str, type_: Type) -> date:

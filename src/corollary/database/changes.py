@@ -6,10 +6,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from corollary.analysis.relevance import BOTH_SIGNS, Signs
 from corollary.core.arrow import from_python, schema_of, sort_rows, to_python
 from corollary.core.engine import Engine, LocalTable, TableHandle
-from corollary.core.plans import working_relation
-from corollary.core.program import Relation
+from corollary.core.plans import watched_name, working_relation
+from corollary.core.program import NormalProgram, Relation
 from corollary.core.states import CHANGES
 from corollary.core.values import value_to_json
 from corollary.database.engines import SparkFrames
@@ -138,6 +139,22 @@ class Changes(Mapping[str, Change]):
 
     def __len__(self) -> int:
         return len(self._changes)
+
+
+def virtual_changes(
+    engine: Engine, signs: Signs, program: NormalProgram
+) -> Iterator[tuple[str, TableHandle, TableHandle]]:
+    """Yield what a warehouse records of virtual relations: its name, tuples gained, tuples lost.
+
+    All that are watched for both are recorded, also where nothing has changed: a commit without
+    such a record was not watched.
+    """
+    for name, watched in signs.items():
+        relation = program.relations.get(name)
+        is_shown = relation is not None and relation.is_declared and not relation.is_stored
+        if is_shown and watched == BOTH_SIGNS:
+            gained, lost = (engine.handle(working_relation(name, each)) for each in CHANGES)
+            yield watched_name(name), gained, lost
 
 
 def collect_changes(

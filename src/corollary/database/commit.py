@@ -81,7 +81,7 @@ class CommitRequest:
     reads: list[Callable[[], pending_commit.DeferredOperations]] = field(default_factory=list)
     edits: list[Callable[[Program], Program]] = field(default_factory=list)
     # What is known from the start.
-    algorithm: str | None = None
+    algorithm: str | Mapping[str, str] | None = None
     is_traced: bool = False
     idempotency: str | None = None
     is_dry: bool = False

@@ -157,11 +157,11 @@ class Database(ReadAccess):
         with self.transaction() as transaction:
             return transaction
 
-    @checked(algorithm=str, idempotency=str, existing=str)
+    @checked(algorithm=(str, Mapping), idempotency=str, existing=str)
     def transaction(
         self,
         *,
-        algorithm: str | None = None,
+        algorithm: str | Mapping[str, str] | None = None,
         is_traced: bool = False,
         idempotency: str | None = None,
         is_dry: bool = False,

@@ -10,20 +10,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from corollary.analysis.relevance import BOTH_SIGNS
 from corollary.core.engine import Engine, LocalTable
 from corollary.core.logic import Literal
-from corollary.core.plans import (
-    WORKING_SEPARATOR,
-    watched_name,
-    watched_relation,
-    working_relation,
-)
+from corollary.core.plans import WORKING_SEPARATOR, watched_relation
 from corollary.core.printer import print_program
 from corollary.core.program import Relation
 from corollary.core.states import CHANGES, State
 from corollary.database.access.query_log import QueryLog
-from corollary.database.changes import Change, Changes
+from corollary.database.changes import Change, Changes, virtual_changes
 from corollary.database.counters import Stats
 from corollary.database.engines import SparkFrames
 from corollary.database.pending_commit import PendingCommit, Position, Replay
@@ -323,13 +317,9 @@ class WarehouseStore:
                         engine.handle(name, State.ADDED), engine.handle(name, State.REMOVED)
                     ),
                 )
-        # Also where nothing has changed: a commit without such a change was not watched.
-        for name, signs in state.demand(state.planned_program).signs.items():
-            known = after.normal.relations.get(name)
-            is_whole = signs == BOTH_SIGNS and known is not None and known.is_declared
-            if is_whole and known is not None and not known.is_stored:
-                gained, lost = (engine.handle(working_relation(name, each)) for each in CHANGES)
-                yield watched_name(name), ChangeHandles(gained, lost)
+        signs = state.demand(state.planned_program).signs
+        for name, gained, lost in virtual_changes(engine, signs, after.normal):
+            yield name, ChangeHandles(gained, lost)
 
     def invalidate_payload(self, relations: Iterable[str]) -> None:
         """Note that the payload of relations in the engine is not the recorded one."""

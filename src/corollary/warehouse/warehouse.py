@@ -204,7 +204,7 @@ class Warehouse(WarehouseCatalog):
         inline = {name: _packed(each) for name, each in handles.items()}
         intent = self.catalog.insert_intent() if None in inline.values() else None
         beat = None if intent is None else self.catalog.heartbeat(intent)
-        files = FileBatch(self.root, *([] if beat is None else [beat]))
+        files = FileBatch(self.root, beat)
         is_requested = False
         try:
             stored = [

@@ -25,6 +25,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from corollary.core.values import decimal_value, unscaled_integer
 from corollary.database.database import Database
 from corollary.database.transaction import Transaction
 from oracles.evaluation import Oracle, Type, canonical
@@ -155,7 +156,7 @@ def value_of(text: str, type_: Type) -> Any:
         case "float":
             return float(text)
         case "decimal":
-            return Decimal(text).quantize(Decimal(1).scaleb(-type_.scale))
+            return decimal_value(unscaled_integer(Decimal(text), type_.scale), type_.scale)
         case "bool":
             return {"true": True, "false": False}[text]
         case "date":

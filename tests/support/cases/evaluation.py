@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from corollary.core.engine import Limits
+from corollary.core.values import decimal_value, unscaled_integer
 from oracles.evaluation import Oracle, Type
 from oracles.parser import parse as parse_for_oracle
 from oracles.parser import read_date, read_timestamp
@@ -99,7 +100,7 @@ def value_of(text: str, is_quoted: bool, type_: Type) -> Any:
         case "float":
             return float(text)
         case "decimal":
-            return Decimal(text).quantize(Decimal(1).scaleb(-type_.scale))
+            return decimal_value(unscaled_integer(Decimal(text), type_.scale), type_.scale)
         case "bool":
             return {"true": True, "false": False}[text]
         case "date":

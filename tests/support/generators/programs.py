@@ -102,7 +102,7 @@ def primitive(type_: str) -> str:
     return type_.rstrip("?")
 
 
-def spelled(type_: str, precision: int = 18) -> str:
+def spelled(type_: str, precision: int = 38) -> str:
     """The type as a declaration writes it."""
     return type_.replace("decimal", f"decimal({precision},2)")
 

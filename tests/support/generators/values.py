@@ -2,24 +2,24 @@
 
 import struct
 from datetime import UTC
-from decimal import Decimal
 
 from hypothesis import strategies as st
 
 from corollary.core.logic import Value
-from corollary.core.types import (
-    Type,
-)
+from corollary.core.types import Type
+from corollary.core.values import decimal_value
 
 
 def values(type_: Type) -> st.SearchStrategy[Value]:
-    largest = Decimal(10**type_.precision - 1).scaleb(-type_.scale)
+    largest = 10**type_.precision - 1
     by_kind: dict[str, st.SearchStrategy[Value]] = {
         "symbol": st.text(st.characters(exclude_categories=["Cs"])),
         "number": st.integers(-(2**63), 2**63 - 1),
         "unsigned": st.integers(0, 2**64 - 1),
         "float": st.floats(),
-        "decimal": st.decimals(-largest, largest, places=type_.scale, allow_nan=False),
+        "decimal": st.integers(-largest, largest).map(
+            lambda each: decimal_value(each, type_.scale)
+        ),
         "bool": st.booleans(),
         "date": st.dates(),
         "timestamp": st.datetimes(timezones=st.just(UTC)).map(lambda at: at.replace(fold=0)),

@@ -1,8 +1,9 @@
 """Expressions computed by DuckDB: a pipeline that reads rows and computes, compiled and run."""
 
+from corollary.core.arrow_buffers import bool_values
 from corollary.core.logic import Condition, Constant, Expression
 from corollary.core.states import State
-from corollary.engines.local.bulk.columns import encode_columns, read_columns, truths_of
+from corollary.engines.local.bulk.columns import encode_columns, read_columns
 from corollary.engines.local.bulk.connection import run_query
 from corollary.engines.local.storage.table import Table
 from corollary.engines.sql.compiled import MARK, CompiledQuery, NotCompiled
@@ -34,7 +35,7 @@ def _run(compiled: CompiledQuery, rows: Rows) -> Outcome:
     found: list[tuple[int, int, bool]] = []
     for batch in run_query(DUCKDB.text(compiled.query), tables, lambda: None):
         numbers, *values = encode_columns(batch, compiled.outputs, rows.dictionary)
-        marks = truths_of(batch.column(MARK)).tolist() if compiled.has_mark else []
+        marks = bool_values(batch.column(MARK)).tolist() if compiled.has_mark else []
         marks = marks or [False] * batch.num_rows
         codes = values[0].tolist() if values else [1] * batch.num_rows
         found += zip(rows.decode_numbers(numbers), codes, marks, strict=True)

@@ -26,6 +26,7 @@ from corollary.core.types import (
     Type,
     decimal,
 )
+from corollary.core.values import decimal_value
 from corollary.engines.local.evaluation.expressions import (
     dense_mask,
     evaluate,
@@ -34,19 +35,30 @@ from corollary.engines.local.evaluation.expressions import (
 from corollary.engines.local.values.codes import Dictionary
 from corollary.engines.sql.dialect import SqlDialect
 
-CENTS, THOUSANDTHS = decimal(12, 2), decimal(18, 3)
-TYPES = (SYMBOL, NUMBER, UNSIGNED, FLOAT, CENTS, THOUSANDTHS, BOOL, DATE, TIMESTAMP)
+DECIMALS = tuple(
+    decimal(*digits) for digits in ((12, 2), (18, 3), (19, 2), (28, 10), (38, 2), (38, 38))
+)
+TYPES = (SYMBOL, NUMBER, UNSIGNED, FLOAT, *DECIMALS, BOOL, DATE, TIMESTAMP)
 TOP = 2**63
 SPECIAL_FLOATS = (float("inf"), float("-inf"), float("nan"))
 
-LARGEST = Decimal("999999999999999.999")
+
+def _decimals(type_: Type) -> tuple[Decimal, ...]:
+    """Return decimals at the edges: of their digits, of 64 bits, and with halves to round."""
+    top = 10**type_.precision - 1
+    edges = (0, 1, 5, 15, 125, 250, 333, 1000, top, top // 3, top // 10 + 1)
+    edges += tuple(10**digits + more for digits in (9, 18, 19, 28, 37) for more in (-1, 0, 1))
+    edges += (2**53, 2**53 + 1, 2**61, 2**62, 2**63 - 1, 2**63, 2**64)
+    found = sorted({sign * each for each in edges if each <= top for sign in (1, -1)})
+    return tuple(decimal_value(each, type_.scale) for each in found)
+
+
 SAMPLES: dict[Type, tuple[Any, ...]] = {
     SYMBOL: ("", "a", "Z", "abc", "añ😀", "é\x00x", "7", "-1.50", "a\nb", "[", "'", "a+"),
     NUMBER: (0, 1, -1, 2, -2, 3, 7, -7, 10, 2**31, -(2**31), 2**53 + 1, TOP - 1, -TOP, 1 - TOP),
     UNSIGNED: (0, 1, 2, 3, 10, 2**32, TOP - 1, TOP, 2**64 - 1),
     FLOAT: (0.0, 1.0, -1.0, 0.1, -2.5, 1e16, 1e-5, 5e-324, 1e308, -1e308, *SPECIAL_FLOATS),
-    CENTS: tuple(Decimal(each).scaleb(-2) for each in (0, 1, -1, 125, -125, 250, 10**12 - 1)),
-    THOUSANDTHS: (*(Decimal(n).scaleb(-3) for n in (0, 5, -5, 1000, 3333)), LARGEST, -LARGEST),
+    **{type_: _decimals(type_) for type_ in DECIMALS},
     BOOL: (True, False),
     DATE: (date.min, date(1969, 12, 31), date(1970, 1, 1), date(2026, 11, 15), date.max),
     TIMESTAMP: (
@@ -58,8 +70,7 @@ SAMPLES: dict[Type, tuple[Any, ...]] = {
 }
 
 VARIABLES = {
-    f"{name}{type_.kind}{type_.scale}": type_.with_null(name == "n")
-    for name, type_ in product("xyn", TYPES)
+    f"{name}{type_}": type_.with_null(name == "n") for name, type_ in product("xyn", TYPES)
 }
 """Two variables of each type that are not null, and one that may be."""
 
@@ -124,7 +135,8 @@ def random_application(
     """Return a functor applied to expressions, the first of which has a kind."""
     signature = FUNCTORS[name]
     if name == CHECKED_SUM:
-        return Functor(name, (_leaf(generator, first, is_variable=True),), _leaf_type(first))
+        total = _leaf(generator, first, is_variable=True)
+        return Functor(name, (total,), total.type)
     if name == "to_decimal":
         value = random_expression(generator, dialect, first, depth - 1)
         scale = generator.randrange(5)
@@ -137,10 +149,6 @@ def random_application(
     return Functor(name, tuple(arguments), result_type(name, [_type(each) for each in arguments]))
 
 
-def _leaf_type(kind: Kind) -> Type:
-    return next(type_ for type_ in VARIABLES.values() if type_.kind is kind and type_.nullable)
-
-
 def _type(expression: Expression) -> Type:
     assert expression.type is not None
     return expression.type
@@ -148,8 +156,6 @@ def _type(expression: Expression) -> Type:
 
 def _leaf(generator: random.Random, kind: Kind, *, is_variable: bool = False) -> Expression:
     names = [name for name, type_ in VARIABLES.items() if type_.kind is kind]
-    if is_variable:
-        names = [name for name in names if VARIABLES[name].scale == _leaf_type(kind).scale]
     name = generator.choice(names)
     if is_variable or generator.random() < 0.7:
         return Variable(name, VARIABLES[name])

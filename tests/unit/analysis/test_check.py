@@ -102,8 +102,8 @@ def test_literals_take_the_type_of_the_other_side() -> None:
     assert constants_in(TABLE + rule) == [
         (5, "unsigned"),
         (2.0, "float"),
-        (Decimal("1.50"), "decimal(18,2)"),
-        (Decimal("1.234"), "decimal(18,3)"),
+        (Decimal("1.50"), "decimal(38,2)"),
+        (Decimal("1.234"), "decimal(38,3)"),
         (3, "number"),
     ]
 
@@ -115,9 +115,9 @@ def test_literals_take_the_type_of_the_other_operand() -> None:
         (0, "unsigned"),
         (2.0, "float"),
         (0.0, "float"),
-        (Decimal("1.1"), "decimal(18,1)"),
-        (Decimal("0.00"), "decimal(18,2)"),
-        (Decimal(2), "decimal(18,0)"),
+        (Decimal("1.1"), "decimal(38,1)"),
+        (Decimal("0.00"), "decimal(38,2)"),
+        (Decimal(2), "decimal(38,0)"),
     ]
 
 
@@ -142,8 +142,8 @@ def test_types_of_functors() -> None:
     assert {name: str(found[name]) for name in "abceg"} == {
         "a": "symbol",
         "b": "float",
-        "c": "decimal(18,3)",
-        "e": "decimal(18,3)",
+        "c": "decimal(38,3)",
+        "e": "decimal(38,3)",
         "g": "number",
     }
     assert (found["strlen"], found["band"], found["/"]) == (NUMBER, NUMBER, FLOAT)
@@ -158,7 +158,7 @@ def test_types_of_aggregates() -> None:
     found = types_in(TABLE + rule)
     assert {name: str(found[name]) for name in ("n", "sum", "b", "c", "max")} == {
         "n": "number",
-        "sum": "decimal(18,2)",
+        "sum": "decimal(38,2)",
         "b": "float",
         "c": "symbol",
         "max": "symbol",

@@ -24,7 +24,18 @@ from corollary.core.values import format_value, parse_value, quote_text
 from support.generators.values import is_same, values
 
 MONEY = decimal(12, 2)
-TYPES = (SYMBOL, NUMBER, UNSIGNED, FLOAT, MONEY, decimal(18, 10), decimal(3, 0), BOOL, DATE)
+TYPES = (
+    SYMBOL,
+    NUMBER,
+    UNSIGNED,
+    FLOAT,
+    MONEY,
+    decimal(18, 10),
+    decimal(38, 10),
+    decimal(3, 0),
+    BOOL,
+    DATE,
+)
 
 
 @given(st.data(), st.sampled_from((*TYPES, TIMESTAMP)))
@@ -36,7 +47,7 @@ def test_what_is_written_is_read_back(data: st.DataObject, type_: Type) -> None:
     elif isinstance(value, float):
         assert is_same(read, value + 0.0)
     elif isinstance(value, Decimal):
-        assert is_same(read, value + 0 if value else Decimal(0).scaleb(-type_.scale))
+        assert is_same(read, value or Decimal(0).scaleb(-type_.scale))
     else:
         assert is_same(read, value)
 

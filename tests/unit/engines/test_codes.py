@@ -24,6 +24,7 @@ from corollary.core.types import (
     Type,
     decimal,
 )
+from corollary.core.values import decimal_value
 from corollary.engines.local.storage.code_range import INTERNED_CODE, ZERO_CODE
 from corollary.engines.local.values import native
 from corollary.engines.local.values.codes import Dictionary
@@ -51,7 +52,10 @@ EXTREMES: dict[Kind, tuple[Any, ...]] = {
     ),
 }
 TYPES = (SYMBOL, NUMBER, UNSIGNED, FLOAT, BOOL, DATE, TIMESTAMP)
-DECIMALS = tuple(decimal(p, s) for p, s in ((18, 0), (18, 2), (18, 18), (6, 2), (1, 0), (1, 1)))
+DECIMALS = tuple(
+    decimal(p, s)
+    for p, s in ((18, 0), (18, 2), (38, 0), (38, 2), (38, 38), (20, 0), (6, 2), (1, 0), (1, 1))
+)
 ARROW: dict[Kind, pa.DataType] = {
     Kind.SYMBOL: pa.string(),
     Kind.NUMBER: pa.int64(),
@@ -75,8 +79,10 @@ RANDOM: dict[Kind, st.SearchStrategy[Any]] = {
 def values_of(type_: Type) -> st.SearchStrategy[Any]:
     if type_.kind is Kind.DECIMAL:
         top = 10**type_.precision - 1
-        digits = st.one_of(st.sampled_from((0, 1, -1, top, -top)), st.integers(-top, top))
-        return digits.map(lambda each: Decimal(each).scaleb(-type_.scale))
+        edges = (0, 1, -1, top, -top, 2**61, -(2**61) - 1, 2**63 - 1, 2**63, -(2**63), 2**64)
+        near = st.sampled_from([each for each in edges if -top <= each <= top])
+        digits = st.one_of(near, st.integers(-top, top))
+        return digits.map(lambda each: decimal_value(each, type_.scale))
     return st.one_of(st.sampled_from(EXTREMES[type_.kind]), RANDOM[type_.kind])
 
 

@@ -36,7 +36,7 @@ from support.published_table import EDGE, House, nullable
 ALL_TYPES = Relation(
     "all_types",
     ("s", "n", "u", "f", "d", "b", "day", "at"),
-    tuple(map(nullable, (SYMBOL, NUMBER, UNSIGNED, FLOAT, decimal(18, 4), BOOL, DATE, TIMESTAMP))),
+    tuple(map(nullable, (SYMBOL, NUMBER, UNSIGNED, FLOAT, decimal(38, 4), BOOL, DATE, TIMESTAMP))),
     is_derived=False,
 )
 EXTREMES: tuple[tuple[Any, ...], ...] = (
@@ -46,7 +46,7 @@ EXTREMES: tuple[tuple[Any, ...], ...] = (
         2**63 - 1,
         2**64 - 1,
         math.inf,
-        Decimal("99999999999999.9999"),
+        Decimal("9999999999999999999999999999999999.9999"),
         True,
         date.max,
         datetime.max.replace(tzinfo=UTC),
@@ -56,7 +56,7 @@ EXTREMES: tuple[tuple[Any, ...], ...] = (
         -(2**63),
         2**63,
         math.nan,
-        Decimal("-99999999999999.9999"),
+        Decimal("-9999999999999999999999999999999999.9999"),
         True,
         date(1969, 12, 31),
         datetime(1969, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC),

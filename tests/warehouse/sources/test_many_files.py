@@ -5,6 +5,7 @@ import json
 import random
 from collections.abc import Callable, Iterable
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +71,9 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 def test_other_months_are_not_read(tmp_path: Path, form: str, opened: list[str]) -> None:
-    write: Callable[[Iterable[Row]], bytes] = csv if form == "csv" else parquet
+    write: Callable[[Iterable[Row]], bytes] = (
+        partial(csv, delimiter=",") if form == "csv" else parquet
+    )
     months = {month: [(100 * month + day, "x") for day in range(30)] for month in range(12)}
     run = Run(a_source(tmp_path, f"*.{form}"))
 
@@ -104,7 +107,7 @@ def test_other_months_are_not_read(tmp_path: Path, form: str, opened: list[str])
 def test_a_text_that_keeps_files_apart(tmp_path: Path, opened: list[str]) -> None:
     for name in ("north", "south"):
         (tmp_path / f"{name}.csv").write_bytes(csv((at, name * 20) for at in range(9)))
-    run = Run(a_source(tmp_path, "*.csv"))
+    run = Run(a_source(tmp_path, "*.csv", delimiter="\t"))
     run.step()
     opened.clear()
     (tmp_path / "south.csv").write_bytes(csv((at, "south" * 20) for at in range(1, 10)))
@@ -146,7 +149,7 @@ def test_files_of_several_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_a_row_that_was_left_out_comes_back(tmp_path: Path) -> None:
     """Of rows with one key only the last is taken; when it goes, another file has the next."""
     rows = {"a": [(1, "1"), (5, "5")], "b": [(1, "2")], "c": [(9, "9")]}
-    run = Run(a_source(tmp_path, "*.csv", key=("x",), order="y"))
+    run = Run(a_source(tmp_path, "*.csv", delimiter="\t", key=("x",), order="y"))
     for name, each in rows.items():
         (tmp_path / f"{name}.csv").write_bytes(csv(each))
     run.step([(1, "2"), (5, "5"), (9, "9")])

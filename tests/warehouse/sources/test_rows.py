@@ -413,6 +413,7 @@ def test_a_key_over_files(tmp_path: Path) -> None:
 
 MOMENT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 NAIVE = MOMENT.replace(tzinfo=None)
+LONG = Decimal("123456789012345678901234567890123456.78")
 
 
 @pytest.mark.parametrize(
@@ -429,6 +430,9 @@ NAIVE = MOMENT.replace(tzinfo=None)
         (pa.array([7]), decimal(5, 2), Decimal("7.00")),
         (pa.array([Decimal("1.20")]), decimal(5, 1), Decimal("1.2")),
         (pa.array([Decimal("1.2")], pa.decimal256(50, 4)), decimal(18, 2), Decimal("1.20")),
+        (pa.array([LONG], pa.decimal128(38, 2)), decimal(38, 2), LONG),
+        (pa.array([LONG], pa.decimal256(60, 4)), decimal(38, 2), LONG),
+        (pa.array([-(2**63)]), decimal(38, 19), Decimal(f"-{2**63}.{'0' * 19}")),
         (pa.array([True]), BOOL, True),
         (pa.array([date(2026, 1, 2)], pa.date64()), DATE, date(2026, 1, 2)),
         (pa.array([NAIVE], pa.timestamp("ns")), TIMESTAMP, MOMENT),
@@ -473,6 +477,10 @@ def test_parquet_types_that_do_not_fit(tmp_path: Path, found: Any, type_: Type) 
         (pa.array([2**53 + 1]), FLOAT),
         (pa.array([Decimal("1.234")]), decimal(5, 2)),
         (pa.array([10**9]), decimal(5, 2)),
+        (pa.array([LONG], pa.decimal128(38, 2)), decimal(37, 2)),
+        (pa.array([LONG], pa.decimal128(38, 2)), decimal(38, 1)),
+        (pa.array([LONG], pa.decimal128(38, 2)), decimal(38, 3)),
+        (pa.array([2**63 - 1]), decimal(38, 20)),
         (pa.array([1], pa.timestamp("ns")), TIMESTAMP),
         (pa.array([2**62], pa.timestamp("us")), TIMESTAMP),
         (pa.array([10**7], pa.date32()), DATE),

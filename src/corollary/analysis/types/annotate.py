@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import Decimal
 from typing import assert_never
 
 from corollary.analysis.phrases import term_text
@@ -17,6 +17,7 @@ from corollary.analysis.types.nulls import (
 from corollary.core import logic
 from corollary.core.states import State
 from corollary.core.types import DECIMAL_MAX_DIGITS, NUMBER, Kind, Type, decimal
+from corollary.core.values import decimal_value, is_decimal, unscaled_integer
 from corollary.errors import Diagnostic
 
 _RANGES = {Kind.NUMBER: (-(2**63), 2**63 - 1), Kind.UNSIGNED: (0, 2**64 - 1)}
@@ -209,7 +210,6 @@ def _decimal(value: float | Decimal, type_: Type) -> Decimal:
     whole = type_.precision - type_.scale
     if exact.adjusted() >= whole and exact != 0:
         raise OverflowError(f"`{type_}` has {whole} digits before the point")
-    rounded = exact.quantize(Decimal(1).scaleb(-type_.scale), ROUND_HALF_UP)
-    if rounded != exact:
+    if not is_decimal(exact, type_):
         raise OverflowError(f"`{type_}` has {type_.scale} digits after the point")
-    return rounded or abs(rounded)  # -0 becomes 0
+    return decimal_value(unscaled_integer(exact, type_.scale), type_.scale)

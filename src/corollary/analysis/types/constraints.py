@@ -12,7 +12,6 @@ from typing import assert_never
 
 from corollary.analysis.phrases import FRACTION_LITERAL, INTEGER_LITERAL, term_text
 from corollary.analysis.resolution import RelationSchema, ResolvedProgram
-from corollary.analysis.traverse import clause_terms
 from corollary.analysis.types import mismatch
 from corollary.analysis.types.unify import PartialType, Reason, Unifier
 from corollary.core import logic
@@ -72,18 +71,10 @@ def collect_constraints(resolved: ResolvedProgram) -> TypeConstraints:
     constraints = TypeConstraints(resolved)
     for clause, uses in zip(resolved.clauses, resolved.uses, strict=True):
         found = _ClauseConstraints(constraints)
-        if _has_mixable_operation(clause):
+        if logic.applies_functor(clause, MIXABLE):
             found.bind_variables(use.atom for use in uses)
         found.visit(clause)
     return constraints
-
-
-def _has_mixable_operation(clause: logic.Clause) -> bool:
-    return any(
-        isinstance(part, logic.Functor) and part.name in MIXABLE
-        for term, _ in clause_terms(clause)
-        for part in logic.subterms(term)
-    )
 
 
 class _ClauseConstraints:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
-from decimal import Context, Decimal
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from corollary.core.arrow import schema_of
 from corollary.core.arrow_buffers import bool_array, fixed_array
 from corollary.core.program import Relation
 from corollary.core.types import Kind, Type
-from corollary.core.values import is_encodable
+from corollary.core.values import is_decimal, is_encodable
 from corollary.errors import InputError
 
 PYTHON_TYPES: dict[Kind, Any] = {
@@ -26,8 +26,6 @@ PYTHON_TYPES: dict[Kind, Any] = {
     Kind.DATE: (date,),
     Kind.TIMESTAMP: (datetime,),
 }
-EXACT = Context(prec=100)
-"""Computes with decimals of up to so many digits without rounding; the default are 28."""
 INTEGER_RANGES = {Kind.NUMBER: (-(2**63), 2**63 - 1), Kind.UNSIGNED: (0, 2**64 - 1)}
 
 
@@ -278,18 +276,11 @@ def _fits(value: Any, type_: Type) -> bool:
             low, high = INTEGER_RANGES[type_.kind]
             return low <= int(value) <= high
         case Kind.DECIMAL:
-            return _is_decimal(Decimal(value), type_)
+            return is_decimal(Decimal(value), type_)
         case Kind.TIMESTAMP:
             return getattr(value, "tzinfo", None) is not None
         case _:
             return True
-
-
-def _is_decimal(value: Decimal, type_: Type) -> bool:
-    if not value.is_finite():
-        return False
-    scaled = EXACT.scaleb(value, type_.scale)
-    return scaled == EXACT.to_integral_value(scaled) and abs(scaled) < 10**type_.precision
 
 
 def _counted(number: int, noun: str) -> str:

@@ -22,7 +22,10 @@ TotalForm = Callable[[Node, Type], Sequence[Node]]
 """Makes the SQL of what running totals keep of a column after the count (`core/totals.py`)."""
 
 Lowering = Callable[[Sequence[Node], Sequence[Type], Type], Node]
-"""Makes the SQL of a functor from its arguments, their types and the type of the result."""
+"""Makes the SQL of a functor from its arguments, their types and the type of the result.
+
+The types of decimals say how many digits they can have at most (`decimal_bounds.py`).
+"""
 
 
 class DialectName(StrEnum):
@@ -44,12 +47,15 @@ class FunctorForm:
         lower: makes the SQL. Where an operand is null the result must be null.
         is_fallible: whether the result is null for some operands that are not. It may be so for
             more operands than those without a value: the engine then looks at the rows again.
+        can_fail: whether it is so for operands of some types and the declared type of the result;
+            None for always.
         fault: makes the test for a missing value, which is never null, if that is not simply that
             the result is null and no operand is.
     """
 
     lower: Lowering
     is_fallible: bool = False
+    can_fail: Callable[[Sequence[Type], Type], bool] | None = None
     fault: Lowering | None = None
 
 

@@ -1,23 +1,25 @@
 """Decimals in DuckDB: integers of 64 bits where these suffice, else of 128 bits.
 
 DuckDB's own decimals fail early: a product of two (18,2) is a (18,4), and a quotient is a double.
+What has more than 128 bits on the way is null, and so are results with too many digits.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
-from corollary.core.types import DECIMAL_MAX_DIGITS, Kind, Type
+from corollary.core.totals import WORD_BITS
+from corollary.core.types import DECIMAL_MAX_DIGITS, SHORT_DECIMAL_DIGITS, Kind, Type
 from corollary.engines.sql import nodes
 from corollary.engines.sql.arithmetic_forms import extreme
+from corollary.engines.sql.decimal_bounds import can_overflow, most_digits
 from corollary.engines.sql.dialect import FunctorForm, NotExactError
 from corollary.engines.sql.duckdb_types import (
     BIGINT,
-    BIGINT_DIGITS,
     DOUBLE,
+    EXACT_FLOAT_DIGITS,
     EXACT_FLOAT_MAX,
     HUGEINT,
-    HUGEINT_DIGITS,
     VARCHAR,
     attempt,
     type_name,
@@ -26,42 +28,79 @@ from corollary.engines.sql.nodes import Node, OperatorKind
 
 ZERO = nodes.integer(0, HUGEINT)
 
+HUGEINT_MAX = 2**127 - 1
+LIMB_BITS = 64
+"""The number of bits of each half of an integer of 128 bits."""
 
-def unit(digits: int) -> Node:
+SPLIT_SCALE_MAX = DECIMAL_MAX_DIGITS // 2
+"""The product of two fractions of this many digits fits into 128 bits."""
+
+Truncated = tuple[Node, Node]
+"""The quotient and the remainder of a division, both with the sign of the dividend."""
+
+
+def unit(digits: int, type_: str = HUGEINT) -> Node:
     """Return 10^digits."""
-    return nodes.integer(10**digits, HUGEINT)
+    return nodes.integer(10**digits, type_)
 
 
 def _huge(value: Node) -> Node:
     return nodes.cast(value, HUGEINT)
 
 
-def scaled(value: Node, type_: Type, scale: int) -> Node:
-    """Return a decimal as an integer of 128 bits for a larger scale, null if it does not fit."""
-    digits = scale - type_.scale
-    if not digits:
-        return _huge(value)
-    return attempt(nodes.binary(exp.Mul, _huge(value), unit(digits)))
+def _integer_type(digits: int) -> str:
+    """Return the type of integers with this many digits, and sums of two of them."""
+    return BIGINT if digits <= SHORT_DECIMAL_DIGITS else HUGEINT
 
 
-def within_bounds(value: Node, result: Type) -> Node:
-    """Return an integer as one behind decimals, null if it has too many digits."""
-    bound = nodes.integer(10**DECIMAL_MAX_DIGITS - 1, HUGEINT)
-    test = nodes.binary(exp.LTE, nodes.call("ABS", value), bound)
-    return nodes.case((test, nodes.cast(value, type_name(result))))
+def _scaled(value: Node, type_: Type, scale: int) -> Node:
+    """Return a decimal as an integer for a larger scale, null if it does not fit 128 bits."""
+    digits = type_.precision + scale - type_.scale
+    name = _integer_type(digits)
+    made = nodes.cast(value, name)
+    if scale == type_.scale:
+        return made
+    made = nodes.binary(exp.Mul, made, unit(scale - type_.scale, name))
+    return made if digits <= DECIMAL_MAX_DIGITS else attempt(made)
 
 
-def sum_of_decimals(kind: OperatorKind) -> FunctorForm:
+def within_digits(value: Node, digits: int, result: Type) -> Node:
+    """Return an integer as one behind decimals, null if it has too many digits.
+
+    Args:
+        value: the integer.
+        digits: how many it can have at most.
+        result: how many it may have.
+    """
+    made = nodes.cast(value, type_name(result))
+    if digits <= result.precision:
+        return made
+    bound = nodes.integer(10**result.precision - 1, HUGEINT)
+    return nodes.case((nodes.binary(exp.LTE, nodes.call("ABS", value), bound), made))
+
+
+def _overflowing(name: str) -> Callable[[Sequence[Type], Type], bool]:
+    def test(types: Sequence[Type], result: Type) -> bool:
+        return can_overflow(name, types, result)
+
+    return test
+
+
+def sum_of_decimals(name: str, kind: OperatorKind) -> FunctorForm:
     """Return the form of `+` and `-`: both operands with the scale of the result."""
 
     def lower(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:
         one, two = (
-            scaled(value, type_, result.scale)
+            _scaled(value, type_, result.scale)
             for value, type_ in zip(arguments, types, strict=True)
         )
-        return within_bounds(attempt(nodes.binary(kind, one, two)), result)
+        digits = most_digits(name, types, result.scale)
+        made = nodes.binary(kind, one, two)
+        return within_digits(
+            made if digits <= DECIMAL_MAX_DIGITS else attempt(made), digits, result
+        )
 
-    return FunctorForm(lower, is_fallible=True)
+    return FunctorForm(lower, is_fallible=True, can_fail=_overflowing(name))
 
 
 def _rounded(value: Node, digits: int, type_: str) -> Node:
@@ -76,51 +115,111 @@ def _rounded(value: Node, digits: int, type_: str) -> Node:
     )
 
 
-def product_of_decimals(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:
+def _lower_product(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:
     """The product has the sum of both scales; the smaller of them is rounded away.
 
     64 bits suffice for most products, and are several times faster than 128.
     """
-    digits = min(type_.scale for type_ in types)
-    huge = attempt(nodes.binary(exp.Mul, *map(_huge, arguments)))
-    wide = within_bounds(attempt(_rounded(huge, digits, HUGEINT)), result)
-    if any(type_name(type_) == HUGEINT for type_ in types):
-        return wide
-    short = attempt(nodes.binary(exp.Mul, *arguments))
-    narrow = attempt(_rounded(short, digits, BIGINT))
-    bound = nodes.integer(10**BIGINT_DIGITS - 1, BIGINT)
+    scale = min(type_.scale for type_ in types)
+    raw_digits = sum(type_.precision for type_ in types)
+    digits = most_digits("*", types, result.scale)
+    if raw_digits <= SHORT_DECIMAL_DIGITS:
+        product = nodes.binary(exp.Mul, *arguments)
+        return within_digits(_rounded(product, scale, BIGINT), digits, result)
+    huge = nodes.binary(exp.Mul, *map(_huge, arguments))
+    if raw_digits < DECIMAL_MAX_DIGITS:
+        wide = _rounded(huge, scale, HUGEINT)
+    else:
+        wide = attempt(_rounded(huge, scale, HUGEINT))
+        if 0 < scale <= SPLIT_SCALE_MAX:
+            exact = attempt(_split_product(arguments, scale))
+            wide = nodes.case((nodes.is_present(wide), wide), default=exact)
+    wide = within_digits(wide, digits, result)
+    short = attempt(nodes.binary(exp.Mul, *(nodes.try_cast(each, BIGINT) for each in arguments)))
+    narrow = attempt(_rounded(short, scale, BIGINT))
+    bound = nodes.integer(10 ** min(SHORT_DECIMAL_DIGITS, result.precision) - 1, BIGINT)
     fits = nodes.binary(exp.LTE, nodes.call("ABS", narrow), bound)
     return nodes.case((fits, nodes.cast(narrow, type_name(result))), default=wide)
 
 
-def quotient_of_decimals(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:
-    """Return the quotient, rounded half away from zero."""
-    numerator = scaled(arguments[0], types[0], 2 * result.scale)
-    divisor = nodes.call("NULLIF", scaled(arguments[1], types[1], result.scale), ZERO)
-    dividend, size = nodes.call("ABS", numerator), nodes.call("ABS", divisor)
-    half = nodes.binary(exp.IntDiv, size, nodes.integer(2, HUGEINT))
-    quotient = nodes.binary(exp.IntDiv, nodes.binary(exp.Add, dividend, half), size)
-    is_negative = nodes.binary(
-        exp.NEQ,
-        nodes.binary(exp.LT, numerator, ZERO),
-        nodes.binary(exp.LT, divisor, ZERO),
+def _is_wide_product(types: Sequence[Type], result: Type) -> bool:  # noqa: ARG001
+    return sum(type_.precision for type_ in types) >= DECIMAL_MAX_DIGITS
+
+
+product_of_decimals = FunctorForm(_lower_product, is_fallible=True, can_fail=_is_wide_product)
+
+
+def _truncated(value: Node, digits: int) -> Truncated:
+    """Return the parts of an integer before and behind its last digits."""
+    whole, huge = unit(digits), _huge(value)
+    return nodes.binary(exp.IntDiv, huge, whole), nodes.binary(exp.Mod, huge, whole)
+
+
+def _split_product(arguments: Sequence[Node], scale: int) -> Node:
+    """Return a product without its last digits, rounded; it raises where that has over 128 bits.
+
+    With a = a₁·u + a₀ and b = b₁·u + b₀ for u = 10^scale, a·b/u is a₁·b + a₀·b₁ + a₀·b₀/u. All of
+    these have one sign, so that none of them is larger than the result.
+    """
+    _, b = arguments
+    (a1, a0), (b1, b0) = (_truncated(each, scale) for each in arguments)
+    rest = _rounded(nodes.binary(exp.Mul, a0, b0), scale, HUGEINT)
+    upper = nodes.binary(
+        exp.Add, nodes.binary(exp.Mul, a1, _huge(b)), nodes.binary(exp.Mul, a0, b1)
     )
-    signed = nodes.case((is_negative, nodes.binary(exp.Sub, ZERO, quotient)), default=quotient)
-    return within_bounds(attempt(signed), result)
+    return nodes.binary(exp.Add, upper, rest)
+
+
+def quotient_of_decimals(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:
+    """Return the quotient, rounded half away from zero: a·10^digits / b.
+
+    Where a·10^digits has over 128 bits, it is (a // b)·10^digits + (a % b)·10^digits / b.
+    """
+    digits = result.scale - types[0].scale + types[1].scale
+    if digits > DECIMAL_MAX_DIGITS:
+        raise NotExactError(f"`/` of {types[0]} and {types[1]} has no exact form in SQL")
+    most = types[0].precision + digits
+    name = _integer_type(max(most, types[1].precision))
+    power = unit(digits, name)
+    dividend, divisor = (nodes.call("ABS", nodes.cast(each, name)) for each in arguments)
+    divisor = nodes.call("NULLIF", divisor, nodes.integer(0, name))
+    quotient = _nearest(nodes.binary(exp.Mul, dividend, power), divisor, name)
+    if most >= DECIMAL_MAX_DIGITS:
+        quotient = attempt(quotient)
+        whole = nodes.binary(exp.Mul, nodes.binary(exp.IntDiv, dividend, divisor), power)
+        rest = nodes.binary(exp.Mul, nodes.binary(exp.Mod, dividend, divisor), power)
+        exact = attempt(nodes.binary(exp.Add, whole, _nearest(rest, divisor, name)))
+        quotient = nodes.case((nodes.is_present(quotient), quotient), default=exact)
+    is_negative = nodes.binary(exp.NEQ, *map(_is_negative, arguments, types))
+    negative = nodes.binary(exp.Sub, nodes.integer(0, name), quotient)
+    signed = nodes.case((is_negative, negative), default=quotient)
+    return within_digits(signed, most_digits("/", types, result.scale), result)
+
+
+def _is_negative(value: Node, type_: Type) -> Node:
+    return nodes.binary(exp.LT, value, nodes.integer(0, type_name(type_)))
+
+
+def _nearest(dividend: Node, divisor: Node, name: str) -> Node:
+    """Return a quotient of two integers, neither of them negative, rounded half up."""
+    half = nodes.binary(exp.IntDiv, divisor, nodes.integer(2, name))
+    return nodes.binary(exp.IntDiv, nodes.binary(exp.Add, dividend, half), divisor)
 
 
 def extreme_decimal(is_larger: bool) -> FunctorForm:
     """Return the form of `min` and `max`, which may not fit the scale of the result."""
+    name = "max" if is_larger else "min"
     plain = extreme(is_larger).lower
 
     def lower(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:
         aligned = [
-            scaled(value, type_, result.scale)
+            _scaled(value, type_, result.scale)
             for value, type_ in zip(arguments, types, strict=True)
         ]
-        return within_bounds(plain(aligned, types, result), result)
+        digits = most_digits(name, types, result.scale)
+        return within_digits(plain(aligned, types, result), digits, result)
 
-    return FunctorForm(lower, is_fallible=True)
+    return FunctorForm(lower, is_fallible=True, can_fail=_overflowing(name))
 
 
 def negate_decimal(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
@@ -129,20 +228,31 @@ def negate_decimal(arguments: Sequence[Node], types: Sequence[Type], result: Typ
     return nodes.binary(exp.Sub, zero, arguments[0])
 
 
-def to_decimal(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:
-    """Return a number with the scale of the result, rounded half away from zero."""
-    digits = result.scale - (types[0].scale if types[0].kind is Kind.DECIMAL else 0)
-    value = _huge(arguments[0])
+def _lower_to_decimal(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:
+    digits = result.scale - types[0].scale
+    most = most_digits("to_decimal", types, result.scale)
+    name = _integer_type(most - min(digits, 0))
+    value = nodes.cast(arguments[0], name)
     if digits < 0:
-        return within_bounds(attempt(_rounded(value, -digits, HUGEINT)), result)
+        return within_digits(_rounded(value, -digits, name), most, result)
     if digits:
-        value = attempt(nodes.binary(exp.Mul, value, unit(digits)))
-    return within_bounds(value, result)
+        value = nodes.binary(exp.Mul, value, unit(digits, name))
+        value = value if most <= DECIMAL_MAX_DIGITS else attempt(value)
+    return within_digits(value, most, result)
+
+
+to_decimal = FunctorForm(_lower_to_decimal, is_fallible=True, can_fail=_overflowing("to_decimal"))
+"""Numbers with the scale of the result, rounded half away from zero."""
 
 
 def _whole_part(value: Node, type_: Type) -> Node:
-    """Return a decimal cut off at its point, as an integer of 128 bits."""
-    return nodes.binary(exp.IntDiv, _huge(value), unit(type_.scale))
+    """Return a decimal cut off at its point."""
+    if not type_.scale:
+        return value
+    name = type_name(type_)
+    if type_.scale > SHORT_DECIMAL_DIGITS:
+        value, name = _huge(value), HUGEINT
+    return nodes.binary(exp.IntDiv, value, unit(type_.scale, name))
 
 
 def decimal_to(name: str) -> FunctorForm:
@@ -157,7 +267,7 @@ def decimal_to(name: str) -> FunctorForm:
 def decimal_to_float(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
     """One correctly rounded division, where the integer is a float without rounding."""
     (value,), (type_,) = arguments, types
-    if type_.scale > 22:  # 10^22 is the largest power of ten that is a float
+    if type_.scale > EXACT_FLOAT_DIGITS:
         raise NotExactError(f"`to_float` of {type_} has no exact form in SQL")
     size = nodes.call("ABS", value)
     is_exact = nodes.binary(exp.LTE, size, nodes.integer(EXACT_FLOAT_MAX, type_name(type_)))
@@ -182,11 +292,59 @@ def decimal_text(arguments: Sequence[Node], types: Sequence[Type], result: Type)
 
 
 def align(one: Node, one_type: Type, two: Node, two_type: Type) -> tuple[Node, Node]:
-    """Return two values with one scale."""
+    """Return two values with one scale, so that they compare as they did."""
     if one_type.kind is not Kind.DECIMAL or one_type.scale == two_type.scale:
         return one, two
     scale = max(one_type.scale, two_type.scale)
-    for type_ in (one_type, two_type):
-        if type_.precision + scale - type_.scale > HUGEINT_DIGITS:
-            raise NotExactError(f"{one_type} and {two_type} have no exact comparison in SQL")
-    return scaled(one, one_type, scale), scaled(two, two_type, scale)
+    return _comparable(one, one_type, scale), _comparable(two, two_type, scale)
+
+
+def _comparable(value: Node, type_: Type, scale: int) -> Node:
+    """Return a decimal with a larger scale, or an integer that is larger than all decimals."""
+    made = _scaled(value, type_, scale)
+    if type_.precision + scale - type_.scale <= DECIMAL_MAX_DIGITS:
+        return made
+    most, least = (nodes.integer(each, HUGEINT) for each in (HUGEINT_MAX, -HUGEINT_MAX))
+    beyond = nodes.case((_is_negative(value, type_), least), (nodes.is_present(value), most))
+    return nodes.call("COALESCE", made, beyond)
+
+
+def total_of_decimals(value: Node, source: Type) -> Node:
+    """Return a sum of 128 bits, null for none; one with too many digits is larger than decimals.
+
+    Integers of 128 bits are summed in two parts, neither of which can overflow.
+    """
+    if type_name(source) != HUGEINT:
+        return nodes.call("SUM", value)
+    high = nodes.call("SUM", nodes.cast(_shifted(value, LIMB_BITS), BIGINT))
+    mask = nodes.integer((1 << LIMB_BITS) - 1, HUGEINT)
+    low = nodes.call("SUM", nodes.cast(nodes.binary(exp.BitwiseAnd, _huge(value), mask), "UBIGINT"))
+    # A sum that is a decimal has a smaller upper part; one beyond it must not overflow, either.
+    most = 6 * 10**18
+    inside = nodes.call(
+        "LEAST",
+        nodes.call("GREATEST", high, nodes.integer(-most, HUGEINT)),
+        nodes.integer(most, HUGEINT),
+    )
+    # `LEAST` passes over null.
+    upper = nodes.case((nodes.is_present(high), inside))
+    return nodes.binary(
+        exp.Add, nodes.binary(exp.Mul, upper, nodes.integer(1 << LIMB_BITS, HUGEINT)), low
+    )
+
+
+def _shifted(value: Node, bits: int) -> Node:
+    """Return an integer of 128 bits without its last ones."""
+    if not bits:
+        return _huge(value)
+    return nodes.binary(exp.BitwiseRightShift, _huge(value), exp.Literal.number(bits))
+
+
+def words_of_long_decimals(value: Node, count: int) -> list[Node]:
+    """Return the sums of the words of integers of 128 bits, the upper ones first."""
+    mask = nodes.integer((1 << WORD_BITS) - 1, HUGEINT)
+    parts = [_shifted(value, WORD_BITS * at) for at in reversed(range(count))]
+    # The first word has the sign.
+    words = [parts[0], *(nodes.binary(exp.BitwiseAnd, each, mask) for each in parts[1:])]
+    sums = (nodes.call("SUM", nodes.cast(each, BIGINT)) for each in words)
+    return [nodes.cast(nodes.call("COALESCE", each, ZERO), BIGINT) for each in sums]

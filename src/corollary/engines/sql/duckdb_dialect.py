@@ -39,8 +39,10 @@ from corollary.engines.sql.duckdb_decimals import (
     quotient_of_decimals,
     sum_of_decimals,
     to_decimal,
+    total_of_decimals,
     unit,
-    within_bounds,
+    within_digits,
+    words_of_long_decimals,
 )
 from corollary.engines.sql.duckdb_text import write_duckdb
 from corollary.engines.sql.duckdb_times import TIME_FORMS, calendar_day, day_of, midnight_of
@@ -192,8 +194,8 @@ def _aggregate(name: str) -> AggregateForm:
 
 def _total(value: Node, source: Type) -> Node:
     """Return the sum, an integer of 128 bits; null if there is no value."""
-    if type_name(source) == HUGEINT:
-        raise NotExactError(f"a sum of {source} has no exact form in SQL")
+    if source.kind is Kind.DECIMAL:
+        return total_of_decimals(value, source)
     return nodes.call("SUM", value)
 
 
@@ -201,12 +203,15 @@ def _sum(value: Node, source: Type, result: Type) -> tuple[Node, Node | None]:
     """A sum that is too large for its type is null: the rule that reads it decides."""
     total = nodes.call("COALESCE", _total(value, source), ZERO)
     if result.kind is Kind.DECIMAL:
-        return within_bounds(total, result), None
+        # There are fewer than 10^19 values.
+        return within_digits(total, source.precision + 19, result), None
     return nodes.try_cast(total, type_name(result)), None
 
 
 def _mean(value: Node, source: Type, result: Type) -> tuple[Node, Node | None]:  # noqa: ARG001
     """One correctly rounded division, where sum and count are floats without rounding."""
+    if 10**source.scale > EXACT_FLOAT_MAX:
+        raise NotExactError(f"`mean` of {source} has no exact form in SQL")
     total = _total(value, source)
     count = nodes.binary(exp.Mul, nodes.call("COUNT", value), unit(source.scale))
     most = nodes.integer(EXACT_FLOAT_MAX, HUGEINT)
@@ -227,7 +232,7 @@ def _mean(value: Node, source: Type, result: Type) -> tuple[Node, Node | None]: 
 def _words(value: Node, source: Type) -> list[Node]:
     """Return the sums of the upper and of the lower 32 bits; 0 if there is no value."""
     if word_count(source) != 2:
-        raise NotExactError(f"running totals of {source} have no exact form in SQL")
+        return words_of_long_decimals(value, word_count(source))
     mask = nodes.integer((1 << WORD_BITS) - 1, type_name(source))
     lower = nodes.call(
         "COALESCE", nodes.call("SUM", nodes.binary(exp.BitwiseAnd, value, mask)), ZERO
@@ -256,9 +261,9 @@ FUNCTORS: dict[tuple[str, Kind], FunctorForm] = {
     **{("lnot", kind): FunctorForm(_is_zero) for kind in _INTEGRAL},
     **{(name, Kind.FLOAT): float_operator(made) for name, made in _FLOAT_OPERATORS.items()},
     ("neg", Kind.FLOAT): FunctorForm(_negate_float),
-    ("+", Kind.DECIMAL): sum_of_decimals(exp.Add),
-    ("-", Kind.DECIMAL): sum_of_decimals(exp.Sub),
-    ("*", Kind.DECIMAL): FunctorForm(product_of_decimals, is_fallible=True),
+    ("+", Kind.DECIMAL): sum_of_decimals("+", exp.Add),
+    ("-", Kind.DECIMAL): sum_of_decimals("-", exp.Sub),
+    ("*", Kind.DECIMAL): product_of_decimals,
     ("/", Kind.DECIMAL): FunctorForm(quotient_of_decimals, is_fallible=True),
     ("neg", Kind.DECIMAL): FunctorForm(negate_decimal),
     **{("min", kind): extreme(is_larger=False) for kind in Kind},
@@ -288,10 +293,7 @@ FUNCTORS: dict[tuple[str, Kind], FunctorForm] = {
         for kind in (Kind.NUMBER, Kind.UNSIGNED, Kind.BOOL)
     },
     ("to_float", Kind.DECIMAL): FunctorForm(decimal_to_float, is_fallible=True),
-    **{
-        ("to_decimal", kind): FunctorForm(to_decimal, is_fallible=True)
-        for kind in (Kind.NUMBER, Kind.UNSIGNED, Kind.DECIMAL)
-    },
+    **{("to_decimal", kind): to_decimal for kind in (Kind.NUMBER, Kind.UNSIGNED, Kind.DECIMAL)},
     ("to_date", Kind.TIMESTAMP): FunctorForm(day_of),
     ("to_timestamp", Kind.DATE): FunctorForm(midnight_of),
     **TIME_FORMS,

@@ -21,6 +21,7 @@ _OPERATORS: dict[type[Any], str] = {
     exp.Mod: "%",
     exp.BitwiseAnd: "&",
     exp.BitwiseOr: "|",
+    exp.BitwiseRightShift: ">>",
     exp.DPipe: "||",
     exp.EQ: "=",
     exp.NEQ: "<>",

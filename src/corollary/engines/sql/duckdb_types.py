@@ -16,20 +16,17 @@ from sqlglot import exp
 
 from corollary.core.logic import Value
 from corollary.core.types import Kind, Type
-from corollary.core.values import canonical_float
+from corollary.core.values import canonical_float, unscaled_integer
 from corollary.engines.sql import nodes
 from corollary.engines.sql.nodes import Node
 
 BIGINT, UBIGINT, HUGEINT, DOUBLE, VARCHAR = "BIGINT", "UBIGINT", "INT128", "DOUBLE", "VARCHAR"
 
-BIGINT_DIGITS = 18
-"""Integers of this many decimal digits always fit in 64 bits…"""
-
-HUGEINT_DIGITS = 38
-"""…and these in 128."""
-
 EXACT_FLOAT_MAX = 2**53
-"""Integers up to this are floats without rounding."""
+"""Integers up to this are floats without rounding…"""
+
+EXACT_FLOAT_DIGITS = 22
+"""…and powers of ten with this many zeros."""
 
 EPOCH, EPOCH_DAY = datetime(1970, 1, 1, tzinfo=UTC), date(1970, 1, 1)
 MICROSECOND = timedelta(microseconds=1)
@@ -45,7 +42,7 @@ def type_name(type_: Type) -> str:
         case Kind.FLOAT:
             return DOUBLE
         case Kind.DECIMAL:
-            return BIGINT if type_.precision <= BIGINT_DIGITS else HUGEINT
+            return HUGEINT if type_.is_long_decimal else BIGINT
         case _:
             return BIGINT
 
@@ -62,8 +59,8 @@ def constant(value: Value, type_: Type) -> Node:
             assert isinstance(value, int | float | Decimal)
             return nodes.cast(nodes.string(repr(canonical_float(float(value)))), DOUBLE)
         case Kind.DECIMAL:
-            assert isinstance(value, int | float | Decimal | str)
-            return nodes.integer(int(Decimal(value).scaleb(type_.scale)), name)
+            assert isinstance(value, int | Decimal)
+            return nodes.integer(unscaled_integer(value, type_.scale), name)
         case Kind.DATE:
             assert isinstance(value, date)
             return nodes.integer((value - EPOCH_DAY).days, name)

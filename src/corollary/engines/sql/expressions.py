@@ -11,8 +11,9 @@ from sqlglot import exp
 
 from corollary.core.functors import CHECKED_SUM
 from corollary.core.logic import TEXT_PREDICATES, Condition, Constant, Expression, Functor, Variable
-from corollary.core.types import Type
+from corollary.core.types import BOOL, Type
 from corollary.engines.sql import nodes
+from corollary.engines.sql.decimal_bounds import narrow_constant, narrow_result
 from corollary.engines.sql.dialect import FunctorForm, NotExactError, SqlDialect
 from corollary.engines.sql.nodes import Node, OperatorKind
 
@@ -35,11 +36,13 @@ class SqlExpression:
         value: null where there is none; a truth that is null is false.
         fault: true where there is no value, and never null; None if there always is one.
         may_be_null: whether the value can be null where it is not missing.
+        type: what the value can be at most: a decimal may have fewer digits than inference says.
     """
 
     value: Node
     fault: Node | None
     may_be_null: bool
+    type: Type
 
     @property
     def tests_itself(self) -> bool:
@@ -78,16 +81,17 @@ def lower_expression(expression: Expression, values: Values, dialect: SqlDialect
         case Variable(name=name):
             return values[name]
         case Constant(value=value):
-            return SqlExpression(dialect.constant(value, type_), None, value is None)
+            narrow = narrow_constant(expression, type_)
+            return SqlExpression(dialect.constant(value, narrow), None, value is None, narrow)
         case Functor(name=name, arguments=arguments):
             inputs = [lower_expression(each, values, dialect) for each in arguments]  # type: ignore[arg-type]
-            types = [type_of(each) for each in arguments]  # type: ignore[arg-type]
-            form = dialect.form(name, types[0])
+            form = dialect.form(name, inputs[0].type)
             if name == CHECKED_SUM:
                 # Aggregation leaves null for a sum that overflows: only here it is missing.
                 total = inputs[0].value
-                return SqlExpression(total, nodes.is_null(total), False)
-            return _apply(form, inputs, types, type_)
+                return SqlExpression(total, nodes.is_null(total), False, inputs[0].type)
+            result = narrow_result(name, [each.type for each in inputs], type_)
+            return _apply(form, inputs, type_, result)
 
 
 def lower_condition(condition: Condition, values: Values, dialect: SqlDialect) -> SqlExpression:
@@ -98,36 +102,45 @@ def lower_condition(condition: Condition, values: Values, dialect: SqlDialect) -
     """
     left = lower_expression(condition.left, values, dialect)
     right = lower_expression(condition.right, values, dialect)
-    types = type_of(condition.left), type_of(condition.right)
     name = condition.operator.removeprefix("!") or condition.operator
     if name in TEXT_PREDICATES:
         form = dialect.predicates.get(name)
         if form is None:
             raise NotExactError(f"`{name}` has no exact form in SQL")
-        lowered = _apply(form, [left, right], types, types[0])
+        lowered = _apply(form, [left, right], BOOL, BOOL)
         if condition.operator.startswith("!"):
-            return SqlExpression(nodes.negated(lowered.value), lowered.fault, True)
+            return SqlExpression(nodes.negated(lowered.value), lowered.fault, True, BOOL)
         return lowered
-    one, two = dialect.align(left.value, types[0], right.value, types[1])
+    one, two = dialect.align(left.value, left.type, right.value, right.type)
     truth = nodes.binary(COMPARISONS[condition.operator], one, two)
     faults = [each.fault for each in (left, right) if each.fault is not None]
-    return SqlExpression(truth, nodes.any_of(faults), True)
+    return SqlExpression(truth, nodes.any_of(faults), True, BOOL)
 
 
 def _apply(
-    form: FunctorForm, inputs: Sequence[SqlExpression], types: Sequence[Type], type_: Type
+    form: FunctorForm, inputs: Sequence[SqlExpression], declared: Type, result: Type
 ) -> SqlExpression:
-    value = form.lower([each.value for each in inputs], types, type_)
+    """Return a form of some operands.
+
+    Args:
+        form: how the functor is written.
+        inputs: the operands.
+        declared: the type of the result; more digits than it has are an overflow.
+        result: what the result can be at most.
+    """
+    types = [each.type for each in inputs]
+    value = form.lower([each.value for each in inputs], types, result)
+    is_fallible = form.is_fallible and (form.can_fail is None or form.can_fail(types, declared))
     may_be_null = any(each.may_be_null for each in inputs)
     faults = [each.fault for each in inputs if each.fault is not None]
     if form.fault is not None:
-        faults.append(form.fault([each.value for each in inputs], types, type_))
-    elif form.is_fallible and not may_be_null:
+        faults.append(form.fault([each.value for each in inputs], types, result))
+    elif is_fallible and not may_be_null:
         # Nothing else makes it null: this one test serves for all operands, too.
-        return SqlExpression(value, nodes.is_null(value), False)
-    elif form.is_fallible:
+        return SqlExpression(value, nodes.is_null(value), False, result)
+    elif is_fallible:
         present = [nodes.is_present(each.value) for each in inputs]
         own = nodes.every([*present, nodes.is_null(value)])
         assert own is not None
         faults.append(own)
-    return SqlExpression(value, nodes.any_of(faults), may_be_null)
+    return SqlExpression(value, nodes.any_of(faults), may_be_null, result)

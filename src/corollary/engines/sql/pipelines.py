@@ -80,15 +80,8 @@ def compile_pipeline(
     """
     values = (len(head_types) - 1,) if sums_last else ()
     try:
-        compiled = query_of(
-            pipeline,
-            types,
-            head_types,
-            dialect,
-            encode,
-            values=values,
-            distinct_after=distinct_after,
-        )
+        compiler = _Compiler(pipeline, types, dialect, encode, values)
+        compiled = compiler.compile(head_types, distinct_after)
         return sum_last_column(compiled, dialect) if sums_last else compiled
     except NotExactError as error:
         return NotCompiled(str(error))
@@ -102,15 +95,13 @@ def query_of(
     encode: EncodeConstant | None,
     *,
     values: Collection[int],
-    distinct_after: Collection[int] = (),
 ) -> CompiledQuery:
     """Return a pipeline as a query; some columns of its head are wanted as values.
 
     Raises:
         NotExactError: it has no exact form.
     """
-    compiler = _Compiler(pipeline, types, dialect, encode, values)
-    return compiler.compile(head_types, distinct_after)
+    return _Compiler(pipeline, types, dialect, encode, values).compile(head_types, ())
 
 
 class _Compiler:
@@ -132,6 +123,7 @@ class _Compiler:
         self._inputs: dict[Reference, dict[tuple[Form, int], None]] = {}
         self._count = 0
         self._inner: dict[str, bool] = {}  # values of inner functors, and whether they may be null
+        self._value_types: dict[str, Type] = {}  # what variables can be at most
         self._null_faults: set[str] = set()  # those of them that are missing where they are null
         self._fault_queries: list[exp.Select] = []
         self._looked_up = looked_up_names(pipeline)
@@ -288,6 +280,7 @@ class _Compiler:
             return self._copy(stage, copied.name, frame, needed)
         frame, (plain,) = self._unnest(frame, (expression,))
         lowered = lower_expression(plain, self._values(frame, plain), self._dialect)
+        self._value_types[name] = lowered.type
         if lowered.tests_itself:  # a text that occurs twice is long to read, for DuckDB too
             frame, variable = self._add_column(frame, lowered, type_of(expression))
             column = frame.column(Form.VALUE, variable.name)
@@ -305,6 +298,7 @@ class _Compiler:
     def _copy(self, stage: Compute, other: str, frame: QueryFrame, needed: Needs) -> QueryFrame:
         """Bind a variable to the value of another one; a sum that is null has no value."""
         name = stage.variable.name
+        self._value_types[name] = self._value_types[other]
         fresh = {(form, name): frame.column(form, other) for form in Form if (form, name) in needed}
         form = self._forms.form(other)
         column = frame.column(form, other)
@@ -366,6 +360,7 @@ class _Compiler:
         self._bound |= places.keys()
         types = self._types[stage.source.relation]
         self._nullable |= {name for name, at in places.items() if types[at].nullable}
+        self._value_types |= {name: types[at] for name, at in places.items()}
 
     def _values(self, frame: QueryFrame, *expressions: Expression) -> dict[str, SqlExpression]:
         """Return the variables of expressions as SQL."""
@@ -379,6 +374,7 @@ class _Compiler:
                 frame.column(Form.VALUE, name),
                 self._inner_fault(name, frame),
                 self._inner.get(name, type_of(variable).nullable or name in self._nullable),
+                self._value_types.get(name, type_of(variable)),
             )
         return found
 
@@ -422,6 +418,7 @@ class _Compiler:
         """Return a frame with a further value, and the variable that stands for it."""
         name = f"{INNER}{len(self._inner)}"
         self._inner[name] = lowered.may_be_null
+        self._value_types[name] = lowered.type
         fresh = {(Form.VALUE, name): lowered.value}
         if lowered.tests_itself:
             self._null_faults.add(name)

@@ -5,10 +5,11 @@
 | symbol | STRING |
 | number | BIGINT |
 | float | DOUBLE |
-| decimal(p,s) | DECIMAL(18,s) |
+| decimal(p,s) | DECIMAL(p,s) |
 | bool, date, timestamp | BOOLEAN, DATE, TIMESTAMP |
 
-Unsigned numbers have no type of their own there, and are not computed with.
+Unsigned numbers have no type of their own there, and are not computed with. Decimals are computed
+with as long as all digits on the way fit 38: beyond that, Spark rounds.
 """
 
 from collections.abc import Sequence
@@ -17,7 +18,7 @@ from sqlglot import exp
 
 from corollary.core.functors import CHECKED_SUM
 from corollary.core.logic import Value
-from corollary.core.types import DECIMAL_MAX_DIGITS, Kind, Type
+from corollary.core.types import DECIMAL_MAX_DIGITS, Kind, Type, decimal
 from corollary.core.values import format_value
 from corollary.engines.sql import nodes
 from corollary.engines.sql.arithmetic_forms import (
@@ -27,6 +28,7 @@ from corollary.engines.sql.arithmetic_forms import (
     operator,
     part_of_text,
 )
+from corollary.engines.sql.decimal_bounds import most_digits
 from corollary.engines.sql.dialect import (
     AggregateForm,
     DialectName,
@@ -40,6 +42,9 @@ from corollary.engines.sql.nodes import Node, OperatorKind
 LONG, STRING = "BIGINT", "STRING"
 LEAST = -(2**63)
 LIMB_BITS = 32
+SUMMED_DIGITS_MAX = 28
+"""Below 10^10 rows, no sum of decimals of this many digits has more than 38."""
+
 PLAIN_SCALE_MAX = 6
 """Decimals with more digits after the point are written with an exponent there."""
 
@@ -56,7 +61,7 @@ _TYPES = {
 
 def _type_name(type_: Type) -> str:
     if type_.kind is Kind.DECIMAL:
-        return f"DECIMAL({DECIMAL_MAX_DIGITS},{type_.scale})"
+        return f"DECIMAL({type_.precision},{type_.scale})"
     return _TYPES[type_.kind]
 
 
@@ -90,12 +95,15 @@ def _negate(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> N
     return nodes.call("TRY_SUBTRACT", _long(0), arguments[0])
 
 
-def _negate_value(zero: str) -> Lowering:
-    def lower(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
-        nothing = nodes.cast(nodes.string(zero), _type_name(result))
-        return nodes.cast(nodes.binary(exp.Sub, nothing, arguments[0]), _type_name(result))
+def _negate_float(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
+    return nodes.binary(exp.Sub, nodes.cast(nodes.string("0.0"), _type_name(result)), arguments[0])
 
-    return lower
+
+def _negate_decimal(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:
+    """The minus sign rounds to 34 digits, a difference does not."""
+    nothing = decimal(1, 0)
+    zero = nodes.cast(nodes.string("0"), _type_name(nothing))
+    return _decimals("-", exp.Sub).lower([zero, *arguments], [nothing, *types], result)
 
 
 def _quotient(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
@@ -144,10 +152,16 @@ def _is_zero(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> 
     return nodes.cast(nodes.binary(exp.EQ, arguments[0], _long(0)), LONG)
 
 
-def _decimals(kind: OperatorKind) -> FunctorForm:
+def _decimals(name: str, kind: OperatorKind) -> FunctorForm:
     """Computed exactly with up to 38 digits, then cut to ours: rounded half away from zero."""
 
-    def lower(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
+    def lower(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:
+        if name == "*":
+            digits = sum(type_.precision for type_ in types) + 1
+        else:
+            digits = most_digits(name, types, result.scale)
+        if digits > DECIMAL_MAX_DIGITS:
+            raise NotExactError(f"`{name}` of {types[0]} and {types[1]} has no exact form in SQL")
         return nodes.try_cast(nodes.binary(kind, *arguments), _type_name(result))
 
     return FunctorForm(lower, is_fallible=True)
@@ -178,7 +192,13 @@ def _contains(arguments: Sequence[Node], types: Sequence[Type], result: Type) ->
     return nodes.call("CONTAINS", arguments[1], arguments[0])
 
 
-def _align(one: Node, one_type: Type, two: Node, two_type: Type) -> tuple[Node, Node]:  # noqa: ARG001
+def _align(one: Node, one_type: Type, two: Node, two_type: Type) -> tuple[Node, Node]:
+    """Spark brings two decimals to one type, which must have all digits of both."""
+    types = (one_type, two_type)
+    if one_type.kind is Kind.DECIMAL:
+        scale = max(type_.scale for type_ in types)
+        if most_digits("max", types, scale) > DECIMAL_MAX_DIGITS:
+            raise NotExactError(f"{one_type} and {two_type} have no exact comparison in SQL")
     return one, two
 
 
@@ -192,9 +212,7 @@ def _aggregate(name: str) -> AggregateForm:
 def _sum(value: Node, source: Type, result: Type) -> tuple[Node, Node | None]:
     """`sum` of 64 bits raises on the way: of both halves it cannot, below 2^31 rows."""
     if source.kind is Kind.DECIMAL:
-        total = nodes.call("SUM", nodes.cast(value, f"DECIMAL(28,{source.scale})"))
-        zero = nodes.cast(nodes.string("0"), _type_name(result))
-        return nodes.try_cast(nodes.call("COALESCE", total, zero), _type_name(result)), None
+        return _sum_of_decimals(value, source, result)
     high = nodes.call("SUM", nodes.call("SHIFTRIGHT", value, exp.Literal.number(LIMB_BITS)))
     low = nodes.call("SUM", nodes.binary(exp.BitwiseAnd, value, _long((1 << LIMB_BITS) - 1)))
     unit = nodes.cast(nodes.string(str(1 << LIMB_BITS)), "DECIMAL(11,0)")
@@ -202,6 +220,18 @@ def _sum(value: Node, source: Type, result: Type) -> tuple[Node, Node | None]:
     total = nodes.binary(exp.Add, upper, nodes.cast(low, "DECIMAL(20,0)"))
     zero = nodes.cast(nodes.string("0"), "DECIMAL(20,0)")
     return nodes.try_cast(nodes.call("COALESCE", total, zero), LONG), None
+
+
+def _sum_of_decimals(value: Node, source: Type, result: Type) -> tuple[Node, Node | None]:
+    """A sum of long decimals that has more than 38 digits on the way is not exact."""
+    zero = nodes.cast(nodes.string("0"), _type_name(result))
+    if source.precision <= SUMMED_DIGITS_MAX:
+        total = nodes.call("SUM", nodes.cast(value, f"DECIMAL({SUMMED_DIGITS_MAX},{source.scale})"))
+        return nodes.try_cast(nodes.call("COALESCE", total, zero), _type_name(result)), None
+    total = nodes.call("TRY_SUM", value)
+    has_none = nodes.binary(exp.EQ, nodes.call("COUNT", value), _long(0))
+    inexact = nodes.every([nodes.negated(has_none), nodes.is_null(total)])
+    return nodes.case((has_none, zero), default=nodes.try_cast(total, _type_name(result))), inexact
 
 
 _BITS = {"band": exp.BitwiseAnd, "bor": exp.BitwiseOr, "bxor": exp.BitwiseXor}
@@ -225,9 +255,9 @@ FUNCTORS: dict[tuple[str, Kind], FunctorForm] = {
     ("bnot", Kind.NUMBER): FunctorForm(_complement),
     ("lnot", Kind.NUMBER): FunctorForm(_is_zero),
     **{(name, Kind.FLOAT): float_operator(made) for name, made in _FLOAT_OPERATORS.items()},
-    ("neg", Kind.FLOAT): FunctorForm(_negate_value("0.0")),
-    **{(name, Kind.DECIMAL): _decimals(made) for name, made in _DECIMAL_OPERATORS.items()},
-    ("neg", Kind.DECIMAL): FunctorForm(_negate_value("0")),
+    ("neg", Kind.FLOAT): FunctorForm(_negate_float),
+    **{(name, Kind.DECIMAL): _decimals(name, made) for name, made in _DECIMAL_OPERATORS.items()},
+    ("neg", Kind.DECIMAL): FunctorForm(_negate_decimal),
     **{("min", kind): extreme(is_larger=False) for kind in _ORDERED},
     **{("max", kind): extreme(is_larger=True) for kind in _ORDERED},
     ("cat", Kind.SYMBOL): FunctorForm(_function("CONCAT")),

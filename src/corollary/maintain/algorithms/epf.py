@@ -156,15 +156,11 @@ class _Propagation:
         draft, approximation = self.draft, Reference(local["approximation"])
         filter_state = State.OLD if sign is State.ADDED else State.NEW
         filtering, proved = self._query_disq(local, name, filter_state, known, sign)
-        filtering.append(
-            draft.intersect(
-                local["disqualified"],
-                approximation,
-                proved,
-                role=plans.Role.DISQUALIFIED,
-                about=name,
-            )
+        disqualified = draft.intersect(
+            local["disqualified"], approximation, proved, role=plans.Role.DISQUALIFIED, about=name
         )
+        # What is proved only grows: where there is nothing, nothing was disqualified before.
+        filtering.append(plans.When((proved,), (disqualified,)))
         actual = draft.copy(
             local["actual"],
             approximation,
@@ -289,7 +285,7 @@ class _Propagation:
             hits = draft.intersect(
                 filtered, approximation, answers, role=plans.Role.MEMO_HITS, about=name
             )
-            memo.append(hits)
+            memo.append(plans.When((answers,), (hits,)))
         known_before = [known] if self.is_minimised else []
         known_before += [answers] if self.has_memo else []
         variables = draft.variables(filtered)

@@ -17,7 +17,7 @@
 Their names begin with `corollary_`: a server's database may have other tables too.
 """
 
-FORMAT = 3
+FORMAT = 4
 """The version of the format that this code writes."""
 
 META_TABLE = "corollary_meta"

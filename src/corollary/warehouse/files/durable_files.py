@@ -43,7 +43,7 @@ class FileBatch:
         after_file: called after each file, to show that the writer is alive.
     """
 
-    def __init__(self, root: Path, after_file: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, root: Path, after_file: Callable[[], None] | None = None) -> None:
         self.root = root
         self._after_file = after_file
         self._unsynced: list[Path] = []
@@ -65,8 +65,7 @@ class FileBatch:
                 path.unlink(missing_ok=True)
             raise WarehouseError.cannot_write(path, error) from error
         self._unsynced.append(path)
-        self._directories.add(path.parent)
-        self._after_file()
+        self._note(path)
         return checksum_of(data)
 
     def link(self, source: Path, name: str) -> None:
@@ -87,8 +86,12 @@ class FileBatch:
                 self._unsynced.append(path)
         except OSError as error:
             raise WarehouseError.cannot_write(path, error) from error
+        self._note(path)
+
+    def _note(self, path: Path) -> None:
         self._directories.add(path.parent)
-        self._after_file()
+        if self._after_file is not None:
+            self._after_file()
 
     def sync(self) -> None:
         """Sync all files to the disk, then the directories with their names.

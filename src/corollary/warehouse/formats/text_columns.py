@@ -13,11 +13,10 @@ import pyarrow.compute as pc
 
 from corollary.core.arrow import arrow_type, canonical_floats
 from corollary.core.arrow_buffers import true_mask
-from corollary.core.types import Kind, Type
+from corollary.core.types import DECIMAL_MAX_DIGITS, Kind, Type
 
 Mask = npt.NDArray[np.bool_]
 
-_DECIMAL_MAX_DIGITS = 38
 FIRST_DAY, LAST_DAY = -719162, 2932896
 """0001-01-01 and 9999-12-31 as days since 1970."""
 _FIRST_MICROSECOND = FIRST_DAY * 86_400_000_000
@@ -123,7 +122,7 @@ def _is_short_decimal(text: pa.Array, type_: Type) -> bool:
     """Return whether no text has so many digits that Arrow's cast may overflow unnoticed."""
     length = pc.binary_length(text)
     longest = pc.max(length).as_py()
-    if longest is None or longest + type_.scale <= _DECIMAL_MAX_DIGITS:
+    if longest is None or longest + type_.scale <= DECIMAL_MAX_DIGITS:
         return True
     signs = pc.cast(pc.starts_with(text, "-"), pa.int32())
     point = pc.find_substring(text, ".")
@@ -134,7 +133,7 @@ def _is_short_decimal(text: pa.Array, type_: Type) -> bool:
     digits = pc.subtract(pc.subtract(length, signs), pc.cast(has_point, pa.int32()))
     is_short = pc.and_(
         pc.less_equal(whole, type_.precision - type_.scale),
-        pc.less_equal(digits, _DECIMAL_MAX_DIGITS),
+        pc.less_equal(digits, DECIMAL_MAX_DIGITS),
     )
     return bool(pc.all(is_short, min_count=0).as_py())
 

@@ -20,15 +20,15 @@ import pyarrow.compute as pc
 from corollary.core.arrow import single_array
 from corollary.core.arrow_buffers import (
     Mask,
-    decimal_words,
     fixed_array,
     fixed_values,
     null_mask,
     string_array,
     true_mask,
-    unscaled_integer,
+    words_of_integers,
 )
 from corollary.core.engine import ValueRange
+from corollary.core.values import unscaled_integer
 from corollary.warehouse.files.column_bounds import text_bounds
 
 ColumnBounds: TypeAlias = Sequence[Any] | None
@@ -170,6 +170,6 @@ def _scalars(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
     if pa.types.is_string(type_):
         return string_array(values, type_)
     if pa.types.is_decimal(type_):
-        return fixed_array(decimal_words(values), type_)
+        return fixed_array(words_of_integers(np.array(values, object)), type_)
     kind = "u" if pa.types.is_unsigned_integer(type_) else "i"
     return fixed_array(np.array(values, f"{kind}{type_.bit_width // 8}"), type_)

@@ -10,9 +10,10 @@ from contextlib import closing
 
 import pyarrow as pa
 
+from corollary.core.arrow_buffers import bool_values
 from corollary.core.pipeline import Pipeline
 from corollary.core.types import Type
-from corollary.engines.local.bulk.columns import encode_columns, truths_of
+from corollary.engines.local.bulk.columns import encode_columns
 from corollary.engines.local.bulk.connection import run_query
 from corollary.engines.local.bulk.estimates import computes_values
 from corollary.engines.local.bulk.queries import BulkQueries, QueryText, has_fault
@@ -138,7 +139,7 @@ class BulkSteps:
         compiled = query.compiled
         with closing(run_query(query.text, tables, check)) as batches:
             for batch in batches:
-                if compiled.has_mark and truths_of(batch.column(MARK)).any():
+                if compiled.has_mark and bool_values(batch.column(MARK)).any():
                     yield [], 0, True
                     return
                 columns = encode_columns(batch, compiled.outputs, self._dictionary)

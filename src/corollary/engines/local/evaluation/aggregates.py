@@ -10,6 +10,7 @@ import numpy.typing as npt
 from corollary.core.logic import Aggregation
 from corollary.core.states import State
 from corollary.core.types import Kind, Type
+from corollary.engines.local.evaluation import decimals
 from corollary.engines.local.evaluation.exact_sums import (
     DIGIT_BITS,
     sum_floats,
@@ -21,7 +22,7 @@ from corollary.engines.local.storage.runs import sort_distinct
 from corollary.engines.local.storage.sorting import first_mask, sort_words
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.values.codes import Dictionary
-from corollary.engines.local.values.native import DECIMAL_BOUND
+from corollary.engines.local.values.native import narrow_integers
 from corollary.engines.local.values.texts import Texts
 
 Starts = npt.NDArray[np.int64]
@@ -134,14 +135,17 @@ def sum_groups(values: Any, begins: Starts, sizes: Any, source: Type, target: Ty
     """Return the sum of each group, and the mask of those too large for the type, None for none."""
     if source.kind is Kind.FLOAT:
         return sum_floats(values, begins), None
+    if values.dtype == object:
+        return decimals.bounded(narrow_integers(np.add.reduceat(values, begins)))
     high, low = sum_integers(values, begins)
     # A sum fits if its upper part has 32 bits, signed or not.
     upper = 1 << (DIGIT_BITS if target.kind is Kind.UNSIGNED else DIGIT_BITS - 1)
     lower = 0 if target.kind is Kind.UNSIGNED else -upper
     too_large = (high < lower) | (high >= upper)
+    if target.kind is Kind.DECIMAL and too_large.any():
+        whole = (high.astype(object) << DIGIT_BITS) + low
+        return decimals.bounded(narrow_integers(whole))
     sums = np.where(too_large, 0, high << DIGIT_BITS | low)
-    if target.kind is Kind.DECIMAL:
-        too_large |= abs(sums) >= DECIMAL_BOUND
     return sums.view(np.uint64 if target.kind is Kind.UNSIGNED else np.int64), too_large
 
 
@@ -150,8 +154,12 @@ def _mean(values: Any, begins: Starts, sizes: Any, source: Type, target: Type) -
         sums, _ = sum_groups(values, begins, sizes, source, target)
         with np.errstate(all="ignore"):
             return sums / sizes, None
-    high, low = sum_integers(values, begins)
     unit = 10**source.scale
+    if values.dtype == object:
+        exact = np.add.reduceat(values, begins).tolist()
+        divided = zip(exact, sizes.tolist(), strict=True)
+        return np.array([each / (size * unit) for each, size in divided], np.float64), None
+    high, low = sum_integers(values, begins)
     means = (high * 2.0**DIGIT_BITS + low) / (sizes * float(unit))
     # The quotient of two floats is correctly rounded if neither of them is.
     is_exact = (abs(high) < 1 << 20) & (sizes < (1 << 53) // unit)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from corollary.core.arrow_buffers import LEAST_INTEGER
 from corollary.core.types import Kind, Type
 from corollary.engines.local.storage.layout import Mask
 from corollary.engines.local.values.native import DECIMAL_BOUND, NativeArray, narrow_integers
@@ -39,7 +40,8 @@ def rescale(values: NativeArray, digits: int) -> NativeArray:
     if not digits:
         return values
     unit = 10**digits
-    if values.dtype != object and unit * _magnitude(values) < 1 << SMALL_BITS:
+    small = 1 << SMALL_BITS
+    if values.dtype != object and unit < small and unit * _magnitude(values) < small:
         values = values.astype(np.int64)
         values *= unit
         return values
@@ -56,8 +58,15 @@ def round_units(values: NativeArray, unit: int) -> NativeArray:
     """
     if unit == 1:
         return values
-    rounded = (abs(values) + unit // 2) // unit
-    return np.where(values < 0, -rounded, rounded)
+    quotient, rest = _divided(values, unit)
+    quotient += rest >= unit - rest
+    return np.where(values < 0, -quotient, quotient)
+
+
+def _divided(values: NativeArray, unit: int) -> tuple[NativeArray, NativeArray]:
+    """Return the absolute values of integers divided by a power of ten, and the rests."""
+    sizes = abs(values.astype(object) if unit >= 1 << SMALL_BITS else values)
+    return sizes // unit, sizes % unit
 
 
 def compute(name: str, operands: list[Operand], scale: int) -> tuple[NativeArray, Mask, Mask]:
@@ -80,11 +89,11 @@ def compute(name: str, operands: list[Operand], scale: int) -> tuple[NativeArray
     return (*bounded(values), zero)
 
 
-def bounded(values: NativeArray) -> tuple[NativeArray, Mask]:
+def bounded(values: NativeArray, bound: int = DECIMAL_BOUND) -> tuple[NativeArray, Mask]:
     """Return values, and the mask of those that have too many digits for a decimal."""
-    if values.dtype != object and _magnitude(values) < DECIMAL_BOUND:
+    if values.dtype != object and _magnitude(values) < bound:
         return values, np.zeros(len(values), np.bool_)
-    too_large = np.asarray(abs(values.astype(object)) >= DECIMAL_BOUND, np.bool_)
+    too_large = np.asarray(abs(values) >= bound, np.bool_)
     return narrow_integers(np.where(too_large, 0, values)), too_large
 
 
@@ -111,9 +120,11 @@ def _split(
     function: Callable[..., Any], one: NativeArray, two: NativeArray, factor: NativeArray | int
 ) -> NativeArray:
     """Apply a function with int64 where one times a factor is small, and two is; else exactly."""
-    is_plain = object not in (one.dtype, two.dtype)
     small = 1 << (SMALL_BITS - 1)
     largest = factor if isinstance(factor, int) else _magnitude(factor)
+    is_plain = object not in (one.dtype, two.dtype)
+    if isinstance(factor, int):
+        is_plain &= factor < small
     if is_plain and _magnitude(two) < small and _magnitude(one) * largest < small:
         plain: NativeArray = function(one, two)
         return plain
@@ -122,7 +133,8 @@ def _split(
     product = abs(one.astype(np.float64)) * (float(factor) if isinstance(factor, int) else size)
     is_small = (product < small) & (size < small) & is_plain
     values = np.zeros(len(one), np.int64)
-    values[is_small] = function(one[is_small], two[is_small])
+    if is_small.any():
+        values[is_small] = function(one[is_small], two[is_small])
     rest = ~is_small
     large = narrow_integers(function(one[rest].astype(object), two[rest].astype(object)))
     if large.dtype == object:
@@ -138,8 +150,8 @@ def align(operands: list[Operand], scale: int) -> list[NativeArray]:
 
 def to_integers(values: NativeArray, scale: int) -> NativeArray:
     """Return decimals without their fractions."""
-    unit = 10**scale
-    return narrow_integers(np.where(values < 0, -1, 1) * (abs(values) // unit))
+    quotient, _ = _divided(values, 10**scale)
+    return narrow_integers(np.where(values < 0, -quotient, quotient))
 
 
 def to_floats(values: NativeArray, scale: int) -> NativeArray:
@@ -157,12 +169,15 @@ def to_floats(values: NativeArray, scale: int) -> NativeArray:
     return result
 
 
-def to_decimals(values: NativeArray, source: Type, scale: int) -> tuple[NativeArray, Mask]:
-    """Return numbers as decimals of some scale, and the mask of those that are too large."""
+def to_decimals(values: NativeArray, source: Type, target: Type) -> tuple[NativeArray, Mask]:
+    """Return numbers as decimals of a type, and the mask of those that are too large."""
+    scale, bound = target.scale, 10**target.precision
+    if values.dtype == np.uint64 or (values.dtype == np.int64 and (values == LEAST_INTEGER).any()):
+        values = narrow_integers(values.astype(object))
     before = source.scale if source.kind is Kind.DECIMAL else 0
     if before > scale:
-        return bounded(narrow_integers(round_units(values, 10 ** (before - scale))))
-    return bounded(narrow_integers(rescale(values, scale - before)))
+        return bounded(narrow_integers(round_units(values, 10 ** (before - scale))), bound)
+    return bounded(narrow_integers(rescale(values, scale - before)), bound)
 
 
 def _magnitude(values: NativeArray) -> int:

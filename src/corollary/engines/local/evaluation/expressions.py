@@ -139,7 +139,7 @@ def _apply(name: str, inputs: list[ValueVector], type_: Type) -> ValueVector:
         operands = [(values[~skip], kind) for values, kind in operands]
     values, new_faults = compute(operands, type_)
     if skip is not None:
-        values, expanded = native.scatter_values(values, ~skip, type_), []
+        values, expanded = native.scatter_values(values, ~skip), []
         for mask, reason in new_faults:
             all_rows = np.zeros(len(skip), np.bool_)
             all_rows[~skip] = mask

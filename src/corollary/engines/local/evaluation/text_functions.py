@@ -34,7 +34,7 @@ from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.storage.layout import Mask
 from corollary.engines.local.storage.sorting import number_distinct
 from corollary.engines.local.values import native
-from corollary.engines.local.values.native import DECIMAL_BOUND, narrow_integers
+from corollary.engines.local.values.native import narrow_integers
 from corollary.engines.local.values.texts import Texts
 
 PLAIN_DECIMAL = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
@@ -165,7 +165,7 @@ def _exact(value: Any, source: Type) -> Decimal:
 def _to_decimal(operands: list[Operand], type_: Type) -> Result:
     values, source = operands[0]
     if source.kind not in (Kind.SYMBOL, Kind.FLOAT):
-        scaled, too_large = decimals.to_decimals(values, source, type_.scale)
+        scaled, too_large = decimals.to_decimals(values, source, type_)
         return scaled, [(too_large, OVERFLOW)] if too_large.any() else []
     (found,), rows = _distinct_rows([values])
     numbers: list[int] = []
@@ -176,7 +176,7 @@ def _to_decimal(operands: list[Operand], type_: Type) -> Result:
         try:
             numerator, denominator = _exact(each, source).as_integer_ratio()
             number = decimals.round_half_up(numerator * 10**type_.scale, denominator)
-            if abs(number) >= DECIMAL_BOUND:
+            if abs(number) >= 10**type_.precision:
                 number, reason = 0, OVERFLOW
         except (ArithmeticError, ValueError):
             reason = FAILED_CONVERSION

@@ -1,6 +1,6 @@
 """Running totals of aggregations: computed, and read (`core/totals.py` has their columns)."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,7 @@ from corollary.engines.local.evaluation import exact_sums
 from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.storage.layout import Mask, Words
 from corollary.engines.local.storage.runs import sort_distinct
-from corollary.engines.local.storage.sorting import first_mask, sort_with_rows, sort_words
+from corollary.engines.local.storage.sorting import first_mask, sort_words
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.values.codes import Dictionary
 from corollary.engines.local.values.native import INTEGER_BOUNDS
@@ -131,32 +131,50 @@ def _word_rows(terms: _Terms) -> tuple[Integers, list[Integers]]:
 
 def _digit_rows(terms: _Terms) -> tuple[Integers, list[Integers]]:
     """Return the groups of rows with a place and the sum of its digits, which is not 0."""
-    rows = list(_place_rows(terms))
-    group, place, digit = (np.concatenate(column) for column in zip(*rows, strict=True))
-    key, order = sort_with_rows(group * ALL_PLACES + place)
-    starts = first_mask(key).nonzero()[0]
-    if not len(starts):
-        return group, [place, digit]
-    sums = np.add.reduceat(digit[order], starts)
-    chosen = order[starts[sums != 0]]
-    return group[chosen], [place[chosen], sums[sums != 0]]
+    found = [
+        (groups, np.full(len(groups), place, np.int64), sums[groups])
+        for place, sums in _sums_by_place(terms).items()
+        if len(groups := sums.nonzero()[0])
+    ]
+    if not found:
+        return np.empty(0, np.int64), [np.empty(0, np.int64)] * 2
+    groups, places, digits = (np.concatenate(column) for column in zip(*found, strict=True))
+    return groups, [places, digits]
 
 
-def _place_rows(terms: _Terms) -> Iterator[tuple[Integers, Integers, Integers]]:
-    """Yield groups, places, and what a term adds there; several times, once for each digit."""
-    weights, owners = terms.weights[terms.is_present], terms.owners[terms.is_present]
-    finite = np.isfinite(terms.values)
-    places, digits = exact_sums.float_digits(terms.values[finite])
-    for at, digit in enumerate(digits):
-        yield owners[finite], places + at, digit * weights[finite]
-    counted: list[tuple[SpecialPlace, Mask]] = []
-    if not finite.all():
-        counted = [(place, is_at(terms.values)) for place, is_at in SPECIAL_TESTS.items()]
-    for place, mask in counted:
-        yield owners[mask], np.full(np.count_nonzero(mask), place, np.int64), weights[mask]
-    mask = terms.is_counted
-    count = np.full(np.count_nonzero(mask), SpecialPlace.COUNT, np.int64)
-    yield terms.owners[mask], count, terms.weights[mask]
+def _sums_by_place(terms: _Terms) -> dict[int, Integers]:
+    """Return for each place that a term has a digit at, or is counted at, the sum of each group."""
+    counted = terms.weights * terms.is_counted
+    if not terms.count:
+        return {}
+    starts = np.searchsorted(terms.owners, np.arange(terms.count))
+    sums: dict[int, Integers] = {SpecialPlace.COUNT: np.add.reduceat(counted, starts)}
+    present = np.flatnonzero(terms.is_present)
+    is_finite = np.isfinite(terms.values)
+    if not is_finite.all():
+        for special, is_at in SPECIAL_TESTS.items():
+            rows = present[is_at(terms.values)]
+            sums[special] = _sum_rows(terms, rows, terms.weights[rows])
+    rows = present[is_finite]
+    places, digits = exact_sums.float_digits(terms.values[is_finite])
+    weights = terms.weights[rows]
+    # Terms of one size have the same place, so there are few.
+    for place in np.bincount(places).nonzero()[0].tolist():
+        own = (places == place).nonzero()[0]
+        for at, digit in enumerate(digits, place):
+            more = _sum_rows(terms, rows[own], digit[own] * weights[own])
+            sums[at] = more if at not in sums else sums[at] + more
+    return sums
+
+
+def _sum_rows(terms: _Terms, rows: Integers, values: Integers) -> Integers:
+    """Return the sum of each group over some rows, ascending, each with a value."""
+    sums = np.zeros(terms.count, np.int64)
+    if len(rows):
+        owners = terms.owners[rows]
+        is_start = first_mask(owners)
+        sums[owners[is_start]] = np.add.reduceat(values, is_start.nonzero()[0])
+    return sums
 
 
 # --- integers ------------------------------------------------------------------------------------
@@ -300,7 +318,9 @@ def _read_digits(
         rows = slice(*np.searchsorted(owners, [first, first + size]))
         matrix = np.zeros((ALL_PLACES, size), np.int64)
         matrix[places[rows], owners[rows] - first] = digits[rows]
-        sums = exact_sums.round_digits(matrix[:FLOAT_PLACES], 0)
+        used = places[rows][places[rows] < FLOAT_PLACES]
+        least, most = (int(used.min()), int(used.max())) if len(used) else (0, 0)
+        sums = exact_sums.round_digits(matrix[least : most + 1], least)
         nan, plus, minus = (matrix[place] > 0 for place in SPECIAL_TESTS)
         sums[plus], sums[minus] = np.inf, -np.inf
         sums[nan | (plus & minus)] = np.nan

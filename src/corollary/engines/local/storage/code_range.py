@@ -7,6 +7,7 @@ The codes of one domain are these (`values/domains.py` has the domains):
 | 0 | null |
 | v + 2^61 + 1 | the integer v, for -2^61 ≤ v < 2^61 |
 | from 2^62 + 2 on | integers outside of that, interned |
+| from 2^62 + 2^61 on | decimals whose integers do not fit 64 bits, interned |
 | 1, 2, … | symbols and floats, all of them interned |
 
 A column holds the codes of a range as distances from its *base*, the code before the first one; the
@@ -26,6 +27,9 @@ ZERO_CODE: Final = (1 << 61) + 1
 
 INTERNED_CODE: Final = (1 << 62) + 2
 """The first code of integers that are not their own codes."""
+
+WIDE_CODE: Final = (1 << 62) + (1 << 61)
+"""The first code of integers that do not fit 64 bits."""
 
 CODE_BITS: Final = 63
 

@@ -31,9 +31,9 @@ def sort_with_rows(keys: Codes) -> tuple[Codes, Codes]:
     rows = np.arange(count)
     if is_sorted(keys):
         return keys, rows
-    least = int(keys.min())
     bits = count.bit_length()
-    if (int(keys.max()) - least).bit_length() + bits > NARROW_BITS:
+    least = int(keys.min()) if keys.dtype == np.int64 else None
+    if least is None or (int(keys.max()) - least).bit_length() + bits > NARROW_BITS:
         order = keys.argsort(kind="stable")
         return keys[order], order
     words = keys - least

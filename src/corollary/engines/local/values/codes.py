@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from corollary.core.arrow import arrow_type
 from corollary.core.engine import ValueRange
 from corollary.core.types import Domain, Kind, Type
 from corollary.engines.local.storage.blocks import Blocks
@@ -17,6 +18,7 @@ from corollary.engines.local.storage.code_range import (
 )
 from corollary.engines.local.storage.layout import Mask
 from corollary.engines.local.values import native
+from corollary.engines.local.values.decimal_domain import DecimalDomain
 from corollary.engines.local.values.domains import NumericDomain
 from corollary.engines.local.values.native import Values
 from corollary.engines.local.values.symbols import SymbolDomain
@@ -103,6 +105,8 @@ class Dictionary:
         domain = self.domain(type_)
         if isinstance(domain, SymbolDomain):
             return domain.encode_arrow(column)
+        if isinstance(domain, DecimalDomain):
+            return domain.encode_arrow(column.cast(arrow_type(type_)).combine_chunks())
         values, nulls = native.from_arrow(column, type_)
         return self.encode(values, nulls, type_)
 
@@ -111,6 +115,8 @@ class Dictionary:
         domain = self.domain(type_)
         if isinstance(domain, SymbolDomain):
             return domain.decode_arrow(codes)
+        if isinstance(domain, DecimalDomain):
+            return domain.decode_arrow(codes, arrow_type(type_))
         return native.to_arrow(domain.decode(codes), codes == 0, type_)
 
     @property
@@ -127,5 +133,7 @@ def _new_domain(kind: Kind) -> NumericDomain | SymbolDomain:
             return NumericDomain(np.float64)
         case Kind.UNSIGNED:
             return NumericDomain(np.uint64)
+        case Kind.DECIMAL:
+            return DecimalDomain()
         case _:
             return NumericDomain(np.int64)

@@ -55,24 +55,115 @@ class GrowingArray:
         self.count = count
 
 
+class InternedValues:
+    """Values of one width with their codes, in the order of arrival.
+
+    They are looked up in a sorted array with their codes in a parallel one; the latest are in a
+    Python dictionary, until there are enough to be worth a merge.
+
+    Attributes:
+        first: the code of the first value.
+        values: by code.
+        sorted: the values that are merged, sorted.
+        codes: of the sorted values.
+    """
+
+    def __init__(self, dtype: npt.DTypeLike, first: int) -> None:
+        self.first = first
+        self.values = GrowingArray(dtype)
+        self.sorted: npt.NDArray[Any] = np.empty(0, dtype)
+        self.codes = np.empty(0, np.int64)
+        self._recent: dict[Any, int] = {}
+
+    @property
+    def count(self) -> int:
+        """The number of values."""
+        return self.values.count
+
+    def encode(self, values: npt.NDArray[Any]) -> Codes:
+        """Return the codes of values, new ones interned."""
+        unique, inverse = number_distinct(values)
+        codes = self._look_up(unique)
+        unknown = (codes == 0).nonzero()[0]
+        if len(unknown) <= RECENT_VALUES_MAX:
+            codes[unknown] = [self.code(value) for value in unique[unknown].tolist()]
+        else:
+            # Some of the unknown values may be recent: merge these first, then look up again.
+            self.merge_recent()
+            codes = self._look_up(unique)
+            unknown = (codes == 0).nonzero()[0]
+            first = self.first + self.count
+            codes[unknown] = np.arange(first, first + len(unknown))
+            self._insert(unique[unknown], codes[unknown])
+            self.values.extend(unique[unknown])
+        result: Codes = codes[inverse]
+        return result
+
+    def code(self, value: Any) -> int:
+        """Return the code of one value, as `tolist` gives it, interned if it is new."""
+        code = self._recent.get(value)
+        if code is None:
+            index = int(self.sorted.searchsorted(value))
+            if index < len(self.sorted) and self.sorted.item(index) == value:
+                return self.codes.item(index)
+            code = self._recent[value] = self.first + self.count
+            self.values.extend([value])
+            if len(self._recent) > RECENT_VALUES_MAX:
+                self.merge_recent()
+        return code
+
+    def merge_recent(self) -> None:
+        """Move all values to the sorted array."""
+        values = np.array(list(self._recent), self.sorted.dtype)
+        codes = np.fromiter(self._recent.values(), np.int64, len(self._recent))
+        values, order = sort_with_rows(values)
+        self._insert(values, codes[order])
+        self._recent = {}
+
+    def _insert(self, values: npt.NDArray[Any], codes: Codes) -> None:
+        """Insert new values, sorted, into the sorted array."""
+        indices = self.sorted.searchsorted(values)
+        self.sorted = np.insert(self.sorted, indices, values)
+        self.codes = np.insert(self.codes, indices, codes)
+
+    def _look_up(self, values: npt.NDArray[Any]) -> Codes:
+        """Return the codes of values, 0 for those that are not in the sorted array."""
+        if not len(self.sorted):
+            return np.zeros(len(values), np.int64)
+        indices = self.sorted.searchsorted(values)
+        np.minimum(indices, len(self.sorted) - 1, out=indices)
+        return np.where(self.sorted[indices] == values, self.codes[indices], 0)
+
+    def decode(self, codes: Codes) -> npt.NDArray[Any]:
+        """Return the values of codes, an arbitrary one for null."""
+        values: npt.NDArray[Any] = self.values.array[codes - self.first]
+        return values
+
+    def fill(self, ordered: npt.NDArray[Any], numbers: Codes) -> None:
+        """Replace the contents by sorted values and their numbers in the order of arrival."""
+        self.sorted, self.codes = ordered, numbers + self.first
+        self.values = GrowingArray(ordered.dtype, len(ordered))
+        self.values.array[numbers] = ordered
+        self._recent = {}
+
+    @property
+    def nbytes(self) -> int:
+        """The approximate size in bytes."""
+        return (2 * self.sorted.dtype.itemsize + 8) * self.count
+
+
 class NumericDomain:
     """Fixed-width values: all interned, or only those that cannot be their own codes.
 
-    Interned values are looked up in a sorted array with their codes in a parallel one; the latest
-    are in a Python dictionary, until there are enough to be worth a merge. All values are handled
-    as 64-bit patterns, so that one implementation serves signed, unsigned and float. Values of a
-    file are decoded when the first one is needed.
+    All values are handled as 64-bit patterns, so that one implementation serves signed, unsigned
+    and float. Values of a file are decoded when the first one is needed.
     """
 
     def __init__(self, dtype: Any) -> None:
         self._dtype = np.dtype(dtype)
         # The codes of the least and the greatest inline value: none for floats.
         self._least, self._most = _INLINE_CODES[self._dtype.kind]
-        self._first = INTERNED_CODE if self._most else 1
-        self._values = GrowingArray(np.int64)
-        self._sorted = np.empty(0, np.int64)
-        self._codes = np.empty(0, np.int64)
-        self._recent: dict[int, int] = {}
+        self._interned = InternedValues(np.int64, INTERNED_CODE if self._most else 1)
         self._stored: tuple[Mapping[str, Any], Blocks] | None = None
 
     @property
@@ -82,8 +173,15 @@ class NumericDomain:
 
     @property
     def _has_interned(self) -> bool:
-        count = self._values.count if self._stored is None else self._stored[0]["count"]
+        count = self._interned.count if self._stored is None else self._stored[0]["count"]
         return bool(count)
+
+    @property
+    def _loaded(self) -> InternedValues:
+        """The interned values, those of a file decoded."""
+        if self._stored is not None:
+            self._load(*self._stored)
+        return self._interned
 
     def encode(self, values: NativeArray) -> Codes:
         """Return the codes of values, new ones interned."""
@@ -92,91 +190,31 @@ class NumericDomain:
         if len(bits) <= SCALAR_VALUES_MAX:
             codes = [bit + ZERO_CODE for bit in bits.tolist()]
             return np.array(
-                [code if least <= code <= most else self._code(code - ZERO_CODE) for code in codes],
+                [
+                    code if least <= code <= most else self._loaded.code(code - ZERO_CODE)
+                    for code in codes
+                ],
                 np.int64,
             )
         if not most:
-            return self._intern(bits)
+            return self._loaded.encode(bits)
         inline = bits + ZERO_CODE  # modulo 2^64: what is too large turns negative
         if inline.min() >= least and inline.max() <= most:
             return inline
         interned = ((inline < least) | (inline > most)).nonzero()[0]
-        inline[interned] = self._intern(bits[interned])
+        inline[interned] = self._loaded.encode(bits[interned])
         return inline
-
-    def _code(self, bits: int) -> int:
-        """Return the code of one value that is not inline."""
-        if self._stored is not None:
-            self._load(*self._stored)
-        code = self._recent.get(bits)
-        if code is None:
-            index = int(self._sorted.searchsorted(bits))
-            if index < len(self._sorted) and self._sorted.item(index) == bits:
-                return self._codes.item(index)
-            code = self._recent[bits] = self._first + self._values.count
-            self._values.extend([bits])
-            if len(self._recent) > RECENT_VALUES_MAX:
-                self._merge_recent()
-        return code
-
-    def _merge_recent(self) -> None:
-        values = np.fromiter(self._recent, np.int64, len(self._recent))
-        codes = np.fromiter(self._recent.values(), np.int64, len(self._recent))
-        values, order = sort_with_rows(values)
-        self._insert(values, codes[order])
-        self._recent = {}
-
-    def _insert(self, values: Codes, codes: Codes) -> None:
-        """Insert new values, sorted, into the sorted array."""
-        indices = self._sorted.searchsorted(values)
-        self._sorted = np.insert(self._sorted, indices, values)
-        self._codes = np.insert(self._codes, indices, codes)
-
-    def _intern(self, bits: Codes) -> Codes:
-        if self._stored is not None:
-            self._load(*self._stored)
-        unique, inverse = number_distinct(bits)
-        codes = self._look_up(unique)
-        unknown = (codes == 0).nonzero()[0]
-        if len(unknown) <= RECENT_VALUES_MAX:
-            codes[unknown] = [self._code(bit) for bit in unique[unknown].tolist()]
-        else:
-            # Some of the unknown values may be recent: merge these first, then look up again.
-            self._merge_recent()
-            codes = self._look_up(unique)
-            unknown = (codes == 0).nonzero()[0]
-            first = self._first + self._values.count
-            codes[unknown] = np.arange(first, first + len(unknown))
-            self._insert(unique[unknown], codes[unknown])
-            self._values.extend(unique[unknown])
-        result: Codes = codes[inverse]
-        return result
-
-    def _look_up(self, values: Codes) -> Codes:
-        """Return the codes of values, 0 for those that are not in the sorted array."""
-        if not len(self._sorted):
-            return np.zeros(len(values), np.int64)
-        indices = self._sorted.searchsorted(values)
-        np.minimum(indices, len(self._sorted) - 1, out=indices)
-        return np.where(self._sorted[indices] == values, self._codes[indices], 0)
 
     def decode(self, codes: Codes) -> NativeArray:
         """Return the values of codes, an arbitrary one for null."""
         if not self._most:
-            return self._interned(codes).view(self._dtype)
+            return self._loaded.decode(codes).view(self._dtype)
         bits = codes - ZERO_CODE
         if self._has_interned:
             interned = (codes >= INTERNED_CODE).nonzero()[0]
             if len(interned):
-                bits[interned] = self._interned(codes[interned])
+                bits[interned] = self._loaded.decode(codes[interned])
         return bits.view(self._dtype)
-
-    def _interned(self, codes: Codes) -> Codes:
-        """Return the values of codes that are not inline."""
-        if self._stored is not None:
-            self._load(*self._stored)
-        values: Codes = self._values.array[codes - self._first]
-        return values
 
     # --- stored values -------------------------------------------------------------------------
 
@@ -185,12 +223,13 @@ class NumericDomain:
         if self._stored is not None:
             header, blocks = self._stored
             return dict(header), [blocks]
-        self._merge_recent()
-        steps = np.diff(self._sorted, prepend=self._sorted[:1])
+        interned = self._interned
+        interned.merge_recent()
+        steps = np.diff(interned.sorted, prepend=interned.sorted[:1])
         starts = range(0, len(steps), BLOCK_ROWS)
-        numbers = self._codes - self._first
+        numbers = interned.codes - interned.first
         parts = [(steps[at : at + BLOCK_ROWS], numbers[at : at + BLOCK_ROWS]) for at in starts]
-        header = {"count": len(steps), "least": self._sorted[:1].tolist()}
+        header = {"count": len(steps), "least": interned.sorted[:1].tolist()}
         return header, [Blocks.of([pack_columns(part) for part in parts])]
 
     def restore(self, header: Mapping[str, Any], blocks: list[Blocks]) -> None:
@@ -205,16 +244,13 @@ class NumericDomain:
             part = slice(number * BLOCK_ROWS, (number + 1) * BLOCK_ROWS)
             columns, _ = unpack_columns(blocks.block(number), 2, len(steps[part]))
             steps[part], numbers[part] = columns
-        self._sorted = np.cumsum(steps)
-        self._sorted += np.array(header["least"], np.int64)
-        self._codes = numbers + self._first
-        self._values = GrowingArray(np.int64, count)
-        self._values.array[numbers] = self._sorted
-        self._recent = {}
+        ordered = np.cumsum(steps)
+        ordered += np.array(header["least"], np.int64)
+        self._interned.fill(ordered, numbers)
         self._stored = None
 
     @property
     def nbytes(self) -> int:
         """The size of the interned values in bytes."""
         stored = 0 if self._stored is None else self._stored[1].nbytes
-        return 3 * 8 * self._values.count + stored
+        return self._interned.nbytes + stored

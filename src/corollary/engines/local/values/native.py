@@ -6,7 +6,7 @@
 | number | int64 |
 | unsigned | uint64 |
 | float | float64, one NaN, no -0.0 |
-| decimal(p,s) | int64, the value times 10^s |
+| decimal(p,s) | int64, the value times 10^s; object (int) if one does not fit |
 | bool | int64, 0 or 1 |
 | date | int64, days since 1970 |
 | timestamp | int64, microseconds since 1970 |
@@ -14,7 +14,6 @@
 
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal
 from typing import Any
 from zlib import crc32
 
@@ -25,14 +24,19 @@ import pyarrow.compute as pc
 
 from corollary.core.arrow import arrow_type
 from corollary.core.arrow_buffers import (
+    LOW_BITS,
     bool_array,
     bool_values,
+    decimal_integers,
     fixed_array,
     fixed_values,
+    narrow_words,
     null_mask,
     text_scalar,
+    words_of_integers,
 )
-from corollary.core.types import Kind, Type
+from corollary.core.types import DECIMAL_MAX_DIGITS, Kind, Type
+from corollary.core.values import decimal_value, unscaled_integer
 from corollary.engines.local.values.texts import Texts
 
 NativeArray = npt.NDArray[Any]
@@ -48,8 +52,8 @@ _NO_TEXT = text_scalar("")
 HASH_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 """2^64 divided by the golden ratio: multiplying by it spreads neighbours over all high bits."""
 
-DECIMAL_BOUND = 10**18
-"""The integers behind decimals are smaller: precision up to 18 fits an int64."""
+DECIMAL_BOUND = 10**DECIMAL_MAX_DIGITS
+"""The integers behind decimals are smaller."""
 
 INTEGER_BOUNDS = dict.fromkeys(Kind, (-(2**63), 2**63 - 1)) | {
     Kind.UNSIGNED: (0, 2**64 - 1),
@@ -75,11 +79,11 @@ def filler_values(count: int, type_: Type) -> Values:
     return np.zeros(count, dtype_of(type_.kind))
 
 
-def scatter_values(values: Values, mask: npt.NDArray[np.bool_], type_: Type) -> Values:
+def scatter_values(values: Values, mask: npt.NDArray[np.bool_]) -> Values:
     """Return values in the rows of a mask, and any in all others."""
     if isinstance(values, Texts):
         return values.scatter(mask)
-    result = np.zeros(len(mask), dtype_of(type_.kind))
+    result = np.zeros(len(mask), values.dtype)
     result[mask] = values
     return result
 
@@ -111,17 +115,14 @@ def from_python(values: Sequence[Any], type_: Type) -> Any:
         case Kind.UNSIGNED:
             return np.array([int(value) for value in values], np.uint64)
         case Kind.DECIMAL:
-            return np.array([_scaled(value, type_.scale) for value in values], np.int64)
+            integers = [unscaled_integer(value, type_.scale) for value in values]
+            return narrow_integers(np.array(integers, object))
         case Kind.DATE:
             return np.array([(value - EPOCH_DAY).days for value in values], np.int64)
         case Kind.TIMESTAMP:
             return np.array([(value - EPOCH) // MICROSECOND for value in values], np.int64)
         case Kind.NUMBER | Kind.BOOL:
             return np.array([int(value) for value in values], np.int64)
-
-
-def _scaled(value: Any, scale: int) -> int:
-    return int(Decimal(value).scaleb(scale).to_integral_exact())
 
 
 def to_python(value: Any, type_: Type) -> Any:
@@ -134,7 +135,7 @@ def to_python(value: Any, type_: Type) -> Any:
         case Kind.BOOL:
             return bool(value)
         case Kind.DECIMAL:
-            return Decimal(int(value)).scaleb(-type_.scale)
+            return decimal_value(int(value), type_.scale)
         case Kind.DATE:
             return EPOCH_DAY + timedelta(days=int(value))
         case Kind.TIMESTAMP:
@@ -152,7 +153,7 @@ def from_arrow(column: pa.ChunkedArray, type_: Type) -> tuple[Any, npt.NDArray[n
         case Kind.SYMBOL:
             return Texts(array.fill_null(_NO_TEXT)), nulls
         case Kind.DECIMAL:
-            return _unscaled(array), nulls
+            return decimal_integers(array), nulls
         case Kind.DATE:
             return fixed_values(array, np.int32).astype(np.int64), nulls
         case Kind.BOOL:
@@ -161,11 +162,6 @@ def from_arrow(column: pa.ChunkedArray, type_: Type) -> tuple[Any, npt.NDArray[n
             return canonical_floats(fixed_values(array, np.float64)), nulls
         case _:
             return fixed_values(array, dtype_of(type_.kind)), nulls
-
-
-def _unscaled(array: pa.Array) -> npt.NDArray[np.int64]:
-    """Return the integers behind decimals: the low 64 of 128 bits, as none has over 18 digits."""
-    return fixed_values(array, np.dtype((np.int64, 2)))[:, 0]
 
 
 def to_arrow(values: Any, nulls: npt.NDArray[np.bool_], type_: Type) -> pa.Array:
@@ -179,8 +175,9 @@ def to_arrow(values: Any, nulls: npt.NDArray[np.bool_], type_: Type) -> pa.Array
         case Kind.DATE:
             return fixed_array(values.astype(np.int32), target, nulls)
         case Kind.DECIMAL:
-            # Arrow's decimals have 128 bits: the high word is the sign of the low one.
-            return fixed_array(np.stack([values, values >> np.int64(63)], axis=1), target, nulls)
+            is_wide = values.dtype == object
+            words = words_of_integers(values) if is_wide else narrow_words(values)
+            return fixed_array(words, target, nulls)
         case _:
             return fixed_array(values, target, nulls)
 
@@ -197,6 +194,8 @@ def partition_of(
         texts, rows = values.distinct()
         checksums = (crc32(each.encode()) for each in texts.tolist())
         keys = np.fromiter(checksums, np.uint64, len(texts))[rows]
+    elif values.dtype == object:
+        keys = (values & LOW_BITS).astype(np.uint64)
     else:
         keys = values.view(np.uint64)
     # Fibonacci hashing: the high 24 bits of the product, scaled to the number of partitions.

@@ -10,16 +10,17 @@ from corollary.engines.spark.sql.columns import names_of
 from corollary.engines.spark.sql.functions import Functions
 from corollary.engines.spark.sql.table import Table
 
-WIDEST = 38
+SUMMED_DIGITS_MAX = 28
+"""A sum of fewer than 10^10 decimals of this many digits has at most 38."""
 
 
 def total(value: sql.Node, source: Type, target: Type) -> tuple[sql.Node, sql.Node]:
     """Return the sum of a column of integers or decimals, null if it is too large, and the exact.
 
-    Decimals of 38 digits hold every sum of fewer than 10^18 values.
+    Decimals of 38 digits hold every sum of fewer than 10^10 values.
     """
-    scale = source.scale if source.kind is Kind.DECIMAL else 0
-    wide = exp.DataType.build(f"DECIMAL({DECIMAL_MAX_DIGITS + 2}, {scale})", dialect="spark")
+    scale = source.scale
+    wide = exp.DataType.build(f"DECIMAL({SUMMED_DIGITS_MAX}, {scale})", dialect="spark")
     exact = exp.Sum(this=exp.Cast(this=value, to=wide))
     low, high = INTEGER_BOUNDS.get(target.kind, (-(2**63), 2**63 - 1))
     inside = exp.Between(this=exact, low=_bound(low, scale), high=_bound(high, scale))
@@ -28,7 +29,7 @@ def total(value: sql.Node, source: Type, target: Type) -> tuple[sql.Node, sql.No
 
 
 def _bound(value: int, scale: int) -> sql.Node:
-    type_ = exp.DataType.build(f"DECIMAL({WIDEST}, {scale})", dialect="spark")
+    type_ = exp.DataType.build(f"DECIMAL({DECIMAL_MAX_DIGITS}, {scale})", dialect="spark")
     digits = f"{abs(value):0{scale + 1}d}"
     text = f"{digits[: len(digits) - scale]}.{digits[len(digits) - scale :]}" if scale else digits
     return exp.Cast(this=exp.Literal.string(f"{'-' if value < 0 else ''}{text}"), to=type_)
@@ -81,6 +82,8 @@ def _combined(
             return sql.call("COALESCE", functions.float_total(listed, is_mean=False), zero)
         case "mean", Kind.FLOAT:
             return functions.float_total(listed, is_mean=True)
+        case _ if source.precision > SUMMED_DIGITS_MAX:
+            return _long_total(operator, value, source, target, functions)
         case "sum", _:
             fitting, exact = total(value, source, target)
             empty = exp.If(this=sql.is_null(exact.copy()), true=sql.cast(sql.number(0), target))
@@ -88,3 +91,19 @@ def _combined(
         case _:
             _, exact = total(value, source, source)
             return functions.mean(exact, exp.Count(this=value.copy()), source.scale)
+
+
+def _long_total(
+    operator: str, value: sql.Node, source: Type, target: Type, functions: Functions
+) -> sql.Node:
+    """Return a sum or mean of decimals: the largest may have no sum in Spark, and are listed."""
+    # `ABS` rounds negative decimals to 34 digits.
+    bound = 10**SUMMED_DIGITS_MAX
+    low, high = (_bound(each, source.scale) for each in (-bound, bound))
+    is_small = exp.Between(this=value.copy(), low=low, high=high)
+    small = exp.Case(ifs=[exp.If(this=is_small, true=value.copy())])
+    large = exp.Case(ifs=[exp.If(this=sql.negated(is_small.copy()), true=value.copy())])
+    parts = exp.Sum(this=small), sql.call("COLLECT_LIST", large)
+    if operator == "mean":
+        return functions.long_mean(*parts, exp.Count(this=value.copy()), source.scale)
+    return functions.long_total(*parts, target)

@@ -6,7 +6,7 @@
 | number       | BIGINT         |                                                      |
 | unsigned     | DECIMAL(20,0)  | Spark has no unsigned integers                       |
 | float        | DOUBLE         | no -0.0, one NaN                                     |
-| decimal(p,s) | DECIMAL(18,s)  | what is computed may have all 18 digits              |
+| decimal(p,s) | DECIMAL(38,s)  | what is computed may have all 38 digits              |
 | bool         | BOOLEAN        |                                                      |
 | date         | DATE           |                                                      |
 | timestamp    | TIMESTAMP      | the session's zone is UTC                            |
@@ -41,7 +41,7 @@ def sql_type(type_: Type) -> str:
     """Return the type of a column as SQL names it.
 
     >>> sql_type(Type(Kind.DECIMAL, precision=12, scale=2))
-    'DECIMAL(18, 2)'
+    'DECIMAL(38, 2)'
     """
     if type_.kind is Kind.DECIMAL:
         return f"DECIMAL({DECIMAL_MAX_DIGITS}, {type_.scale})"

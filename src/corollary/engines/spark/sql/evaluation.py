@@ -9,11 +9,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from corollary.core.arrow import arrow_type
+from corollary.core.arrow_buffers import decimal_integers, fixed_array, fixed_values, null_mask
 from corollary.core.logic import Condition, Expression, Functor
-from corollary.core.types import FLOAT, Kind, Type
-from corollary.engines.local.evaluation import expressions
+from corollary.core.types import DECIMAL_MAX_DIGITS, FLOAT, Kind, Type
+from corollary.core.values import unscaled_integer
+from corollary.engines.local.evaluation import decimals, expressions
 from corollary.engines.local.evaluation.aggregates import sum_groups
 from corollary.engines.local.evaluation.expressions import RangeValues
 from corollary.engines.local.storage.code_range import Codes
@@ -61,7 +64,7 @@ class Evaluate:
 
 
 def _held(values: native.NativeArray, nulls: Any, type_: Type) -> pa.Array:
-    widest = Type(type_.kind, precision=18, scale=type_.scale)
+    widest = Type(type_.kind, precision=DECIMAL_MAX_DIGITS, scale=type_.scale)
     return held_column(native.to_arrow(values, nulls, widest), widest)
 
 
@@ -143,10 +146,50 @@ class ExactMean:
         """Return an array as long as the batch."""
         unit = 10**self.scale
         means = [
-            None if total is None or not size else int(total.scaleb(self.scale)) / (size * unit)
+            None
+            if total is None or not size
+            else unscaled_integer(total, self.scale) / (size * unit)
             for total, size in zip(sums.to_pylist(), sizes.to_pylist(), strict=True)
         ]
         return pa.array(means, pa.float64())
+
+
+def _exact_totals(totals: pa.Array, others: pa.Array) -> Any:
+    """Return the sums of decimals, null being 0, and lists of them, as Python's integers."""
+    sums = decimal_integers(totals).astype(object)
+    nulls = null_mask(totals)
+    if nulls is not None:
+        sums[nulls] = 0
+    owners = fixed_values(pc.list_parent_indices(others).cast(pa.int64()), np.int64)
+    np.add.at(sums, owners, decimal_integers(pc.list_flatten(others)).astype(object))
+    return sums
+
+
+@dataclass(frozen=True, slots=True)
+class LongTotal:
+    """The sum of a decimal and a list of them, null if it is too large."""
+
+    type: Type
+
+    def __call__(self, totals: pa.Array, others: pa.Array) -> pa.Array:
+        """Return an array as long as the batch."""
+        sums, too_large = decimals.bounded(_exact_totals(totals, others))
+        return _held(sums, too_large, self.type)
+
+
+@dataclass(frozen=True, slots=True)
+class LongMean:
+    """The quotient of such a sum and a number of rows, correctly rounded; null for no rows."""
+
+    scale: int
+
+    def __call__(self, totals: pa.Array, others: pa.Array, sizes: pa.Array) -> pa.Array:
+        """Return an array as long as the batch."""
+        counts = fixed_values(sizes, np.int64)
+        divisors = np.maximum(counts, 1).astype(object) * 10**self.scale
+        # The quotient of two integers is correctly rounded in Python.
+        means = (_exact_totals(totals, others) / divisors).astype(np.float64)
+        return fixed_array(means, pa.float64(), counts == 0)
 
 
 def returned(type_: Type) -> pa.DataType:

@@ -66,7 +66,9 @@ def lower_condition(condition: Condition, scope: Scope, functions: Functions) ->
     left, right = _native(condition.left, scope), _native(condition.right, scope)
     operator = condition.operator
     is_pattern = operator.removeprefix("!") == "match"
-    if left is None or right is None or is_pattern:
+    # Spark has no type for decimals of two scales and 38 digits.
+    scales = {type_of(side).scale for side in (condition.left, condition.right)}
+    if left is None or right is None or is_pattern or len(scales) > 1:
         return _called(functions.holds(condition, scope))
     fault = sql.any_of(each for each in (left.fault, right.fault) if each is not None)
     return LoweredExpression(_compared(operator, left.value, right.value), fault)

@@ -64,6 +64,14 @@ class Functions:
         """Return the quotient of an exact sum and a number."""
         return sql.call(self.name(evaluation.ExactMean(scale), "DOUBLE"), total, size)
 
+    def long_total(self, total: sql.Node, others: sql.Node, type_: Type) -> sql.Node:
+        """Return the sum of a decimal and an array of them, null if it is too large for a type."""
+        return sql.call(self.name(evaluation.LongTotal(type_), sql_type(type_)), total, others)
+
+    def long_mean(self, total: sql.Node, others: sql.Node, size: sql.Node, scale: int) -> sql.Node:
+        """Return the quotient of such a sum, however large, and a number."""
+        return sql.call(self.name(evaluation.LongMean(scale), "DOUBLE"), total, others, size)
+
 
 def _struct(value: str) -> str:
     return f"STRUCT<{evaluation.VALUE}: {value}, {evaluation.FAULT}: BOOLEAN>"

@@ -1,0 +1,77 @@
+"""How many digits decimals can have: fewer than their types say, where the operands have few.
+
+Inference gives everything that is computed all digits that there are. Here a type with fewer stands
+for what an expression can be at most, so that an engine may compute with narrow integers, and need
+not look for an overflow that cannot happen.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from decimal import Decimal
+
+from corollary.core.logic import Constant
+from corollary.core.types import Kind, Type
+from corollary.core.values import unscaled_integer
+
+INTEGER_DIGITS = {Kind.NUMBER: 19, Kind.UNSIGNED: 20}
+"""The number of digits of the largest integers."""
+
+
+def _whole_digits(type_: Type) -> int:
+    """Return the number of digits before the point."""
+    return INTEGER_DIGITS.get(type_.kind, type_.precision - type_.scale)
+
+
+def most_digits(name: str, types: Sequence[Type], scale: int) -> int:
+    """Return the number of digits, with those after the point, that the result can have at most.
+
+    >>> cents = Type(Kind.DECIMAL, precision=12, scale=2)
+    >>> most_digits("+", [cents, cents], 2), most_digits("*", [cents, cents], 2)
+    (13, 22)
+    """
+    whole = [_whole_digits(type_) for type_ in types]
+    match name:
+        case "+" | "-":
+            return max(whole) + 1 + scale
+        case "*":
+            return sum(whole) + scale
+        case "/":
+            # The least divisor is one at the last place of its scale.
+            return whole[0] + types[1].scale + scale
+        case "to_decimal":
+            # 9.99 becomes 10.0.
+            return whole[0] + scale + (scale < types[0].scale)
+        case _:
+            return max(whole) + scale
+
+
+def narrow_result(name: str, types: Sequence[Type], result: Type) -> Type:
+    """Return the type of what a functor can give at most; others than decimals stay.
+
+    Args:
+        name: the functor.
+        types: what its operands can be.
+        result: what inference says.
+    """
+    if result.kind is not Kind.DECIMAL:
+        return result
+    digits = most_digits(name, types, result.scale)
+    return replace(result, precision=max(1, min(result.precision, digits)))
+
+
+def can_overflow(name: str, types: Sequence[Type], result: Type) -> bool:
+    """Whether a decimal can have more digits than its type."""
+    return most_digits(name, types, result.scale) > result.precision
+
+
+def narrow_constant(constant: Constant, type_: Type) -> Type:
+    """Return the narrowest type that has a constant.
+
+    >>> money = Type(Kind.DECIMAL, precision=38, scale=2)
+    >>> narrow_constant(Constant(Decimal("1.19")), money).precision
+    3
+    """
+    if type_.kind is not Kind.DECIMAL or not isinstance(constant.value, int | Decimal):
+        return type_
+    digits = len(str(abs(unscaled_integer(constant.value, type_.scale))))
+    return replace(type_, precision=max(digits, type_.scale))
