@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import corollary
-from corollary.database import warehouse_store
 from corollary.database.database import Database
 from corollary.database.upkeep.backup import copy
 from corollary.errors import ConflictError
+from corollary.warehouse.catalog import query_log
 from corollary.warehouse.catalog.query_log import QueryCount, logged_queries
 from corollary.warehouse.warehouse import Warehouse
 
@@ -62,7 +62,7 @@ def test_nothing_is_counted_if_asked_so(place: str) -> None:
 
 
 def test_it_is_noted_now_and_then(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(warehouse_store, "QUERY_LOG_SECONDS", -1.0)
+    monkeypatch.setattr(query_log, "QUERY_LOG_SECONDS", -1.0)
     with opened(place) as database:
         database.query("p(1, y)")
         assert counts(place) == {"p^bf": 1}
@@ -74,8 +74,8 @@ def test_a_log_that_cannot_be_written_is_no_matter(
     def fails(_: object, counts: Mapping[str, int]) -> None:
         raise ConflictError(f"{len(counts)} forms")
 
-    monkeypatch.setattr(warehouse_store, "record_queries", fails)
-    monkeypatch.setattr(warehouse_store, "QUERY_LOG_SECONDS", -1.0)
+    monkeypatch.setattr(query_log, "record_queries", fails)
+    monkeypatch.setattr(query_log, "QUERY_LOG_SECONDS", -1.0)
     with opened(place) as database:
         assert database.query("p(1, y)").num_rows == 2
     assert counts(place) == {}

@@ -253,7 +253,11 @@ def test_a_file_that_got_longer_is_parsed_from_there(
         assert run.step([(2, "b")]).reread_files == {name}
 
 
-def test_growth_within_a_record_is_a_change(tmp_path: Path) -> None:
+@pytest.mark.parametrize("checked_first", [0, 1 << 24])
+def test_growth_within_a_record_is_a_change(
+    tmp_path: Path, checked_first: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_source, "CHECKED_FIRST_MAX_BYTES", checked_first)
     path = tmp_path / "p.facts"
     for said in ({}, {"rfc4180": "true", "delimiter": "\t"}):
         run = Run(a_source(tmp_path, **said))

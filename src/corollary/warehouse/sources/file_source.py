@@ -32,6 +32,7 @@ from corollary.core.arrow import expand_table
 from corollary.core.arrow_buffers import bool_array
 from corollary.errors import Diagnostic, InputError, Severity
 from corollary.warehouse.files import input_files
+from corollary.warehouse.files.durable_files import checksum_of
 from corollary.warehouse.files.input_files import Fingerprint
 from corollary.warehouse.formats.dialect import Dialect, format_of
 from corollary.warehouse.formats.record_blocks import ReadableText
@@ -53,6 +54,8 @@ from corollary.warehouse.sources.schema_drift import ExpectedColumns, FileRecord
 from corollary.warehouse.sources.source import Position, SourceChange
 from corollary.warehouse.sources.source_spec import InputSource, RunCollector, SourceSpec
 
+CHECKED_FIRST_MAX_BYTES = 1 << 24
+"""Up to this size, the earlier text of a file is compared before its records are found."""
 _READ_ATTEMPTS = 5
 """How often the files are listed again when one was removed meanwhile."""
 
@@ -158,6 +161,20 @@ class FileSource(InputSource):
             self._inlet.directive.span,
             "run it again when their writer is done; nothing was changed",
         )
+
+
+def _may_begin_with(opened: BinaryIO, entry: FileState) -> bool:
+    """Return whether a file may begin with its earlier text: of a small one, whether it does.
+
+    Finding the records of that text, to see where it ends, takes longer than its checksum.
+    """
+    if entry.size > CHECKED_FIRST_MAX_BYTES:
+        return True
+    place = opened.tell()
+    opened.seek(0)
+    data = opened.read(entry.size)
+    opened.seek(place)
+    return checksum_of(data) == entry.checksum
 
 
 def _entries(position: Position) -> dict[str, FileState]:
@@ -338,7 +355,7 @@ class _Attempt:
         size = progress.total_bytes or 0
         if size == entry.size and text.checksum() == entry.checksum:
             return _Reading(None, entry.checksum)
-        if 0 < entry.size < size and not text.is_compressed:
+        if 0 < entry.size < size and not text.is_compressed and _may_begin_with(opened, entry):
             parser = _TEXT_FORMATS[self._format(file)]
             syntax = parser.syntax(self._collector.expected, file.name)
             earlier = read_earlier_text(text, entry.size, entry.checksum, syntax)
