@@ -1,6 +1,7 @@
 """`corollary run`."""
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ WAREHOUSE_PARAMETERS = (
     "relations",
     "strict",
     "idempotency_key",
+    "dry_run",
     "max_rows",
     "existing",
     "without",
@@ -52,6 +54,9 @@ WAREHOUSE_PARAMETERS = (
     type=click.Choice(["abort", "quarantine"]),
     help="Stop at malformed records, or set them aside. Default: a warehouse sets them aside.",
 )
+@click.option(
+    "--dry-run", is_flag=True, help="Report what a run on the warehouse would do, and do nothing."
+)
 @idempotency_key
 @family("maintenance", MaintenanceOptions)
 @family("output", ChangeOutputOptions)
@@ -60,6 +65,7 @@ def command(
     warehouse: str | None,
     outputs: Path,
     bad_rows: str | None,
+    dry_run: bool,
     idempotency_key: str | None,
     files: FileOptions,
     maintenance: MaintenanceOptions,
@@ -77,9 +83,15 @@ def command(
     relation shows what was added and removed, what maintained it, where, and in what time. A
     warehouse is a directory, or postgresql://user@host/name?data=DIRECTORY.
 
+    Views may change freely from run to run: other columns, rules or names. --dry-run shows first
+    what that would do: what is read, which relations are new, changed, rebuilt or dropped and why,
+    tuples in and out, the schemas of published tables, constraints that would fail (exit status
+    3), alerts. It does the work and rolls it back, so the numbers are exact; nothing is written.
+
     \b
       corollary run network.dl -F facts -D out
       corollary run network.dl -F facts --warehouse warehouse
+      corollary run network.dl -F facts --warehouse warehouse --dry-run
       corollary run network.dl -F facts --warehouse warehouse --bad-rows abort --format json
     """
     _check_usage(warehouse, bad_rows)
@@ -95,7 +107,8 @@ def command(
             inputs = Inputs(
                 files.facts, files.root, BadRowPolicy(bad_rows or BadRowPolicy.QUARANTINE)
             )
-            _update(warehouse, program, inputs, idempotency_key, maintenance, output, console)
+            run = RunRequest(program, inputs, idempotency_key, dry_run)
+            _update(warehouse, run, maintenance, output, console)
 
 
 def _check_usage(warehouse: str | None, bad_rows: str | None) -> None:
@@ -147,11 +160,19 @@ def _evaluate(
         console.note(f"{each.relation}: {counted(each.tuples, 'tuple')} in {each.path}")
 
 
+@dataclass(frozen=True)
+class RunRequest:
+    """What is to be run on a warehouse."""
+
+    program: "Program"
+    inputs: "Inputs"
+    idempotency_key: str | None
+    is_dry: bool
+
+
 def _update(
     warehouse: str,
-    program: "Program",
-    inputs: "Inputs",
-    idempotency_key: str | None,
+    request: RunRequest,
     maintenance: MaintenanceOptions,
     output: ChangeOutputOptions,
     console: TerminalConsole,
@@ -162,11 +183,18 @@ def _update(
     from corollary.database.program.loaded_program import load_program
     from corollary.warehouse.formats.dialect import is_stream
 
+    program = request.program
     maintenance.check(load_program(program).normal)
     with open_warehouse(
         warehouse, console, create=True, create_on_commit=True, **maintenance.keywords
     ) as database:
-        outcome = run(database, program, inputs, idempotency=idempotency_key)
+        outcome = run(
+            database,
+            program,
+            request.inputs,
+            idempotency=request.idempotency_key,
+            is_dry=request.is_dry,
+        )
         report_run(outcome, database, warehouse, output, console)
     streamed = [each.relation for each in program.directives if is_stream(each)]
     if streamed:

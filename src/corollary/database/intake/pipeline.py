@@ -16,6 +16,7 @@ from corollary.core.spark_io import is_spark_io
 from corollary.core.states import State
 from corollary.database.database import Database, state_of, warehouse_of
 from corollary.database.intake import quarantine
+from corollary.database.intake.dry_run import RunPlan, SourcePlan, SourceReading, try_out
 from corollary.database.intake.operations import Operation
 from corollary.database.pending_commit import DeferredOperations, Position
 from corollary.database.program.loaded_program import load_program
@@ -59,6 +60,8 @@ class PipelineRun:
         delivered: the alerts that were delivered, also earlier ones; None in a dry run.
         warnings: about the program or the sources.
         quarantined: how many records are in quarantine.
+        sources: what was read.
+        plan: what a dry run has found.
     """
 
     transaction: Transaction | None = None
@@ -68,13 +71,16 @@ class PipelineRun:
     warnings: list[Diagnostic] = field(default_factory=list)
     quarantined: int = 0
     seconds: float = 0.0
+    sources: list[SourcePlan] = field(default_factory=list)
+    plan: RunPlan | None = None
 
     def as_json(self, max_rows: int) -> dict[str, Any]:
         """Return what happened as `run --warehouse` prints it."""
         found: dict[str, Any] = {"commit": None, "changes": {}, "alerts": [], "stats": {}}
         if self.transaction is not None:
             found = self.transaction.as_json(max_rows)
-        return {**found, "commit": self.commit}
+        found["commit"] = self.commit
+        return found if self.plan is None else {**found, "plan": self.plan.as_json()}
 
 
 def run(
@@ -83,28 +89,38 @@ def run(
     inputs: Inputs | None = None,
     *,
     idempotency: str | None = None,
+    is_dry: bool = False,
 ) -> PipelineRun:
-    """Bring a warehouse up to date with a program and its sources.
+    """Bring a warehouse up to date with a program and its sources; or find out what that would do.
 
     Raises:
         InputError: the program or a source is not acceptable; nothing was changed.
         ConflictError: others committed first every time.
     """
     with state_of(database).lock:
-        outcome = _run(database, program, inputs or Inputs(), idempotency)
-    outcome.delivered = database.deliver()
+        outcome = _run(database, program, inputs or Inputs(), idempotency, is_dry=is_dry)
+    if not is_dry:
+        outcome.delivered = database.deliver()
     return outcome
 
 
 def _run(
-    database: Database, program: Program, inputs: Inputs, idempotency: str | None
+    database: Database,
+    program: Program,
+    inputs: Inputs,
+    idempotency: str | None,
+    *,
+    is_dry: bool,
 ) -> PipelineRun:
     began = time.monotonic()
     state = state_of(database)
     warnings = [each for each in check(program).warnings if each.code not in ONE_SHOT_WARNINGS]
     _refuse_writing(program)
-    transaction = database.transaction(idempotency=idempotency, publish=True)
+    transaction = database.transaction(idempotency=idempotency, publish=not is_dry, is_dry=is_dry)
     if transaction.is_repeated:
+        if is_dry:
+            plan = try_out(database, transaction)
+            return PipelineRun(transaction, warnings=warnings, plan=plan)
         published = database.publish()
         return PipelineRun(transaction, transaction.commit_number, published, warnings=warnings)
     program = quarantine.with_same_quarantine(program, database.program)
@@ -131,12 +147,20 @@ def _run(
     reader = _SourceReader(state, warehouse.catalog, outcome)
     known = warehouse.catalog.source_positions()
     for source in sources:
-        if not source.is_unchanged(_position(known, source.name)):
+        if source.is_unchanged(_position(known, source.name)):
+            unchanged = SourcePlan(source.name, source.relation.name, SourceReading.UNCHANGED)
+            outcome.sources.append(unchanged)
+        else:
             transaction.read(reader.read_source(source))
             is_needed = True
     for name in known.keys() - {source.name for source in sources}:
         transaction.read(reader.delete_source(name))
         is_needed = True
+    if is_dry:
+        outcome.transaction = transaction
+        outcome.plan = try_out(database, transaction, outcome.sources)
+        outcome.seconds = time.monotonic() - began
+        return outcome
     if is_needed:
         transaction.commit()
         outcome.transaction, outcome.published = transaction, transaction.published
@@ -191,6 +215,8 @@ class _SourceReader:
             change = source.change_since(before, content)
             self.outcome.warnings += change.warnings
             name = source.relation.name
+            counts = change.added.num_rows, change.removed.num_rows
+            self._note(SourceReading.READ, source.name, name, counts, len(change.bad_rows))
             operations = [
                 Operation(State.REMOVED, name, change.removed, part),
                 Operation(State.ADDED, name, change.added, part),
@@ -213,9 +239,23 @@ class _SourceReader:
                 part = SOURCE_PREFIX + name
                 rows = self._content(declared, part)()
                 operations = [Operation(State.REMOVED, relation, rows, part), *operations]
+                self._note(SourceReading.GONE, name, relation, (0, rows.num_rows))
             return DeferredOperations(operations, {name: (relation, None)})
 
         return delete
+
+    def _note(
+        self,
+        state: SourceReading,
+        name: str,
+        relation: str,
+        counts: tuple[int, int],
+        malformed: int = 0,
+    ) -> None:
+        """Note what was read of a source; in another attempt, again."""
+        sources = self.outcome.sources
+        sources[:] = [each for each in sources if each.name != name]
+        sources.append(SourcePlan(name, relation, state, counts, malformed))
 
     def _content(self, relation: Relation, part: str) -> "Callable[[], pa.Table]":
         """Return a function that reads all rows of a source so far."""

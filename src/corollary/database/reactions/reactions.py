@@ -20,7 +20,7 @@ from corollary.database.counters import ProgressRecorder
 from corollary.database.reactions.violation_causes import ViolationCauses
 from corollary.database.relation_contents import evaluated_relation
 from corollary.database.state import DatabaseState
-from corollary.errors import ConstraintError, Diagnostic, InputError
+from corollary.errors import Diagnostic, InputError
 from corollary.maintain.update import Update
 
 Row = tuple[Any, ...]
@@ -72,10 +72,12 @@ class ReactionResult:
 
     Attributes:
         existing: the tuples that violate a new constraint and were there before.
+        findings: why the transaction must not be committed.
     """
 
     alerts: list[Alert] = field(default_factory=list)
     existing: list[Violation] = field(default_factory=list)
+    findings: list[Diagnostic] = field(default_factory=list)
 
 
 def evaluate_reactions(
@@ -83,14 +85,13 @@ def evaluate_reactions(
 ) -> ReactionResult:
     """Return the alerts and violations of a transaction whose views are maintained.
 
-    Raises:
-        ConstraintError: a constraint is violated by what it changes; or by what was there, if the
-            constraint is new and that is to be refused.
+    A constraint is violated by what it changes; or by what was there, if the constraint is new and
+    that is to be refused.
     """
     normal = update.new
     occurred = _Occurrences(state, normal)
     result = ReactionResult()
-    findings: list[Diagnostic] = []
+    findings = result.findings
     fresh: set[Reaction] = set()
     reactions: Iterable[Reaction] = occurred.reactions(state.reactions)
     if update.old is not update.new:
@@ -115,8 +116,6 @@ def evaluate_reactions(
         else:
             relation = _relation(normal, name)
             result.alerts += alerts_of(name, relation.columns, relation.types, rows, [reaction])
-    if findings:
-        raise ConstraintError(findings)
     for name in sorted(state.callback_events(normal)):
         own = [each for each in normal.active.reactions if each.relation == name]
         result.alerts += _callback_alerts(_relation(normal, name), occurred[name], own)
