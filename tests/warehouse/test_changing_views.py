@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import random
+import re
 from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
@@ -35,6 +37,7 @@ from support.command_line import tree
 from support.comparison import comparable
 from support.payload_check import check_payload
 from support.view_edits import EDITS, SALES, programs
+from support.view_variants import EDGE, READERS, TOPS, VIEWS, program
 
 Row = tuple[Any, ...]
 
@@ -174,6 +177,47 @@ def test_thirty_edits_of_one_program(tmp_path: Path) -> None:
             past = Shop(tmp_path)
             past.text, past.expected = text, expected
             check_relations(db.at(commit), past)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_any_edit_of_a_warehouse_that_is_folded_and_opened_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Index files, snapshots and changes of relations with other columns do not get in the way."""
+    monkeypatch.setattr("corollary.database.warehouse_store.FOLD_MAX_COMMITS", 2)
+    monkeypatch.setattr("corollary.warehouse.warehouse.INLINE_BYTES", 1)
+    generator = random.Random(seed)
+    edges: set[Row] = {(1, 2), (2, 3), (3, 1), (3, 3), (4, 5)}
+    shop = Shop(tmp_path)
+    past: list[tuple[int, str, dict[str, set[Row]]]] = []
+    with shop.open() as db:
+        db.load(text=EDGE)
+        with db.transaction() as tx:
+            tx.insert("edge", sorted(edges))
+    for _ in range(12):
+        text = program(*(generator.choice(list(each)) for each in (VIEWS, READERS, TOPS)))
+        names = re.findall(r"(?m)^\.decl (\w+)\([^)]*\)(?! virtual)", text)
+        shop.text = text + "".join(f".output {name}\n" for name in names)
+        flip = (generator.randrange(6), generator.randrange(6))
+        with shop.open() as db:
+            with db.transaction(publish=True) as tx:
+                tx.set_program(parse(SourceFile("p", shop.text)))
+                if generator.random() < 0.6:
+                    (tx.delete if flip in edges else tx.insert)("edge", [flip])
+                    edges ^= {flip}
+            assert tx.published is None or not tx.published.problems
+            shop.expected = evaluation.evaluate(text, {"edge": edges})
+            check_relations(db, shop)
+            check_payload(db)
+            past.append((db.commits, shop.text, shop.expected))
+        check_tables(shop)
+        with shop.open() as db:
+            check_relations(db, shop)
+    with closing(Warehouse.open(str(shop.place), create=False)) as files:
+        assert not verify(files).findings
+    with shop.open() as db:
+        for commit, shop.text, shop.expected in past:
+            check_relations(db.at(commit), shop)
 
 
 # ------------------------------------------------------------------- crashes, others, what is left
