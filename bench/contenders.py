@@ -49,7 +49,9 @@ class LocalEvaluation:
         for name, table in self._relations.items():
             self._engine.insert(name, table)
         filled = clock()
-        self._plan = seminaive.plan_program(program, self._engine.statistics())
+        self._plan = seminaive.plan_program(
+            program, self._engine.statistics(), asked={self._answer}
+        )
         planned = clock()
         self._tally = CountingRecorder()
         self._notes = {"parse": parsed - began, "load": filled - parsed, "plan": planned - filled}

@@ -6,6 +6,7 @@ together, looked at every few milliseconds: pages of mapped files are the kernel
 that they would say nothing about what fits into a machine. Where there is no `/proc` it is 0.
 """
 
+import compileall
 import os
 import statistics
 import subprocess
@@ -14,7 +15,10 @@ import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+
+import corollary
 
 LOOK_SECONDS = 0.01
 MEGABYTE = 1 << 20
@@ -67,8 +71,15 @@ def run_process(command: Sequence[str], directory: Path | None = None) -> Spent:
     return Spent(wall, usage.ru_utime + usage.ru_stime, peak, printed)
 
 
+@cache
+def byte_compile() -> None:
+    """Compile the package, as installing it does: a worktree, or a setting, may have left that."""
+    compileall.compile_dir(Path(corollary.__file__).parent, quiet=1)
+
+
 def run_corollary(*arguments: str) -> Spent:
     """Run the command line of Corollary."""
+    byte_compile()
     return run_process([sys.executable, "-m", "corollary", *arguments])
 
 

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 import corollary
 from bench.figure import Figure
+from bench.process import byte_compile
 
 NAME = "start"
 ABOUT = "commands on a small warehouse, and the first change of a process"
@@ -104,6 +105,7 @@ def heavy(modules: list[str]) -> list[str]:
 
 def run(_: float) -> Iterator[Figure]:
     """Yield the figures, as they are taken."""
+    byte_compile()
     with tempfile.TemporaryDirectory() as directory:
         place = Path(directory) / "warehouse"
         with corollary.open(place, engine="local") as database:

@@ -194,6 +194,7 @@ class TerminalConsole:
     Args:
         is_quiet: whether to print nothing at all.
         is_verbose: whether to print a line for each phase.
+        allowed: the codes of warnings that the user accepts, which are not printed.
         stream: where to write; standard error, as it is at that moment, if it is not given.
         clock: the time in seconds.
     """
@@ -203,11 +204,13 @@ class TerminalConsole:
         is_quiet: bool = False,
         *,
         is_verbose: bool = False,
+        allowed: frozenset[str] = frozenset(),
         stream: TextIO | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._is_quiet = is_quiet
         self._is_verbose = is_verbose
+        self.allowed = allowed
         self._given_stream = stream
         self._clock = clock
         self._is_terminal = self._stream.isatty()

@@ -206,7 +206,11 @@ class Active:
         self.events = event_predicates(program.rules)
         self.ordinary = [name for name in program.decls if name not in self.events]
         rules = [
-            Rule(tuple(_renamed(head, TARGETS) for head in rule.heads), _read(rule.body))
+            Rule(
+                tuple(_renamed(head, TARGETS) for head in rule.heads),
+                _read(rule.body),
+                rule.is_null_safe,
+            )
             for rule in program.rules
             if any(head.mark or head.relation in self.events for head in rule.heads)
         ]
@@ -232,17 +236,17 @@ class Active:
             for rule in self.program.rules:
                 for head in rule.heads:
                     if head.relation not in declared:
-                        self._declare(head, rule.body)
+                        self._declare(head, rule)
             if before == self.program.decls:
                 return
 
-    def _declare(self, head: Atom, body: Formula) -> None:
+    def _declare(self, head: Atom, rule: Rule) -> None:
         oracle = Oracle(Program(self.program.types, self.program.decls), LIMIT, ROUNDS)
         known = self.program.decls.get(head.relation)
-        for branch in dnf(body):
+        for branch in dnf(rule.body):
             typed = [each for each in branch if relations_in(each) <= set(self.program.decls)]
             try:
-                conjunction = Conjunction(oracle, typed, {}, ())
+                conjunction = Conjunction(oracle, typed, {}, (), rule.is_null_safe)
                 types = [conjunction.expression(each)[0] for each in head.args]
             except (OracleRejected, KeyError):
                 continue  # some variable has its type from an event predicate yet to come

@@ -29,6 +29,7 @@ from typing import Any, TypeAlias
 
 import re2
 
+from oracles import calendar
 from oracles.parser import (
     Agg,
     And,
@@ -113,12 +114,21 @@ SAME_TYPE = (*ARITHMETIC, *BITS, "min", "max", "range")
 RESULTS = {
     "cat": SYMBOL, "strlen": NUMBER, "substr": SYMBOL, "ord": NUMBER, "to_number": NUMBER,
     "to_unsigned": UNSIGNED, "to_float": FLOAT, "to_string": SYMBOL, "to_date": DATE,
-    "to_timestamp": TIMESTAMP,
+    "to_timestamp": TIMESTAMP, "format_time": SYMBOL, "parse_date": DATE, "parse_time": TIMESTAMP,
+    **dict.fromkeys(calendar.NUMBERS, NUMBER),
 }  # fmt: skip
 PARAMETERS: dict[str, tuple[Type | None, ...]] = {
     "strlen": (SYMBOL,),
     "substr": (SYMBOL, NUMBER, NUMBER),
     "ord": (SYMBOL,),
+    "days_between": (DATE, DATE),
+    **dict.fromkeys(("seconds_between", "microseconds_between"), (TIMESTAMP, TIMESTAMP)),
+    **dict.fromkeys(("hour", "minute", "second", "microsecond"), (TIMESTAMP,)),
+    **dict.fromkeys(("add_days", "add_months"), (None, NUMBER)),
+    "add_seconds": (TIMESTAMP, NUMBER),
+    **dict.fromkeys((f"start_of_{unit}" for unit in calendar.CLOCK), (TIMESTAMP,)),
+    "format_time": (None, SYMBOL),
+    **dict.fromkeys(("parse_date", "parse_time"), (SYMBOL, SYMBOL)),
 }
 ARITIES = {
     **dict.fromkeys((*ARITHMETIC, *BITS, "to_decimal"), (2, 2)),
@@ -126,9 +136,13 @@ ARITIES = {
     **dict.fromkeys((name for name in RESULTS if name.startswith("to_")), (1, 1)),
     **dict.fromkeys(("min", "max", "cat"), (2, 99)),
     "substr": (3, 3), "range": (2, 3),
+    **dict.fromkeys(calendar.FUNCTORS, (1, 1)),
+    **dict.fromkeys((name for name in calendar.FUNCTORS if name in calendar.BINARY), (2, 2)),
 }  # fmt: skip
-ORDERINGS = ("=", "!=", "<", "<=", ">", ">=")
+ORDERINGS = ("=", "!=", "<", "<=", ">", ">=", "is", "!is")
+EQUATIONS = ("=", "is")
 NEGATED = {
+    "is": "!is",
     "=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">",
     "match": "!match", "contains": "!contains",
 }  # fmt: skip
@@ -281,6 +295,13 @@ def to_timestamp(value: Value) -> datetime:
         raise Fault(f"failed conversion: {error}") from None
 
 
+def on_calendar(name: str, *args: Value) -> Value:
+    try:
+        return calendar.FUNCTORS[name](*args)
+    except (ValueError, OverflowError) as error:
+        raise Fault(f"{name}: {error}") from None
+
+
 def substr(text: str, index: int, length: int) -> str:
     if not 0 <= index <= len(text) or length < 0:
         return ""
@@ -313,6 +334,8 @@ def functor(name: str, type_: Type, limit: int) -> Callable[..., Value]:
         return lambda x: bounded(-x, type_) if type_.name in BOUNDS else -x
     if name in BITS:
         return lambda *args: bit_op(name, type_, *args)
+    if name in calendar.FUNCTORS:
+        return lambda *args: on_calendar(name, *args)
     table: dict[str, Callable[..., Value]] = {
         "min": lambda *args: scaled(min(args, key=order), type_),
         "max": lambda *args: scaled(max(args, key=order), type_),
@@ -424,6 +447,24 @@ def walk(node: Expr | Formula) -> Iterator[Any]:
         yield from walk(child)
 
 
+def sides(test: Cmp) -> Iterator[Var]:
+    """The sides of a comparison that are variables."""
+    yield from (side for side in (test.left, test.right) if isinstance(side, Var))
+
+
+def outside_aggregates(node: Expr | Formula) -> set[str]:
+    """The variables of a node, not those of its aggregates."""
+    if isinstance(node, Var):
+        return {node.name}
+    if isinstance(node, Agg):
+        return set()
+    return set().union(*(outside_aggregates(child) for child in children(node)))
+
+
+def has_null(node: Expr) -> bool:
+    return any(isinstance(part, Lit) and part.kind == "null" for part in walk(node))
+
+
 def is_wild(node: Expr) -> bool:
     return isinstance(node, Var) and node.is_wild
 
@@ -489,6 +530,7 @@ class Conjunction:
         literals: The branch.
         outer: The variables bound outside that may occur inside, with their types if known yet.
         heads: Atoms whose arguments this branch must be able to compute.
+        is_null_safe: Whether null joins null.
     """
 
     def __init__(
@@ -497,8 +539,10 @@ class Conjunction:
         literals: Iterable[Literal],
         outer: Mapping[str, Type | None],
         heads: tuple[Atom, ...] = (),
+        is_null_safe: bool = False,
     ) -> None:
         self.oracle = oracle
+        self.is_null_safe = is_null_safe
         self.outer = set(outer)
         self.types = {name: type_ for name, type_ in outer.items() if type_}
         self.atoms: list[Atom] = []
@@ -533,13 +577,13 @@ class Conjunction:
                 plain.append(arg)
             else:
                 plain.append(Var(f"%{len(self.tests)}"))
-                self.tests.append(Cmp("=", plain[-1], arg))
+                self.tests.append(Cmp("is" if self.is_null_safe else "=", plain[-1], arg))
         self.atoms.append(Atom(atom.relation, tuple(plain)))
 
     def equations(self) -> Iterator[tuple[Var, Expr]]:
         """Each way in which a comparison may bind a variable."""
         for test in self.tests:
-            if test.op == "=":
+            if test.op in EQUATIONS:
                 for var, other in ((test.left, test.right), (test.right, test.left)):
                     if isinstance(var, Var):
                         yield var, other
@@ -625,6 +669,8 @@ class Conjunction:
                     scales = [t.scale for t in known] + [literal_scale(arg) for arg in args]
                     return Type("decimal", max(scales))
                 return known[0] if known else None
+            case Fn(name, args) if name in calendar.LIKE_FIRST:
+                return self.type_of(args[0])
             case Fn(name):
                 return RESULTS.get(name)
             case Agg("count"):
@@ -640,7 +686,9 @@ class Conjunction:
         outer = {name: self.types.get(name) for name in names(node) & self.candidates}
         target = () if node.target is None else (Cmp("=", Var("%target"), node.target),)
         bodies = [(*branch, *target) for branch in dnf(node.body)]
-        return [Conjunction(self.oracle, body, outer) for body in bodies]
+        return [
+            Conjunction(self.oracle, body, outer, is_null_safe=self.is_null_safe) for body in bodies
+        ]
 
     # compilation
 
@@ -662,8 +710,11 @@ class Conjunction:
     def compile(self) -> None:
         """Make the closures; done once, when the types are final."""
         self.plan = [self.compile_atom(atom, seen) for atom, seen in self.join_order()]
-        self.not_null = [name for name, count in self.count.items() if count > 1]
+        self.not_null = [
+            name for name, count in self.count.items() if count > 1 and not self.is_null_safe
+        ]
         self.bindings: list[tuple[str, set[str], Run, bool]] = []
+        self.lets_null = {v.name for test in self.tests if test.op == "is" for v in sides(test)}
         for var, other in self.equations():
             is_range = is_range_call(other)
             run = self.expression(other, self.types[var.name], is_range)[1]
@@ -821,6 +872,9 @@ class Conjunction:
             for value in (x, y):
                 if isinstance(value, Failure):
                     return value
+            if test.op in ("is", "!is"):
+                same = y is None if x is None else y is not None and compare("=", x, y)
+                return same == (test.op == "is")
             if x is None or y is None:
                 return False
             if is_range:
@@ -852,14 +906,48 @@ class Conjunction:
         return run
 
     def is_nullable(self, node: Expr) -> bool:
-        """Whether a head argument may be null: a nullable variable seen once and never compared."""
+        """Whether a head argument may be null: see `may_be_null` for variables."""
         if isinstance(node, Var):
-            compared = any(node.name in self.free(test) for test in self.tests)
-            once = self.count[node.name] < 2 and not compared
-            return self.types[node.name].nullable and once
+            return node.name in self.may_be_null()
         if isinstance(node, Fn):
             return any(self.is_nullable(arg) for arg in node.args)
         return isinstance(node, Lit) and node.kind == "null"
+
+    def may_be_null(self) -> set[str]:
+        """The variables that may be null.
+
+        They are seen in nullable columns only (and once, unless null joins null), are never
+        compared, and never said to be (`is`) what is not null.
+        """
+        suspects = set(self.types)
+        for atom in self.atoms:
+            for arg, type_ in zip(atom.args, self.oracle.columns[atom.relation], strict=True):
+                if isinstance(arg, Var) and not type_.nullable:
+                    suspects.discard(arg.name)
+        if not self.is_null_safe:
+            suspects -= {name for name, count in self.count.items() if count > 1}
+        for test in self.tests:
+            if test.op not in ("is", "!is"):
+                suspects -= outside_aggregates(test)
+                if not self.is_null_safe:
+                    suspects -= self.free(test)
+        while True:
+            self_is = [
+                (var.name, other)
+                for test in self.tests
+                if test.op == "is"
+                for var, other in ((test.left, test.right), (test.right, test.left))
+                if isinstance(var, Var)
+            ]
+            sure = {
+                name
+                for name, other in self_is
+                if not isinstance(other, Lit) or other.kind != "null"
+                if not outside_aggregates(other) & suspects and not has_null(other)
+            }
+            if not sure & suspects:
+                return suspects
+            suspects -= sure
 
     # solving
 
@@ -894,7 +982,7 @@ class Conjunction:
                 outcomes = [(name, run(env), is_range) for name, _, run, is_range in open_]
             except NoTuple:
                 return
-            if any(value is None for _, value, _ in outcomes):
+            if any(value is None and name not in self.lets_null for name, value, _ in outcomes):
                 return
             works = [o for o in outcomes if not isinstance(o[1], Failure)]
             plain = [o for o in works if not o[2]]
@@ -936,6 +1024,7 @@ def check_conversion(name: str, source: Type) -> None:
         "to_number": numeric, "to_unsigned": numeric, "to_float": numeric,
         "to_decimal": numeric - {"bool"}, "to_date": {"symbol", "timestamp"},
         "to_timestamp": {"symbol", "date"},
+        **{each: {"date", "timestamp"} for each in calendar.OF_DAYS},
     }  # fmt: skip
     if name in allowed and source.name not in allowed[name]:
         raise OracleRejected(f"{name} of a {source.name}")
@@ -1034,7 +1123,7 @@ class Oracle:
             self.check_arity(head)
         entries = []
         for branch in dnf(rule.body):
-            conjunction = Conjunction(self, branch, {}, rule.heads)
+            conjunction = Conjunction(self, branch, {}, rule.heads, rule.is_null_safe)
             conjunction.compile()
             for head in rule.heads:
                 columns = self.columns[head.relation]
@@ -1089,7 +1178,7 @@ def fitted(value: Value, type_: Type) -> Value:
 
 
 def event_predicates(rules: list[Rule]) -> set[str]:
-    """Heads of rules that read changes or states, directly or through one another."""
+    """Heads of rules that read changes or the old state, directly or through one another."""
     events: set[str] = set()
     while True:
         more = {
@@ -1098,7 +1187,8 @@ def event_predicates(rules: list[Rule]) -> set[str]:
             for head in rule.heads
             if not head.mark
             and any(
-                isinstance(n, Atom) and (n.mark or n.relation in events) for n in walk(rule.body)
+                isinstance(n, Atom) and (n.mark not in ("", "new") or n.relation in events)
+                for n in walk(rule.body)
             )
         }
         if more <= events:

@@ -7,6 +7,7 @@ change what is true (`.input`, `.output`, `.printsize`, `.plan`, `.fd`, ...) are
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
@@ -115,8 +116,11 @@ class Decl:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
+    """`heads :- body.`, or null-safe, `heads := body.`: null joins null."""
+
     heads: tuple[Atom, ...]
     body: Formula
+    is_null_safe: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +141,15 @@ class Program:
 
 
 COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
-FUNCTORS = frozenset((
+OF_TIMES = frozenset((
+    "year", "quarter", "month", "day", "week_year", "week", "weekday", "day_of_year", "hour",
+    "minute", "second", "microsecond", "days_between", "seconds_between", "microseconds_between",
+    "add_days", "add_months", "add_seconds", "start_of_year", "start_of_quarter", "start_of_month",
+    "start_of_week", "start_of_day", "start_of_hour", "start_of_minute", "start_of_second",
+    "format_time", "parse_date", "parse_time",
+))  # fmt: skip
+"""Functors that are not reserved: what begins a literal is a relation unless a sign follows."""
+FUNCTORS = OF_TIMES | frozenset((
     "band", "bor", "bxor", "bnot", "bshl", "bshr", "bshru", "land", "lor", "lxor", "lnot", "min",
     "max", "cat", "strlen", "substr", "ord", "range", "to_number", "to_string", "to_float",
     "to_unsigned", "to_decimal", "to_date", "to_timestamp",
@@ -156,8 +168,8 @@ TOKEN = re.compile(
     r"""(?P<skip>\s+|//[^\n]*|/\*.*?\*/)
       | (?P<literal>[dt]?"(?:[^"\\\n]|\\.)*")
       | (?P<number>0[xX][0-9a-fA-F]+u?|0[bB][01]+u?|[0-9]+\.[0-9]+|[0-9]+u?)
-      | (?P<name>[A-Za-z_?][A-Za-z0-9_?]*)
-      | (?P<op>:-|<:|!=|<=|>=|->|[-+*/%^=<>!.,;:(){}|@?\[\]$])""",
+      | (?P<name>(?:[^\W\d]|\?)[\w?]*)
+      | (?P<op>:-|:=|<:|!=|<=|>=|->|[-+*/%^=<>!.,;:(){}|@?\[\]$])""",
     re.VERBOSE | re.DOTALL,
 )
 ESCAPES = {'"': '"', "\\": "\\", "n": "\n", "t": "\t", "r": "\r"}
@@ -346,10 +358,11 @@ class Parser:
         while self.accept(","):
             heads.append(self.atom())
         body: Formula = Truth(True)
-        if self.accept(":-"):
+        is_null_safe = self.peek() == ":="
+        if self.accept(":-") or self.accept(":="):
             body = self.formula()
         self.expect(".")
-        self.program.rules.append(Rule(tuple(heads), body))
+        self.program.rules.append(Rule(tuple(heads), body, is_null_safe))
 
     # formulas
 
@@ -396,7 +409,7 @@ class Parser:
         start = self.at
         try:
             left = self.expression()
-            if self.peek() not in COMPARISONS:
+            if self.peek() not in (*COMPARISONS, "is"):
                 self.fail("a comparison")
             return Cmp(self.take(), left, self.expression())
         except OracleRejected:
@@ -413,12 +426,24 @@ class Parser:
     def starts_atom(self) -> bool:
         ahead = 1 if self.peek() in ("+", "-") else 0
         word = self.peek(ahead)
-        if not re.match(r"[A-Za-z_?]", word) or word.endswith('"'):
+        if not re.match(r"[^\W\d]|\?", word) or word.endswith('"'):
             return False
         if self.peek(ahead + 1) == "@":
             return True
         reserved = word in FUNCTORS or word in AGGREGATES
+        if word in OF_TIMES:
+            reserved = self.is_term(ahead + 1)
         return self.peek(ahead + 1) == "(" and not reserved
+
+    def is_term(self, ahead: int) -> bool:
+        """Whether an operator follows the brackets that open at a coming token."""
+        depth = 0
+        while self.peek(ahead):
+            depth += {"(": 1, ")": -1}.get(self.peek(ahead), 0)
+            ahead += 1
+            if depth == 0:
+                break
+        return self.peek(ahead) in (*COMPARISONS, *itertools.chain(*LEVELS), "^")
 
     # expressions
 

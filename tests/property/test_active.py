@@ -17,7 +17,7 @@ from support.generators.active_scenarios import (
     judge_active,
     shares,
 )
-from support.generators.scenarios import LIVELY, unhurried
+from support.generators.scenarios import is_lively, unhurried
 from support.selection import sampled
 
 EXAMPLES = 8
@@ -49,6 +49,6 @@ def test_random_programs_are_lively() -> None:
     counts = judged(0, 4 * EXAMPLES)
     print(shares(counts))
     assert counts["steps"] >= 100
-    assert counts["changed"] >= LIVELY * counts["steps"]
+    assert is_lively(counts["changed"], counts["steps"])
     for name in SHARES[1:4]:
         assert counts[name] >= 0.01 * counts["steps"], f"too few are {name}: {counts}"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from corollary.errors import EvaluationError
 from support.generators.programs import programs, updates
-from support.generators.scenarios import LIVELY, Scenario, judge, scenarios, unhurried
+from support.generators.scenarios import Scenario, is_lively, judge, scenarios, unhurried
 from support.maintained_database import MIXED, apply, derived_relations, opened
 from support.selection import examples
 
@@ -39,7 +39,7 @@ def test_maintained_is_recomputed(kind: str) -> None:
 
     run()
     assert counts["steps"] >= 2 * EXAMPLES
-    assert counts["changed"] >= (LIVELY if EXAMPLES > 10 else 0.3) * counts["steps"]
+    assert is_lively(counts["changed"], counts["steps"])
 
 
 @unhurried(EXAMPLES)

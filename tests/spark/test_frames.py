@@ -18,13 +18,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import corollary
-from corollary.core.arrow import from_python, schema_of, to_python
+from corollary.core.arrow import empty_table, from_python, schema_of, to_python
 from corollary.core.program import Directive, Relation
 from corollary.core.types import BOOL, DATE, FLOAT, NUMBER, SYMBOL, TIMESTAMP, UNSIGNED, Kind, Type
 from corollary.database.engines import SparkFrames
 from corollary.database.intake import evaluate_once, pipeline
 from corollary.database.program.loaded_program import read_programs
 from corollary.errors import InputError
+from corollary.warehouse.sources.earlier_rows import TableRows
 from corollary.warehouse.sources.source_factory import source_of
 from support.source_model import canonical, parquet
 
@@ -324,7 +325,7 @@ def keys(rows: Any) -> set[Any]:
 def read_back(spark: Any, relation: Relation, base: Path, **said: str) -> set[Any]:
     directive = Directive("input", "p", (("IO", "spark"), *said.items()))
     source = source_of(directive, relation, base=base, fetch=SparkFrames(spark).read)
-    return keys(to_python(source.change_since(None, from_python((), relation)).added))
+    return keys(to_python(source.change_since(None, TableRows(empty_table(relation))).added))
 
 
 @pytest.fixture(scope="module")

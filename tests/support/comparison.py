@@ -13,10 +13,10 @@ from corollary.core.logic import Constant, Literal, Variable
 from corollary.database.counters import ProgressRecorder
 from corollary.database.intake.evaluate_once import (
     FileLocations,
-    answer_relation,
     evaluate_views,
     fill_engine,
 )
+from corollary.database.program.goals import answer_relation
 from corollary.database.program.loaded_program import LoadedProgram, load_program
 from corollary.engines.local.engine import LocalEngine
 from corollary.errors import EvaluationError
@@ -46,18 +46,21 @@ def prepared(text: str, facts: Rows) -> tuple[LoadedProgram, LocalEngine]:
     return loaded, engine
 
 
-def package_result(text: str, facts: Rows) -> dict[str, Any] | str:
-    """Return every declared relation as the package evaluates it, or FAILED."""
+def package_result(text: str, facts: Rows, *, has_bodies: bool = True) -> dict[str, Any] | str:
+    """Return every declared relation as the package evaluates it, or FAILED.
+
+    Without bodies, nobody asks for relations that are aggregated.
+    """
     loaded, engine = prepared(text, facts)
+    bodies = set() if has_bodies else {each.body for each in loaded.normal.aggregations}
+    names = [name for name, each in loaded.normal.relations.items() if each.is_declared]
+    asked = [name for name in names if name not in bodies]
+    recorder = ProgressRecorder(SilentConsole())
     try:
-        evaluate_views(loaded, engine, ProgressRecorder(SilentConsole()), LIMITS)
+        evaluate_views(loaded, engine, recorder, LIMITS, asked=None if has_bodies else asked)
     except EvaluationError:
         return FAILED
-    return {
-        name: comparable(to_python(engine.read(name)))
-        for name, relation in loaded.normal.relations.items()
-        if relation.is_declared
-    }
+    return {name: comparable(to_python(engine.read(name))) for name in asked}
 
 
 def oracle_result(text: str, facts: Rows) -> dict[str, Any] | str:
@@ -86,6 +89,10 @@ def judge(case: Case) -> dict[str, Any] | str:
     expected = oracle_result(case.text, case.facts)
     found = package_result(case.text, case.facts)
     assert found == expected, f"the package and the oracle differ\n{case.text}\n{case.facts}"
+    asked = package_result(case.text, case.facts, has_bodies=False)
+    if isinstance(expected, dict) and isinstance(asked, dict):
+        expected = {name: expected[name] for name in asked}
+    assert asked == expected, f"what is not asked for differs\n{case.text}\n{case.facts}"
     return found
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
+import re
 
 from oracles.parser import AGGREGATES, FUNCTORS, TOKEN
 
-WORDS = {*AGGREGATES, *FUNCTORS, "true", "false", "null"}
+WORDS = {*AGGREGATES, *FUNCTORS, "true", "false", "null", "is"}
 OPENING, CLOSING = "({", ")}"
 
 
@@ -27,9 +28,9 @@ def renamed(rule: str, prefix: str) -> str:
     return "".join(written)
 
 
-def body_of(rule: str) -> tuple[str, list[str]]:
-    """Return the head of a rule, and the literals of its body."""
-    head, _, body = rule.rstrip(".").partition(":-")
+def body_of(rule: str) -> tuple[str, str, list[str]]:
+    """Return the head of a rule, its arrow, and the literals of its body."""
+    head, arrow, body = re.split("(:[-=])", rule.rstrip("."), maxsplit=1)
     literals, depth = [""], 0
     for _, text in tokens(body):
         depth += (text in OPENING) - (text in CLOSING)
@@ -37,18 +38,18 @@ def body_of(rule: str) -> tuple[str, list[str]]:
             literals.append("")
         else:
             literals[-1] += text
-    return head, [literal.strip() for literal in literals]
+    return head, arrow, [literal.strip() for literal in literals]
 
 
 def reordered(rule: str, generator: random.Random, *, repeats: bool = False) -> str:
     """Return a rule with its literals in another order, perhaps one of them twice."""
-    if ":-" not in rule:
+    if not re.search(":[-=]", rule):
         return rule
-    head, literals = body_of(rule)
+    head, arrow, literals = body_of(rule)
     if repeats:
         literals.append(generator.choice(literals))
     generator.shuffle(literals)
-    return f"{head}:- {', '.join(literals)}."
+    return f"{head}{arrow} {', '.join(literals)}."
 
 
 def rephrased(text: str, seed: int) -> str:

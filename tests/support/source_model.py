@@ -17,6 +17,7 @@ from corollary.core.program import Directive, Relation
 from corollary.core.types import NUMBER, SYMBOL
 from corollary.errors import Diagnostic, InputError
 from corollary.source import SourceFile, Span
+from corollary.warehouse.sources.earlier_rows import TableRows
 from corollary.warehouse.sources.quarantine import QUARANTINE, BadRowPolicy, quarantine_change
 from corollary.warehouse.sources.source import Position, Source, SourceChange
 from corollary.warehouse.sources.source_factory import source_of
@@ -51,6 +52,16 @@ def a_source(
     return source_of(directive, relation, base=base, key=key, bad_rows=bad_rows)
 
 
+class CountedRows(TableRows):
+    """Counts how often all rows are asked for."""
+
+    asked = 0
+
+    def table(self) -> pa.Table:
+        self.asked += 1
+        return super().table()
+
+
 class Run:
     """A warehouse's view of a source: what it held, and where it has been read to."""
 
@@ -62,14 +73,11 @@ class Run:
         self.quarantine = from_python([], QUARANTINE)
         self.asked = 0
 
-    def content(self) -> pa.Table:
-        self.asked += 1
-        return from_python(list(self.rows.values()), self.relation)
-
     def step(self, expected: Iterable[Row] | None = None) -> SourceChange:
         """Reads the change, applies it, and compares with the rows that there should be."""
-        self.asked = 0
-        change = self.source.change_since(self.position, self.content)
+        content = CountedRows(from_python(list(self.rows.values()), self.relation))
+        change = self.source.change_since(self.position, content)
+        self.asked = content.asked
         assert self.asked <= 1
         added = [canonical(row) for row in to_python(change.added)]
         removed = [canonical(row) for row in to_python(change.removed)]
@@ -121,8 +129,8 @@ def parquet(rows: Iterable[Row], relation: Relation = P) -> bytes:
     return sink.getvalue()
 
 
-def csv(rows: Iterable[Row]) -> bytes:
-    return "".join("\t".join(map(str, row)) + "\n" for row in rows).encode()
+def csv(rows: Iterable[Row], delimiter: str = "\t") -> bytes:
+    return "".join(delimiter.join(map(str, row)) + "\n" for row in rows).encode()
 
 
 def objects(rows: Iterable[Row], names: tuple[str, ...] = P.columns) -> bytes:
@@ -136,7 +144,9 @@ def arrays(rows: Iterable[Row]) -> bytes:
 
 FORMS = {
     "p.facts": csv,
-    "p.csv.gz": lambda rows: gzip.compress(csv(rows)),
+    "p.tsv": csv,
+    "p.csv": lambda rows: csv(rows, ","),
+    "p.csv.gz": lambda rows: gzip.compress(csv(rows, ",")),
     "p.jsonl": objects,
     "p.ndjson": arrays,
     "p.jsonl.gz": lambda rows: gzip.compress(objects(rows)),

@@ -356,7 +356,7 @@ def files(draw: st.DrawFn) -> tuple[Relation, Directive, bytes]:
         rows.append(delimiter.join(fields))
     ending = draw(st.sampled_from(["\n", "\r\n"]))
     text = ending.join(rows) + draw(st.sampled_from(["", ending]))
-    parameters = {"delimiter": delimiter}
+    parameters = {"delimiter": delimiter, "max_bad": "off"}  # any line may be the header
     for name in ("rfc4180", "headers"):
         parameters[name] = draw(st.sampled_from(["true", "false"]))
     if draw(st.integers(0, 3)) == 0:

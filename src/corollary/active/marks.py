@@ -71,12 +71,15 @@ class MarkRenamer:
         return tuple(map(self._term, terms))
 
     def _term(self, term: logic.Term) -> logic.Term:
+        return logic.fold_term(term, self._renamed)
+
+    def _renamed(self, term: logic.Term, arguments: tuple[logic.Term, ...]) -> logic.Term:
         match term:
             case logic.AggregateTerm(target=target, body=body):
                 goal = None if target is None else self._term(target)
                 return replace(term, target=goal, body=self._items(body))
-            case logic.Functor(arguments=arguments):
-                return replace(term, arguments=self._terms(arguments))
+            case logic.Functor():
+                return replace(term, arguments=arguments)
             case logic.Variable() | logic.Constant() | logic.Wildcard():
                 return term
             case _:

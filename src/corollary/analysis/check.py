@@ -14,10 +14,12 @@ from corollary.analysis.checks.stratification import stratification
 from corollary.analysis.checks.subtypes import subtypes
 from corollary.analysis.checks.unused import unused
 from corollary.analysis.checks.value_invention import value_invention
+from corollary.analysis.pragmas import unknown_pragmas, without_allowed
 from corollary.analysis.resolution import ResolvedProgram, resolve_program
+from corollary.analysis.today import with_today
 from corollary.analysis.types.infer import TypedProgram, infer_types
 from corollary.core.logic import Clause
-from corollary.core.program import Declaration, Program
+from corollary.core.program import Declaration, NormalProgram, Program
 from corollary.core.types import Type
 from corollary.errors import Diagnostic, InputError, Severity
 
@@ -75,12 +77,17 @@ class CheckedProgram:
         return any(head.sign or self.signatures[head.relation].is_event for head in clause.heads)
 
 
-def check(program: Program) -> CheckedProgram:
-    """Return the program with types.
+def check(program: Program, before: NormalProgram | None = None) -> CheckedProgram:
+    """Return the program with types, and with a relation for `today()`.
+
+    Args:
+        program: as written.
+        before: the program in force until now, if there is one.
 
     Raises:
         InputError: with all errors, in the order of the text.
     """
+    program = with_today(program, before)
     resolved, typed, findings = _examine(program)
     errors = [finding for finding in findings if finding.severity is Severity.ERROR]
     if errors:
@@ -92,7 +99,7 @@ def check(program: Program) -> CheckedProgram:
 
 def diagnose(program: Program) -> tuple[Diagnostic, ...]:
     """Return all errors and warnings of a program, in the order of the text."""
-    return _examine(program)[2]
+    return _examine(with_today(program))[2]
 
 
 def _examine(program: Program) -> tuple[ResolvedProgram, TypedProgram, tuple[Diagnostic, ...]]:
@@ -103,7 +110,8 @@ def _examine(program: Program) -> tuple[ResolvedProgram, TypedProgram, tuple[Dia
     known = [finding for finding in findings if finding.code != "C0308"]
     if any(finding.severity is Severity.ERROR for finding in known):
         findings = known  # a term without a type is a consequence of the other errors
-    return resolved, typed, _sort_by_position(findings, program)
+    findings += [found for source in program.sources for found in unknown_pragmas(source)]
+    return resolved, typed, _sort_by_position(without_allowed(findings), program)
 
 
 def _sort_by_position(findings: Iterable[Diagnostic], program: Program) -> tuple[Diagnostic, ...]:

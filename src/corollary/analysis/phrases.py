@@ -1,13 +1,21 @@
 """Phrases of messages: terms, types, choices, corrections."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import date
 from difflib import get_close_matches
 from typing import assert_never
 
 from corollary.analysis.scopes import written_name
-from corollary.core.functors import ANY, Kinds
-from corollary.core.logic import AggregateTerm, Constant, Functor, Term, Variable, Wildcard
+from corollary.core.functors import ANY, FUNCTORS, Kinds
+from corollary.core.logic import (
+    AggregateTerm,
+    Constant,
+    Functor,
+    Term,
+    Variable,
+    Wildcard,
+    fold_term,
+)
 from corollary.core.types import NUMERIC, Kind
 from corollary.source import Span
 
@@ -33,6 +41,10 @@ def term_text(term: Term) -> str:
     >>> term_text(Functor("+", (Variable("x"), Constant(1))))
     'x + 1'
     """
+    return fold_term(term, _text)
+
+
+def _text(term: Term, arguments: tuple[str, ...]) -> str:
     match term:
         case Variable(name=name):
             return written_name(name)
@@ -40,8 +52,8 @@ def term_text(term: Term) -> str:
             return "_"
         case Constant(value=value):
             return _source_text(term.span) or _literal_text(value)
-        case Functor(name=name, arguments=arguments):
-            return _source_text(term.span) or _call_text(name, [term_text(a) for a in arguments])
+        case Functor(name=name):
+            return _source_text(term.span) or _call_text(name, arguments)
         case AggregateTerm(operator=operator, target=target):
             of = "" if target is None else f" {term_text(target)}"
             return _source_text(term.span) or f"{operator}{of} : {{…}}"
@@ -63,11 +75,12 @@ def _literal_text(value: object) -> str:
     return f'"{value}"' if isinstance(value, str) else str(value)
 
 
-def _call_text(name: str, arguments: list[str]) -> str:
+def _call_text(name: str, arguments: Sequence[str]) -> str:
     if name == "neg":
         return f"-{arguments[0]}"
     if not name[0].isalpha() and len(arguments) == 2:
-        return f"{arguments[0]} {name} {arguments[1]}"
+        left = "…" if len(arguments[0]) > _QUOTE_MAX_CHARACTERS else arguments[0]
+        return f"{left} {name} {arguments[1]}"
     return f"{name}({', '.join(arguments)})"
 
 
@@ -92,15 +105,25 @@ def one_of(words: Iterable[str]) -> str:
     return f"{', '.join(first)} or {last}" if first else last
 
 
-def conversion_note(term: Term, expected: Kinds) -> str | None:
-    """Return a note how to convert a term to one of some kinds, if there is a way."""
+def conversion_note(
+    term: Term, known: Kinds, expected: Kinds, scale: int | None = None
+) -> str | None:
+    """Return a note how to convert a term to one of some kinds, if there is a way.
+
+    Args:
+        term: what is to be converted.
+        known: the kinds that it may have.
+        expected: the kinds that it should have.
+        scale: the digits after the point that are expected.
+    """
     if isinstance(term, Constant):
         written = _as_literal(term, expected)
         return f"write `{written}`" if written else None
     for kind in (Kind.NUMBER, *Kind):
-        if kind in expected and kind in _CONVERSIONS:
-            digits = ", scale" if kind is Kind.DECIMAL else ""
-            return f"convert it: `{_CONVERSIONS[kind]}({term_text(term)}{digits})`"
+        functor = _CONVERSIONS.get(kind, "")
+        if kind in expected and functor and not known.isdisjoint(FUNCTORS[functor].kinds(0)):
+            digits = f", {2 if scale is None else scale}" if kind is Kind.DECIMAL else ""
+            return f"convert it: `{functor}({term_text(term)}{digits})`"
     return None
 
 

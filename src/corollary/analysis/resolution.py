@@ -9,6 +9,7 @@ from corollary.analysis.traverse import AtomUse, atom_uses
 from corollary.core.graph import strongly_connected_components
 from corollary.core.logic import Atom, Clause, Variable
 from corollary.core.program import Declaration, Program, TypeDeclaration, TypeName
+from corollary.core.states import State
 from corollary.core.types import DECIMAL_MAX_DIGITS, Kind, Type, decimal
 from corollary.source import Span
 
@@ -98,8 +99,8 @@ def is_definition(head: Atom) -> bool:
 
 
 def is_active(uses: tuple[AtomUse, ...], events: frozenset[str]) -> bool:
-    """Whether a clause reads a change, a state or an event predicate."""
-    return any(r.atom.sign or r.atom.state or r.atom.relation in events for r in uses)
+    """Whether a clause reads a change, the old state or an event predicate; `@new` is no event."""
+    return any(r.atom.sign or r.atom.state is State.OLD or r.atom.relation in events for r in uses)
 
 
 def _event_predicates(

@@ -95,22 +95,25 @@ class _Renaming:
         return replace(atom, arguments=tuple(self._term(term, names) for term in atom.arguments))
 
     def _term(self, term: logic.Term, names: Mapping[str, str]) -> logic.Term:
-        match term:
-            case logic.Variable(name=name):
-                return term if names[name] == name else replace(term, name=names[name])
-            case logic.Functor(arguments=arguments):
-                return replace(term, arguments=tuple(self._term(a, names) for a in arguments))
-            case logic.AggregateTerm(target=target, body=body):
-                inside = self._enter(body, () if target is None else (target,), names)
-                return replace(
-                    term,
-                    target=None if target is None else self._term(target, inside),
-                    body=self._body(body, inside),
-                )
-            case logic.Wildcard() | logic.Constant():
-                return term
-            case _:
-                assert_never(term)
+        def rename(part: logic.Term, arguments: tuple[logic.Term, ...]) -> logic.Term:
+            match part:
+                case logic.Variable(name=name):
+                    return part if names[name] == name else replace(part, name=names[name])
+                case logic.Functor():
+                    return replace(part, arguments=arguments)
+                case logic.AggregateTerm(target=target, body=body):
+                    inside = self._enter(body, () if target is None else (target,), names)
+                    return replace(
+                        part,
+                        target=None if target is None else self._term(target, inside),
+                        body=self._body(body, inside),
+                    )
+                case logic.Wildcard() | logic.Constant():
+                    return part
+                case _:
+                    assert_never(part)
+
+        return logic.fold_term(term, rename)
 
 
 def _owned(items: tuple[logic.BodyItem, ...], outside: tuple[logic.Term, ...]) -> dict[str, None]:

@@ -47,16 +47,9 @@ def _uses_in_term(term: logic.Term) -> Iterator[AtomUse]:
 
 def aggregates_in(term: logic.Term) -> Iterator[logic.AggregateTerm]:
     """Yield the outermost aggregates of a term."""
-    match term:
-        case logic.AggregateTerm():
-            yield term
-        case logic.Functor(arguments=arguments):
-            for argument in arguments:
-                yield from aggregates_in(argument)
-        case logic.Variable() | logic.Wildcard() | logic.Constant():
-            return
-        case _:
-            assert_never(term)
+    for part in logic.subterms(term):
+        if isinstance(part, logic.AggregateTerm):
+            yield part
 
 
 class TermPosition(StrEnum):
@@ -67,6 +60,7 @@ class TermPosition(StrEnum):
     NEGATED = "argument of a negated atom"
     EQUATED = "equal to a variable"
     COMPARED = "side of a comparison"
+    IS = "side of `is`"
     TARGET = "target of an aggregate"
 
 
@@ -92,6 +86,8 @@ def _terms_of_body(items: tuple[logic.BodyItem, ...]) -> Iterator[tuple[logic.Te
                 yield from ((term, TermPosition.ARGUMENT) for term in arguments)
             case logic.Negation(atom=atom):
                 yield from ((term, TermPosition.NEGATED) for term in atom.arguments)
+            case logic.Comparison(operator="is", left=left, right=right):
+                yield from ((term, TermPosition.IS) for term in (left, right))
             case logic.Comparison(operator=operator, left=left, right=right):
                 for term, other in ((left, right), (right, left)):
                     is_value = operator == "=" and isinstance(other, logic.Variable)
@@ -102,17 +98,9 @@ def _terms_of_body(items: tuple[logic.BodyItem, ...]) -> Iterator[tuple[logic.Te
                 assert_never(item)
 
 
-def subterms(term: logic.Term) -> Iterator[logic.Term]:
-    """Yield a term and the terms inside it, aggregates not entered."""
-    yield term
-    if isinstance(term, logic.Functor):
-        for argument in term.arguments:
-            yield from subterms(argument)
-
-
 def all_variables(term: logic.Term) -> Iterator[logic.Variable]:
     """Yield the variables of a term, those inside aggregates too."""
-    for part in subterms(term):
+    for part in logic.subterms(term):
         match part:
             case logic.Variable():
                 yield part
@@ -138,7 +126,7 @@ def has_nested_scope(clause: logic.Clause) -> bool:
     return any(isinstance(item, logic.Disjunction) for item in clause.body) or any(
         isinstance(part, logic.AggregateTerm)
         for term, _ in clause_terms(clause)
-        for part in subterms(term)
+        for part in logic.subterms(term)
     )
 
 

@@ -10,6 +10,8 @@ from corollary.console import Console, TerminalConsole
 from corollary.errors import redact_password
 
 if TYPE_CHECKING:
+    from datetime import date
+
     from corollary.core.engine import Limits
     from corollary.database.database import Database
     from corollary.warehouse.warehouse import Warehouse
@@ -47,7 +49,12 @@ def open_files(place: str) -> "closing[Warehouse]":
 
 @contextmanager
 def open_warehouse(
-    place: str, console: TerminalConsole, *, create: bool = False, **options: Any
+    place: str,
+    console: TerminalConsole,
+    *,
+    create: bool = False,
+    today: "date | None" = None,
+    **options: Any,
 ) -> "Iterator[Database]":
     """Open the database of a warehouse, and close it at the end.
 
@@ -55,12 +62,14 @@ def open_warehouse(
         place: a directory, or the URL of a catalog on PostgreSQL.
         console: where progress is shown.
         create: whether to make the warehouse if there is none.
+        today: the day that the next commit sets.
         options: others of `open_database`.
 
     Raises:
         WarehouseError: there is none, or it cannot be read.
         KeyboardInterrupt: with a sentence that says what the interrupted work has committed.
     """
+    from corollary.database.database import state_of
     from corollary.database.opening import open_database
 
     outcome = "nothing was changed"
@@ -68,6 +77,7 @@ def open_warehouse(
         console.progress(f"opening {redact_password(place)}")
         with open_database(place, create=create, console=console, **options) as database:
             console.done()
+            state_of(database).day = today
             before = database.commits
             try:
                 yield database
@@ -112,6 +122,7 @@ def load_in_memory(
     console: Console,
     placement: str = "driver",
     without: Iterable[str] = (),
+    today: "date | None" = None,
 ) -> "Database":
     """Return a database in memory with a program, its facts, and its virtual views watched."""
     from corollary.database.database import state_of
@@ -127,6 +138,7 @@ def load_in_memory(
         console=console,
     )
     state_of(database).is_trial = True
+    state_of(database).day = today
     database.load(*programs, facts=facts, root=root)
     normal = state_of(database).loaded.normal
     propagation.check(normal)

@@ -4,20 +4,35 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
 from corollary.cli.output import print_json, report_errors
-from corollary.cli.parameters import COUNT, DIRECTORY, FLAG, Pair, byte_count, choice, option, pair
+from corollary.cli.parameters import (
+    COUNT,
+    DIRECTORY,
+    FLAG,
+    Pair,
+    byte_count,
+    choice,
+    day,
+    matching,
+    option,
+    pair,
+    point_in_history,
+    row_bound,
+)
 from corollary.console import TerminalConsole
 
 if TYPE_CHECKING:
     from corollary.core.engine import Limits
-    from corollary.core.program import NormalProgram
+    from corollary.core.program import NormalProgram, RowBound
     from corollary.database.access.reader import Reader
     from corollary.database.database import Database
+    from corollary.database.intake.source_guards import SourceGuards
     from corollary.warehouse.warehouse_catalog import WarehouseCatalog
 
 ALGORITHMS = ("auto", "recompute", "dred", "pf", "epf", "counting", "ranked")
@@ -89,9 +104,34 @@ class WorkOutputOptions(OutputOptions):
         return TerminalConsole(self.quiet, is_verbose=self.verbose)
 
 
+Allow = Annotated[
+    tuple[str, ...],
+    "Accept this warning: it is neither printed nor counted. May be repeated.",
+    option(
+        metavar="CODE",
+        multiple=True,
+        type=matching(r"C\d{4}", "is not the code of a warning; write C0706"),
+    ),
+]
+
+
+@dataclass(frozen=True)
+class CheckOutputOptions(OutputOptions):
+    """How a command prints what it finds in a program."""
+
+    allow: Allow
+
+    @property
+    def allowed(self) -> frozenset[str]:
+        """The codes of warnings that the user accepts."""
+        return frozenset(self.allow)
+
+
 @dataclass(frozen=True)
 class ChangeOutputOptions(WorkOutputOptions):
     """How a command prints what it has changed."""
+
+    allow: Allow
 
     max_rows: Annotated[
         int,
@@ -99,8 +139,18 @@ class ChangeOutputOptions(WorkOutputOptions):
         option(type=COUNT, default=1000, show_default=True),
     ]
 
+    def _console(self) -> TerminalConsole:
+        return TerminalConsole(self.quiet, is_verbose=self.verbose, allowed=frozenset(self.allow))
+
 
 # --- what is read -----------------------------------------------------------------------------
+
+
+Today = Annotated[
+    date | None,
+    "The day that `today()` gives in the program; a warehouse keeps it until it is set again.",
+    option(metavar="DATE", type=day),
+]
 
 
 @dataclass(frozen=True)
@@ -123,6 +173,31 @@ class FileOptions(RootOption):
         "Directory of the facts files (.input). Default: here.",
         option("-F", "--facts", type=DIRECTORY, default=Path()),
     ]
+    today: Today
+
+
+@dataclass(frozen=True)
+class SourceOptions:
+    """What is accepted of the sources of a warehouse."""
+
+    max_bad: Annotated[
+        "RowBound",
+        "Refuse a source if more of its records are malformed: a share, a number, or off.",
+        option(metavar="BOUND", type=row_bound, default="50%", show_default=True),
+    ]
+    max_deletes: Annotated[
+        "RowBound",
+        "Refuse a source that deletes more of a relation: a share (of 1,000 rows or more), a "
+        "number, or off.",
+        option(metavar="BOUND", type=row_bound, default="50%", show_default=True),
+    ]
+
+    @property
+    def guards(self) -> "SourceGuards":
+        """The bounds in the form that the pipeline takes."""
+        from corollary.database.intake.source_guards import SourceGuards
+
+        return SourceGuards(self.max_bad, self.max_deletes)
 
 
 @dataclass(frozen=True)
@@ -154,9 +229,10 @@ class SnapshotOptions(ReaderOptions):
     """Who reads a warehouse, and as of which commit."""
 
     at: Annotated[
-        int | None,
-        "As it was after this commit.",
-        option(metavar="COMMIT", type=click.IntRange(min=1)),
+        Any,
+        "As it was after this commit, at this time (2026-11-15T08:00:00Z) or at the end of this "
+        "day (2026-11-15, UTC).",
+        option(metavar="COMMIT|TIME|DATE", type=point_in_history),
     ]
 
     def view(self, database: "Database") -> "Database | Reader":
@@ -195,7 +271,9 @@ class LimitOptions:
     """Bounds on an evaluation."""
 
     limit_rounds: Annotated[
-        int | None, "Stop a recursion after this many rounds.", option(type=COUNT)
+        int | None,
+        "Stop a recursion after this many rounds, 1,000,000 by default.",
+        option(type=COUNT),
     ]
     limit_tuples: Annotated[
         int | None, "Stop at this many tuples in all relations together.", option(type=COUNT)

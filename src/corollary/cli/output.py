@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from corollary.analysis.pragmas import without_allowed
 from corollary.console import TerminalConsole
 from corollary.errors import CorollaryError, Diagnostic, InputError, LimitError, render
 
@@ -78,8 +79,8 @@ def print_rows(table: "pa.Table", relation: "Relation") -> None:
 
 
 def print_warnings(warnings: Iterable[Diagnostic], console: TerminalConsole) -> None:
-    """Print warnings about a program or its data as notes."""
-    for warning in warnings:
+    """Print warnings about a program or its data as notes, but those that are accepted."""
+    for warning in without_allowed(warnings, console.allowed):
         console.note(render(warning))
 
 

@@ -1,13 +1,18 @@
 """Arguments and options: their types, those that commands share, and families of options."""
 
+import re
 from collections.abc import Callable
+from datetime import date
 from functools import wraps
 from inspect import get_annotations
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 from click.core import ParameterSource
+
+if TYPE_CHECKING:
+    from corollary.core.program import RowBound
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -44,6 +49,17 @@ def pair(complaint: str, is_valid: Callable[[str], bool] = bool) -> Callable[[st
     return parse
 
 
+def matching(pattern: str, complaint: str) -> Callable[[str], str]:
+    """Return the click type of a text that matches a pattern."""
+
+    def parse(text: str) -> str:
+        if re.fullmatch(pattern, text) is None:
+            raise click.BadParameter(f"'{text}' {complaint}")
+        return text
+
+    return parse
+
+
 def byte_count(kilo: int, complaint: str) -> Callable[[str], float]:
     """Return the click type of a number of bytes, with units of 1000 or of 1024.
 
@@ -64,6 +80,42 @@ def byte_count(kilo: int, complaint: str) -> Callable[[str], float]:
         return count
 
     return parse
+
+
+def point_in_history(text: str) -> object:
+    """Return the commit, the date or the time of an option."""
+    from corollary.database.history import read_point
+    from corollary.errors import InputError
+
+    try:
+        point = read_point(text)
+    except InputError as error:
+        (found,) = error.diagnostics
+        raise click.BadParameter(f"{found.message} {found.note}".replace("`", "'")) from None
+    if isinstance(point, int) and point < 1:
+        raise click.BadParameter(f"'{text}' is not a commit: the first one is 1")
+    return point
+
+
+def day(text: str) -> date:
+    """Return the date of an option."""
+    from corollary.database.intake.day import read_day
+    from corollary.errors import InputError
+
+    try:
+        return read_day(text)
+    except InputError:
+        raise click.BadParameter(f"'{text}' is not a day; write 2026-11-16") from None
+
+
+def row_bound(text: str) -> "RowBound":
+    """Return the bound of a text such as `50%`, `1000` or `off`, a click type."""
+    from corollary.core.program import RowBound
+
+    bound = RowBound.parse(text)
+    if bound is None:
+        raise click.BadParameter(f"'{text}' is not a bound; write 10%, a number of rows, or off")
+    return bound
 
 
 def option(*names: str, **settings: Any) -> tuple[tuple[str, ...], dict[str, Any]]:

@@ -6,12 +6,14 @@ and takes no for an answer; code that asks for pandas by name, as Spark does, ge
 """
 
 import sys
-from importlib.abc import MetaPathFinder
 from typing import Any
 
 
-class _PandasRefusal(MetaPathFinder):
-    """Does not find pandas before Spark is there; all other packages are left to other finders."""
+class _PandasRefusal:
+    """Does not find pandas before Spark is there; all other packages are left to other finders.
+
+    Not a `MetaPathFinder`: importing that takes longer than all that is done here.
+    """
 
     def find_spec(self, fullname: str, *_: Any) -> None:
         if fullname == "pandas" and "pyspark" not in sys.modules:

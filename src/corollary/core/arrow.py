@@ -139,22 +139,34 @@ def expand_table(table: pa.Table, relation: Relation) -> pa.Table:
     return table.cast(schema_of(relation)) if relation.types else table
 
 
-def sort_rows(table: pa.Table) -> pa.Table:
+def sort_rows(table: pa.Table, first: Sequence[tuple[int, bool]] = ()) -> pa.Table:
     """Return the rows ordered by value, column by column: null first, NaN last, false < true.
+
+    Args:
+        table: the rows.
+        first: columns that count before the others, each with whether it descends.
 
     >>> sort_rows(pa.table({"x": [2.0, None, float("nan"), -1.0]}))["x"].to_pylist()
     [None, -1.0, 2.0, nan]
+    >>> sort_rows(pa.table({"x": [2.0, None, float("nan"), -1.0]}), [(0, True)])["x"].to_pylist()
+    [nan, 2.0, -1.0, None]
     """
     if not table.num_columns or table.num_rows < 2:
         return table
     keys: dict[str, pa.ChunkedArray] = {}
-    for number, column in enumerate(table.columns):
+    orders: list[tuple[str, str]] = []
+    leading = dict(reversed(first))
+    for number in dict.fromkeys((*(at for at, _ in first), *range(table.num_columns))):
+        column, descends = table.column(number), leading.get(number, False)
+        # Arrow sorts nulls and NaN last in both directions, so they are keys of their own.
+        made = {f"value{number}": column}
+        if descends and _is_float(column):
+            made = {f"nan{number}": pc.is_nan(column).fill_null(False), **made}
         if column.null_count:
-            # Arrow sorts nulls last, so validity is a key of its own: false comes first.
-            keys[f"valid{number}"] = pc.is_valid(column)
-        keys[f"value{number}"] = column
-    order = pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys])
-    return table.take(order)
+            made = {f"valid{number}": pc.is_valid(column), **made}
+        keys |= made
+        orders += [(name, "descending" if descends else "ascending") for name in made]
+    return table.take(pc.sort_indices(pa.table(keys), sort_keys=orders))
 
 
 def dependency_violations(
@@ -191,7 +203,7 @@ def _to_datetimes(chunk: pa.Array) -> list[Value]:
     ]
 
 
-def _is_float(array: pa.Array) -> bool:
+def _is_float(array: pa.Array | pa.ChunkedArray) -> bool:
     return bool(pa.types.is_floating(array.type))
 
 

@@ -15,14 +15,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from corollary.core.types import DECIMAL_MAX_DIGITS
-
 Mask = npt.NDArray[np.bool_]
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 EPOCH_DAY = date(1970, 1, 1)
 MICROSECOND = timedelta(microseconds=1)
 LOW_BITS = (1 << 64) - 1
+EXACT_DIGITS = 80
+"""Twice as many as any decimal of Arrow's 128 bits has."""
 
 NUMPY_TYPES: dict[pa.DataType, Any] = {
     pa.int8(): np.int8,
@@ -108,7 +108,7 @@ def python_array(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
 
 def unscaled_integer(value: int | Decimal, scale: int) -> int:
     """Return the integer behind a decimal of some scale, which must be exact."""
-    with localcontext(prec=DECIMAL_MAX_DIGITS + 2):
+    with localcontext(prec=EXACT_DIGITS):
         return int(Decimal(value).scaleb(scale).to_integral_exact())
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from corollary.core.logic import Value
 from corollary.core.plans import Placement, Plan
@@ -57,12 +57,17 @@ def bulk_mode(name: str | None = None) -> BulkMode:
     return BulkMode(chosen)
 
 
+ROUNDS_MAX = 1_000_000
+"""The rounds of a loop after which it is taken to be endless, unless a limit is set."""
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Bounds on one run; None is no bound.
 
     Attributes:
-        rounds: the maximum number of rounds of any one loop.
+        rounds: the maximum number of rounds of any one loop; None for `ROUNDS_MAX`, for which
+            those of a search along a relation do not count.
         tuples: the maximum number of tuples in all relations together.
         seconds: the maximum duration of the whole run.
         memory: the maximum number of bytes of relations, batches and computed symbols.
@@ -74,6 +79,18 @@ class Limits:
     seconds: float | None = None
     memory: int | None = None
     since: float | None = None
+
+
+class ValueRange(NamedTuple):
+    """The values that a column may have: integers from a least to a greatest one, and null.
+
+    Whatever is an integer inside counts as one: the days of dates, the microseconds of timestamps,
+    the digits of decimals, 0 and 1 of booleans.
+    """
+
+    least: int
+    greatest: int
+    has_null: bool
 
 
 class TableHandle(Protocol):
@@ -233,6 +250,17 @@ class Engine(Protocol):
 
     def duplicates(self, relation: str, columns: Sequence[int]) -> "pa.Table":
         """Return the tuples of NEW that agree with another one in some columns."""
+
+    def within(self, relation: str, boxes: Sequence[Mapping[int, ValueRange]]) -> "pa.Table":
+        """Return the tuples of NEW in one of several boxes, each once, perhaps with others.
+
+        Args:
+            relation: the relation.
+            boxes: each has ranges for some columns, in which the values of a tuple have to be.
+        """
+
+    def arrange(self, relation: str, orders: Iterable[Sequence[int]]) -> None:
+        """Sort the tuples of a relation by its columns in some orders, for plans and the index."""
 
     def save(self, relations: Iterable[str]) -> Iterator[tuple[str, bytes]]:
         """Yield the files of an index of relations, as they are in OLD now: name and bytes."""

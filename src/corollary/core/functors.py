@@ -4,6 +4,7 @@
 Type(kind=<Kind.DECIMAL: 'decimal'>, nullable=False, precision=18, scale=3)
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,9 @@ ANY: Kinds = frozenset(Kind)
 INTEGRAL: Kinds = frozenset({Kind.NUMBER, Kind.UNSIGNED})
 _NUMBER: Kinds = frozenset({Kind.NUMBER})
 _SYMBOL: Kinds = frozenset({Kind.SYMBOL})
+_DATES: Kinds = frozenset({Kind.DATE})
+_MOMENTS: Kinds = frozenset({Kind.TIMESTAMP})
+_DAYS: Kinds = _DATES | _MOMENTS
 _COUNTABLE: Kinds = INTEGRAL | {Kind.FLOAT}
 _CONVERTIBLE: Kinds = NUMERIC | {Kind.SYMBOL, Kind.BOOL}
 
@@ -28,7 +32,9 @@ class FunctorSignature:
         parameters: the kinds that each argument may have.
         optional: the number of parameters at the end that may be left out.
         is_variadic: whether the last parameter may be repeated.
-        result: the kind of the result; None where all operands and the result have one kind.
+        result: the kind of the result; None where all operands and the result have one kind, or
+            where it is that of the first operand.
+        is_like_first: whether the result has the kind of the first operand, and others their own.
         is_fallible: whether it can fail at run time (overflow, division by zero, conversion).
         is_expanding: whether applying it repeatedly can make new values without end.
     """
@@ -40,6 +46,7 @@ class FunctorSignature:
     result: Kind | None = None
     is_fallible: bool = False
     is_expanding: bool = False
+    is_like_first: bool = False
 
     @property
     def min_arguments(self) -> int:
@@ -113,6 +120,64 @@ def _conversions() -> Iterable[FunctorSignature]:
     )
 
 
+TIME_FORMATS = {
+    "format_time": "YmdHMSfjuGVaAbB",
+    "parse_date": "YmdjbB",
+    "parse_time": "YmdHMSfjbB",
+}
+"""The functors whose second argument is a format, and the letters that may follow `%` in it."""
+
+_SHORT_FORMATS = {"%F": ("%Y", "-", "%m", "-", "%d"), "%T": ("%H", ":", "%M", ":", "%S")}
+
+
+def read_time_format(name: str, text: str) -> tuple[str, ...]:
+    """Return the parts of a format: directives such as `%Y`, and texts.
+
+    >>> read_time_format("format_time", "on %F, 100%%")
+    ('on ', '%Y', '-', '%m', '-', '%d', ', 100', '%%')
+
+    Raises:
+        ValueError: the format makes no sense; the message says why.
+    """
+    written = re.findall(r"%.?|[^%]+", text, re.DOTALL)
+    parts = tuple(each for part in written for each in _SHORT_FORMATS.get(part, (part,)))
+    directives = [part for part in parts if part.startswith("%") and part != "%%"]
+    for part in directives:
+        if len(part) == 1 or part[1] not in TIME_FORMATS[name]:
+            known = ", ".join(f"`%{letter}`" for letter in TIME_FORMATS[name])
+            raise ValueError(f"`{part}` is not known in it; there are {known} and `%%`")
+    if name != "format_time":
+        read = ["%m" if part in ("%b", "%B") else part for part in directives]
+        if "%Y" not in read:
+            raise ValueError("it has no year, `%Y`")
+        if len(set(read)) < len(read):
+            raise ValueError("it has a part of the date or time twice")
+        if "%j" in read and not {"%m", "%d"}.isdisjoint(read):
+            raise ValueError("the day of the year, `%j`, goes without month and day")
+    return parts
+
+
+def _times() -> Iterable[FunctorSignature]:
+    for name in ("year", "quarter", "month", "day", "week_year", "week", "weekday", "day_of_year"):
+        yield FunctorSignature(name, (_DAYS,), result=Kind.NUMBER)
+    for name in ("hour", "minute", "second", "microsecond"):
+        yield FunctorSignature(name, (_MOMENTS,), result=Kind.NUMBER)
+    yield FunctorSignature("days_between", (_DATES, _DATES), result=Kind.NUMBER)
+    for name in ("seconds_between", "microseconds_between"):
+        yield FunctorSignature(name, (_MOMENTS, _MOMENTS), result=Kind.NUMBER)
+    for name, kinds in (("add_days", _DAYS), ("add_months", _DAYS), ("add_seconds", _MOMENTS)):
+        yield FunctorSignature(
+            name, (kinds, _NUMBER), is_fallible=True, is_expanding=True, is_like_first=True
+        )
+    for unit in ("year", "quarter", "month", "week"):
+        yield FunctorSignature(f"start_of_{unit}", (_DAYS,), is_like_first=True)
+    for unit in ("day", "hour", "minute", "second"):
+        yield FunctorSignature(f"start_of_{unit}", (_MOMENTS,), is_like_first=True)
+    yield FunctorSignature("format_time", (_DAYS, _SYMBOL), result=Kind.SYMBOL)
+    for name, kind in (("parse_date", Kind.DATE), ("parse_time", Kind.TIMESTAMP)):
+        yield FunctorSignature(name, (_SYMBOL, _SYMBOL), result=kind, is_fallible=True)
+
+
 CHECKED_SUM = "•sum"
 """The value of a sum that was read; it fails where the sum was too large. No user writes it."""
 
@@ -127,7 +192,7 @@ def _internal() -> Iterable[FunctorSignature]:
 
 FUNCTORS = {
     signature.name: signature
-    for signature in (*_arithmetic(), *_text(), *_conversions(), *_internal())
+    for signature in (*_arithmetic(), *_text(), *_conversions(), *_times(), *_internal())
 }
 """Every functor by its name (unary minus is `neg`)."""
 

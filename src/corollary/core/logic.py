@@ -1,10 +1,10 @@
 """Terms, clauses as the user wrote them, and rules in normal form, which all later passes read."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
-from typing import assert_never
+from typing import TypeVar, assert_never
 
 from corollary.core.states import State
 from corollary.core.types import Type
@@ -64,6 +64,27 @@ class Functor:
     type: Type | None = field(default=None, compare=False)
     span: Span | None = field(default=None, compare=False, repr=False)
 
+    # A sum of thousands of terms is nested as deeply on its left: both follow it in a loop.
+
+    def __eq__(self, other: object) -> bool:
+        one: object = self
+        while isinstance(one, Functor) and isinstance(other, Functor):
+            if one.name != other.name or one.arguments[1:] != other.arguments[1:]:
+                return False
+            if not one.arguments or not other.arguments:
+                return one.arguments == other.arguments
+            one, other = one.arguments[0], other.arguments[0]
+        return not isinstance(one, Functor) and one == other
+
+    def __hash__(self) -> int:
+        parts: list[object] = []
+        term: Term = self
+        while isinstance(term, Functor) and term.arguments:
+            parts += [term.name, term.arguments[1:]]
+            term = term.arguments[0]
+        parts.append(term.name if isinstance(term, Functor) else term)
+        return hash(tuple(parts))
+
 
 @dataclass(frozen=True, slots=True)
 class AggregateTerm:
@@ -110,7 +131,7 @@ class Comparison:
     """`x < y + 1`; `match(pattern, text)` and `contains(part, whole)` are comparisons too.
 
     Their negations are the operators `!match` and `!contains`; like every comparison they do not
-    hold where a side is null.
+    hold where a side is null. Only `x is y` does: null is null, and nothing else is.
     """
 
     operator: str
@@ -138,6 +159,8 @@ class Disjunction:
 BodyItem = Atom | Negation | Comparison | Truth | Disjunction
 
 TEXT_PREDICATES = ("match", "contains")
+EQUATIONS = ("=", "is")
+"""The comparisons that give a variable its value where nothing else binds it."""
 NEGATED_OPERATORS = {
     "=": "!=",
     "!=": "=",
@@ -154,11 +177,16 @@ NEGATED_OPERATORS = {
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """A rule or (without a body) a fact as the user wrote it."""
+    """A rule or (without a body) a fact as the user wrote it.
+
+    In a null-safe rule, `head := body.`, null joins null: a variable that occurs several times in
+    literals and keys of aggregates may be null. In `head :- body.` it may not.
+    """
 
     heads: tuple[Atom, ...]
     body: tuple[BodyItem, ...] = ()
     span: Span | None = field(default=None, compare=False, repr=False)
+    is_null_safe: bool = False
 
 
 # --- normal form -------------------------------------------------------------------------------
@@ -197,7 +225,7 @@ class Condition:
     """A comparison of a normal rule; `x = e` also computes `x` where `x` is not bound yet.
 
     `x = x` holds when `x` is not null. `x = range(...)` binds several values. The operator `is`
-    binds like `=` but accepts null: it is made for expressions in heads.
+    binds like `=` but accepts null; the expressions of heads become such conditions.
     """
 
     operator: str
@@ -210,7 +238,7 @@ class Rule:
     """One head, a conjunction of literals and conditions, and the origin.
 
     A lenient rule collects the bindings that another rule will need: a missing value is not an
-    error in it, and a row in which nothing is false counts.
+    error in it, and a row in which nothing is false counts. In a null-safe rule null joins null.
     """
 
     head: Literal
@@ -218,6 +246,7 @@ class Rule:
     conditions: tuple[Condition, ...]
     origin: Origin
     is_lenient: bool = False
+    is_null_safe: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,22 +273,57 @@ class Aggregation:
 # --- what they contain -------------------------------------------------------------------------
 
 
+Folded = TypeVar("Folded")
+
+
+def subterms(term: Term) -> Iterator[Term]:
+    """Yield a term and the terms inside it, left to right, aggregates not entered."""
+    stack = [term]
+    while stack:
+        part = stack.pop()
+        yield part
+        if isinstance(part, Functor):
+            stack += reversed(part.arguments)
+
+
+def fold_term(term: Term, combine: Callable[[Term, tuple[Folded, ...]], Folded]) -> Folded:
+    """Return what `combine` makes of a term and the results for its arguments.
+
+    Arguments come before the functor that has them, left to right; aggregates are not entered.
+
+    >>> total = Functor("+", (Functor("*", (Constant(2), Constant(3))), Constant(4)))
+    >>> fold_term(total, lambda part, inside: 1 + sum(inside))
+    5
+    """
+    if not isinstance(term, Functor):
+        return combine(term, ())
+    results: list[Folded] = []
+    stack: list[tuple[Term, bool]] = [(term, False)]
+    while stack:
+        part, is_entered = stack.pop()
+        if not isinstance(part, Functor):
+            results.append(combine(part, ()))
+        elif not is_entered:
+            stack.append((part, True))
+            stack += ((argument, False) for argument in reversed(part.arguments))
+        else:
+            first = len(results) - len(part.arguments)
+            inside = tuple(results[first:])
+            del results[first:]
+            results.append(combine(part, inside))
+    return results[0]
+
+
 def variables_of(term: Term) -> Iterator[Variable]:
     """Yield the variables of a term, left to right, with repetitions, not those of aggregates.
 
     >>> [v.name for v in variables_of(Functor("+", (Variable("x"), Variable("y"))))]
     ['x', 'y']
     """
-    match term:
-        case Variable():
-            yield term
-        case Functor(arguments=arguments):
-            for argument in arguments:
-                yield from variables_of(argument)
-        case Wildcard() | Constant() | AggregateTerm():
-            return
-        case _:
-            assert_never(term)
+    if isinstance(term, Variable):
+        yield term
+    elif isinstance(term, Functor):
+        yield from (part for part in subterms(term) if isinstance(part, Variable))
 
 
 def literals_of(items: tuple[BodyItem, ...]) -> Iterator[Atom | Negation | Comparison | Truth]:

@@ -113,13 +113,18 @@ def print_reaction(reaction: Reaction) -> str:
 def print_clause(clause: logic.Clause) -> str:
     """Return a rule or fact as text, with its full stop."""
     heads = ", ".join(print_atom(head) for head in clause.heads)
+    neck = _neck(clause)
     if not clause.body:
         return f"{heads}."
     match clause.body:
         case (logic.Disjunction(alternatives=alternatives),):
-            return f"{heads} :- {_alternatives(alternatives)}."
+            return f"{heads} {neck} {_alternatives(alternatives)}."
         case _:
-            return f"{heads} :- {print_body(clause.body)}."
+            return f"{heads} {neck} {print_body(clause.body)}."
+
+
+def _neck(clause: logic.Clause | logic.Rule) -> str:
+    return ":=" if clause.is_null_safe else ":-"
 
 
 def print_body(body: tuple[logic.BodyItem, ...]) -> str:
@@ -166,6 +171,10 @@ def print_atom(atom: logic.Atom) -> str:
 
 def print_term(term: logic.Term) -> str:
     """Return a term as text, with the fewest brackets that keep its meaning clear."""
+    return logic.fold_term(term, _print)
+
+
+def _print(term: logic.Term, inside: tuple[str, ...]) -> str:
     match term:
         case logic.Variable(name=name):
             return name if syntax.is_bare_name(name) else _backquoted(name)
@@ -182,31 +191,30 @@ def print_term(term: logic.Term) -> str:
             )
             return f"{operator}{goal} : {{ {inner} }}"
         case logic.Functor(name=name, arguments=arguments):
-            return _functor(name, arguments)
+            return _functor(name, arguments, inside)
         case _:
             assert_never(term)
 
 
-def _functor(name: str, arguments: tuple[logic.Term, ...]) -> str:
+def _functor(name: str, arguments: tuple[logic.Term, ...], texts: tuple[str, ...]) -> str:
     if name == CHECKED_SUM:
-        return print_term(arguments[0])
+        return texts[0]
     if name in syntax.PREFIXES and len(arguments) == 1:
         sign = syntax.PREFIXES[name] + (" " if syntax.PREFIXES[name].isalpha() else "")
         # In front of a number the minus sign would become part of the number.
         is_number = name == "neg" and isinstance(arguments[0], logic.Constant)
         least = _PRIMARY + 1 if is_number else syntax.PREFIX_PRECEDENCE
-        return f"{sign}{_enclosed(arguments[0], least)}"
+        return f"{sign}{_enclosed(arguments[0], texts[0], least)}"
     if name in syntax.PRECEDENCE and len(arguments) == 2:
         precedence = syntax.PRECEDENCE[name]
         is_right = name in syntax.RIGHT_ASSOCIATIVE
-        left = _enclosed(arguments[0], precedence + is_right)
-        right = _enclosed(arguments[1], precedence + (not is_right))
+        left = _enclosed(arguments[0], texts[0], precedence + is_right)
+        right = _enclosed(arguments[1], texts[1], precedence + (not is_right))
         return f"{left} {name} {right}"
-    return f"{name}({', '.join(print_term(argument) for argument in arguments)})"
+    return f"{name}({', '.join(texts)})"
 
 
-def _enclosed(term: logic.Term, least: int) -> str:
-    text = print_term(term)
+def _enclosed(term: logic.Term, text: str, least: int) -> str:
     return text if _precedence(term) >= least else f"({text})"
 
 
@@ -299,9 +307,12 @@ def print_literal(literal: logic.Literal) -> str:
 
 
 def print_condition(condition: logic.Condition) -> str:
-    """Return a condition of a normal rule as text; `is` differs from `=` for nulls only."""
-    operator = "=" if condition.operator == "is" else condition.operator
-    return print_comparison(operator, condition.left, condition.right)
+    """Return a condition of a normal rule as text; `is` is `=` where no side may be null."""
+    sides = (condition.left, condition.right)
+    may_be_null = any(side.type is not None and side.type.nullable for side in sides)
+    has_null = any(isinstance(side, logic.Constant) and side.value is None for side in sides)
+    is_plain = condition.operator == "is" and not may_be_null and not has_null
+    return print_comparison("=" if is_plain else condition.operator, *sides)
 
 
 def print_rule(rule: logic.Rule) -> str:
@@ -309,13 +320,14 @@ def print_rule(rule: logic.Rule) -> str:
     head = print_literal(rule.head)
     body = [print_literal(literal) for literal in rule.literals]
     body += [print_condition(condition) for condition in rule.conditions]
-    return f"{head} :- {', '.join(body)}." if body else f"{head}."
+    return f"{head} {_neck(rule)} {', '.join(body)}." if body else f"{head}."
 
 
 def print_aggregation(aggregation: logic.Aggregation, relations: Mapping[str, Relation]) -> str:
     """Return an aggregation as a rule.
 
-    It reads `h.aggregate1(x, n) :- h.body1(x, _), n = count : { h.body1(x, y) }.`
+    It reads `h.aggregate1(x, n) :- h.body1(x, _), n = count : { h.body1(x, y) }.`, with `:=` where
+    a key may be null: nulls are a group.
 
     Args:
         aggregation: what to print.
@@ -333,7 +345,8 @@ def print_aggregation(aggregation: logic.Aggregation, relations: Mapping[str, Re
     head = print_literal(logic.Literal(aggregation.relation, (*keys, result)))
     group_literal = print_literal(logic.Literal(body.name, tuple(outer)))
     value = f"{print_term(result)} = {aggregation.operator}{target} : {{ {members} }}"
-    return f"{head} :- {group_literal}, {value}."
+    has_null = any(body.types[group].nullable for group in aggregation.groups)
+    return f"{head} {':=' if has_null else ':-'} {group_literal}, {value}."
 
 
 def print_normal(program: NormalProgram) -> str:

@@ -1,5 +1,6 @@
 """Programs: as the user wrote them, and in normal form."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import assert_never
@@ -77,6 +78,54 @@ class Directive:
     def parameter(self, name: str, default: str = "") -> str:
         """Return the value of a parameter."""
         return dict(self.parameters).get(name, default)
+
+
+@dataclass(frozen=True, slots=True)
+class RowBound:
+    """The maximum number of rows for which something is accepted; without either there is none.
+
+    Attributes:
+        share: the maximum part of all rows, from 0 to 1.
+        count: the maximum number of rows.
+    """
+
+    share: float | None = None
+    count: int | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> "RowBound | None":
+        """Return the bound that a text such as `50%`, `1000` or `off` says; None if it says none.
+
+        >>> RowBound.parse("50%"), RowBound.parse("7"), RowBound.parse("-1")
+        (RowBound(share=0.5, count=None), RowBound(share=None, count=7), None)
+        """
+        if text == "off":
+            return cls()
+        if re.fullmatch("[0-9]{1,18}", text):
+            return cls(count=int(text))
+        if re.fullmatch(r"[0-9]{1,3}(\.[0-9]{1,6})?%", text) and float(text[:-1]) <= 100:
+            return cls(share=float(text[:-1]) / 100)
+        return None
+
+    @property
+    def is_off(self) -> bool:
+        """Whether any number of rows is accepted."""
+        return self.share is None and self.count is None
+
+    def is_exceeded(self, number: int, total: int) -> bool:
+        """Return whether a number of rows, out of a total, is not accepted."""
+        if self.share is not None:
+            return number > self.share * total
+        return self.count is not None and number > self.count
+
+    def __str__(self) -> str:
+        if self.share is not None:
+            return f"{self.share:.6%}".rstrip("%").rstrip("0").rstrip(".") + "%"
+        return "off" if self.count is None else str(self.count)
+
+
+ROW_BOUND_FORMS = "a share such as `10%`, a number of rows, or `off`"
+"""What the text of a bound may be, for messages."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@
 | `table`       | both     | instead: a table, or for `.input` a temp view, of the session        |
 | `order`       | `.input` | as for files                                                         |
 | `new_columns` | `.input` | as for files                                                         |
+| `max_bad`, `max_deletes` | `.input` | as for files                                              |
 | `mode`        | `.output`| `error`, `append`, `overwrite`, `ignore`; of `.input` Spark's option |
 | all others    | both     | options of Spark's reader or writer                                  |
 """
@@ -17,7 +18,16 @@ from corollary.core.program import Directive
 
 SPARK = "spark"
 OWN_PARAMETERS = {
-    "input": ("IO", "format", "filename", "table", "order", "new_columns"),
+    "input": (
+        "IO",
+        "format",
+        "filename",
+        "table",
+        "order",
+        "new_columns",
+        "max_bad",
+        "max_deletes",
+    ),
     "output": ("IO", "format", "filename", "table", "mode"),
 }
 """Our own parameters; all others are options of Spark."""

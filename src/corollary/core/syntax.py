@@ -1,6 +1,6 @@
 """The lexical syntax that parser and printer share: functions, operators, reserved words, names."""
 
-import re
+import unicodedata
 
 FUNCTIONS = (
     "cat",
@@ -17,6 +17,20 @@ FUNCTIONS = (
     "to_timestamp",
 )
 """Functions that are called as `f(x, y)`, besides `min` and `max`."""
+
+TIME_FUNCTIONS = (
+    *("year", "quarter", "month", "day", "week_year", "week", "weekday", "day_of_year"),
+    *("hour", "minute", "second", "microsecond"),
+    *("days_between", "seconds_between", "microseconds_between"),
+    *("add_days", "add_months", "add_seconds"),
+    *("start_of_year", "start_of_quarter", "start_of_month", "start_of_week"),
+    *("start_of_day", "start_of_hour", "start_of_minute", "start_of_second"),
+    *("format_time", "parse_date", "parse_time"),
+)
+"""Functions whose names are not reserved: relations and variables may be called so."""
+
+TODAY = "today"
+"""A function without arguments, whose name is not reserved either."""
 
 EXTREMES = ("min", "max")
 """Both a function of two or more arguments and an aggregate."""
@@ -71,17 +85,27 @@ RESERVED = frozenset(
 HINTS = ("inline", "no_inline", "magic", "no_magic", "brie", "btree", "btree_delete")
 """Qualifiers of a declaration that do not change its meaning."""
 
-_PLAIN = re.compile(r"\??[A-Za-z_][A-Za-z0-9_]*")
-_DOTTED = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)+")
+
+def normalised_name(name: str) -> str:
+    """Return a name without backquotes as it is stored: letters with accents are one character.
+
+    >>> len("e\N{COMBINING ACUTE ACCENT}"), len(normalised_name("e\N{COMBINING ACUTE ACCENT}"))
+    (2, 1)
+    """
+    return name if name.isascii() else unicodedata.normalize("NFC", name)
 
 
 def is_bare_word(name: str) -> bool:
     """Whether a name of a column or parameter needs no backquotes.
 
-    >>> is_bare_word("count"), is_bare_word("my rel")
-    (True, False)
+    >>> is_bare_word("count"), is_bare_word("größe"), is_bare_word("my rel")
+    (True, True, False)
     """
-    return name != "_" and _PLAIN.fullmatch(name) is not None
+    return name != "_" and _is_plain(name.removeprefix("?"))
+
+
+def _is_plain(name: str) -> bool:
+    return name.isidentifier() and normalised_name(name) == name
 
 
 def is_bare_name(name: str) -> bool:
@@ -99,4 +123,4 @@ def is_bare_relation(name: str) -> bool:
     >>> is_bare_relation("link.base")
     True
     """
-    return is_bare_name(name) or _DOTTED.fullmatch(name) is not None
+    return is_bare_name(name) or ("." in name and all(map(_is_plain, name.split("."))))

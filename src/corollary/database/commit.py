@@ -24,9 +24,11 @@ from corollary.core.program import NormalProgram, Program, Relation
 from corollary.core.states import CHANGES
 from corollary.database import counters, pending_commit
 from corollary.database.changes import Changes, collect_changes
+from corollary.database.intake.day import day_operations
 from corollary.database.intake.operations import (
     Operation,
     apply_operations,
+    drain,
     fact_edits,
     with_written_parts,
 )
@@ -181,7 +183,7 @@ def _attempt(state: DatabaseState, store: Store, request: CommitRequest) -> Comm
         return CommitOutcome.of_replay(replay)
     outcome = CommitOutcome()
     program, operations, positions = _gather(state, request)
-    old = state.loaded.normal
+    operations = [*day_operations(state, program.normal), *operations]
     state.console.enter(Phase.EVALUATE)
     with state.begin(with_written_parts(program, operations)) as pending:
         pending.positions, pending.idempotency = positions, request.idempotency
@@ -190,7 +192,9 @@ def _attempt(state: DatabaseState, store: Store, request: CommitRequest) -> Comm
 
         # Net change of base relations and rules.
         operations = [*fact_edits(pending.before, after), *operations]
-        outcome.kept = apply_operations(state.engine, after, operations, state.limits)
+        # Large tables are released one by one, unless triggers may want to begin anew.
+        every = operations if after.active.triggers else drain(operations)
+        outcome.kept = apply_operations(state.engine, after, every, state.limits)
 
         update, maintenance = _plan(
             state, request, pending.before, after, refilled=pending.refilled
@@ -231,20 +235,10 @@ def _attempt(state: DatabaseState, store: Store, request: CommitRequest) -> Comm
             run = None  # triggers may undo everything
 
         # Constraints and alerts.
-        result = evaluate_reactions(state, update, request.existing)
-        outcome.alerts, outcome.existing = result.alerts, result.existing
-        outcome.failures += result.findings
-
-        if request.is_dry or pending.after.normal is not old:
+        _react(state, update, request, outcome)
+        if request.is_dry or pending.after.normal is not state.loaded.normal:
+            outcome.plan = _describe(state, pending, update, outcome)
             outcome.program = pending.after
-            outcome.plan = plan_relations(
-                state.engine,
-                old=old,
-                update=update,
-                after=pending.after.normal,
-                changes=outcome.changes,
-                stats=outcome.stats,
-            )
         if request.is_dry:
             return outcome
         if outcome.failures:
@@ -252,17 +246,45 @@ def _attempt(state: DatabaseState, store: Store, request: CommitRequest) -> Comm
         if run is None:
             store.record_positions(state, positions)
             state.note_no_change(program)
+            state.day = None
             return outcome
 
         # Record, all or nothing.
         state.console.enter(Phase.STORE)
-        pending.alerts = result.alerts
+        pending.alerts = outcome.alerts
         pending.stats = {name: each.as_json() for name, each in outcome.stats.items()}
         payload = state.planner.payload_after(update, run.maintenance, run.recorder)
         number = store.record(state, pending, payload)
         state.accept(pending, run, number)
+        state.day = None
     outcome.commit_number = number
     return outcome
+
+
+def _react(
+    state: DatabaseState, update: Update, request: CommitRequest, outcome: CommitOutcome
+) -> None:
+    """Find alerts, and what would violate constraints."""
+    result = evaluate_reactions(state, update, request.existing)
+    outcome.alerts, outcome.existing = result.alerts, result.existing
+    outcome.failures += result.findings
+
+
+def _describe(
+    state: DatabaseState,
+    pending: pending_commit.PendingCommit,
+    update: Update,
+    outcome: CommitOutcome,
+) -> list[RelationPlan]:
+    """Return what happens to relations, and why."""
+    return plan_relations(
+        state.engine,
+        old=state.loaded.normal,
+        update=update,
+        after=pending.after.normal,
+        changes=outcome.changes,
+        stats=outcome.stats,
+    )
 
 
 # --- net change ----------------------------------------------------------------------------------

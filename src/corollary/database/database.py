@@ -1,9 +1,11 @@
 """A database: a program, an engine that holds its relations, and transactions on them."""
 
 from collections.abc import Callable, Mapping
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from corollary.analysis.today import TODAY_RELATION
 from corollary.console import Phase
 from corollary.core.alerts import SinkKind
 from corollary.core.program import Program
@@ -12,6 +14,7 @@ from corollary.database.access.read_access import ReadAccess
 from corollary.database.access.reader import Reader
 from corollary.database.alerts.delivery import Delivered, Outlets, SenderFactory, deliver
 from corollary.database.commit import CommitRequest
+from corollary.database.intake.day import read_day
 from corollary.database.intake.quarantine import with_same_quarantine
 from corollary.database.pending_commit import ALERT_DEPTH
 from corollary.database.planning import parse_algorithms
@@ -120,6 +123,27 @@ class Database(ReadAccess):
                     transaction.insert_input(relation, table)
         return transaction
 
+    def set_today(self, day: date | str) -> Transaction | None:
+        """Set the day that `today()` gives, and maintain what depends on it.
+
+        If no program in force asks for it yet, the next one that is loaded gets it.
+
+        Args:
+            day: a date, or a text such as `2026-11-16`.
+
+        Returns:
+            The transaction that changed it, if it was changed now.
+
+        Raises:
+            InputError: it is not a day.
+        """
+        self.refresh()
+        self._state.day = read_day(day)
+        if TODAY_RELATION not in self._state.loaded.normal.relations:
+            return None
+        with self.transaction() as transaction:
+            return transaction
+
     def transaction(
         self,
         *,
@@ -225,13 +249,18 @@ class Database(ReadAccess):
             finally:
                 self._state.console.enter(Phase.OTHER)
 
-    def at(self, commit: int) -> "Database":
-        """Return the database as it was after a commit, in memory: what changes there stays there.
+    def at(self, point: int | str | date) -> "Database":
+        """Return the database as it was, in memory: what changes there stays there.
+
+        Args:
+            point: a commit; a timestamp (the last commit not after it) or a date (the end of that
+                day, UTC), as a text such as `2026-11-15T08:00:00Z` or as Python has them.
 
         Raises:
+            InputError: it is none of these.
             WarehouseError: there is no such commit, or it is no longer kept.
         """
-        return Database(*self._past(commit))
+        return Database(*self._past(point))
 
     # --- who may see what ----------------------------------------------------------------------
 

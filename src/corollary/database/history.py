@@ -4,13 +4,16 @@ Only the catalog is read, and the changes themselves where rows of a feed are as
 """
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, date, datetime, time, timedelta
 from functools import cache
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from corollary.core.program import NormalProgram, Relation
+from corollary.core.types import DATE, TIMESTAMP
+from corollary.core.values import format_value, parse_value, quote_text
 from corollary.database.access.grants import require_grant, unknown_relation
 from corollary.database.program.names import readable_relation
 from corollary.errors import InputError
@@ -20,6 +23,58 @@ from corollary.warehouse.warehouse_catalog import WarehouseCatalog
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+PointInHistory = int | date
+"""A commit's number, a day (its end, in UTC) or a point in time (a `datetime`)."""
+
+
+def read_point(point: object) -> PointInHistory:
+    """Return a point in history; a text of digits is a commit, others are dates or timestamps.
+
+    >>> read_point("7"), read_point("2026-11-15")
+    (7, datetime.date(2026, 11, 15))
+
+    Raises:
+        InputError: it is none.
+    """
+    if isinstance(point, int | date) and not isinstance(point, bool):
+        is_naive = isinstance(point, datetime) and point.tzinfo is None
+        return point.replace(tzinfo=UTC) if is_naive and isinstance(point, datetime) else point
+    text = point.strip() if isinstance(point, str) else ""
+    if text.isascii() and text.isdecimal():
+        return int(text)
+    for type_ in (DATE, TIMESTAMP):
+        with suppress(ValueError):
+            found = parse_value(text, type_)
+            assert isinstance(found, date)
+            return found
+    raise InputError.of(
+        "C0907",
+        f"{quote_text(str(point))} is neither a commit nor a point in time.",
+        None,
+        "write the number of a commit, a date such as `2026-11-15` (its end, UTC), or a timestamp "
+        "such as `2026-11-15T08:00:00Z`",
+    )
+
+
+def commit_number(warehouse: WarehouseCatalog, point: PointInHistory) -> int:
+    """Return the last commit that is not after a point in history.
+
+    Raises:
+        WarehouseError: there is none, or it is no longer kept.
+    """
+    if isinstance(point, int):
+        return point
+    try:
+        if isinstance(point, datetime):
+            end, asked = point + timedelta(microseconds=1), format_value(point, TIMESTAMP)
+        else:
+            midnight = datetime.combine(point, time(), UTC)
+            end, asked = midnight + timedelta(days=1), f"the end of {point.isoformat()}"
+    except OverflowError:  # the end of time
+        end, asked = datetime.max.replace(tzinfo=UTC), str(point)
+    return warehouse.commit_before(end, asked).number
 
 
 @dataclass(frozen=True, slots=True)

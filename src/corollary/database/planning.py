@@ -215,7 +215,8 @@ class Planner:
         for name, each in program.relations.items():
             if each.is_derived and each.is_virtual:
                 continue
-            if not _is_similar(self._engine.size(name, State.OLD), rows.get(name, 0)):
+            size = self._engine.size(name, State.OLD)
+            if (size and name not in rows) or not _is_similar(size, rows.get(name, 0)):
                 self.statistics = with_virtual_sizes(program, self._engine.statistics())
                 self._plans.clear()
                 return

@@ -9,7 +9,7 @@ from corollary.core.program import NormalProgram
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
 from corollary.core.statistics import Statistics
-from corollary.database.program.loaded_program import answer_relation
+from corollary.database.program.goals import answer_relation
 from corollary.maintain.solve import answer_goal
 
 

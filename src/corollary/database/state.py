@@ -4,8 +4,9 @@ It does not know the store: `commit` brings the two together.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from datetime import date
 from threading import RLock
 from typing import Any
 
@@ -15,7 +16,12 @@ from corollary.console import Console, SilentConsole
 from corollary.core.engine import Engine, Limits
 from corollary.core.monitoring_optimisations import NO_OPTIMISATIONS as NO_OPTIMISATION
 from corollary.core.monitoring_optimisations import MonitoringOptimisation
-from corollary.core.plans import effect_relation, event_relation, working_relation
+from corollary.core.plans import (
+    WORKING_SEPARATOR,
+    effect_relation,
+    event_relation,
+    working_relation,
+)
 from corollary.core.program import NormalProgram, Program, Reaction, Relation
 from corollary.core.states import CHANGES, State
 from corollary.database.counters import ProgressRecorder
@@ -26,7 +32,11 @@ from corollary.database.program.loaded_program import LoadedProgram, load_progra
 from corollary.database.program.names import writable_relation
 from corollary.database.program_change import ProgramChange
 from corollary.database.relation_contents import evaluated_relation
+from corollary.errors import InputError
 from corollary.maintain.update import EMPTY_PROGRAM
+
+ARRANGED_MIN_TUPLES, ARRANGED_MAX_TUPLES = 1 << 19, 1 << 24
+"""Relations of so many tuples are sorted for changes to come: fewer take no time, more memory."""
 
 
 class DatabaseState:
@@ -40,6 +50,7 @@ class DatabaseState:
         reactions: alerts and constraints by the relation that holds what they react to, and by
             event.
         commits: the number of the last commit.
+        day: what the next commit makes of `today()`; None if it stays as it is.
         watched: the virtual relations whose changes are asked for.
         callbacks: the functions that ask for events, by event.
         frames: of the Spark session that the user works in.
@@ -71,6 +82,7 @@ class DatabaseState:
         self.planned_program = EMPTY_PROGRAM
         self.reactions: dict[str, dict[str, list[Reaction]]] = {}
         self.commits = 0
+        self.day: date | None = None
         self.watched: dict[str, frozenset[State]] = {}
         self.callbacks: dict[str, list[Callable[[Any], object]]] = {}
         self.lock = RLock()
@@ -174,8 +186,6 @@ class DatabaseState:
     def _plan_program(self) -> NormalProgram:
         """Return the program in force as it is planned for."""
         program = self.loaded.normal
-        if not program.active.rules:
-            return program
         reacting = {each.relation for each in program.active.reactions}
         observed = reacting & program.relations.keys() | self.callback_events(program)
         kept = observed | self._watched_in(program).keys()
@@ -260,6 +270,32 @@ class DatabaseState:
             self.loaded = pending.after
             self.planner.drop_plans(pending.after.normal)
             self.declare_event_relations()
+
+    def arrange_for_changes(self) -> None:
+        """Sort large relations in the orders that maintaining a change of any relation will need.
+
+        A first evaluation in bulk needs none of them, and each process would sort them again.
+        """
+        program, engine = self.planned_program, self.engine
+        sizes = {name: engine.size(name) for name in program.relations}
+        large = {
+            name
+            for name, size in sizes.items()
+            if ARRANGED_MIN_TUPLES <= size <= ARRANGED_MAX_TUPLES
+        }
+        if not large:
+            return
+        changes = {
+            name: dict.fromkeys(CHANGES, 1)
+            for name, relation in program.relations.items()
+            if not relation.is_derived and WORKING_SEPARATOR not in name and sizes[name]
+        }
+        with suppress(InputError):  # an algorithm that was asked for does not suit all changes
+            _, maintenance = self.planner.plan(
+                program, program, changes, self.demand(program), None, is_traced=False
+            )
+            for name in large & maintenance.plan.orders.keys():
+                engine.arrange(name, maintenance.plan.orders[name])
 
     def note_no_change(self, after: LoadedProgram) -> None:
         """Take over a program that derives the same tuples, without a commit."""

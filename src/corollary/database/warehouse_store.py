@@ -55,6 +55,9 @@ FOLD_CHANGED_FRACTION = 4
 FOLD_MIN_TUPLES = 1 << 14
 """...unless fewer tuples than this have changed."""
 
+FOLD_ENCODED_WEIGHT = 4
+"""The tuples of a relation that is not in the index count so often: each opening encodes them."""
+
 QUERY_LOG_SECONDS = 60.0
 """The time between two writes of the counted goals to the catalog."""
 
@@ -182,14 +185,16 @@ class WarehouseStore:
         engine.clear(indexed - relations)  # what is virtual now, or no longer valid
         start = dict.fromkeys(indexed & relations, self._folded)
         full = warehouse.catalog.latest_full_changes(number)
+        encoded = 0
         for name, snapshot in warehouse.catalog.latest_snapshots(number).items():
             if name in relations and name not in start and snapshot.commit >= full.get(name, 0):
                 engine.insert(name, warehouse.read_snapshot(snapshot))
                 start[name] = snapshot.commit
+                encoded += snapshot.rows
         for name in relations & full.keys():
             start[name] = max(start.get(name, 0), full[name] - 1)
         known = set(start)
-        self._changed = 0
+        self._changed = FOLD_ENCODED_WEIGHT * encoded if files else 0
         lowest = min((start.get(name, self._folded) for name in relations), default=0)
         for commit, stored in warehouse.catalog.changes(lowest, number):
             if stored.relation not in relations or commit <= start.get(stored.relation, lowest):
@@ -267,6 +272,9 @@ class WarehouseStore:
         )
         self._recorded = payload
         self._changed += rows
+        if self._folded:
+            full = sum(each.rows for each in changes.values() if each.is_full)
+            self._changed += (FOLD_ENCODED_WEIGHT - 1) * full
         if program is not None:
             latest = self.warehouse.commit_at(number)
             assert latest is not None
@@ -388,6 +396,8 @@ class WarehouseStore:
     def fold(self, state: DatabaseState) -> None:
         """Write a snapshot of every relation that has changed since its last one, and an index."""
         number, normal = state.commits, state.loaded.normal
+        if not self._folded:
+            state.arrange_for_changes()
         stored = [name for name, each in normal.relations.items() if each.is_stored]
         stale = self.warehouse.catalog.relations_to_fold(stored, number)
         state.console.progress("storing snapshots and the index")

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from corollary.core.engine import Limits
+from corollary.core.engine import ROUNDS_MAX, Limits
 from corollary.core.pipeline import Pipeline
 from corollary.core.states import State
 from corollary.errors import LimitError
@@ -104,10 +104,17 @@ class Budget:
             self._shadowed_tuples += sign * sum(table.size(State.NEW) for table in tables)
             self._shadowed_bytes += sign * sum(table.nbytes for table in tables)
 
-    def check_rounds(self, rounds: int) -> None:
-        """Stop a loop that has run too many rounds."""
+    def check_rounds(self, rounds: int, searched: int = 0) -> None:
+        """Stop a loop that has run too many rounds.
+
+        Args:
+            rounds: how many.
+            searched: those of them that were a search along a relation, which always ends.
+        """
         limit = self._limits.rounds
-        if limit is not None and rounds > limit:
+        if limit is None:
+            limit, rounds = ROUNDS_MAX, rounds - searched
+        if rounds > limit:
             raise self._error(f"{limit} rounds", "--limit-rounds")
 
     def check_totals(self) -> None:

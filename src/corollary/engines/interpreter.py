@@ -122,9 +122,14 @@ class _Invocation(_Frame):
 
 @dataclass(slots=True)
 class _Rounds(_Frame):
-    """The steps of a loop."""
+    """The steps of a loop.
+
+    Attributes:
+        searched: the rounds that were a search along a relation.
+    """
 
     loop: plans.Loop | None = None
+    searched: int = 0
 
 
 @dataclass(slots=True)
@@ -197,6 +202,7 @@ class Interpreter:
     def _begin_round(self, frame: _Rounds, loop: plans.Loop) -> None:
         if rounds := self._prepared.run_breadth_first(loop, frame.round):
             frame.round += rounds
+            frame.searched += rounds
             self._recorder.round(rounds)
         is_done = not self._has_any(loop.until_empty)
         if is_done or any(self._size(name) >= size for name, size in loop.limits):
@@ -204,7 +210,7 @@ class Interpreter:
             return
         frame.round += 1
         frame.at = 0
-        self._budget.check_rounds(frame.round)
+        self._budget.check_rounds(frame.round, frame.searched)
 
     def _leave(self) -> None:
         frame = self._stack.pop()

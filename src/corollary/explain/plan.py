@@ -23,7 +23,7 @@ REDUCTIONS = {
 }
 
 
-StepNote = Callable[[plans.Derive | plans.Aggregate], str]
+StepNote = Callable[[plans.Derive | plans.Aggregate | plans.Total], str]
 """Returns what an engine has to say about a step; the empty text for nothing."""
 
 
@@ -145,7 +145,7 @@ class _Printer:
                 yield (
                     f"total {self._name(target)} = {aggregation.operator} of column "
                     f"{aggregation.value} over {self._reference(body)}, groups by column "
-                    f"{groups}{weighted}"
+                    f"{groups}{weighted}{self._noted(step)}"
                 )
             case plans.ReadTotals(target=target, aggregation=aggregation, totals=totals):
                 read = f"{aggregation.operator} that {self._reference(totals)} says"
@@ -200,7 +200,7 @@ class _Printer:
     def _references(self, references: Sequence[Reference]) -> str:
         return ", ".join(map(self._reference, references)) or "none"
 
-    def _noted(self, step: plans.Derive | plans.Aggregate) -> str:
+    def _noted(self, step: plans.Derive | plans.Aggregate | plans.Total) -> str:
         said = "" if self.note is None else self.note(step)
         return f" ({said})" if said else ""
 

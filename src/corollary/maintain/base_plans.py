@@ -62,19 +62,31 @@ def plan_intersections(
 
 
 def plan_key_matches(
-    program: NormalProgram, relation: str, determinants: Sequence[int], into: str
+    program: NormalProgram,
+    relation: str,
+    determinants: Sequence[int],
+    into: str,
+    given: str | None = None,
 ) -> Plan:
     """Return the plan that finds all tuples of NEW that agree with an added one in some columns.
 
     Only they can violate a functional dependency that held before.
+
+    Args:
+        program: the program of the relation.
+        relation: the relation.
+        determinants: the columns.
+        into: receives the tuples.
+        given: a relation of the same columns, to agree with its tuples instead of added ones.
     """
     draft = _new_draft(program)
-    draft.types[into] = draft.types[relation]
+    added = Reference(relation, State.ADDED) if given is None else Reference(given)
+    draft.types |= dict.fromkeys((into, added.relation), draft.types[relation])
     columns = draft.variables(relation)
     key: tuple[Slot, ...] = tuple(
         column if at in determinants else Wildcard() for at, column in enumerate(columns)
     )
-    lead = Goal(Literal(relation, key), Reference(relation, State.ADDED))
+    lead = Goal(Literal(added.relation, key), added)
     every = Goal(Literal(relation, columns), Reference(relation))
     return draft.finish(draft.derive(into, [Body(columns, (lead, every), (), NO_RULE, lead)]))
 

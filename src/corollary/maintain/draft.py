@@ -235,6 +235,7 @@ class Draft:
             self.update.statistics,
             lead=body.lead,
             is_lenient=body.is_lenient,
+            is_asked=lambda source: not self._is_available(source),
         )
         judge = pipeline.judge if body.is_judged or body.is_lenient else ()
         return replace(pipeline, judge=judge, is_bag=body.is_bag)

@@ -1,12 +1,14 @@
 """Sideways information passing: the order in which the literals of a body are probed.
 
 "Bound is easier": fully bound literals first, then more bound columns, then the smaller estimated
-fan-out. Negated literals and conditions follow as soon as all their variables are bound, an
-equation as soon as it can compute its unbound side.
+fan-out; a literal that would be asked about a computed value comes after all others. Negated
+literals and conditions follow as soon as all their variables are bound, an equation as soon as it
+can compute its unbound side.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Container, Iterable, Sequence
+from dataclasses import dataclass
+from heapq import heappop, heappush
 
 from corollary.core import logic
 from corollary.core.functors import may_fail
@@ -36,89 +38,196 @@ class Goal:
     extreme: Extreme | None = None
 
 
-@dataclass(slots=True)
-class _Ordering:
-    """The stages of a pipeline under construction, and the variables that they bind."""
+Cost = tuple[bool, bool, int, float]
 
-    statistics: Statistics
-    bound: set[str] = field(default_factory=set)
-    stages: list[Stage] = field(default_factory=list)
+
+@dataclass(slots=True)
+class _WaitingCondition:
+    """A condition that has no place yet, its number in the body, and its unbound variables."""
+
+    condition: logic.Condition
+    number: int
+    unbound: set[str]
+    is_fallible: bool
+    is_placed: bool = False
+
+    def assignment(self) -> tuple[logic.Variable, logic.Expression] | None:
+        """Return its one unbound variable and what computes it, if the other side does."""
+        condition = self.condition
+        if len(self.unbound) == 1 and condition.operator in ("=", "is"):
+            sides = (condition.left, condition.right)
+            for one, other in (sides, sides[::-1]):
+                if isinstance(one, logic.Variable) and one.name in self.unbound:
+                    needed = {each.name for each in logic.variables_of(other)}
+                    return None if one.name in needed else (one, other)
+        return None
+
+
+@dataclass(slots=True)
+class _WaitingGoal:
+    """A literal that has no place yet, its number in the body, and its unbound variables.
+
+    Attributes:
+        version: how often its cost has changed; a heap may hold former costs.
+    """
+
+    goal: Goal
+    number: int
+    unbound: set[str]
+    version: int = 0
+    is_placed: bool = False
+
+
+class _Ordering:
+    """The stages of a pipeline under construction, and the variables that they bind.
+
+    What waits is found by its unbound variables, and what is ready is in heaps, first come in the
+    body first: so the time is near-linear in the length of the body.
+    """
+
+    def __init__(self, statistics: Statistics, is_asked: Callable[[Reference], bool]) -> None:
+        self.stages: list[Stage] = []
+        self._statistics = statistics
+        self._is_asked = is_asked
+        self._bound: set[str] = set()
+        self._computed: set[str] = set()
+        self._waiting: dict[str, list[_WaitingCondition | _WaitingGoal]] = {}
+        self._conditions: list[_WaitingCondition] = []
+        self._goals: list[_WaitingGoal] = []
+        self._tests: list[int] = []
+        self._absent: list[int] = []
+        self._assignments: list[int] = []
+        self._fallible: list[int] = []
+        self._costs: list[tuple[Cost, int, int]] = []
+
+    def add(self, goals: Iterable[Goal], conditions: Iterable[logic.Condition]) -> None:
+        """Add literals and conditions that are to be placed."""
+        for condition in conditions:
+            unbound = logic.variable_names(condition) - self._bound
+            number = len(self._conditions)
+            self._conditions.append(
+                _WaitingCondition(condition, number, unbound, has_fault(condition))
+            )
+            self._wait(self._conditions[-1])
+        for goal in goals:
+            unbound = logic.variable_names(goal.literal) - self._bound
+            self._goals.append(_WaitingGoal(goal, len(self._goals), unbound))
+            self._wait(self._goals[-1])
+
+    def _wait(self, item: _WaitingCondition | _WaitingGoal) -> None:
+        for name in item.unbound:
+            self._waiting.setdefault(name, []).append(item)
+        self._rank(item)
+
+    def _rank(self, item: _WaitingCondition | _WaitingGoal) -> None:
+        """Note whether a condition or negated literal is ready, or what a literal costs."""
+        if isinstance(item, _WaitingGoal):
+            if not item.goal.literal.negated:
+                item.version += 1
+                heappush(self._costs, (self._cost(item.goal), item.number, item.version))
+            elif not item.unbound:
+                heappush(self._absent, item.number)
+        elif not item.unbound:
+            heappush(self._fallible if item.is_fallible else self._tests, item.number)
+        elif item.assignment() is not None:
+            heappush(self._fallible if item.is_fallible else self._assignments, item.number)
+
+    def _cost(self, goal: Goal) -> Cost:
+        if self._statistics.has_fixed_order:
+            return False, False, 0, 0.0
+        slots = goal.literal.slots
+        columns = bound_columns(slots, self._bound)
+        # The answers to calls of a relation fan out as the relation does.
+        fanout = self._statistics.fanout(goal.literal.relation, columns)
+        # What is read limits what is asked: questions about `x + 1` may go on without end.
+        is_new = self._is_asked(goal.source) and any(
+            isinstance(slot := slots[column], logic.Variable) and slot.name in self._computed
+            for column in columns
+        )
+        return is_new, len(columns) < len(slots), -len(columns), fanout
+
+    def _bind(self, names: Iterable[str]) -> None:
+        new = [name for name in names if name not in self._bound]
+        self._bound.update(new)
+        for name in new:
+            for item in self._waiting.pop(name, ()):
+                item.unbound.discard(name)
+                if not item.is_placed:
+                    self._rank(item)
 
     def probe(self, goal: Goal) -> None:
+        """Place a literal."""
         slots = goal.literal.slots
-        columns = bound_columns(slots, self.bound)
-        self.stages.append(Probe(goal.source, slots, columns, goal.extreme))
-        self.bound |= logic.variable_names(goal.literal)
+        names = logic.variable_names(goal.literal)
+        self.stages.append(
+            Probe(goal.source, slots, bound_columns(slots, self._bound), goal.extreme)
+        )
+        if not self._is_asked(goal.source):
+            self._computed -= names
+        self._bind(names)
 
-    def place_ready(self, negated: list[Goal], conditions: list[logic.Condition]) -> None:
+    def place_all(self) -> None:
+        """Place everything, the cheapest literal first."""
+        self.place_ready()
+        while self._costs:
+            _, number, version = heappop(self._costs)
+            waiting = self._goals[number]
+            if waiting.version == version and not waiting.is_placed:
+                waiting.is_placed = True
+                self.probe(waiting.goal)
+                self.place_ready()
+
+    def place_ready(self) -> None:
         """Place every negated literal and condition that is ready.
 
         Tests that always have a value come first: fewer rows reach the expressions that may fail.
         """
         while True:
-            ready = [each for each in conditions if self._is_ready(each)]
-            tests = [each for each in ready if logic.variable_names(each) <= self.bound]
-            certain = [each for each in tests if not has_fault(each)]
-            absent = [each for each in negated if logic.variable_names(each.literal) <= self.bound]
-            if certain:
-                conditions.remove(certain[0])
-                self.stages.append(Filter(certain[0]))
-            elif absent:
-                negated.remove(absent[0])
-                self.stages.append(AntiProbe(absent[0].source, absent[0].literal.slots))
-            elif ready:
-                chosen = min(ready, key=has_fault)
-                conditions.remove(chosen)
-                self._place(chosen)
+            if self._tests:
+                self._place(self._conditions[heappop(self._tests)])
+            elif self._absent:
+                waiting = self._goals[heappop(self._absent)]
+                waiting.is_placed = True
+                self.stages.append(AntiProbe(waiting.goal.source, waiting.goal.literal.slots))
+            elif self._assignments:
+                self._place(self._conditions[heappop(self._assignments)])
+            elif self._fallible:
+                self._place(self._conditions[heappop(self._fallible)])
             else:
                 return
 
-    def _is_ready(self, condition: logic.Condition) -> bool:
-        return (
-            logic.variable_names(condition) <= self.bound or self._assignment(condition) is not None
+    def _place(self, waiting: _WaitingCondition) -> None:
+        if waiting.is_placed:
+            return
+        waiting.is_placed = True
+        condition = waiting.condition
+        assignment = waiting.assignment()
+        if assignment is not None:
+            variable, expression = assignment
+            self.stages.append(Compute(variable, expression, condition.operator == "is"))
+            if isinstance(expression, logic.Functor):
+                self._computed.add(variable.name)
+            self._bind((variable.name,))
+            return
+        generator = logic.range_of(condition)
+        if generator is None:
+            self.stages.append(Filter(condition))
+            return
+        # `range` makes rows, so a bound variable is compared with each of its values.
+        bound, functor = generator
+        value = logic.Variable(f"{bound.name}'", bound.type)
+        self.stages.append(Compute(value, functor))
+        self.stages.append(Filter(logic.Condition("=", bound, value)))
+
+    def is_complete(self) -> bool:
+        """Whether everything has its place."""
+        return all(each.is_placed for each in self._conditions) and all(
+            each.is_placed for each in self._goals
         )
 
-    def _assignment(
-        self, condition: logic.Condition
-    ) -> tuple[logic.Variable, logic.Expression] | None:
-        if condition.operator in ("=", "is"):
-            sides = (condition.left, condition.right)
-            for one, other in (sides, sides[::-1]):
-                needed = {each.name for each in logic.variables_of(other)}
-                is_free = isinstance(one, logic.Variable) and one.name not in self.bound
-                if is_free and needed <= self.bound:
-                    assert isinstance(one, logic.Variable)
-                    return one, other
-        return None
 
-    def _place(self, condition: logic.Condition) -> None:
-        assignment = self._assignment(condition)
-        if logic.variable_names(condition) <= self.bound or assignment is None:
-            generator = logic.range_of(condition)
-            if generator is None:
-                self.stages.append(Filter(condition))
-                return
-            # `range` makes rows, so a bound variable is compared with each of its values.
-            bound, functor = generator
-            value = logic.Variable(f"{bound.name}'", bound.type)
-            self.stages.append(Compute(value, functor))
-            self.stages.append(Filter(logic.Condition("=", bound, value)))
-            return
-        variable, expression = assignment
-        self.stages.append(Compute(variable, expression, condition.operator == "is"))
-        self.bound.add(variable.name)
-
-    def choose(self, goals: Sequence[Goal]) -> Goal:
-        """Return the goal to probe next."""
-        if self.statistics.has_fixed_order:
-            return goals[0]
-
-        def cost(goal: Goal) -> tuple[bool, int, float]:
-            columns = bound_columns(goal.literal.slots, self.bound)
-            fanout = self.statistics.fanout(goal.source.relation, columns)
-            return len(columns) < len(goal.literal.slots), -len(columns), fanout
-
-        return min(goals, key=cost)
+def _reads(_: Reference) -> bool:
+    return False
 
 
 def sip(
@@ -130,22 +239,28 @@ def sip(
     *,
     lead: Goal | None = None,
     is_lenient: bool = False,
+    is_asked: Callable[[Reference], bool] = _reads,
 ) -> Pipeline:
-    """Return the pipeline of a body; `lead` is probed first, the others as variables get bound."""
-    ordering = _Ordering(statistics)
-    remaining = [goal for goal in goals if not goal.literal.negated]
-    negated = [goal for goal in goals if goal.literal.negated]
-    open_conditions = list(conditions)
+    """Return the pipeline of a body.
+
+    Args:
+        head: what it derives.
+        goals: its literals.
+        conditions: its conditions.
+        origin: its rule.
+        statistics: of the relations.
+        lead: the literal that is probed first, the others as variables get bound.
+        is_lenient: see `Pipeline`.
+        is_asked: whether a relation is not read: its bound arguments are questions about it.
+    """
+    ordering = _Ordering(statistics, is_asked)
+    others = list(goals)
     if lead is not None:
-        remaining.remove(lead)
+        others.remove(lead)
         ordering.probe(lead)
-    ordering.place_ready(negated, open_conditions)
-    while remaining:
-        goal = ordering.choose(remaining)
-        remaining.remove(goal)
-        ordering.probe(goal)
-        ordering.place_ready(negated, open_conditions)
-    assert not [*negated, *open_conditions], f"unsafe rule reached planning: {origin.text}"
+    ordering.add(others, conditions)
+    ordering.place_all()
+    assert ordering.is_complete(), f"unsafe rule reached planning: {origin.text}"
     judge: tuple[Stage, ...] = ()
     if any(has_fault(condition) for condition in conditions):
         judge = _judge(ordering.stages, goals, conditions, statistics)
@@ -162,28 +277,31 @@ def _judge(
 
     An expression without a value is an error only in rule instances whose other literals hold.
     """
-    ordering = _Ordering(statistics)
-    positive = [goal for goal in goals if not goal.literal.negated]
-    by_place = {(goal.source, goal.literal.slots): goal for goal in positive}
-    certain = [condition for condition in conditions if not has_fault(condition)]
+    ordering = _Ordering(statistics, _reads)
+    ordering.add((), (condition for condition in conditions if not has_fault(condition)))
+    by_place = {
+        (goal.source, goal.literal.slots): goal for goal in goals if not goal.literal.negated
+    }
     for stage in stages:
         if isinstance(stage, Probe):
-            ordering.place_ready([], certain)
+            ordering.place_ready()
             ordering.probe(by_place[stage.source, stage.slots])
-    ordering.place_ready([], certain)
-    last = [*certain, *(condition for condition in conditions if has_fault(condition))]
-    ordering.place_ready([goal for goal in goals if goal.literal.negated], last)
+    ordering.place_ready()
+    ordering.add(
+        (goal for goal in goals if goal.literal.negated),
+        (condition for condition in conditions if has_fault(condition)),
+    )
+    ordering.place_ready()
     return tuple(ordering.stages)
 
 
-def bound_columns(slots: Sequence[logic.Slot], bound: Iterable[str]) -> tuple[int, ...]:
+def bound_columns(slots: Sequence[logic.Slot], bound: Container[str]) -> tuple[int, ...]:
     """Return the columns that hold constants or bound variables."""
-    names = set(bound)
     return tuple(
         column
         for column, slot in enumerate(slots)
         if isinstance(slot, logic.Constant)
-        or (isinstance(slot, logic.Variable) and slot.name in names)
+        or (isinstance(slot, logic.Variable) and slot.name in bound)
     )
 
 
@@ -195,7 +313,7 @@ def has_fault(condition: logic.Condition) -> bool:
 
 
 def _can_fail(expression: logic.Expression) -> bool:
-    return isinstance(expression, logic.Functor) and (
-        may_fail(expression.name, expression.type)
-        or any(_can_fail(each) for each in expression.arguments)  # type: ignore[arg-type]
+    return any(
+        isinstance(part, logic.Functor) and may_fail(part.name, part.type)
+        for part in logic.subterms(expression)
     )

@@ -48,6 +48,7 @@ from corollary.core.statistics import Statistics
 from corollary.core.types import Type
 from corollary.maintain import tabling
 from corollary.maintain.sip import Goal, bound_columns, sip
+from corollary.maintain.tail_calls import own_position
 
 GOAL_RELATION = plans.working_relation("", "goal")
 
@@ -119,6 +120,10 @@ def solve_procedures(tables: tabling.CallTables) -> dict[str, tuple[plans.Step, 
             if tables.adorned_of(stratum, state):
                 steps = tuple(_solve_stratum(stratum, state, tables))
                 made[tabling.solve_procedure_name(stratum, state)] = steps
+                for node in tables.adorned_of(stratum, state):
+                    if tables.is_tail_recursive(node):
+                        tail_steps = tuple(_solve_tail_calls(stratum, node, tables))
+                        made[tabling.tail_procedure_name(node)] = tail_steps
     return made
 
 
@@ -149,10 +154,17 @@ class _Layer:
         """Add the pipelines of one rule when it is called as `node`."""
         tables = self.tables
         call = logic.Literal(node.calls, tuple(rule.head.slots[column] for column in node.bound))
-        goals = [Goal(call, Reference(node.calls))]
-        goals += [Goal(each, Reference(each.relation, self.state)) for each in rule.literals]
+        goals = [Goal(call, Reference(node.calls)), *tables.cheapest_first(rule, self.state)]
         head = logic.head_arguments(rule)
-        ordered = sip(head, goals, rule.conditions, rule.origin, tables.statistics, lead=goals[0])
+        ordered = sip(
+            head,
+            goals,
+            rule.conditions,
+            rule.origin,
+            tables.statistics,
+            lead=goals[0],
+            is_asked=lambda source: not self._is_available(source),
+        )
 
         def ask(stage: Probe | AntiProbe, items: list[Goal | logic.Condition]) -> Reference:
             callee, arguments = tabling.callee_and_arguments(stage, tables)
@@ -160,7 +172,8 @@ class _Layer:
             pipelines = [
                 replace(each, judge=()) for each in self._variants(prefix, arguments, rule, node)
             ]
-            if stage.source.relation in self.stratum.relations:
+            is_own = stage.source.relation in self.stratum.relations
+            if is_own and not tables.is_tail_recursive(callee):
                 self.asks.setdefault(callee, []).extend(pipelines)
             else:
                 self.below += tables.call(callee, pipelines)
@@ -185,7 +198,9 @@ class _Layer:
         positions = [
             at
             for at, goal in enumerate(goals)
-            if goal.literal.relation in members and not self._is_stored(goal)
+            if goal.literal.relation in members
+            and not self._is_stored(goal)
+            and goal.source.relation not in self._complete
         ]
         for position in positions:
             stated = list(goals)
@@ -207,6 +222,12 @@ class _Layer:
         is_own = source.relation in self.stratum.relations and self.state is State.NEW
         return not is_own and self.tables.is_available(source)
 
+    @property
+    def _complete(self) -> set[str]:
+        """The answers of tail calls: like those of lower strata, complete when they are read."""
+        nodes = self.tables.adorned_of(self.stratum, self.state)
+        return {node.answers for node in nodes if self.tables.is_tail_recursive(node)}
+
     def _is_stored(self, goal: Goal) -> bool:
         """Whether a literal of the stratum is read as stored, without a call."""
         return goal.source.relation == goal.literal.relation in self.stratum.relations
@@ -216,13 +237,16 @@ def _solve_stratum(stratum: Stratum, state: State, tables: tabling.CallTables) -
     """Return the loop that answers all new calls of a stratum."""
     layer = _Layer(stratum, state, tables)
     aggregated = {each.relation: each for each in stratum.aggregations}
-    nodes = tables.adorned_of(stratum, state)
-    for node in nodes:  # the list grows while rules call each other
+    every = tables.adorned_of(stratum, state)
+    for node in every:  # the list grows while rules call each other
+        if tables.is_tail_recursive(node):
+            continue
         if node.relation in aggregated:
             layer.below += _aggregate(node, aggregated[node.relation], tables)
         for rule in stratum.rules:
             if rule.head.relation == node.relation:
                 layer.add(rule, node)
+    nodes = [node for node in every if not tables.is_tail_recursive(node)]
     derive: list[plans.Step] = [
         plans.Derive(node.new_calls, tuple(layer.asks.get(node, ())), (Reference(node.calls),))
         for node in nodes
@@ -243,8 +267,112 @@ def _solve_stratum(stratum: Stratum, state: State, tables: tabling.CallTables) -
         for node in nodes
         if (limit := relations[node.relation].limit) is not None
     )
-    opened = [step for node in nodes for step in _open(node, nodes, tables)]
+    opened = [step for node in nodes for step in _open(node, every, tables)]
     return [*opened, plans.Loop((*layer.below, *derive, *extend), tuple(fresh), limits)]
+
+
+def _solve_tail_calls(
+    stratum: Stratum, node: tabling.AdornedRelation, tables: tabling.CallTables
+) -> list[plans.Step]:
+    """Return the steps that answer the new calls of a relation that ends in calls of itself.
+
+    What a tail call reaches is followed no further where it is a call that was answered before.
+    """
+    roots, columns = (
+        tuple(logic.Variable(f"{name}'{at}", type_) for at, type_ in enumerate(types))
+        for name, types in (("root", tables.types[node.calls]), ("c", tables.types[node.answers]))
+    )
+    answered = Reference(node.calls, State.OLD)
+    in_loop, after_loop = list[plans.Step](), list[plans.Step]()
+    reach, find = list[Pipeline](), list[Pipeline]()
+    for rule in stratum.rules:
+        at = own_position(rule, node.relation)
+        slots = tuple(rule.head.slots[column] for column in node.bound)
+        state = State.NEW if at is None else State.ADDED
+        body = [Goal(logic.Literal(node.tails, (*roots, *slots)), Reference(node.tails, state))]
+        body += [
+            Goal(each, Reference(each.relation, node.state))
+            for place, each in enumerate(rule.literals)
+            if place != at
+        ]
+        if at is None:
+            head = _with_roots(logic.head_arguments(rule), roots, node)
+            found = _call_below(rule, body, head, after_loop, tables)
+            is_judged = node.state is State.NEW or rule.is_lenient
+            find.append(found if is_judged else replace(found, judge=()))
+        else:
+            passed = tuple(
+                slot
+                for column in node.bound
+                if isinstance(
+                    slot := rule.literals[at].slots[column], logic.Variable | logic.Constant
+                )
+            )
+            body.append(Goal(logic.Literal(node.calls, slots, negated=True), answered))
+            reach.append(_call_below(rule, body, (*roots, *passed), in_loop, tables))
+    arguments = tuple(columns[column] for column in node.bound)
+    known = (
+        Probe(Reference(node.tails), (*roots, *arguments), ()),
+        Probe(answered, arguments, tuple(range(len(arguments)))),
+        Probe(Reference(node.answers), columns, node.bound),
+    )
+    find.append(Pipeline(known, _with_roots(columns, roots, node), logic.NO_RULE))
+    called = Probe(Reference(node.calls, State.ADDED), roots, ())
+    next_round = plans.Derive(node.new_tails, tuple(reach), (Reference(node.tails),))
+    extend = plans.Extend(node.tails, node.new_tails)
+    return [
+        plans.Extend(node.calls, node.new_calls),
+        plans.Clear((node.tails,)),
+        plans.Derive(node.new_tails, (Pipeline((called,), (*roots, *roots), logic.NO_RULE),)),
+        extend,
+        plans.Loop((*in_loop, next_round, extend), (Reference(node.tails, State.ADDED),)),
+        *after_loop,
+        plans.Derive(node.new_answers, tuple(find), (Reference(node.answers),)),
+        plans.Extend(node.answers, node.new_answers),
+    ]
+
+
+def _with_roots(
+    head: tuple[logic.Variable | logic.Constant, ...],
+    roots: tuple[logic.Variable, ...],
+    node: tabling.AdornedRelation,
+) -> tuple[logic.Variable | logic.Constant, ...]:
+    """Return a head with the arguments of the call that it answers."""
+    by_column = dict(zip(node.bound, roots, strict=True))
+    return tuple(by_column.get(column, slot) for column, slot in enumerate(head))
+
+
+def _call_below(
+    rule: logic.Rule,
+    body: list[Goal],
+    head: tuple[logic.Variable | logic.Constant, ...],
+    steps: list[plans.Step],
+    tables: tabling.CallTables,
+) -> Pipeline:
+    """Return the pipeline of a body, led by its first literal; append the calls that it needs."""
+
+    def order(
+        slots: tuple[logic.Variable | logic.Constant, ...], items: list[Goal | logic.Condition]
+    ) -> Pipeline:
+        goals, conditions = tabling.split_body(items)
+        return sip(
+            slots,
+            goals,
+            conditions,
+            rule.origin,
+            tables.statistics,
+            lead=goals[0],
+            is_lenient=rule.is_lenient,
+        )
+
+    def ask(stage: Probe | AntiProbe, items: list[Goal | logic.Condition]) -> Reference:
+        callee, arguments = tabling.callee_and_arguments(stage, tables)
+        prefix = order(arguments, tabling.drop_fallible_conditions(items, arguments))
+        steps.extend(tables.call(callee, [replace(prefix, judge=())]))
+        return Reference(callee.answers)
+
+    stages = order(head, [*body, *rule.conditions]).stages
+    return order(head, tabling.resolve_calls(stages, tables.is_available, ask))
 
 
 def _open(

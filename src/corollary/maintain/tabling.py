@@ -10,14 +10,15 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from corollary.analysis.strata import Stratum, strata
-from corollary.core.logic import Condition, Constant, Literal, Variable, variable_names
+from corollary.core.logic import Condition, Constant, Literal, Rule, Variable, variable_names
 from corollary.core.pipeline import AntiProbe, Compute, Filter, Pipeline, Probe, Reference, Stage
 from corollary.core.plans import Call, Derive, Step, procedure_name, working_relation
 from corollary.core.program import NormalProgram
 from corollary.core.states import State
 from corollary.core.statistics import Statistics
 from corollary.core.types import Type
-from corollary.maintain.sip import Goal, has_fault
+from corollary.maintain.sip import Goal, has_fault, sip
+from corollary.maintain.tail_calls import is_tail_recursive
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,16 @@ class AdornedRelation:
         """The relation of new answers."""
         return working_relation(self.name, "found")
 
+    @property
+    def tails(self) -> str:
+        """The relation of calls with what is reached from them by tail calls."""
+        return working_relation(self.name, "tails")
+
+    @property
+    def new_tails(self) -> str:
+        """The relation of new tails."""
+        return working_relation(self.name, "next")
+
 
 @dataclass(slots=True)
 class CallTables:
@@ -85,6 +96,10 @@ class CallTables:
     strata: dict[State, tuple[Stratum, ...]] = field(default_factory=dict)
     _stratum_of: dict[tuple[State, str], Stratum] = field(default_factory=dict)
     _nodes: dict[tuple[State, str], list[AdornedRelation]] = field(default_factory=dict)
+    _generalised: dict[tuple[State, str, tuple[int, ...]], tuple[int, ...]] = field(
+        default_factory=dict
+    )
+    _is_tail_recursive: dict[tuple[State, str, tuple[int, ...]], bool] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for state, program in self.programs.items():
@@ -97,6 +112,7 @@ class CallTables:
         state = State.NEW if self.is_shared(relation) else state
         types = self.programs[state].relations[relation].types
         columns = self._callable(tuple(sorted(bound)), relation, state)
+        columns = self._generalise(relation, columns, state)
         node = AdornedRelation(relation, columns, len(types), state)
         first = self._stratum_of[state, relation].relations[0]
         known = self._nodes.setdefault((state, first), [])
@@ -106,7 +122,22 @@ class CallTables:
             calls = (node.calls, node.new_calls, node.answered_calls, node.unanswered_calls)
             self.types |= dict.fromkeys(calls, arguments)
             self.types |= {node.answers: types, node.new_answers: types}
+            if self.is_tail_recursive(node):
+                self.types |= dict.fromkeys((node.tails, node.new_tails), 2 * arguments)
         return node
+
+    def is_tail_recursive(self, node: AdornedRelation) -> bool:
+        """Whether a relation calls itself by tail calls: it has a procedure of its own then."""
+        key = node.state, node.relation, node.bound
+        if key not in self._is_tail_recursive:
+            stratum = self._stratum_of[node.state, node.relation]
+            is_limited = self.programs[node.state].relations[node.relation].limit is not None
+            self._is_tail_recursive[key] = (
+                stratum.relations == (node.relation,)
+                and not is_limited
+                and is_tail_recursive(stratum.rules, node.relation, node.bound)
+            )
+        return self._is_tail_recursive[key]
 
     def _callable(self, bound: tuple[int, ...], relation: str, state: State) -> tuple[int, ...]:
         """Return the columns that a call may bind: only the keys of an aggregate, not the value."""
@@ -116,16 +147,63 @@ class CallTables:
             return tuple(column for column in bound if column != value)
         return bound
 
+    def _generalise(self, relation: str, bound: tuple[int, ...], state: State) -> tuple[int, ...]:
+        """Return the columns of the most general call that one with these columns makes at once.
+
+        Where a rule of sg(x, y), called with x and y, begins with sg(x, x1), all answers for x are
+        computed anyway: so sg^bb is called as sg^bf.
+        """
+        key = state, relation, bound
+        if key not in self._generalised:
+            self._generalised[key] = bound
+            for rule in self._stratum_of[state, relation].rules:
+                if rule.head.relation == relation and (
+                    first := self._first_call(rule, bound, state)
+                ):
+                    self._generalised[key] = self._generalise(relation, first, state)
+                    break
+        return self._generalised[key]
+
+    def cheapest_first(self, rule: Rule, state: State) -> list[Goal]:
+        """Return the literals of a rule: of two that are bound alike, a look-up precedes a call."""
+        goals = [Goal(each, Reference(each.relation, state)) for each in rule.literals]
+        if self.statistics.has_fixed_order:
+            return goals
+        own = self._stratum_of[state, rule.head.relation].relations
+        return sorted(
+            goals,
+            key=lambda goal: goal.literal.relation in own or not self.is_available(goal.source),
+        )
+
+    def _first_call(self, rule: Rule, bound: tuple[int, ...], state: State) -> tuple[int, ...]:
+        """Return the columns of the rule's own call that a rule begins with, if it is like that.
+
+        The call has some of the arguments of the head, unchanged, and nothing is tested before it.
+        """
+        relation = rule.head.relation
+        call = Goal(Literal("", tuple(rule.head.slots[at] for at in bound)), Reference(""))
+        goals = [call, *self.cheapest_first(rule, state)]
+        stages = sip((), goals, rule.conditions, rule.origin, self.statistics, lead=call).stages
+        if len(stages) < 2 or not isinstance(stage := stages[1], Probe):
+            return ()
+        if stage.source.relation != relation or not set(stage.bound) < set(bound):
+            return ()
+        is_same = all(stage.slots[at] == rule.head.slots[at] for at in stage.bound)
+        return stage.bound if is_same else ()
+
     def adorned_of(self, stratum: Stratum, state: State) -> list[AdornedRelation]:
         """Return the adorned relations of a stratum; the list grows while rules call each other."""
         return self._nodes.setdefault((state, stratum.relations[0]), [])
 
     def call(self, asked: AdornedRelation, pipelines: Iterable[Pipeline]) -> list[Step]:
         """Return the steps that make new calls and answer them all."""
-        return [
-            Derive(asked.new_calls, tuple(pipelines), (Reference(asked.calls),)),
-            Call(solve_procedure_name(self._stratum_of[asked.state, asked.relation], asked.state)),
-        ]
+        if self.is_tail_recursive(asked):
+            procedure = tail_procedure_name(asked)
+        else:
+            stratum = self._stratum_of[asked.state, asked.relation]
+            procedure = solve_procedure_name(stratum, asked.state)
+        new = Derive(asked.new_calls, tuple(pipelines), (Reference(asked.calls),))
+        return [new, Call(procedure)]
 
     def memo_relations(self) -> tuple[str, ...]:
         """Return the names of all tables that hold calls or answers."""
@@ -136,6 +214,11 @@ class CallTables:
 def solve_procedure_name(stratum: Stratum, state: State) -> str:
     """Return the name of the procedure that answers the new calls of a stratum."""
     return procedure_name(stratum.relations, "solve old" if state is State.OLD else "solve")
+
+
+def tail_procedure_name(node: AdornedRelation) -> str:
+    """Return the name of the procedure that answers the new calls of one adorned relation."""
+    return procedure_name((node.name,), "solve")
 
 
 MakeCall = Callable[[Probe | AntiProbe, "list[Goal | Condition]"], Reference]

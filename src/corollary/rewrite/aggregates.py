@@ -164,12 +164,15 @@ class _Lifting:
             if len(distinct) > 1:
                 filled.append(logic.Constant(distinct.index(own), NUMBER))
             tests = (
-                logic.Comparison("=", key, key) for key in keys if self._is_nullable(key, items)
+                logic.Comparison("=", key, key)
+                for key in keys
+                if not rest.is_null_safe and self._is_nullable(key, items)
             )
             body = (*guard, *items, *tests)
             head = logic.Atom(relation, tuple(filled))
+            origin, is_null_safe = rest.origin.with_pass("aggregates"), rest.is_null_safe
             self._bodies.append(
-                Conjunction(head, body, rest.origin.with_pass("aggregates"), rest.fresh)
+                Conjunction(head, body, origin, rest.fresh, is_null_safe=is_null_safe)
             )
         return relation, tuple(range(len(keys))), value
 
@@ -204,7 +207,7 @@ class _Lifting:
     ) -> tuple[logic.BodyItem, ...]:
         """Return the literal that holds the outer bindings, where the body needs one."""
         keys, name = lifted.keys, rest.head.relation
-        outer = bindings.independent(rest.items, lifted.result)
+        outer = bindings.independent(rest.items)
         is_unsafe = any(
             not {key.name for key in keys} <= bindings.bound_by(each) for each in bodies
         )
@@ -228,10 +231,10 @@ class _Lifting:
 
     def _collect_keys(self, lifted: _LiftedAggregate, rest: Conjunction) -> None:
         """Add the outer bindings of one alternative of the clause to the keys."""
-        outer = bindings.independent(rest.items, lifted.result)
+        outer = bindings.independent(rest.items)
         atom = self._guards[lifted.relation]
         origin = rest.origin.with_pass("aggregates")
-        self._bodies.append(Conjunction(atom, outer, origin, rest.fresh, is_lenient=True))
+        self._bodies.append(Conjunction(atom, outer, origin, rest.fresh, True, rest.is_null_safe))
 
     def _declare(self, name: str, columns: Sequence[logic.Variable]) -> None:
         self._unit.declare(name, [c.name for c in columns], [_type(c) for c in columns])
@@ -262,11 +265,12 @@ def _substitute(
     conjunction: Conjunction, aggregate: logic.AggregateTerm, by: logic.Variable
 ) -> Conjunction:
     def swap(term: logic.Term) -> logic.Term:
+        return logic.fold_term(term, swap_part)
+
+    def swap_part(term: logic.Term, arguments: tuple[logic.Term, ...]) -> logic.Term:
         if term is aggregate:
             return by
-        if isinstance(term, logic.Functor):
-            return replace(term, arguments=tuple(swap(each) for each in term.arguments))
-        return term
+        return replace(term, arguments=arguments) if isinstance(term, logic.Functor) else term
 
     def swap_item(item: logic.BodyItem) -> logic.BodyItem:
         match item:

@@ -15,41 +15,23 @@ def liftable_aggregates(conjunction: Conjunction) -> Iterator[logic.AggregateTer
     found = [each for item in (*items, conjunction.head) for each in _aggregates(item)]
     if not found:
         return
-    bound = _names_in_atoms(items)
-    equalities = [
-        each for each in items if isinstance(each, logic.Comparison) and each.operator == "="
-    ]
-    dependent = _dependent(set(), bound, equalities)
+    available = _available(items)
     outside = {variable.name for variable in outer_variables(items)}
     for aggregate in found:
         inner = {variable.name for variable in all_variables(aggregate)}
-        if not inner & outside & dependent:
+        if inner & outside <= available:
             yield aggregate
 
 
-def independent(
-    items: tuple[logic.BodyItem, ...], result: logic.Variable
-) -> tuple[logic.BodyItem, ...]:
-    """Return the items that depend neither on the result nor on another aggregate."""
-    bound = _names_in_atoms(items) - {result.name}
-    comparisons = [each for each in items if isinstance(each, logic.Comparison)]
-    dependent = _dependent({result.name}, bound, comparisons)
-    return tuple(item for item in items if not _aggregates(item) and not _names(item) & dependent)
+def independent(items: tuple[logic.BodyItem, ...]) -> tuple[logic.BodyItem, ...]:
+    """Return the items that have values before any aggregate has one."""
+    available = _available(items)
+    return tuple(item for item in items if not _aggregates(item) and _names(item) <= available)
 
 
-def _dependent(
-    start: set[str], bound: set[str], comparisons: Sequence[logic.Comparison]
-) -> set[str]:
-    """Return the unbound variables that depend on some variables or on an aggregate."""
-    dependent = set(start)
-    size = -1
-    while size != len(dependent):
-        size = len(dependent)
-        for item in comparisons:
-            names = _names(item)
-            if names & dependent or _aggregates(item):
-                dependent |= names - bound
-    return dependent
+def _available(items: Iterable[logic.BodyItem]) -> set[str]:
+    """Return the variables that have values before any aggregate has one."""
+    return bound_by(tuple(item for item in items if not _aggregates(item)))
 
 
 def bound_by(items: tuple[logic.BodyItem, ...]) -> set[str]:
@@ -65,7 +47,7 @@ def bound_by(items: tuple[logic.BodyItem, ...]) -> set[str]:
     while size != len(bound):
         size = len(bound)
         for item in items:
-            if isinstance(item, logic.Comparison) and item.operator == "=":
+            if isinstance(item, logic.Comparison) and item.operator in logic.EQUATIONS:
                 for one, other in ((item.left, item.right), (item.right, item.left)):
                     if (
                         isinstance(one, logic.Variable)
@@ -83,13 +65,12 @@ def may_have_no_value(aggregate: logic.AggregateTerm) -> bool:
 
 
 def _is_fallible(term: logic.Term) -> bool:
-    match term:
-        case logic.Functor(name=name, arguments=arguments):
-            return may_fail(name, term.type) or any(_is_fallible(each) for each in arguments)
-        case logic.AggregateTerm():
-            return may_have_no_value(term)
-        case _:
-            return False
+    return any(
+        may_fail(part.name, part.type)
+        if isinstance(part, logic.Functor)
+        else isinstance(part, logic.AggregateTerm) and may_have_no_value(part)
+        for part in logic.subterms(term)
+    )
 
 
 def recursion_test(clauses: Sequence[logic.Clause]) -> Callable[[str, Iterable[str]], bool]:
@@ -118,10 +99,6 @@ def recursion_test(clauses: Sequence[logic.Clause]) -> Callable[[str, Iterable[s
 
 def _names(item: logic.BodyItem) -> set[str]:
     return {variable.name for variable in outer_variables((item,))}
-
-
-def _names_in_atoms(items: Iterable[logic.BodyItem]) -> set[str]:
-    return set().union(*(_names(item) for item in items if isinstance(item, logic.Atom)))
 
 
 def _aggregates(item: logic.BodyItem) -> list[logic.AggregateTerm]:

@@ -24,7 +24,10 @@ def disjunctions(unit: TranslationUnit) -> None:
             if row is None:
                 origin = Origin(print_clause(clause), clause.span)
                 bodies = alternatives(clause.body)
-                found += [Conjunction(head, items, origin, fresh) for items in bodies]
+                found += [
+                    Conjunction(head, items, origin, fresh, is_null_safe=clause.is_null_safe)
+                    for items in bodies
+                ]
             else:
                 unit.facts.setdefault(head.relation, []).append(row)
     unit.conjunctions = found

@@ -4,11 +4,18 @@
 through.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from corollary.core import logic
-from corollary.rewrite.translation_unit import Conjunction, TranslationUnit
+from corollary.rewrite.translation_unit import (
+    Conjunction,
+    FreshVariables,
+    TranslationUnit,
+)
+
+EXPRESSION_MAX_DEPTH = 50
+"""How deep an expression of a normal rule is, so that no later pass exhausts the stack."""
 
 
 def expressions(unit: TranslationUnit) -> None:
@@ -20,6 +27,7 @@ def expressions(unit: TranslationUnit) -> None:
 def _rule(conjunction: Conjunction) -> logic.Rule:
     literals: list[logic.Literal] = []
     conditions: list[logic.Condition] = []
+    expressions = _Expressions(conjunction.fresh, conditions)
 
     def slot(term: logic.Term, operator: str) -> logic.Slot:
         term = fold_negative(term)
@@ -28,7 +36,7 @@ def _rule(conjunction: Conjunction) -> logic.Rule:
                 return term
             case logic.Functor(type=type_):
                 variable = conjunction.fresh.variable(type_)
-                conditions.append(logic.Condition(operator, variable, _expression(term)))
+                conditions.append(logic.Condition(operator, variable, expressions.make(term)))
                 return variable
             case _:
                 raise AssertionError("the pass `aggregates` leaves none")
@@ -37,20 +45,27 @@ def _rule(conjunction: Conjunction) -> logic.Rule:
         slots = tuple(slot(term, operator) for term in atom.arguments)
         return logic.Literal(atom.relation, slots, negated, atom.sign, atom.state)
 
+    equals = "is" if conjunction.is_null_safe else "="
     for item in conjunction.items:
         match item:
             case logic.Atom():
-                literals.append(literal(item, "="))
+                literals.append(literal(item, equals))
             case logic.Negation(atom=atom):
-                literals.append(literal(atom, "=", negated=True))
+                literals.append(literal(atom, equals, negated=True))
             case logic.Comparison(operator=operator, left=left, right=right):
-                conditions.append(logic.Condition(operator, _expression(left), _expression(right)))
+                sides = expressions.make(left), expressions.make(right)
+                conditions.append(logic.Condition(operator, *sides))
             case _:
                 raise AssertionError("the pass `disjunctions` leaves none")
     # The head is last: its expressions may use variables that conditions of the body compute.
     head = literal(conjunction.head, "is")
     return logic.Rule(
-        head, tuple(literals), tuple(conditions), conjunction.origin, conjunction.is_lenient
+        head,
+        tuple(literals),
+        tuple(conditions),
+        conjunction.origin,
+        conjunction.is_lenient,
+        conjunction.is_null_safe,
     )
 
 
@@ -65,12 +80,38 @@ def fold_negative(term: logic.Term) -> logic.Term:
     return term
 
 
-def _expression(term: logic.Term) -> logic.Expression:
-    term = fold_negative(term)
-    match term:
-        case logic.Variable() | logic.Constant():
-            return term
-        case logic.Functor():
-            return replace(term, arguments=tuple(_expression(each) for each in term.arguments))
-        case _:
-            raise AssertionError(f"{term} is not an expression")
+@dataclass(slots=True)
+class _Expressions:
+    """Makes the expressions of a conjunction; a long sum is computed in parts.
+
+    Attributes:
+        conditions: what computes the parts; a part may be null, as the whole may.
+    """
+
+    fresh: FreshVariables
+    conditions: list[logic.Condition]
+
+    def make(self, term: logic.Term) -> logic.Expression:
+        """Return the expression of a term."""
+        return logic.fold_term(term, self._combine)[0]
+
+    def _combine(
+        self, term: logic.Term, inside: tuple[tuple[logic.Expression, int], ...]
+    ) -> tuple[logic.Expression, int]:
+        """Return an expression and its depth."""
+        match fold_negative(term):
+            case logic.Variable() | logic.Constant() as leaf:
+                return leaf, 0
+            case logic.Functor() as functor:
+                parts = [self._part(*each) for each in inside]
+                depth = 1 + max((deep for _, deep in parts), default=0)
+                return replace(functor, arguments=tuple(part for part, _ in parts)), depth
+            case _:
+                raise AssertionError(f"{term} is not an expression")
+
+    def _part(self, expression: logic.Expression, depth: int) -> tuple[logic.Expression, int]:
+        if depth < EXPRESSION_MAX_DEPTH:
+            return expression, depth
+        variable = self.fresh.variable(expression.type)
+        self.conditions.append(logic.Condition("is", variable, expression))
+        return variable, 0

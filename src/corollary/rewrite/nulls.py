@@ -1,6 +1,7 @@
 """A nullable variable in two or more places of a body gets a test that it is not null.
 
-The test is the condition `x = x`: comparisons with null are false.
+The test is the condition `x = x`: comparisons with null are false. In null-safe rules (`:=`) null
+joins null, as it does in the engines: they get no test.
 """
 
 from collections import Counter
@@ -14,7 +15,9 @@ from corollary.rewrite.translation_unit import TranslationUnit
 
 def nulls(unit: TranslationUnit) -> None:
     """Add the tests that nullable join variables need."""
-    unit.rules = [_with_tests(rule, unit.relations) for rule in unit.rules]
+    unit.rules = [
+        rule if rule.is_null_safe else _with_tests(rule, unit.relations) for rule in unit.rules
+    ]
 
 
 def _with_tests(rule: Rule, relations: Mapping[str, Relation]) -> Rule:

@@ -47,6 +47,7 @@ class Conjunction:
     origin: logic.Origin
     fresh: FreshVariables = field(compare=False, repr=False)
     is_lenient: bool = False
+    is_null_safe: bool = False
 
     def with_items(self, items: Iterable[logic.BodyItem], by: str) -> "Conjunction":
         """Return the conjunction with other items and the pass `by` in its origin."""

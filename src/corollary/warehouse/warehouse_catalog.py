@@ -3,11 +3,13 @@
 Nothing here reads a data file, so commands that need no more start without Arrow.
 """
 
+from datetime import datetime
 from pathlib import Path
 from typing import Self
 from urllib.parse import parse_qsl, quote, urlencode
 
-from corollary.core.values import is_encodable, quote_text
+from corollary.core.types import TIMESTAMP
+from corollary.core.values import format_value, is_encodable, quote_text
 from corollary.errors import WarehouseError
 from corollary.warehouse.catalog import catalog_rows
 from corollary.warehouse.catalog.catalog import Catalog
@@ -91,6 +93,27 @@ class WarehouseCatalog:
             raise WarehouseError.of("C0936", f"Commit {number} {what}.", None, f"there are {kept}")
         return found
 
+    def commit_before(self, end: datetime, asked: str) -> catalog_rows.Commit:
+        """Return the last commit before a point in time, whose microseconds count.
+
+        Raises:
+            WarehouseError: there is none, or it is no longer kept; `asked` says what was asked for.
+        """
+        found = self.catalog.latest_commit_before(end.timestamp() - 0.5e-6)
+        if found is None or found.number < int(self.catalog.meta("oldest")):
+            first = self.commits()[-1:]
+            since = (
+                f"the first one is commit {first[0].number} of {_time(first[0])}" if first else ""
+            )
+            what = "is no longer kept" if found else "does not exist"
+            raise WarehouseError.of(
+                "C0936",
+                f"A commit at or before {asked} {what}.",
+                None,
+                since or "there is no commit yet",
+            )
+        return found
+
     def commits(self, limit: int | None = None) -> list[catalog_rows.Commit]:
         """Return the commits that are kept, newest first."""
         return self.catalog.commits(int(self.catalog.meta("oldest")) - 1, limit)
@@ -102,6 +125,10 @@ class WarehouseCatalog:
             return 0
         files = (Path(f"{self.root / CATALOG_FILE}{end}") for end in ("", "-wal"))
         return sum(path.stat().st_size for path in files if path.exists())
+
+
+def _time(commit: catalog_rows.Commit) -> str:
+    return format_value(commit.time, TIMESTAMP)
 
 
 def _has_catalog(root: Path) -> bool:

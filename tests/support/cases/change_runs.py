@@ -31,7 +31,7 @@ def name_of(case: ChangeCase) -> str:
 
 def derived(case: ChangeCase) -> list[str]:
     """The relations that rules define at the start, as the text has it."""
-    heads = re.findall(r"(?m)^(\w+)\(.*:-", case.text)
+    heads = re.findall(r"(?m)^(\w+)\(.*:[-=]", case.text)
     return list(dict.fromkeys(heads))
 
 

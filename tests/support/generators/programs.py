@@ -45,7 +45,7 @@ FEATURES = (
     "constant", "disjunction", "eqrel", "group_key", "head_constant", "head_expression",
     "multi_head", "negation", "nullable", "nullary", "range", "rare_type", "recursion",
     "recursion_arithmetic", "recursion_linear", "recursion_mutual", "recursion_nonlinear",
-    "repeated_variable", "string", "wildcard",
+    "is", "null_safe", "repeated_variable", "string", "wildcard",
 )  # fmt: skip
 
 # Kinds of arithmetic whose results stay small however often they are applied one after another.
@@ -204,6 +204,7 @@ class Body:
             (35, self.add_arithmetic),
             (45, self.add_string),
             (35, self.add_comparison),
+            (25, self.add_is),
             (35, self.add_negation),
             (40, self.add_disjunction),
             (50, self.add_range),
@@ -261,6 +262,21 @@ class Body:
         self.maker.features.add("comparison")
         negated = self.maker.chance(15)
         self.literals.append(f"!({self.comparison()})" if negated else self.comparison())
+
+    def add_is(self, _: Sequence[Relation]) -> None:
+        """A test that accepts null, or a new variable that may be null."""
+        maker = self.maker
+        maker.features.add("is")
+        name = maker.pick(list(self.types))
+        type_ = self.types[name]
+        choices = [*self.bound(type_), self.constant(type_), "null"]
+        if maker.chance(40):
+            self.literals.append(f"{self.fresh(type_)} is {name}")
+        elif maker.chance(30):
+            self.literals.append(f"({name} is {maker.pick(choices)} ; {name} = {name})")
+        else:
+            sign = "!" if maker.chance(50) else ""
+            self.literals.append(f"{sign}({name} is {maker.pick(choices)})")
 
     def add_negation(self, relations: Sequence[Relation]) -> None:
         self.maker.features.add("negation")
@@ -407,6 +423,13 @@ class Maker:
             )
         return facts
 
+    def neck(self) -> str:
+        """`:-`, or `:=` where null joins null."""
+        if self.simple or not self.chance(25):
+            return ":-"
+        self.features.add("null_safe")
+        return ":="
+
     def edges(self, nullable: bool = True) -> tuple[str, str]:
         """An atom template with `{x}` and `{y}` at two columns of one type, and that type."""
         choices = [
@@ -441,12 +464,16 @@ class Maker:
         step = self.fitting_edges(type_) or edge
         made = self.declare((type_, type_))
         name = made.name
-        self.lines.append(f"{name}(x, y) :- {edge.format(x='x', y='y')}.")
+        self.lines.append(f"{name}(x, y) {self.neck()} {edge.format(x='x', y='y')}.")
         extra = self.pick(("", ", x != z", self.filter_on(type_, "z"), self.filter_on(type_, "y")))
         if self.chance(50):
-            self.lines.append(f"{name}(x, z) :- {name}(x, y), {step.format(x='y', y='z')}{extra}.")
+            self.lines.append(
+                f"{name}(x, z) {self.neck()} {name}(x, y), {step.format(x='y', y='z')}{extra}."
+            )
         else:
-            self.lines.append(f"{name}(x, z) :- {step.format(x='x', y='y')}, {name}(y, z){extra}.")
+            self.lines.append(
+                f"{name}(x, z) {self.neck()} {step.format(x='x', y='y')}, {name}(y, z){extra}."
+            )
         yield made
 
     def filter_on(self, type_: str, name: str) -> str:
@@ -470,12 +497,14 @@ class Maker:
         edge, type_ = self.edges()
         made = self.declare((type_, type_))
         name = made.name
-        self.lines.append(f"{name}(x, y) :- {edge.format(x='x', y='y')}.")
+        self.lines.append(f"{name}(x, y) {self.neck()} {edge.format(x='x', y='y')}.")
         if self.chance(30):
             self.features.add("disjunction")
-            self.lines.append(f"{name}(x, z) :- {name}(x, y), ({name}(y, z) ; {name}(z, y)).")
+            self.lines.append(
+                f"{name}(x, z) {self.neck()} {name}(x, y), ({name}(y, z) ; {name}(z, y))."
+            )
         else:
-            self.lines.append(f"{name}(x, z) :- {name}(x, y), {name}(y, z).")
+            self.lines.append(f"{name}(x, z) {self.neck()} {name}(x, y), {name}(y, z).")
         yield made
 
     def make_mutual(self) -> Iterator[Relation]:
@@ -489,7 +518,9 @@ class Maker:
             f"{odd.name}(x, z) :- {even.name}(x, y), {edge.format(x='y', y='z')}.",
         ]
         if self.chance(30):
-            self.lines.append(f"{even.name}(x, y) :- {even.name}(y, x), {odd.name}(x, y).")
+            self.lines.append(
+                f"{even.name}(x, y) {self.neck()} {even.name}(y, x), {odd.name}(x, y)."
+            )
         yield odd
         yield even
 
@@ -500,14 +531,16 @@ class Maker:
         if self.chance(50):
             made = self.declare((type_, "number"))
             name = made.name
-            self.lines.append(f"{name}(x, 0) :- {edge.format(x='x', y='_')}.")
+            self.lines.append(f"{name}(x, 0) {self.neck()} {edge.format(x='x', y='_')}.")
             step = f"{name}(x, n), {edge.format(x='x', y='y')}, n < {self.pick((2, 3, 4))}"
-            self.lines.append(f"{name}(y, n + 1) :- {step}.")
+            self.lines.append(f"{name}(y, n + 1) {self.neck()} {step}.")
             self.features |= {"head_constant", "head_expression"}
         elif self.simple or self.chance(60):
             made = self.declare(("number",))
             self.lines.append(f"{made.name}({self.pick((0, 1, 3))}).")
-            self.lines.append(f"{made.name}(x + {self.pick((1, 2, 3))}) :- {made.name}(x), x < 20.")
+            self.lines.append(
+                f"{made.name}(x + {self.pick((1, 2, 3))}) {self.neck()} {made.name}(x), x < 20."
+            )
             self.features |= {"head_constant", "head_expression"}
         else:
             self.features.add("string")
@@ -522,7 +555,7 @@ class Maker:
         edge, type_ = self.edges(nullable=False)
         made = self.declare((type_, type_), "eqrel")
         guard = ", x <= y" if self.chance(40) else ""
-        self.lines.append(f"{made.name}(x, y) :- {edge.format(x='x', y='y')}{guard}.")
+        self.lines.append(f"{made.name}(x, y) {self.neck()} {edge.format(x='x', y='y')}{guard}.")
         yield made
 
     def make_nullary(self) -> Iterator[Relation]:
@@ -531,7 +564,7 @@ class Maker:
         body = Body(self)
         body.add_atoms(self.relations, 1)
         body.add_comparison(self.relations)
-        self.lines.append(f"{made.name}() :- {body.text()}.")
+        self.lines.append(f"{made.name}() {self.neck()} {body.text()}.")
         yield made
 
     def make_multi_head(self) -> Iterator[Relation]:
@@ -544,7 +577,7 @@ class Maker:
             args, types = self.head(body)
             made.append(self.declare(types, aggregate=body.has_aggregate))
             heads.append(f"{made[-1].name}({', '.join(args)})")
-        self.lines.append(f"{', '.join(heads)} :- {body.text()}.")
+        self.lines.append(f"{', '.join(heads)} {self.neck()} {body.text()}.")
         yield from made
 
     def make_totals(self) -> Iterator[Relation]:
@@ -555,11 +588,13 @@ class Maker:
         target = "count" if op == "count" else f"{op} y"
         first = self.declare((type_, "number" if op == "count" else type_), aggregate=True)
         inner = f"c = {target} : {{ {edge.format(x='x', y='y')} }}"
-        self.lines.append(f"{first.name}(x, c) :- {edge.format(x='x', y='_')}, {inner}.")
+        self.lines.append(f"{first.name}(x, c) {self.neck()} {edge.format(x='x', y='_')}, {inner}.")
         over = self.pick(("min", "max", *(["sum", "mean"] if first.types[1] in NUMERIC else [])))
         self.features |= {f"aggregate_{op}", f"aggregate_{over}"}
         second = self.declare(("float" if over == "mean" else first.types[1],), aggregate=True)
-        self.lines.append(f"{second.name}(c) :- c = {over} n : {{ {first.name}(x, n) }}.")
+        self.lines.append(
+            f"{second.name}(c) {self.neck()} c = {over} n : {{ {first.name}(x, n) }}."
+        )
         yield first
         yield second
 
@@ -570,7 +605,7 @@ class Maker:
         body.decorate(self.relations)
         args, types = self.head(body)
         made = self.declare(types, aggregate=body.has_aggregate)
-        self.lines.append(f"{made.name}({', '.join(args)}) :- {body.text()}.")
+        self.lines.append(f"{made.name}({', '.join(args)}) {self.neck()} {body.text()}.")
         if self.chance(35):
             second = Body(self)
             second.add_atoms(self.relations, self.pick((1, 2)))
@@ -581,7 +616,7 @@ class Maker:
                 if type_.endswith("?") and not fitting:
                     fitting = second.bound(type_)
                 args.append(self.pick(fitting) if fitting else self.head_constant(type_))
-            self.lines.append(f"{made.name}({', '.join(args)}) :- {second.text()}.")
+            self.lines.append(f"{made.name}({', '.join(args)}) {self.neck()} {second.text()}.")
         if self.chance(15):
             args = [self.head_constant(type_) for type_ in types]
             self.lines.append(f"{made.name}({', '.join(args)}).")

@@ -27,8 +27,14 @@ from support.maintained_database import (
 )
 
 EVERY = (*ALGORITHMS, MIXED)
-LIVELY = 0.6
-"""So many of the steps must change a view."""
+LIVELY, FEW_LIVELY = 0.6, 0.3
+"""So many of the steps must change a view; of few steps, chance decides more."""
+FEW_STEPS = 100
+
+
+def is_lively(changed: int, steps: int) -> bool:
+    """Whether enough steps change a view."""
+    return changed >= (FEW_LIVELY if steps < FEW_STEPS else LIVELY) * steps
 
 
 def unhurried(examples: int) -> settings:

@@ -131,9 +131,8 @@ def random_application(
         constant = Constant(scale, NUMBER)
         return Functor(name, (value, constant), result_type(name, [_type(value), NUMBER], scale))
     extra = generator.randrange(2) if signature.is_variadic else 0
-    kinds = [first] * (len(signature.parameters) + extra)
-    if name == "substr":
-        kinds[1:] = [Kind.NUMBER, Kind.NUMBER]
+    taken = [signature.kinds(at) for at in range(len(signature.parameters) + extra)]
+    kinds = [first if first in each else next(iter(each)) for each in taken]
     arguments = [random_expression(generator, dialect, each, depth - 1) for each in kinds]
     return Functor(name, tuple(arguments), result_type(name, [_type(each) for each in arguments]))
 

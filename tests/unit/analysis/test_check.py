@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from corollary.analysis.check import CheckedProgram, check, diagnose
-from corollary.analysis.traverse import clause_terms, subterms
+from corollary.analysis.traverse import clause_terms
 from corollary.core.logic import (
     AggregateTerm,
     Atom,
@@ -18,6 +18,7 @@ from corollary.core.logic import (
     Negation,
     Term,
     Variable,
+    subterms,
 )
 from corollary.core.program import Column, Declaration, Directive, Program, TypeName
 from corollary.core.types import FLOAT, NUMBER, SYMBOL, UNSIGNED, Type, decimal

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corollary.core.logic import (
+    NEGATED_OPERATORS,
     AggregateTerm,
     Aggregation,
     Atom,
@@ -92,7 +93,7 @@ leaves: st.SearchStrategy[Term] = st.one_of(
 )
 
 
-OPERATORS = ["=", "!=", "<", "<=", ">", ">=", "match", "!match", "contains", "!contains"]
+OPERATORS = [*NEGATED_OPERATORS, "is"]
 
 
 @st.composite
@@ -153,7 +154,8 @@ def some_items(draw: st.DrawFn, depth: int) -> BodyItem:
 def some_clauses(draw: st.DrawFn) -> Clause:
     """Draws facts and rules."""
     heads = draw(st.lists(some_atoms(2, is_head=True), min_size=1, max_size=2))
-    return Clause(tuple(heads), draw(st.one_of(st.just(()), some_bodies(2))))
+    body = draw(st.one_of(st.just(()), some_bodies(2)))
+    return Clause(tuple(heads), body, is_null_safe=bool(body) and draw(st.booleans()))
 
 
 type_names = st.builds(

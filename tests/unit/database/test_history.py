@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,7 +11,7 @@ import pytest
 
 import corollary
 from corollary.core.arrow import nullary_table
-from corollary.database.database import Database
+from corollary.database.database import Database, warehouse_of
 from corollary.errors import InputError, WarehouseError
 
 CLOSURE = """\
@@ -116,3 +116,83 @@ def test_tables_without_columns_are_counted(db: Database) -> None:
         with db.transaction() as tx:
             getattr(tx, operation)("flag", nullary_table(1))
         assert db.relation("flag").rows() == expected
+
+
+# --- points in history ----------------------------------------------------------------------------
+
+TIMES = {
+    1: datetime(2026, 11, 14, 23, 59, 59, 999_999, tzinfo=UTC),
+    2: datetime(2026, 11, 15, 8, tzinfo=UTC),
+    3: datetime(2026, 11, 15, 8, 0, 0, 1, tzinfo=UTC),
+    4: datetime(2026, 11, 17, tzinfo=UTC),
+}
+
+
+@pytest.fixture
+def dated(db: Database) -> Database:
+    """A database of four commits, each with one edge more, made at the times above."""
+    for at in (5, 6):
+        with db.transaction() as tx:
+            tx.insert("edge", [(at, at + 1)])
+    catalog = warehouse_of(db)
+    assert catalog is not None
+    with catalog.catalog.write_transaction() as connection:
+        for number, time in TIMES.items():
+            connection.execute(
+                "UPDATE corollary_commits SET created = ? WHERE number = ?",
+                time.timestamp(),
+                number,
+            )
+    return db
+
+
+@pytest.mark.parametrize(
+    ("point", "commit"),
+    [
+        (3, 3),
+        ("3", 3),
+        (" 2 ", 2),
+        ("2026-11-14", 1),
+        ("2026-11-15", 3),
+        ("2026-11-16", 3),
+        ("2026-11-17", 4),
+        (date(2026, 11, 15), 3),
+        (date(9999, 12, 31), 4),
+        ("9999-12-31T23:59:59.999999Z", 4),
+        ("2026-11-15T08:00:00Z", 2),
+        ("2026-11-15 09:00:00+01:00", 2),
+        ("2026-11-15T08:00:00", 2),
+        ("2026-11-15T07:59:59.999999Z", 1),
+        ("2026-11-15T08:00:00.000001Z", 3),
+        (datetime(2026, 11, 15, 8), 2),  # noqa: DTZ001 - one without a zone is UTC
+        (datetime(2026, 11, 15, 9, tzinfo=timezone(timedelta(hours=1))), 2),
+    ],
+)
+def test_points_in_history(dated: Database, point: int | str | date, commit: int) -> None:
+    assert len(dated.at(point).relation("edge")) == [0, 5, 6, 7][commit - 1]
+    dated.grant("alice", "edge")
+    assert len(dated.reader("alice").at(point).relation("edge")) == [0, 5, 6, 7][commit - 1]
+
+
+@pytest.mark.parametrize("point", ["yesterday", "", "2026-13-01", "-1", "1.5", 1.5, None, True, []])
+def test_what_is_no_point_in_history(dated: Database, point: object) -> None:
+    with pytest.raises(InputError, match="C0907"):
+        dated.at(point)  # type: ignore[arg-type]
+
+
+def test_before_the_first_commit(dated: Database, tmp_path: Path) -> None:
+    said = (
+        r"at or before the end of 2026-11-13 does not exist(.|\n)*commit 1 of 2026-11-14T23:59:59"
+    )
+    with pytest.raises(WarehouseError, match=said):
+        dated.at("2026-11-13")
+    with (
+        corollary.open(tmp_path / "empty") as empty,
+        pytest.raises(WarehouseError, match="there is no commit yet"),
+    ):
+        empty.at("2026-11-13")
+
+
+def test_a_time_of_the_log_is_that_commit(db: Database) -> None:
+    for commit in db.log():
+        assert db.at(commit.at).commits == commit.number

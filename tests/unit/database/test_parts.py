@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import random
+import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from corollary.core.arrow import to_python
 from corollary.core.states import State
+from corollary.database import commit
 from corollary.database.database import Database
 from corollary.database.intake.operations import Operation
 from corollary.database.pending_commit import DeferredOperations
@@ -219,3 +222,28 @@ def test_a_part_that_says_nothing_new_is_noted(tmp_path: Any) -> None:
     parted.transact([(CRM, "-", "plain", [(1, 2)])])
     assert len(parted.db.relation("plain")) == 1
     assert TEXT_PART not in parted.db._state.loaded.normal.parts["plain"]
+
+
+def test_rows_are_released_before_views_are_maintained(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A commit does not hold the tables of sources while it works on their tuples."""
+    kept: list[weakref.ref[pa.Table]] = []
+    seen: list[bool] = []
+    maintain = commit._maintain
+
+    def looking(*arguments: Any) -> Any:
+        seen.append(any(each() is not None for each in kept))
+        return maintain(*arguments)
+
+    def read() -> DeferredOperations:
+        table = pa.table({"x": [1, 2], "y": [3, 4]})
+        kept.append(weakref.ref(table))
+        return DeferredOperations([Operation(State.ADDED, "plain", table, CRM)], {})
+
+    monkeypatch.setattr(commit, "_maintain", looking)
+    database = opened(TEXTS)
+    seen.clear()
+    with database.transaction() as transaction:
+        transaction.read(read)
+    assert seen == [False]
+    assert sorted(database.relation("plain").rows()) == [(1, 3), (2, 4)]
+    database.close()

@@ -26,7 +26,7 @@ from corollary.core.types import (
     Type,
     decimal,
 )
-from corollary.engines.local.evaluation import arithmetic, text_functions
+from corollary.engines.local.evaluation import arithmetic, text_functions, times
 from corollary.engines.local.evaluation.expressions import RangeValues, evaluate, evaluate_condition
 from corollary.engines.local.evaluation.text_functions import FEW_ROWS
 from corollary.engines.local.values import native
@@ -111,9 +111,9 @@ def shown(value: Any) -> str:
 def agrees(name: str, types: tuple[Type, ...], rows: list[Row], function: Any, **more: Any) -> None:
     wanted = [None if None in row else function(*row) for row in rows]
     # Few rows are computed one by one, many at once.
-    for times in (1, 1 + FEW_ROWS // len(rows)):
-        found = computed(name, types, rows * times, **more)
-        assert list(map(shown, found)) == list(map(shown, wanted * times)), (name, types, rows)
+    for copies in (1, 1 + FEW_ROWS // len(rows)):
+        found = computed(name, types, rows * copies, **more)
+        assert list(map(shown, found)) == list(map(shown, wanted * copies)), (name, types, rows)
 
 
 # --- the reference ----------------------------------------------------------------------------
@@ -559,5 +559,6 @@ def test_every_functor_is_here() -> None:
     assert {
         *arithmetic.ARITHMETIC_FUNCTIONS,
         *text_functions.TEXT_FUNCTIONS,
+        *times.TIME_FUNCTIONS,
         "range",
     } == FUNCTORS.keys() - {PARTITION_OF, CHECKED_SUM}

@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -174,6 +175,44 @@ def test_strings_are_found_by_number_and_by_value(
         assert found.to_pylist() == [["", *values][number] for number in numbers]
         assert kept.read_all().to_pylist() == ["", *values]
         assert kept.find(wanted) == {each: known[each] for each in wanted if each in known}
+
+
+@given(
+    st.lists(TEXTS, unique=True), st.lists(st.integers(0, 9), max_size=4), st.sampled_from((1, 3))
+)
+def test_strings_that_are_appended(values: list[str], cuts: list[int], size: int) -> None:
+    every = ["", *values]
+    ends = sorted({min(1 + cut, len(every)) for cut in cuts} | {len(every)})
+    with small_blocks(size):
+        kept = stored_strings.store_strings(pa.array(every[: ends[0]], pa.large_string()))
+        for start, end in pairwise(ends):
+            blocks = [bytes(kept.texts.block(number)) for number in range(start // size)]
+            kept = kept.append(pa.array(every[start:end], pa.large_string()))
+            assert [bytes(kept.texts.block(number)) for number in range(len(blocks))] == blocks
+        whole = stored_strings.store_strings(pa.array(every, pa.large_string()))
+        assert len(kept) == len(whole)
+        assert kept.read_all().to_pylist() == every
+        assert kept.find([*values, "no such text"]) == whole.find(values)
+        for part in ("texts", "hashes", "fences"):
+            ours, theirs = (getattr(each, part) for each in (kept, whole))
+            assert ours.ends.tolist() == theirs.ends.tolist()
+            assert ours.checksums.tolist() == theirs.checksums.tolist()
+
+
+@pytest.mark.parametrize("is_loaded", [False, True])
+def test_an_index_that_is_saved_again_has_new_texts(is_loaded: bool) -> None:
+    values = [f"text {number}" for number in range(2_000)]
+    engine: Any = reopened(engine_with({"r": ((SYMBOL,), [(each,) for each in values])})).engine
+    if is_loaded:
+        engine._dictionary.encode_python(values, SYMBOL)
+    more = [f"new {number}" for number in range(700)]
+    for part in (more[:3], more[3:600], more[600:]):
+        engine.insert("r", [(each,) for each in part])
+        engine.commit()
+        engine = reopened(engine).engine
+    assert {value for (value,) in to_python(engine.read("r"))} == {*values, *more}
+    codes = engine._dictionary.encode_python([values[1999], more[0], more[-1]], SYMBOL)
+    assert codes.tolist() == [2_000, 2_001, 2_700]
 
 
 def test_few_blocks_of_strings_are_read() -> None:

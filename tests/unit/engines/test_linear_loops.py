@@ -14,6 +14,7 @@ from hypothesis import given
 from corollary.core.engine import Limits
 from corollary.core.plans import Loop, steps_of
 from corollary.core.states import State
+from corollary.engines import budget
 from corollary.engines.local.evaluation import breadth_first
 from corollary.engines.local.evaluation.derivation import Derivation
 from corollary.engines.local.evaluation.linear_loops import find_linear_loop
@@ -195,6 +196,35 @@ def test_limits_hold(is_eager: bool, limits: Limits) -> None:
         with pytest.raises(LimitError, match=r"limit of (20 rounds|300 tuples)"):
             commit(db, {"edge": longer})
         assert len(db.relation("reach")) == 19
+
+
+GROWING = """\
+.decl seed(x: number)
+.decl n(x: number)
+n(x) :- seed(x).
+n(x + 1) :- n(x).
+"""
+
+
+@pytest.mark.parametrize("algorithm", ["auto", "dred", "pf", "epf"])
+def test_what_has_no_end_is_stopped_without_a_limit(
+    algorithm: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(budget, "ROUNDS_MAX", 50)
+    db = opened(GROWING, algorithm, limits=Limits())
+    with pytest.raises(LimitError, match=r"limit of 50 rounds") as caught:
+        commit(db, {"seed": [(1,)]})
+    assert "--limit-rounds" in str(caught.value)
+    assert len(db.relation("seed")) == 0
+
+
+def test_a_search_along_a_relation_is_not_taken_for_endless(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(budget, "ROUNDS_MAX", 500)
+    db = opened(REACH, "auto", limits=Limits())
+    commit(db, {"edge": [(at, at + 1) for at in range(20_000)], "start": [(0,)]})
+    assert len(db.relation("reach")) == 20_001
 
 
 def test_a_long_chain_is_walked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from corollary.analysis.traverse import atom_uses, clause_terms
 from corollary.core.logic import (
     AggregateTerm,
     Atom,
@@ -21,7 +22,10 @@ from corollary.core.logic import (
     Value,
     Variable,
     Wildcard,
+    subterms,
+    variables_of,
 )
+from corollary.core.printer import print_clause
 from corollary.core.program import (
     Column,
     Declaration,
@@ -33,6 +37,7 @@ from corollary.core.program import (
     TypeName,
 )
 from corollary.core.states import State
+from corollary.core.syntax import is_bare_name, is_bare_relation
 from corollary.core.types import UNSIGNED
 from corollary.errors import InputError, Severity
 from corollary.frontends.datalog import parse, parse_clause, parse_file, parse_goal
@@ -319,16 +324,22 @@ def test_fractions_keep_their_digits() -> None:
     assert term("12.50") != term("12.5")
 
 
+def asked_atom(text: str) -> Atom:
+    (item,) = parse_goal(text)
+    assert isinstance(item, Atom)
+    return item
+
+
 def test_names() -> None:
-    assert parse_goal("p(_, ?x, _y, `a b`, `x\\`y`)").arguments == (
+    assert asked_atom("p(_, ?x, _y, `a b`, `x\\`y`)").arguments == (
         Wildcard(),
         Variable("?x"),
         Variable("_y"),
         Variable("a b"),
         Variable("x`y"),
     )
-    assert parse_goal("link.base(x)") == Atom("link.base", (x,))
-    assert parse_goal("`count`(x)") == Atom("count", (x,))
+    assert asked_atom("link.base(x)") == Atom("link.base", (x,))
+    assert asked_atom("`count`(x)") == Atom("count", (x,))
 
 
 @pytest.mark.parametrize(
@@ -422,13 +433,21 @@ def test_every_node_has_a_span() -> None:
 
 @pytest.mark.parametrize("text", ['link("a", y)', ' link("a", y). ', 'link("a", y)?'])
 def test_goals(text: str) -> None:
-    assert parse_goal(text) == Atom("link", (Constant("a"), y))
+    assert asked_atom(text) == Atom("link", (Constant("a"), y))
 
 
-@pytest.mark.parametrize("text", ["", "p", "p(x) :- q(x).", "p(x), q(x)", "p(x). q(x).", "!p(x)"])
+@pytest.mark.parametrize("text", ["", "p", "p(x) :- q(x).", "p(x). q(x).", "p(x),"])
 def test_what_is_no_goal(text: str) -> None:
     with pytest.raises(InputError):
         parse_goal(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["p(x), q(x)", "!p(x)", "n = count : { p(_) }", "p(x) ; q(x)", "x = range(0, 3)?"]
+)
+def test_a_goal_is_a_body(text: str) -> None:
+    goal = text.removesuffix("?")
+    assert parse_goal(text) == parse_goal(f"{goal}.") == body(goal)
 
 
 def test_a_clause_may_lack_its_full_stop() -> None:
@@ -474,14 +493,21 @@ def test_deep_nesting_is_refused(opening: str) -> None:
     assert len(errors(f"p(x) :- x = {opening * 10_000}1.")) == 1
 
 
-def test_long_chains_are_refused_as_too_deep() -> None:
+def test_long_sums_are_not_nested() -> None:
+    (clause,) = read(f"p(x) :- x = {' + '.join(['y'] * 5_000)}.").clauses
+    (equation,) = clause.body
+    assert isinstance(equation, Comparison)
+    assert len(list(variables_of(equation.right))) == 5_000
+
+
+def test_long_powers_are_refused_as_too_deep() -> None:
     with pytest.raises(InputError, match="levels deep"):
-        read(f"p(x) :- x = {' + '.join(['y'] * 5_000)}.")
+        read(f"p(x) :- x = {' ^ '.join(['y'] * 5_000)}.")
 
 
 def test_long_lists_are_no_problem() -> None:
     assert len(body(", ".join(["p(x)"] * 2_000))) == 2_000
-    assert len(parse_goal(f"p({', '.join(['1'] * 2_000)})").arguments) == 2_000
+    assert len(asked_atom(f"p({', '.join(['1'] * 2_000)})").arguments) == 2_000
 
 
 # --- files ----------------------------------------------------------------------------------------
@@ -505,3 +531,105 @@ def test_bad_files(tmp_path: Path) -> None:
         parse_file(file)
     with pytest.raises(InputError, match="C0104"):
         parse_file(tmp_path / "missing.dl")
+
+
+# --- letters of any script ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["größe", "Δx", "名前", "हिन्दी", "название", "_é", "x٣"])
+def test_names_of_any_script(name: str) -> None:
+    assert asked_atom(f"{name}(?{name}, {name})") == Atom(
+        name, (Variable(f"?{name}"), Variable(name))
+    )
+    assert asked_atom(f"{name}.{name}(1)").relation == f"{name}.{name}"
+    assert is_bare_name(name)
+    assert is_bare_relation(f"{name}.{name}")
+
+
+def test_an_accent_may_be_a_character_of_its_own() -> None:
+    assert asked_atom("cafe\u0301(x)") == asked_atom("caf\u00e9(x)")
+    assert not is_bare_name("cafe\u0301")
+    assert asked_atom("`cafe\u0301`(x)").relation == "cafe\u0301"
+
+
+@pytest.mark.parametrize("text", ["p(x²)", "p(☂)", "p(x) ∧ q(x)", "p(٣)", "p(\u0301x)"])
+def test_what_is_no_letter(text: str) -> None:
+    with pytest.raises(InputError, match="does not belong here"):
+        parse_goal(text)
+
+
+def test_macros_leave_other_names_alone() -> None:
+    read = parse(
+        SourceFile("m.dl", "#define x 7\n#define F(y) p(éy, yé, y)\nF(x) :- q(x, éx, xé).")
+    )
+    assert read.clauses == parse(SourceFile("m.dl", "p(éy, yé, 7) :- q(7, éx, xé).")).clauses
+
+
+# --- names of functions that are not reserved -----------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "p(x) :- e(x), year(x) = 3.",
+        "p(x) :- e(x), 3 = year(x).",
+        "p(x) :- e(x), -year(x) < 3.",
+        "p(x) :- e(x), 1 + year(x) * 2 < 3.",
+        "p(x) :- e(x), (year(x)) = 3.",
+        "p(x) :- e(x), ((year(x) + 1)) = 3.",
+        "p(year(x)) :- e(x).",
+        "p(x) :- e((year(x))), y = min(1, year(x)).",
+        "p(x) :- e(x), !(year(x) = 3).",
+        "p(x) :- n = sum year(x) : { e(x), year(x) > 3 }.",
+        "p(x) :- n = max (year(x)) : { e(x) ; year(x) != 4 }.",
+        'p(x) :- e(x), match("a", format_time(x, "%Y")).',
+        "p(x) :- e(x), x band year(x) = 1.",
+        "p(x) :- e(x), y = bnot year(x).",
+    ],
+)
+def test_calls_of_functions_that_are_not_reserved(text: str) -> None:
+    (clause,) = parse(SourceFile("p.dl", text)).clauses
+    assert "year" not in {use.atom.relation for use in atom_uses(clause)}
+    assert parse(SourceFile("p.dl", print_clause(clause))).clauses == (clause,)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "year(x) :- e(x).",
+        "p(x), year(x) :- e(x).",
+        "p(x) :- year(x).",
+        "p(x) :- year(x), x = 3.",
+        "p(x) :- !year(x).",
+        "p(x) :- (year(x) ; e(x)).",
+        "p(x) :- ((year(x))).",
+        "e(x) :- +year(x), -year(x), year@old(x).",
+        "+year(x) :- +e(x).",
+        ".output p\n+year(x) :- +e(x).",
+        ".decl year(x: number)\n-year(x), p(x) :- -e(x).",
+        "p(n) :- n = count : year(_).",
+        "p(n) :- n = count : year(_) + 1.",
+        "p(n) :- n = sum x : { year(x), month(x) }.",
+        "p(year) :- year(year), year < day, day = month + 1.",
+        '.input year(filename="x")\n.fd year(day -> hour)\nyear(1, 2).',
+    ],
+)
+def test_relations_and_variables_with_names_of_functions(text: str) -> None:
+    read = parse(SourceFile("p.dl", text))
+    found = [
+        part
+        for clause in read.clauses
+        for term, _ in clause_terms(clause)
+        for part in subterms(term)
+        if isinstance(part, Functor) and part.name == "year"
+    ]
+    assert not found
+    printed = "\n".join(map(print_clause, read.clauses))
+    assert parse(SourceFile("p.dl", printed)).clauses == read.clauses
+
+
+def test_columns_and_goals_with_names_of_functions() -> None:
+    read = parse(SourceFile("p.dl", ".decl day(day: date, year: number) key(day)"))
+    assert [column.name for column in read.declarations[0].columns] == ["day", "year"]
+    assert asked_atom("day(day, year)").relation == "day"
+    assert not any(isinstance(item, Atom) for item in parse_goal('year(d"2026-11-16") = x'))

@@ -10,8 +10,8 @@ import pytest
 from corollary.core.arrow import to_python
 from corollary.core.engine import Limits
 from corollary.core.recorder import CountingRecorder
-from corollary.database.intake.evaluate_once import answer_relation
-from corollary.database.program.loaded_program import LoadedProgram, read_goal
+from corollary.database.program.goals import read_goal
+from corollary.database.program.loaded_program import LoadedProgram
 from corollary.engines.local.engine import LocalEngine
 from corollary.errors import LimitError
 from corollary.maintain import solve
@@ -109,10 +109,10 @@ def test_evaluation(text: str, facts: Rows, limits: dict[str, Any], limit: str, 
 )
 def test_goals(text: str, facts: Rows, goal: str, limits: dict[str, Any], limit: str) -> None:
     loaded, engine = prepared(text, facts)
-    asked = read_goal(loaded.program, goal)
-    answers = answer_relation(asked)
+    asked = read_goal(loaded, goal)
+    answers = asked.answers
     engine.declare({answers.name: answers})
-    plan = solve.solve(loaded.normal, asked, engine.statistics())
+    plan = solve.solve(asked.program, asked.literal, engine.statistics())
     with stopped(limit):
         engine.run(plan, CountingRecorder(), Limits(**limits))
     assert_usable(text, facts, engine)

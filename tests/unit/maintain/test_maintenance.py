@@ -309,7 +309,8 @@ def test_diamond_chain(virtual: tuple[str, ...], is_kept: bool) -> None:
         db = opened(closure(), algorithm, virtual)
         around = [("start", "x1")] if is_kept else []
         insert(db, "edge", [("start", "x0"), *diamond_chain(4), *around])
-        tx = delete(db, "edge", [("start", "x0")])
+        with db.transaction(is_traced=True) as tx:
+            tx.delete("edge", [("start", "x0")])
         assert len(changes_of(tx, "reach")[1]) == (4 if is_kept else 17)
         counts[algorithm] = tx.stats["reach"].counts
     assert counts["pf"]["refiltered"] > 0

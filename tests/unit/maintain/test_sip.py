@@ -11,7 +11,8 @@ from corollary.core.pipeline import AntiProbe, Compute, Filter, Pipeline, Probe,
 from corollary.core.plans import WORKING_SEPARATOR
 from corollary.core.program import NormalProgram
 from corollary.core.statistics import Statistics
-from corollary.database.program.loaded_program import load_program, read_goal
+from corollary.database.program.goals import read_goal
+from corollary.database.program.loaded_program import load_program
 from corollary.frontends.datalog.parser import parse
 from corollary.maintain.sip import Goal, sip
 from corollary.maintain.solve import solve
@@ -111,9 +112,9 @@ def test_rules_without_fallible_expressions_need_no_judge() -> None:
 
 
 def every_name(bound: str, sizes: Statistics | None = None) -> set[str]:
-    program = parse(SourceFile("sg.dl", SAME_GENERATION))
-    goal = read_goal(program, f"sg({bound})")
-    plan = solve(load_program(program).normal, goal, sizes or Statistics())
+    loaded = load_program(parse(SourceFile("sg.dl", SAME_GENERATION)))
+    goal = read_goal(loaded, f"sg({bound})")
+    plan = solve(loaded.normal, goal.literal, sizes or Statistics())
     return {name.split(WORKING_SEPARATOR)[0] for name in plan.types if "^" in name}
 
 

@@ -122,38 +122,38 @@ def test_malformed_records(tmp_path: Path, case: str) -> None:
 
 def test_abort_shows_findings_of_all_files(tmp_path: Path) -> None:
     for number in range(40):
-        (tmp_path / f"{number:02}.csv").write_text("x\ta\n1\tb\n")
-    found = refused(Run(a_source(tmp_path, "*.csv")).step, "C0801")
+        (tmp_path / f"{number:02}.tsv").write_text("x\ta\n1\tb\n")
+    found = refused(Run(a_source(tmp_path, "*.tsv")).step, "C0801")
     assert len(found) == 21
     assert {str(each.span) for each in found[:20]} == {
-        f"{tmp_path / f'{number:02}.csv'}:1:1" for number in range(20)
+        f"{tmp_path / f'{number:02}.tsv'}:1:1" for number in range(20)
     }
-    bad = Run(a_source(tmp_path, "*.csv", quarantine=True)).step([(1, "b")]).bad_rows
-    assert [(each.file, each.line) for each in bad] == [(f"{n:02}.csv", 1) for n in range(40)]
+    bad = Run(a_source(tmp_path, "*.tsv", quarantine=True)).step([(1, "b")]).bad_rows
+    assert [(each.file, each.line) for each in bad] == [(f"{n:02}.tsv", 1) for n in range(40)]
 
 
 def test_quarantine_follows_the_files(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("1\ta\nx\ta\n")
-    (tmp_path / "b.csv").write_text("2\ta\ny\ta\n")
-    run = Run(a_source(tmp_path, "*.csv", quarantine=True))
+    (tmp_path / "a.tsv").write_text("1\ta\nx\ta\n")
+    (tmp_path / "b.tsv").write_text("2\ta\ny\ta\n")
+    run = Run(a_source(tmp_path, "*.tsv", quarantine=True))
 
     def step() -> dict[str, list[int]]:
         run.step()
         return run.bad_lines()
 
-    assert step() == {"a.csv": [2], "b.csv": [2]}
-    (tmp_path / "a.csv").write_text("1\ta\nx\ta\n\n")
-    assert step() == {"a.csv": [2, 3], "b.csv": [2]}
-    (tmp_path / "b.csv").write_text("2\ta\n")
-    assert step() == {"a.csv": [2, 3]}
-    (tmp_path / "a.csv").unlink()
+    assert step() == {"a.tsv": [2], "b.tsv": [2]}
+    (tmp_path / "a.tsv").write_text("1\ta\nx\ta\n\n")
+    assert step() == {"a.tsv": [2, 3], "b.tsv": [2]}
+    (tmp_path / "b.tsv").write_text("2\ta\n")
+    assert step() == {"a.tsv": [2, 3]}
+    (tmp_path / "a.tsv").unlink()
     assert step() == {}
     assert run.rows.keys() == {(2, "a")}
-    (tmp_path / "c.csv").write_text("3\ta\nz\ta\n")
-    assert step() == {"c.csv": [2]}
-    (tmp_path / "c.csv").unlink()
-    (tmp_path / "b.csv").write_text("a,2\n")
-    run.source = a_source(tmp_path, "*.csv", quarantine=True, delimiter=",", columns="1:0")
+    (tmp_path / "c.tsv").write_text("3\ta\nz\ta\n")
+    assert step() == {"c.tsv": [2]}
+    (tmp_path / "c.tsv").unlink()
+    (tmp_path / "b.tsv").write_text("a,2\n")
+    run.source = a_source(tmp_path, "*.tsv", quarantine=True, delimiter=",", columns="1:0")
     assert step() == {}  # another directive reads all anew
 
 
@@ -219,7 +219,7 @@ def named(form: str, *columns: str, rows: int = 2, text: str = "") -> bytes:
     def value(column: str, row: int) -> Any:
         return "abc"[row] if column == "y" else f"{text}{row}" if text else row
 
-    if form == "p.csv":
+    if form == "p.tsv":
         body = ["\t".join(str(value(c, row)) for c in columns) for row in range(rows)]
         return "".join(line + "\n" for line in ["\t".join(columns), *body]).encode()
     if form == "p.jsonl":
@@ -227,13 +227,13 @@ def named(form: str, *columns: str, rows: int = 2, text: str = "") -> bytes:
     return table({c: [value(c, row) for row in range(rows)] for c in columns})
 
 
-@pytest.fixture(params=["p.csv", "p.jsonl", "p.parquet"])
+@pytest.fixture(params=["p.tsv", "p.jsonl", "p.parquet"])
 def form(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
 def a_named_source(base: Path, form: str, **said: Any) -> Any:
-    headers = {"headers": "true"} if form == "p.csv" else {}
+    headers = {"headers": "true"} if form == "p.tsv" else {}
     return a_source(base, form, quarantine=True, **headers, **said)
 
 
@@ -316,15 +316,15 @@ def test_nullable_columns_may_be_missing_at_first(tmp_path: Path) -> None:
 
 
 def test_headers_of_a_folder(tmp_path: Path) -> None:
-    (tmp_path / "1.csv").write_bytes(named("p.csv", "id", "y"))
-    (tmp_path / "2.csv").write_bytes(named("p.csv", "y", "more", "id", rows=3))
-    run = Run(a_source(tmp_path, "*.csv", headers="true"))
+    (tmp_path / "1.tsv").write_bytes(named("p.tsv", "id", "y"))
+    (tmp_path / "2.tsv").write_bytes(named("p.tsv", "y", "more", "id", rows=3))
+    run = Run(a_source(tmp_path, "*.tsv", headers="true"))
     assert not run.step([(0, "a"), (1, "b"), (2, "c")]).warnings
-    (tmp_path / "3.csv").write_bytes(named("p.csv", "x", "y"))
+    (tmp_path / "3.tsv").write_bytes(named("p.tsv", "x", "y"))
     (found,) = refused(run.step, "C0950")
-    assert f"`{tmp_path}/3.csv` has no column `id`" in found.message
+    assert f"`{tmp_path}/3.tsv` has no column `id`" in found.message
     assert 'columns="0:1"' in str(found.note)
-    (tmp_path / "3.csv").write_bytes(named("p.csv", "id", "id", "y"))
+    (tmp_path / "3.tsv").write_bytes(named("p.tsv", "id", "id", "y"))
     (found,) = refused(run.step, "C0950")
     assert "several columns `id`" in found.message
 
@@ -332,10 +332,10 @@ def test_headers_of_a_folder(tmp_path: Path) -> None:
 def test_columns_of_one_type_in_another_order(tmp_path: Path) -> None:
     """Nothing but the names tells them apart."""
     relation = Relation("p", ("x", "y"), (SYMBOL, SYMBOL), is_derived=False)
-    (tmp_path / "1.csv").write_bytes(b"x\ty\na\tb\n")
-    run = Run(a_source(tmp_path, "*.csv", relation=relation, headers="true"))
+    (tmp_path / "1.tsv").write_bytes(b"x\ty\na\tb\n")
+    run = Run(a_source(tmp_path, "*.tsv", relation=relation, headers="true"))
     run.step([("a", "b")])
-    (tmp_path / "2.csv").write_bytes(b"y\tx\nd\tc\n")
+    (tmp_path / "2.tsv").write_bytes(b"y\tx\nd\tc\n")
     run.step([("a", "b"), ("c", "d")])
 
 
@@ -361,29 +361,29 @@ def test_a_key_twice_is_rejected(tmp_path: Path) -> None:
 def test_of_a_key_the_last_row_counts(tmp_path: Path) -> None:
     p = Relation("p", ("k", "at", "v"), (NUMBER, FLOAT.with_null(True), SYMBOL), is_derived=False)
     said: Any = {"relation": p, "key": ("k",), "order": "at"}
-    run = Run(a_source(tmp_path, "*.csv", **said))
-    (tmp_path / "1.csv").write_text("1\t1\ta\n1\t3\tc\n1\t2\tb\n2\t\ta\n2\t-inf\tb\n")
+    run = Run(a_source(tmp_path, "*.tsv", **said))
+    (tmp_path / "1.tsv").write_text("1\t1\ta\n1\t3\tc\n1\t2\tb\n2\t\ta\n2\t-inf\tb\n")
     run.step([(1, 3.0, "c"), (2, -math.inf, "b")])
-    (tmp_path / "2.csv").write_text("1\t2.5\tlate\n2\tnan\tlast\n2\t0\tc\n")
+    (tmp_path / "2.tsv").write_text("1\t2.5\tlate\n2\tnan\tlast\n2\t0\tc\n")
     change = run.step([(1, 3.0, "c"), (2, math.nan, "last")])
     assert to_python(change.removed) == [(2, -math.inf, "b")]
-    (tmp_path / "2.csv").unlink()
+    (tmp_path / "2.tsv").unlink()
     run.step([(1, 3.0, "c"), (2, -math.inf, "b")])
-    (tmp_path / "3.csv").write_text("1\t2\tx\n1\t2\ty\n")
+    (tmp_path / "3.tsv").write_text("1\t2\tx\n1\t2\ty\n")
     run.step([(1, 3.0, "c"), (2, -math.inf, "b")])  # ties that do not matter
-    (tmp_path / "3.csv").write_text("1\t3\tx\n")
+    (tmp_path / "3.tsv").write_text("1\t3\tx\n")
     (found,) = refused(run.step, "C0954")
     assert "(`1`, `3.0`, `c`) and (`1`, `3.0`, `x`)" in found.message
     assert "in the column that orders them" in str(found.note)
 
 
 def test_a_key_over_files(tmp_path: Path) -> None:
-    run = Run(a_source(tmp_path, "*.csv", key=("x",)))
-    (tmp_path / "1.csv").write_bytes(csv([(1, "a")]))
+    run = Run(a_source(tmp_path, "*.tsv", key=("x",)))
+    (tmp_path / "1.tsv").write_bytes(csv([(1, "a")]))
     run.step([(1, "a")])
-    (tmp_path / "2.csv").write_bytes(csv([(1, "b")]))
+    (tmp_path / "2.tsv").write_bytes(csv([(1, "b")]))
     refused(run.step, "C0954")
-    (tmp_path / "1.csv").unlink()
+    (tmp_path / "1.tsv").unlink()
     run.step([(1, "b")])
 
 

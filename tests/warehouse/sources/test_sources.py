@@ -19,6 +19,7 @@ from corollary.errors import InputError
 from corollary.warehouse.files import input_files
 from corollary.warehouse.set_difference import difference
 from corollary.warehouse.sources import csv_file, file_source, json_file
+from corollary.warehouse.sources.earlier_rows import TableRows
 from corollary.warehouse.sources.file_listing import ListedFile
 from support.selection import examples
 from support.source_model import (
@@ -189,7 +190,7 @@ def test_what_has_not_changed_is_not_read(tmp_path: Path, opened: list[str]) -> 
     folder = tmp_path / "many"
     folder.mkdir()
     for number in range(1000):
-        (folder / f"{number}.csv").write_text(f"{number % 700}\ta\n")
+        (folder / f"{number}.tsv").write_text(f"{number % 700}\ta\n")
     run = Run(a_source(tmp_path, "many"))
     run.step({(number, "a") for number in range(700)})
     assert len(opened) == 1000
@@ -201,23 +202,23 @@ def test_what_has_not_changed_is_not_read(tmp_path: Path, opened: list[str]) -> 
     assert not opened
     assert run.asked == 0
     assert not change.added.num_rows + change.removed.num_rows
-    (folder / "1000.csv").write_text("1\ta\n1000\ta\n")
+    (folder / "1000.tsv").write_text("1\ta\n1000\ta\n")
     assert not run.source.is_unchanged(run.position)
     assert to_python(run.step().added) == [(1000, "a")]
-    assert opened == ["1000.csv"]
+    assert opened == ["1000.tsv"]
 
 
 def test_a_removed_file_takes_only_rows_that_no_other_has(tmp_path: Path) -> None:
     for name, text in (("a", "1\tx\n2\tx\n"), ("b", "2\tx\n3\tx\n"), ("c", "9\tx\n")):
-        (tmp_path / f"{name}.csv").write_text(text)
-    run = Run(a_source(tmp_path, "*.csv"))
+        (tmp_path / f"{name}.tsv").write_text(text)
+    run = Run(a_source(tmp_path, "*.tsv"))
     run.step([(1, "x"), (2, "x"), (3, "x"), (9, "x")])
-    (tmp_path / "a.csv").unlink()
+    (tmp_path / "a.tsv").unlink()
     change = run.step([(2, "x"), (3, "x"), (9, "x")])
     assert to_python(change.removed) == [(1, "x")]
-    (tmp_path / "b.csv").write_text("4\tx\n")
+    (tmp_path / "b.tsv").write_text("4\tx\n")
     run.step([(4, "x"), (9, "x")])
-    (tmp_path / "b.csv").rename(tmp_path / "d.csv")
+    (tmp_path / "b.tsv").rename(tmp_path / "d.tsv")
     assert not to_python(run.step([(4, "x"), (9, "x")]).added)
 
 
@@ -396,19 +397,19 @@ def test_a_file_that_never_rests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_file_that_vanishes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("a.csv", "b.csv"):
+    for name in ("a.tsv", "b.tsv"):
         (tmp_path / name).write_text(f"1\t{name}\n")
-    while_reading(monkeypatch, (tmp_path / "b.csv").unlink)
-    Run(a_source(tmp_path, "*.csv")).step([(1, "a.csv")])
+    while_reading(monkeypatch, (tmp_path / "b.tsv").unlink)
+    Run(a_source(tmp_path, "*.tsv")).step([(1, "a.tsv")])
     listed = file_source.list_files
 
     def late(place: Any) -> Any:
         found = listed(place)
-        return [*found, ListedFile("c.csv", str(tmp_path / "c.csv"), found[0].fingerprint)]
+        return [*found, ListedFile("c.tsv", str(tmp_path / "c.tsv"), found[0].fingerprint)]
 
     with monkeypatch.context() as patch:
         patch.setattr(file_source, "list_files", late)
-        refused(Run(a_source(tmp_path, "*.csv")).step, "C0953")
+        refused(Run(a_source(tmp_path, "*.tsv")).step, "C0953")
     (tmp_path / "p.facts").write_text("1\ta\n")
     run = Run(a_source(tmp_path))
     while_reading(monkeypatch, (tmp_path / "p.facts").unlink)
@@ -416,13 +417,12 @@ def test_a_file_that_vanishes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert found.message == f"`{tmp_path}/p.facts` cannot be read: No such file or directory"
 
 
-def test_the_content_before_as_a_table(tmp_path: Path) -> None:
+def test_the_content_before_in_another_order(tmp_path: Path) -> None:
     source = a_source(tmp_path)
     (tmp_path / "p.facts").write_bytes(csv([(1, "a"), (2, "b")]))
-    before = source.change_since(None, from_python([], P)).position
+    before = source.change_since(None, TableRows(from_python([], P))).position
     (tmp_path / "p.facts").write_bytes(csv([(2, "b"), (3, "c")]))
     content = from_python([(1, "a"), (2, "b")], P).select(["y", "x"])
-    for given_as in (content, lambda: content):
-        change = source.change_since(before, given_as)
-        assert to_python(change.added) == [(3, "c")]
-        assert to_python(change.removed) == [(1, "a")]
+    change = source.change_since(before, TableRows(content))
+    assert to_python(change.added) == [(3, "c")]
+    assert to_python(change.removed) == [(1, "a")]

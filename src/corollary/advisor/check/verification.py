@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 from corollary.advisor.advice import Advice
 from corollary.advisor.check.equivalence import is_equivalent
 from corollary.advisor.check.scratch_database import full_goal, open_scratch_database
-from corollary.analysis.traverse import clause_terms, subterms
+from corollary.analysis.traverse import clause_terms
 from corollary.core.arrow import to_python
-from corollary.core.logic import Constant, Value
+from corollary.core.logic import Constant, Value, subterms
 from corollary.core.program import NormalProgram, Program, Relation
 from corollary.core.types import Kind, Type
 from corollary.database.database import Database, state_of

@@ -238,4 +238,4 @@ def substitute(node: Any, by: Mapping[str, Term]) -> Any:
 
 def as_atom(literal: Literal) -> Atom:
     """Return a literal as a body item of a program."""
-    return Atom(literal.relation, literal.slots, literal.sign, literal.state)
+    return Atom(literal.relation, literal.slots)

@@ -16,7 +16,7 @@ from corollary.advisor.model.candidates import (
     variables_of,
 )
 from corollary.advisor.model.canonical import in_canonical_order
-from corollary.analysis.traverse import Item, clause_terms, conjunctions, subterms
+from corollary.analysis.traverse import Item, clause_terms, conjunctions
 from corollary.core import logic
 from corollary.core.types import Type
 
@@ -40,7 +40,7 @@ def read_clause(
         types: those of the columns of relations.
         absorbs: whether simple comparisons may move into candidates.
     """
-    every = (part for term, _ in clause_terms(clause) for part in subterms(term))
+    every = (part for term, _ in clause_terms(clause) for part in logic.subterms(term))
     has_aggregate = any(isinstance(part, logic.AggregateTerm) for part in every)
     for items in conjunctions(clause.body):
         reader = _ConjunctionReader(head, component, types, absorbs=absorbs and not has_aggregate)
@@ -106,7 +106,7 @@ class _ConjunctionReader:
     def _read_positive(self, atom: logic.Atom) -> logic.Literal | Pinned:
         typed = zip(atom.arguments, self._types[atom.relation], strict=True)
         slots = tuple(self._slot(each, type_) for each, type_ in typed)
-        literal = logic.Literal(atom.relation, slots, sign=atom.sign, state=atom.state)
+        literal = logic.Literal(atom.relation, slots)  # in a view, `p@new` is `p`
         own = self._component.get(self._head.relation, -1)
         if self._component.get(atom.relation, -2) == own:
             return _pin_literal(literal, PinReason.RECURSIVE)
@@ -143,7 +143,7 @@ def _is_simple(item: logic.Comparison) -> bool:
     sides = (item.left, item.right)
     return (
         all(isinstance(each, logic.Variable | logic.Constant) for each in sides)
-        and item.operator != "="
+        and item.operator not in logic.EQUATIONS
     )
 
 

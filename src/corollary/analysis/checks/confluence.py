@@ -24,7 +24,6 @@ from corollary.analysis.checks.triggering_graph import (
 )
 from corollary.analysis.phrases import related_spans, term_text
 from corollary.analysis.resolution import ResolvedProgram
-from corollary.analysis.traverse import subterms
 from corollary.core import logic
 from corollary.core.functors import FUNCTORS
 from corollary.core.graph import shortest_path, strongly_connected_components
@@ -148,7 +147,8 @@ def _order_matters(pair: OpposedHeads) -> Diagnostic:
         f"`{inserted.relation}`.",
         first[1].span,
         "deletes come before inserts, so that it is there afterwards; if that is not what you "
-        "mean, let the bodies exclude each other",
+        "mean, let the bodies exclude each other; if they do, accept this with "
+        "`// corollary: allow C1032`",
         related_spans(
             (second[1].span, f"`{second[1].sign}{second[1].relation}` in the same round")
         ),
@@ -206,7 +206,7 @@ def _computes(clause: logic.Clause) -> bool:
     computed = {
         one.name
         for item in items
-        if isinstance(item, logic.Comparison) and item.operator == "="
+        if isinstance(item, logic.Comparison) and item.operator in logic.EQUATIONS
         for one, other in ((item.left, item.right), (item.right, item.left))
         if isinstance(one, logic.Variable) and _is_computed(other)
     }
@@ -226,5 +226,5 @@ def _is_computed(term: logic.Term) -> bool:
             and part.name in FUNCTORS
             and FUNCTORS[part.name].is_expanding
         )
-        for part in subterms(term)
+        for part in logic.subterms(term)
     )

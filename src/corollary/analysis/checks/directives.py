@@ -4,14 +4,15 @@ from collections.abc import Iterator
 
 from corollary.analysis.phrases import one_of, suggest_name
 from corollary.analysis.resolution import ResolvedProgram
-from corollary.core.program import Directive
+from corollary.core.program import ROW_BOUND_FORMS, Directive, RowBound
 from corollary.core.spark_io import SPARK, is_spark_io
 from corollary.errors import Diagnostic
 
 _FILE_PARAMETERS = ("IO", "filename", "delimiter", "rfc4180", "headers", "columns", "compress")
 _STREAM_ONLY = ("op", "max_files")
+_BOUNDS = ("max_bad", "max_deletes")
 _PARAMETERS = {
-    "input": (*_FILE_PARAMETERS, "format", "order", "new_columns", *_STREAM_ONLY),
+    "input": (*_FILE_PARAMETERS, "format", "order", "new_columns", *_BOUNDS, *_STREAM_ONLY),
     "output": _FILE_PARAMETERS,
     "printsize": (),
     "limitsize": ("n",),
@@ -24,7 +25,7 @@ _FLAGS = ("rfc4180", "headers", "compress")
 _CHOICES = {"format": ("csv", "jsonl", "parquet", "delta"), "new_columns": ("ignore", "refuse")}
 _CSV_ONLY = ("delimiter", "rfc4180", "headers", "columns")
 _COUNT_UNITS = {"n": "tuples", "max_files": "files"}
-_NOT_FOR_STREAMS = ("order", "new_columns", "compress")
+_NOT_FOR_STREAMS = ("order", "new_columns", "compress", *_BOUNDS)
 _SPARK_MODES = ("error", "errorifexists", "append", "overwrite", "ignore")
 _NOT_FOR_SPARK = {
     "headers": "`header=true`",
@@ -120,6 +121,8 @@ def _expected_value(
         return one_of(f"`{word}`" for word in _CHOICES[name])
     if name in _FLAGS and value not in ("true", "false"):
         return "`true` or `false`"
+    if name in _BOUNDS and RowBound.parse(value) is None:
+        return ROW_BOUND_FORMS
     if name in _COUNT_UNITS and not (value.isdecimal() and int(value)):
         return f"a number of {_COUNT_UNITS[name]} greater than 0"
     if name in ("delimiter", "filename", "op") and not value:
@@ -170,6 +173,9 @@ def _spark_input(
         yield "Nothing says what Spark is to read", '`format="…"` or `table="…"`'
     if given.get("new_columns", "ignore") not in ("ignore", "refuse"):
         yield f"`new_columns` is not `{given['new_columns']}`", "`ignore` or `refuse`"
+    for name in _BOUNDS:
+        if name in given and RowBound.parse(given[name]) is None:
+            yield f"`{name}` is not `{given[name]}`", ROW_BOUND_FORMS
     schema = resolved.schemas.get(directive.relation)
     if "order" in given and schema is not None:
         if given["order"] not in schema.columns:

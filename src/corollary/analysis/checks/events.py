@@ -1,8 +1,8 @@
 """Active rules: event predicates, triggers, alerts and constraints.
 
-A body with a delta literal, a state designator or an event predicate makes its head an event
-predicate. It starts empty in every transaction, so all its rules must have such a body, and it
-cannot be stored, published or read from a file.
+A body with a delta literal, `@old` or an event predicate makes its head an event predicate; `@new`
+alone does not. An event predicate starts empty in every transaction, so all its rules must have
+such a body, and it cannot be stored, published or read from a file.
 """
 
 from collections.abc import Iterator

@@ -1,12 +1,16 @@
 """Names of relations and functors: they exist and have that many arguments."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from corollary.analysis.phrases import related_spans, suggest_name
 from corollary.analysis.resolution import ResolvedProgram
-from corollary.analysis.traverse import TermPosition, clause_terms, subterms
-from corollary.core.functors import FUNCTORS, FunctorSignature
-from corollary.core.logic import Atom, Clause, Functor
+from corollary.analysis.scopes import written_name
+from corollary.analysis.traverse import TermPosition, clause_terms
+from corollary.analysis.types.constraints import literal_kinds
+from corollary.core.functors import ANY, FUNCTORS, FunctorSignature
+from corollary.core.logic import Atom, Clause, Constant, Functor, Variable, subterms
+from corollary.core.syntax import TODAY
+from corollary.core.types import Kind, Type
 from corollary.errors import Diagnostic
 from corollary.source import Span
 
@@ -21,7 +25,9 @@ def names(resolved: ResolvedProgram) -> Iterator[Diagnostic]:
                 yield from _arity(resolved, atom)
             elif atom.relation not in unknown:
                 unknown.add(atom.relation)
-                yield _unknown(resolved, atom.relation, atom.span, atom in clause.heads)
+                columns = _likely_columns(resolved, atom, atoms)
+                is_head = atom in clause.heads
+                yield _unknown(resolved, atom.relation, columns, atom.span, is_head=is_head)
         yield from _functors(clause)
     program = resolved.program
     users = [(user.relation, user.span) for user in program.dependencies]
@@ -30,11 +36,31 @@ def names(resolved: ResolvedProgram) -> Iterator[Diagnostic]:
     for name, span in users:
         if name not in resolved.schemas and name not in unknown:
             unknown.add(name)
-            yield _unknown(resolved, name, span, False)
+            yield _unknown(resolved, name, "x: symbol", span, is_head=False)
 
 
-def _unknown(resolved: ResolvedProgram, name: str, span: Span | None, is_head: bool) -> Diagnostic:
-    declare = f"declare it: `.decl {name}(…)`"
+def _likely_columns(resolved: ResolvedProgram, atom: Atom, others: Sequence[Atom]) -> str:
+    """Return columns for a relation that is not declared, as far as its clause shows them."""
+    known: dict[str, Type] = {}
+    for other in others:
+        schema = resolved.schema_of(other)
+        for term, type_ in zip(other.arguments, schema.types if schema else (), strict=False):
+            if isinstance(term, Variable) and type_ is not None:
+                known.setdefault(term.name, type_)
+    columns: dict[str, str] = {}
+    for number, term in enumerate(atom.arguments, 1):
+        name = written_name(term.name) if isinstance(term, Variable) else f"c{number}"
+        type_ = known.get(term.name) if isinstance(term, Variable) else None
+        kinds = literal_kinds(term) if isinstance(term, Constant) else ANY
+        kind = next(kind for kind in Kind if kind in kinds)
+        columns[name if name not in columns else f"c{number}"] = str(type_ or kind)
+    return ", ".join(f"{name}: {type_}" for name, type_ in columns.items())
+
+
+def _unknown(
+    resolved: ResolvedProgram, name: str, columns: str, span: Span | None, *, is_head: bool
+) -> Diagnostic:
+    declare = f"declare it, as in `.decl {name}({columns})`"
     near = suggest_name(name, resolved.schemas)
     cure = declare if is_head and not near else near or declare
     return Diagnostic("C0201", f"There is no relation `{name}`.", span, cure)
@@ -68,7 +94,11 @@ def _functors(clause: Clause) -> Iterator[Diagnostic]:
                     "name its values first: `x = range(0, 10)`",
                 )
             signature = FUNCTORS.get(term.name)
-            if signature is None:
+            if term.name == TODAY:
+                yield Diagnostic(
+                    "C0203", "`today` takes no arguments.", term.span, "write `today()`"
+                )
+            elif signature is None:
                 yield Diagnostic(
                     "C0203",
                     f"There is no functor `{term.name}`.",

@@ -23,6 +23,7 @@ _NO_WILDCARD = {
     traverse.TermPosition.HEAD: "stand in a head",
     traverse.TermPosition.EQUATED: "be compared",
     traverse.TermPosition.COMPARED: "be compared",
+    traverse.TermPosition.IS: "be compared",
     traverse.TermPosition.TARGET: "be aggregated",
 }
 
@@ -54,7 +55,7 @@ def _wildcards(clause: logic.Clause) -> Iterator[Diagnostic]:
             and position in (traverse.TermPosition.ARGUMENT, traverse.TermPosition.NEGATED)
         ):
             continue
-        for part in traverse.subterms(whole):
+        for part in logic.subterms(whole):
             if isinstance(part, logic.Wildcard):
                 where = _NO_WILDCARD.get(position) if part is whole else None
                 yield Diagnostic(
@@ -68,7 +69,7 @@ def _wildcards(clause: logic.Clause) -> Iterator[Diagnostic]:
 def _fact(clause: logic.Clause) -> Iterator[Diagnostic]:
     for head in clause.heads:
         for term in head.arguments:
-            for part in traverse.subterms(term):
+            for part in logic.subterms(term):
                 if isinstance(part, logic.Variable | logic.AggregateTerm):
                     what = (
                         f"`{written_name(part.name)}` is a variable"
@@ -137,7 +138,7 @@ def _needs(term: logic.Term, here: set[str]) -> set[str]:
 
 def _definitions(items: Sequence[traverse.Item], here: set[str]) -> Iterator[tuple[str, set[str]]]:
     for item in items:
-        if isinstance(item, logic.Comparison) and item.operator == "=":
+        if isinstance(item, logic.Comparison) and item.operator in logic.EQUATIONS:
             for one, other in ((item.left, item.right), (item.right, item.left)):
                 if isinstance(one, logic.Variable):
                     yield one.name, _needs(other, here)

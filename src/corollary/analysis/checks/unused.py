@@ -82,6 +82,6 @@ def _null_comparisons(clause: Clause) -> Iterator[Diagnostic]:
                 "C0704",
                 "A comparison with `null` never holds.",
                 term.span,
-                "to find nulls, write `null` as the argument of an atom: `p(x, null)`",
+                "to find nulls, write `x is null`, or give `null` to an atom: `p(x, null)`",
                 severity=Severity.WARNING,
             )

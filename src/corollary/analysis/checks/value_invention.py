@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from corollary.analysis.dependencies import DependencyGraph, dependency_graph
 from corollary.analysis.resolution import ResolvedProgram
 from corollary.analysis.scopes import written_name
-from corollary.analysis.traverse import subterms
 from corollary.core import logic
 from corollary.core.functors import FUNCTORS
 from corollary.errors import Diagnostic, Severity
@@ -52,7 +51,7 @@ def _check_head(
     equalities = [
         (one.name, other)
         for item in items
-        if isinstance(item, logic.Comparison) and item.operator == "="
+        if isinstance(item, logic.Comparison) and item.operator in logic.EQUATIONS
         for one, other in ((item.left, item.right), (item.right, item.left))
         if isinstance(one, logic.Variable) and one.name not in bounded
     ]
@@ -102,7 +101,7 @@ def _computes(term: logic.Term, sources: set[str]) -> bool:
         and part.name in FUNCTORS
         and FUNCTORS[part.name].is_expanding
         and any(variable.name in sources for variable in logic.variables_of(part))
-        for part in subterms(term)
+        for part in logic.subterms(term)
     )
 
 

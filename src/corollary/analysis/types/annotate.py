@@ -8,8 +8,14 @@ from typing import assert_never
 from corollary.analysis.phrases import term_text
 from corollary.analysis.scopes import written_name
 from corollary.analysis.types.constraints import TypeConstraints
-from corollary.analysis.types.nulls import Nullability, is_nullable, nullable_variables
+from corollary.analysis.types.nulls import (
+    Nullability,
+    has_null_literal,
+    is_nullable,
+    nullable_variables,
+)
 from corollary.core import logic
+from corollary.core.states import State
 from corollary.core.types import DECIMAL_MAX_DIGITS, Kind, Type
 from corollary.errors import Diagnostic
 
@@ -24,7 +30,9 @@ def annotate(constraints: TypeConstraints, columns: Nullability) -> Iterator[log
     has_null = {name for name, nullable in columns.items() if any(nullable)}
     resolved = constraints.resolved
     for number, clause in enumerate(resolved.clauses):
-        may_be_null = any(use.atom.relation in has_null for use in resolved.uses[number])
+        may_be_null = has_null_literal(clause) or any(
+            use.atom.relation in has_null for use in resolved.uses[number]
+        )
         yield _ClauseAnnotator(
             constraints,
             constraints.variables[number],
@@ -77,11 +85,28 @@ class _ClauseAnnotator:
             atom.relation,
             tuple(self._term(term) for term in atom.arguments),
             atom.sign,
-            atom.state,
+            None if atom.state is State.NEW else atom.state,  # `p@new` and `p` are the same
             atom.span,
         )
 
     def _term(self, term: logic.Term) -> logic.Term:
+        return logic.fold_term(term, self._typed_term)[0]
+
+    def _typed_term(
+        self, term: logic.Term, inside: tuple[tuple[logic.Term, bool], ...]
+    ) -> tuple[logic.Term, bool]:
+        """Return a term with its type, and whether it may be null."""
+        if isinstance(term, logic.Functor):
+            may_be_null = any(is_null for _, is_null in inside)
+            type_ = self._type(next(self.nodes))
+            type_ = type_.with_null(may_be_null) if type_ else None
+            arguments = tuple(argument for argument, _ in inside)
+            return logic.Functor(term.name, arguments, type_, term.span), may_be_null
+        return self._leaf(term), is_nullable(term, self.nullable)
+
+    def _leaf(
+        self, term: logic.Variable | logic.Wildcard | logic.Constant | logic.AggregateTerm
+    ) -> logic.Term:
         match term:
             case logic.Variable(name=name):
                 type_ = self._typed(term, self.variables[name])
@@ -91,12 +116,6 @@ class _ClauseAnnotator:
                 return term
             case logic.Constant():
                 return self._constant(term)
-            case logic.Functor(name=name, arguments=arguments):
-                may_be_null = is_nullable(term, self.nullable)
-                inside = tuple(self._term(argument) for argument in arguments)
-                type_ = self._type(next(self.nodes))
-                type_ = type_.with_null(may_be_null) if type_ else None
-                return logic.Functor(name, inside, type_, term.span)
             case logic.AggregateTerm(operator=operator, target=target, body=body):
                 items = self._body(body)
                 of = None if target is None else self._term(target)

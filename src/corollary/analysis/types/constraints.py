@@ -14,7 +14,7 @@ from corollary.analysis.resolution import RelationSchema, ResolvedProgram
 from corollary.analysis.types import mismatch
 from corollary.analysis.types.unify import PartialType, Reason, Unifier
 from corollary.core import logic
-from corollary.core.functors import ANY, FUNCTORS, Kinds
+from corollary.core.functors import ANY, FUNCTORS, TIME_FORMATS, Kinds, read_time_format
 from corollary.core.types import DECIMAL_MAX_DIGITS, NUMERIC, Kind
 from corollary.errors import Diagnostic
 
@@ -126,7 +126,7 @@ class _ClauseConstraints:
             for term, node in ((item.left, left), (item.right, right)):
                 self._take(term, node, item.operator.lstrip("!"), _SYMBOL)
             return
-        if item.operator == "=":
+        if item.operator in logic.EQUATIONS:
             agree = self._unifier.unify_domains(left, right)
         else:
             agree = self._unifier.unify_kinds(left, right)
@@ -147,6 +147,10 @@ class _ClauseConstraints:
         return True
 
     def _term(self, term: logic.Term) -> int:
+        return logic.fold_term(term, self._node)
+
+    def _node(self, term: logic.Term, inside: tuple[int, ...]) -> int:
+        """Return the node of a term, given those of its arguments."""
         match term:
             case logic.Variable(name=name):
                 node = self._variables.get(name)
@@ -160,7 +164,7 @@ class _ClauseConstraints:
                 node = self._unifier.new_node(literal_kinds(term), reason)
                 self._constraints.constants.append((term, node))
             case logic.Functor():
-                node = self._functor(term)
+                node = self._functor(term, inside)
             case logic.AggregateTerm():
                 node = self._aggregate(term)
             case _:
@@ -168,8 +172,7 @@ class _ClauseConstraints:
         self._order.append(node)
         return node
 
-    def _functor(self, term: logic.Functor) -> int:
-        nodes = tuple(self._term(argument) for argument in term.arguments)
+    def _functor(self, term: logic.Functor, nodes: tuple[int, ...]) -> int:
         signature = FUNCTORS.get(term.name)
         if signature is None or not signature.accepts(len(nodes)):
             return self._unifier.new_node()
@@ -178,7 +181,12 @@ class _ClauseConstraints:
             self._take(argument, node, name, signature.kinds(position))
             for position, (argument, node) in enumerate(zip(term.arguments, nodes, strict=True))
         ]
-        if signature.result is None:
+        if term.name in TIME_FORMATS:
+            self._format(term)
+        if signature.is_like_first:
+            result = self._unifier.new_node()
+            self._unifier.unify_domains(nodes[0], result)
+        elif signature.result is None:
             result = self._unifier.new_node()
             if all(are_taken):
                 self._operands(term, nodes, result)
@@ -215,6 +223,26 @@ class _ClauseConstraints:
                         "write the digits after the point as a literal: `to_decimal(x, 2)`",
                     )
                 )
+
+    def _format(self, term: logic.Functor) -> None:
+        """Check the format of a time, which must be known before anything is computed."""
+        written = term.arguments[1]
+        reason = "it is not a literal"
+        try:
+            if isinstance(written, logic.Constant) and isinstance(written.value, str):
+                read_time_format(term.name, written.value)
+                return
+        except ValueError as error:
+            reason = str(error)
+        example = "%d.%m.%Y" if term.name == "parse_date" else "%d.%m.%Y %H:%M"
+        self._report(
+            Diagnostic(
+                "C0310",
+                f"`{term_text(written)}` is not a format of `{term.name}`: {reason}.",
+                written.span,
+                f'write one such as `"{example}"`',
+            )
+        )
 
     def _aggregate(self, term: logic.AggregateTerm) -> int:
         self._body(term.body)

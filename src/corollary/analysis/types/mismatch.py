@@ -35,7 +35,7 @@ def column_mismatch(
         f"`{term_text(term)}` is {kinds_text(known.kinds)}, "
         f"but {column} is {kinds_text(expected.kinds)}.",
         term.span,
-        conversion_note(term, expected.kinds),
+        conversion_note(term, known.kinds, expected.kinds, expected.scale),
         _origins((term, known)) + _declared(schema, position),
     )
 
@@ -66,7 +66,7 @@ def parameter_mismatch(term: Term, known: PartialType, taker: str, expected: Kin
         f"`{term_text(term)}` is {kinds_text(known.kinds)}, "
         f"but `{taker}` takes {_taken(expected)}.",
         term.span,
-        conversion_note(term, expected),
+        conversion_note(term, known.kinds, expected),
         _origins((term, known)),
     )
 
@@ -115,7 +115,7 @@ def _conversion(left: TypedTerm, right: TypedTerm) -> str | None:
     is_literal = isinstance(right[0], Constant) and not left[1].kinds <= DATE_OR_TIMESTAMP
     if is_literal or (left[1].kinds <= INTEGRAL and right[1].kinds <= FRACTION_LITERAL):
         left, right = right, left
-    return conversion_note(right[0], left[1].kinds)
+    return conversion_note(right[0], right[1].kinds, left[1].kinds, left[1].scale)
 
 
 def _digits(scale: int | None) -> str:

@@ -4,16 +4,25 @@ A variable is null only if it comes from a nullable column and nothing tests it.
 second body position (an atom, a negated atom, an aggregate's body) and by any comparison, since
 those do not hold for null. Each position is a point of evidence, a test or a not-null column is
 two, an alternative counts for what its weakest branch gives; with two points it is not null.
+
+In a null-safe rule (`:=`) null joins null: two positions are no more evidence than one. `x is e` is
+a test where `e` cannot be null, which depends on what is known of the variables in `e`.
 """
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from corollary.analysis.phrases import related_spans, term_text
 from corollary.analysis.resolution import ResolvedProgram
-from corollary.analysis.traverse import aggregates_in, all_variables, atom_uses
+from corollary.analysis.traverse import (
+    aggregates_in,
+    all_variables,
+    all_variables_in,
+    atom_uses,
+    clause_terms,
+)
 from corollary.core import logic
 from corollary.core.types import Type
 from corollary.errors import Diagnostic
@@ -55,77 +64,129 @@ def nullable_columns(resolved: ResolvedProgram) -> Nullability:
 
 def is_nullable(term: logic.Term, nullable: frozenset[str]) -> bool:
     """Whether a term may be null, given the variables that may."""
-    match term:
-        case logic.Variable(name=name):
-            return name in nullable
-        case logic.Constant(value=value):
-            return value is None
-        case logic.Functor(arguments=arguments):
-            return any(is_nullable(argument, nullable) for argument in arguments)
-        case logic.Wildcard() | logic.AggregateTerm():
-            return False
-        case _:
-            assert_never(term)
+    return any(
+        part.name in nullable
+        if isinstance(part, logic.Variable)
+        else isinstance(part, logic.Constant) and part.value is None
+        for part in logic.subterms(term)
+    )
 
 
 def nullable_variables(clause: logic.Clause, columns: Nullability) -> frozenset[str]:
     """Return the variables that may be null when the clause holds, those of aggregates too."""
-    points = _evidence(clause.body, columns)
-    for head in clause.heads:
-        for term in head.arguments:
-            for aggregate in aggregates_in(term):
-                points.update(_evidence(aggregate.body, columns))
-    return frozenset(name for name, found in points.items() if found < _NOT_NULL_POINTS)
+    nullable = frozenset(variable.name for variable in all_variables_in(clause.body))
+    while True:  # what is found not to be null may make the right side of an `is` a value
+        evidence = _Evidence(columns, clause.is_null_safe, nullable)
+        points = evidence.of_body(clause.body)
+        for head in clause.heads:
+            for term in head.arguments:
+                for aggregate in aggregates_in(term):
+                    evidence.add_aggregate(points, aggregate)
+        evidence.add_missing(points)
+        found = frozenset(name for name, each in points.items() if each < _NOT_NULL_POINTS)
+        if found == nullable:
+            return found
+        nullable = found
 
 
-def _evidence(items: Iterable[logic.BodyItem], columns: Nullability) -> Counter[str]:
-    points: Counter[str] = Counter()
-    partial: dict[str, int] = {}
-    for item in items:
-        match item:
-            case logic.Atom():
-                points.update(_evidence_of_atom(item, columns, 2))
-            case logic.Negation(atom=atom):
-                points.update(_evidence_of_atom(atom, columns, 1))
-            case logic.Comparison(left=left, right=right):
-                for term in (left, right):
-                    points.update(_evidence_of_term(term, columns))
-            case logic.Disjunction(alternatives=alternatives):
-                branches = [_evidence(branch, columns) for branch in alternatives]
-                for name in {name for branch in branches for name in branch}:
-                    points[name] += min(branch[name] for branch in branches)
-                    partial[name] = min(branch[name] for branch in branches if name in branch)
-            case logic.Truth():
-                pass
-            case _:
-                assert_never(item)
-    # A variable that occurs in some branches only, and nowhere else, belongs to those branches.
-    return points + Counter({name: least for name, least in partial.items() if not points[name]})
+def has_null_literal(clause: logic.Clause) -> bool:
+    """Whether `null` is written in a clause."""
+    return any(
+        isinstance(part, logic.Constant) and part.value is None
+        for term, _ in clause_terms(clause)
+        for part in logic.subterms(term)
+    )
 
 
-def _evidence_of_atom(atom: logic.Atom, columns: Nullability, not_null: int) -> Counter[str]:
-    points: Counter[str] = Counter()
-    nullable = columns.get(atom.relation, ())
-    for position, term in enumerate(atom.arguments):
-        if isinstance(term, logic.Variable):
-            may_be_null = position < len(nullable) and nullable[position]
-            points[term.name] += 1 if may_be_null else not_null
-        else:
-            points.update(_evidence_of_term(term, columns))
-    return points
+@dataclass(frozen=True, slots=True)
+class _Evidence:
+    """Counts the points of variables.
 
+    Attributes:
+        columns: which columns may be null.
+        is_null_safe: whether null joins null.
+        nullable: the variables that are not known to have a value.
+        inside: the points that null-safe aggregates give. They hold for the variables of their own:
+            a key may be null where the group is empty.
+    """
 
-def _evidence_of_term(term: logic.Term, columns: Nullability) -> Counter[str]:
-    """Return the evidence of a term that is compared: all its variables have a value."""
-    points: Counter[str] = Counter()
-    inner = list(aggregates_in(term))
-    for aggregate in inner:
-        points.update(_evidence(aggregate.body, columns))
-    if not isinstance(term, logic.AggregateTerm):
-        inside = {v.name for aggregate in inner for v in all_variables(aggregate)}
-        names = (v.name for v in all_variables(term) if v.name not in inside)
-        points.update(dict.fromkeys(names, _NOT_NULL_POINTS))
-    return points
+    columns: Nullability
+    is_null_safe: bool
+    nullable: frozenset[str]
+    inside: Counter[str] = field(default_factory=Counter)
+
+    def add(self, points: Counter[str], further: Mapping[str, int]) -> None:
+        """Add the points of a further position."""
+        for name, count in further.items():
+            points[name] = max(points[name], count) if self.is_null_safe else points[name] + count
+
+    def add_aggregate(self, points: Counter[str], aggregate: logic.AggregateTerm) -> None:
+        """Add the points of an aggregate's body to those of the body it stands in."""
+        if not self.is_null_safe:
+            self.add(points, self.of_body(aggregate.body))
+            return
+        nested = replace(self, inside=Counter())
+        found = nested.of_body(aggregate.body)
+        nested.add_missing(found)
+        self.add(self.inside, found)
+
+    def add_missing(self, points: Counter[str]) -> None:
+        """Add the points of variables that occur in aggregates only."""
+        points.update({name: n for name, n in self.inside.items() if name not in points})
+
+    def of_body(self, items: Iterable[logic.BodyItem]) -> Counter[str]:
+        """Return the points that a conjunction gives to its variables."""
+        points: Counter[str] = Counter()
+        partial: dict[str, int] = {}
+        for item in items:
+            match item:
+                case logic.Atom():
+                    self.add(points, self._of_atom(item, _NOT_NULL_POINTS))
+                case logic.Negation(atom=atom):
+                    self.add(points, self._of_atom(atom, 1))
+                case logic.Comparison(operator="is", left=left, right=right):
+                    for term, other in ((left, right), (right, left)):
+                        self.add(points, self._of_term(term, self._is_value(other)))
+                case logic.Comparison(left=left, right=right):
+                    for term in (left, right):
+                        self.add(points, self._of_term(term, True))
+                case logic.Disjunction(alternatives=alternatives):
+                    branches = [self.of_body(branch) for branch in alternatives]
+                    names = {name for branch in branches for name in branch}
+                    self.add(points, {n: min(branch[n] for branch in branches) for n in names})
+                    partial |= {n: min(b[n] for b in branches if n in b) for n in names}
+                case logic.Truth():
+                    pass
+                case _:
+                    assert_never(item)
+        # A variable that occurs in some branches only, and nowhere else, belongs to them.
+        return points + Counter({name: n for name, n in partial.items() if not points[name]})
+
+    def _of_atom(self, atom: logic.Atom, not_null: int) -> Counter[str]:
+        points: Counter[str] = Counter()
+        nullable = self.columns.get(atom.relation, ())
+        for position, term in enumerate(atom.arguments):
+            if isinstance(term, logic.Variable):
+                may_be_null = position < len(nullable) and nullable[position]
+                self.add(points, {term.name: 1 if may_be_null else not_null})
+            else:
+                self.add(points, self._of_term(term, not self.is_null_safe))
+        return points
+
+    def _of_term(self, term: logic.Term, is_value: bool) -> Counter[str]:
+        """Return the evidence of a term that is compared; all variables of a value have one."""
+        points: Counter[str] = Counter()
+        inner = list(aggregates_in(term))
+        for aggregate in inner:
+            self.add_aggregate(points, aggregate)
+        if not isinstance(term, logic.AggregateTerm):
+            inside = {v.name for aggregate in inner for v in all_variables(aggregate)}
+            names = (v.name for v in all_variables(term) if v.name not in inside)
+            self.add(points, dict.fromkeys(names, _NOT_NULL_POINTS if is_value else 1))
+        return points
+
+    def _is_value(self, term: logic.Term) -> bool:
+        return not is_nullable(term, self.nullable)
 
 
 def null_heads(

@@ -7,11 +7,22 @@ import click
 
 from corollary.cli.databases import open_warehouse
 from corollary.cli.options import ChangeOutputOptions, MaintenanceOptions
-from corollary.cli.parameters import Pair, action, family, headers, idempotency_key, pair, warehouse
+from corollary.cli.parameters import (
+    Pair,
+    action,
+    day,
+    family,
+    headers,
+    idempotency_key,
+    pair,
+    warehouse,
+)
 from corollary.console import Phase
 from corollary.database.database import Database, state_of
 
 if TYPE_CHECKING:
+    from datetime import date
+
     from corollary.database.transaction import Transaction
     from corollary.errors import Diagnostic
 
@@ -31,6 +42,12 @@ RELATION_FILE = pair("is not a relation and a file; write edge=new.csv")
     help="Do what this file says, line by line; - is standard input.",
 )
 @headers
+@click.option(
+    "--today",
+    metavar="DATE",
+    type=day,
+    help="The day that `today()` gives in the program from now on.",
+)
 @click.option("--dry-run", is_flag=True, help="Report what would change, and change nothing.")
 @idempotency_key
 @family("maintenance", MaintenanceOptions)
@@ -41,6 +58,7 @@ def command(
     delete: tuple[Pair, ...],
     changes: str | None,
     headers: bool,
+    today: "date | None",
     dry_run: bool,
     idempotency_key: str | None,
     maintenance: MaintenanceOptions,
@@ -70,15 +88,15 @@ def command(
       corollary apply warehouse --changes today.jsonl --dry-run
       generate | corollary apply warehouse --changes - --idempotency-key 2026-11-15
     """
-    if not (insert or delete or changes):
+    if not (insert or delete or changes or today):
         raise click.UsageError(
             "nothing is to be changed; say what is, with --insert edge=new.csv, --delete "
-            "edge=old.csv or --changes FILE"
+            "edge=old.csv, --changes FILE or --today DATE"
         )
     files = [("delete", *each) for each in delete] + [("insert", *each) for each in insert]
     with (
         output.reporting(0.0) as console,
-        open_warehouse(warehouse, console, **maintenance.keywords) as database,
+        open_warehouse(warehouse, console, today=today, **maintenance.keywords) as database,
     ):
         from corollary.cli.report.changes import report_run
         from corollary.database.intake.dry_run import try_out

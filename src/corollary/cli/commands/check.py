@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from corollary.cli.options import OutputOptions
+from corollary.cli.options import CheckOutputOptions
 from corollary.cli.output import diagnostic_as_json
 from corollary.cli.parameters import family, programs
 from corollary.cli.report.tables import counted
@@ -14,12 +14,13 @@ from corollary.cli.report.tables import counted
 @click.command()
 @programs
 @click.option("--strict", is_flag=True, help="Treat warnings as errors.")
-@family("output", OutputOptions)
-def command(programs: tuple[Path, ...], strict: bool, output: OutputOptions) -> None:
+@family("output", CheckOutputOptions)
+def command(programs: tuple[Path, ...], strict: bool, output: CheckOutputOptions) -> None:
     """Report everything that is wrong or doubtful about a program.
 
     Every finding has a code, the place with a caret, and a note on how to fix it. All are
-    reported at once. The exit status is 1 if there is an error.
+    reported at once. The exit status is 1 if there is an error. A comment such as
+    `// corollary: allow C0706` accepts a warning for good, --allow for this time.
 
     \b
       corollary check network.dl
@@ -27,17 +28,19 @@ def command(programs: tuple[Path, ...], strict: bool, output: OutputOptions) -> 
     """
     with output.reporting() as console:
         from corollary.analysis.check import diagnose
+        from corollary.analysis.pragmas import without_allowed
         from corollary.database.program.loaded_program import load_program, read_programs
         from corollary.errors import InputError, Severity, render
 
         program = read_programs(programs)
-        diagnostics = diagnose(program)
+        diagnostics = without_allowed(diagnose(program), output.allowed)
         errors = sum(each.severity is Severity.ERROR for each in diagnostics)
         if not errors:
             try:
                 load_program(program)
             except InputError as error:
-                diagnostics, errors = (*diagnostics, *error.diagnostics), len(error.diagnostics)
+                diagnostics += error.diagnostics
+                errors = len(error.diagnostics)
         warnings = len(diagnostics) - errors
         output.show(
             lambda: {"diagnostics": [diagnostic_as_json(each) for each in diagnostics]},

@@ -15,6 +15,7 @@ from corollary.cli.options import (
     Placement,
     PropagationOptions,
     RootOption,
+    Today,
     Without,
 )
 from corollary.cli.parameters import DIRECTORY, family, option, programs
@@ -56,6 +57,7 @@ class ExplainOptions(RootOption, PropagationOptions, LimitOptions):
         "Directory of the facts files, to measure sizes; without it they are guessed.",
         option("-F", "--facts", type=DIRECTORY),
     ]
+    today: Today
     placement: Placement
     bulk: Bulk
     without: Without
@@ -115,10 +117,9 @@ def _size(
 def _bulk_note(plan: "Plan", bulk: str, size_of: "Callable[[Reference], int | None]") -> "StepNote":
     """Return what says of each step whether it is bulk."""
     from corollary.core.engine import BulkMode
-    from corollary.engines.local.bulk.notes import bulk_note
+    from corollary.engines.local.bulk.notes import BulkNotes
 
-    mode = BulkMode(bulk)
-    return lambda step: bulk_note(step, plan.types, mode, size_of)
+    return BulkNotes(plan, BulkMode(bulk), size_of).note
 
 
 def _forecast(
@@ -152,6 +153,7 @@ def _forecast(
         console,
         options.placement,
         options.without,
+        options.today,
     )
     return forecast_for_database(database, changes), _measured(database)
 
@@ -167,23 +169,33 @@ def _evaluation(
 ) -> tuple[str, dict[str, Any]]:
     """Return the plan of an evaluation, or of a query, as text and as JSON."""
     from corollary.core.statistics import Statistics
-    from corollary.database.program.loaded_program import load_program, read_goal, read_programs
+    from corollary.database.program.goals import read_goal
+    from corollary.database.program.loaded_program import load_program, read_programs
     from corollary.explain.plan import plan_as_json, print_plan
     from corollary.maintain.algorithms.seminaive import plan_program
     from corollary.maintain.solve import solve
 
     program = read_programs(programs)
-    normal = load_program(program).normal
+    loaded = load_program(program)
+    normal = loaded.normal
     sizes: Mapping[str, int] = {}
     if options.facts is not None:
         database = load_in_memory(
-            programs, options.facts, options.root, options, options.limits, console
+            programs,
+            options.facts,
+            options.root,
+            options,
+            options.limits,
+            console,
+            today=options.today,
         )
         sizes = _measured(database)
     if options.goal is None:
-        plan = plan_program(normal, Statistics())
+        plan = plan_program(normal, Statistics(), asked=loaded.written_relations or None)
     else:
-        plan = solve(normal, read_goal(program, options.goal), Statistics())
+        goal = read_goal(loaded, options.goal)
+        normal = goal.program
+        plan = solve(normal, goal.literal, Statistics())
     note = _bulk_note(plan, options.bulk, lambda each: _size(each, sizes, {}))
     return print_plan(plan, normal, note), plan_as_json(plan, normal, note)
 

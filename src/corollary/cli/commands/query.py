@@ -8,7 +8,7 @@ import click
 from corollary.cli.databases import is_warehouse, open_to_read
 from corollary.cli.options import FileOptions, LimitOptions, SnapshotOptions, WorkOutputOptions
 from corollary.cli.output import print_json, print_rows
-from corollary.cli.parameters import family, is_given
+from corollary.cli.parameters import COUNT, family, is_given
 from corollary.console import LONG_SECONDS
 
 if TYPE_CHECKING:
@@ -27,6 +27,13 @@ if TYPE_CHECKING:
     show_default=True,
     help="Count the goal, without its values, in the query log of the warehouse.",
 )
+@click.option(
+    "--order",
+    metavar="COLUMN[ desc]",
+    multiple=True,
+    help="Order answers by this column. May be repeated; the first one counts most.",
+)
+@click.option("--limit", type=COUNT, help="Print at most this many answers, the first ones.")
 @family("files", FileOptions)
 @family("limits", LimitOptions)
 @family("output", WorkOutputOptions)
@@ -34,6 +41,8 @@ def command(
     places: tuple[str, ...],
     goal: str,
     log: bool,
+    order: tuple[str, ...],
+    limit: int | None,
     read: SnapshotOptions,
     files: FileOptions,
     limits: LimitOptions,
@@ -46,12 +55,15 @@ def command(
     are read first, and values in the goal are pushed into the rules (magic sets), so a goal about
     one station does not compute the whole network.
 
-    Prints a line per answer, with the goal's variables as columns; a goal without variables prints
-    yes or no.
+    A goal is what the body of a rule can be: atoms, conditions, negation, aggregates. Prints a line
+    per answer, with the goal's variables as columns; a goal without variables prints yes or no.
 
     \b
       corollary query warehouse 'link("a", y)'
+      corollary query warehouse 'link("a", y), y != "b", !blocked(y)'
+      corollary query warehouse 'n = count : { link(x, _) }, station(x)' --order 'n desc' --limit 3
       corollary query warehouse 'link("a", y)' --at 3
+      corollary query warehouse 'link("a", y)' --at 2026-11-15
       corollary query warehouse 'link("a", y)' --as alice
       corollary query network.dl -F facts 'link("a", "d")'
     """
@@ -74,27 +86,34 @@ def command(
 
             program = read_programs([Path(each) for each in places])
             source = FileLocations(files.facts, files.facts, files.root)
-            answers, table = query_once(program, goal, source, limits.limits, console)
-        _print(answers, table, is_json=output.is_json)
+            answers, table = query_once(
+                program, goal, source, limits.limits, console, today=files.today
+            )
+        from corollary.database.program.goals import arrange
+
+        _print(answers, arrange(table, order, limit), is_json=output.is_json)
 
 
 def _check_usage(places: tuple[str, ...]) -> None:
     """Raise if arguments do not go with a warehouse."""
     if len(places) > 1:
         raise click.UsageError(f"'{places[0]}' is a warehouse, so the goal comes next, and no more")
+    if is_given("today"):
+        raise click.UsageError(
+            f"'{places[0]}' is a warehouse, which has its day: set it with corollary apply --today"
+        )
     for option in ("facts", "root"):
         if is_given(option):
             raise click.UsageError(f"'{places[0]}' is a warehouse: it has its facts, leave out -F")
 
 
 def _print(answers: "Relation", table: "pa.Table", *, is_json: bool) -> None:
-    from corollary.core.arrow import sort_rows
     from corollary.database.changes import json_rows
 
     if is_json:
-        rows = json_rows(table, answers)
+        rows = json_rows(table, answers, is_sorted=True)
         print_json({"columns": list(answers.columns), "rows": rows})
     elif not answers.columns:
         click.echo("yes" if table.num_rows else "no")
     else:
-        print_rows(sort_rows(table), answers)
+        print_rows(table, answers)

@@ -7,14 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from corollary.analysis.pragmas import without_allowed
 from corollary.cli.databases import open_warehouse
-from corollary.cli.options import ChangeOutputOptions, FileOptions, MaintenanceOptions
+from corollary.cli.options import (
+    ChangeOutputOptions,
+    FileOptions,
+    MaintenanceOptions,
+    SourceOptions,
+)
 from corollary.cli.output import diagnostic_as_json, note_reactions, print_json, print_warnings
 from corollary.cli.parameters import DIRECTORY, family, idempotency_key, is_given, programs
 from corollary.cli.report.tables import counted
 from corollary.console import TerminalConsole
 
 if TYPE_CHECKING:
+    from datetime import date
+
     from corollary.core.program import Program
     from corollary.database.intake.evaluate_once import EvaluationResult
     from corollary.database.intake.pipeline import Inputs
@@ -23,6 +31,8 @@ WAREHOUSE_PARAMETERS = (
     "algorithm",
     "relations",
     "strict",
+    "max_bad",
+    "max_deletes",
     "idempotency_key",
     "dry_run",
     "max_rows",
@@ -57,6 +67,7 @@ WAREHOUSE_PARAMETERS = (
 @click.option(
     "--dry-run", is_flag=True, help="Report what a run on the warehouse would do, and do nothing."
 )
+@family("sources", SourceOptions)
 @idempotency_key
 @family("maintenance", MaintenanceOptions)
 @family("output", ChangeOutputOptions)
@@ -68,6 +79,7 @@ def command(
     dry_run: bool,
     idempotency_key: str | None,
     files: FileOptions,
+    sources: SourceOptions,
     maintenance: MaintenanceOptions,
     output: ChangeOutputOptions,
 ) -> None:
@@ -80,7 +92,9 @@ def command(
     With --warehouse: the first run reads the sources and materialises everything; later ones find
     what has changed in the sources and in the program, maintain only that, commit it, publish the
     `.output` relations as Delta tables under WAREHOUSE/tables, and deliver alerts. A line for each
-    relation shows what was added and removed, what maintained it, where, and in what time. A
+    relation shows what was added and removed, what maintained it, where, and in what time. A source
+    that looks broken (most of its records are malformed, most rows of a relation would go) is
+    refused; --max-bad and --max-deletes, or the same parameters of an `.input`, allow it. A
     warehouse is a directory, or postgresql://user@host/name?data=DIRECTORY.
 
     Views may change freely from run to run: other columns, rules or names. --dry-run shows first
@@ -104,10 +118,9 @@ def command(
         if warehouse is None:
             _evaluate(program, files, outputs, maintenance, output, console)
         else:
-            inputs = Inputs(
-                files.facts, files.root, BadRowPolicy(bad_rows or BadRowPolicy.QUARANTINE)
-            )
-            run = RunRequest(program, inputs, idempotency_key, dry_run)
+            policy = BadRowPolicy(bad_rows or BadRowPolicy.QUARANTINE)
+            inputs = Inputs(files.facts, files.root, policy, sources.guards)
+            run = RunRequest(program, inputs, idempotency_key, files.today, dry_run)
             _update(warehouse, run, maintenance, output, console)
 
 
@@ -145,8 +158,9 @@ def _evaluate(
 
     engine = create_engine(maintenance.engine, None, maintenance.placement, bulk=maintenance.bulk)
     places = FileLocations(files.facts, outputs, files.root)
-    outcome = run_once(program, places, maintenance.limits, console, engine)
+    outcome = run_once(program, places, maintenance.limits, console, engine, today=files.today)
     if output.is_json:
+        outcome.warnings = tuple(without_allowed(outcome.warnings, console.allowed))
         print_json(_as_json(outcome))
         return
     print_warnings(outcome.warnings, console)
@@ -167,6 +181,7 @@ class RunRequest:
     program: "Program"
     inputs: "Inputs"
     idempotency_key: str | None
+    today: "date | None"
     is_dry: bool
 
 
@@ -186,7 +201,12 @@ def _update(
     program = request.program
     maintenance.check(load_program(program).normal)
     with open_warehouse(
-        warehouse, console, create=True, create_on_commit=True, **maintenance.keywords
+        warehouse,
+        console,
+        create=True,
+        create_on_commit=True,
+        today=request.today,
+        **maintenance.keywords,
     ) as database:
         outcome = run(
             database,

@@ -103,7 +103,13 @@ def command(
         from corollary.cli.report.trace import trace_as_json, trace_lines
 
         database = load_in_memory(
-            programs, files.facts, files.root, propagation, limits.limits, console
+            programs,
+            files.facts,
+            files.root,
+            propagation,
+            limits.limits,
+            console,
+            today=files.today,
         )
         transaction = _change(database, update, console)
         output.show(

@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING
 import click
 
 from corollary.cli.databases import open_warehouse
-from corollary.cli.options import ChangeOutputOptions, FileOptions, MaintenanceOptions
+from corollary.cli.options import (
+    ChangeOutputOptions,
+    FileOptions,
+    MaintenanceOptions,
+    SourceOptions,
+)
 from corollary.cli.output import print_json, print_warnings
 from corollary.cli.parameters import family, programs
 from corollary.cli.report.changes import alert_lines, change_summary, note_delivery
@@ -45,6 +50,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Stop at malformed records, or set them aside.",
 )
+@family("sources", SourceOptions)
 @family("maintenance", MaintenanceOptions)
 @family("output", ChangeOutputOptions)
 def command(
@@ -54,6 +60,7 @@ def command(
     once: bool,
     bad_rows: str,
     files: FileOptions,
+    sources: SourceOptions,
     maintenance: MaintenanceOptions,
     output: ChangeOutputOptions,
 ) -> None:
@@ -87,7 +94,7 @@ def command(
         report = CommitReport(console, output)
         watched = WatchOptions(
             program,
-            Inputs(files.facts, files.root, BadRowPolicy(bad_rows)),
+            Inputs(files.facts, files.root, BadRowPolicy(bad_rows), sources.guards),
             interval,
             once,
             report.print_run,
@@ -98,7 +105,9 @@ def command(
         try:
             with (
                 _terminable(),
-                open_warehouse(warehouse, console, create=True, **maintenance.keywords) as database,
+                open_warehouse(
+                    warehouse, console, create=True, today=files.today, **maintenance.keywords
+                ) as database,
             ):
                 try:
                     watch(database, watched)

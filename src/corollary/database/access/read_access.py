@@ -1,19 +1,22 @@
 """Reading a database: relations, answers to goals, history; watching what changes."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from corollary.analysis.phrases import suggest_name
+from corollary.analysis.today import TODAY_RELATION
 from corollary.console import Phase
 from corollary.core.arrow import schema_of, to_python
+from corollary.core.logic import Literal, Variable
 from corollary.core.program import Relation
 from corollary.core.states import CHANGES
 from corollary.database.changes import Changes
 from corollary.database.counters import ProgressRecorder
 from corollary.database.engines import LOCAL, SparkFrames, create_engine
+from corollary.database.intake.day import unset_day
 from corollary.database.memory_store import MemoryStore
-from corollary.database.program.loaded_program import answer_relation, read_goal
+from corollary.database.program.goals import AskedGoal, arrange, read_goal
 from corollary.database.program.names import readable_relation
 from corollary.database.state import DatabaseState
 from corollary.database.store import Store
@@ -92,38 +95,60 @@ class ReadAccess:
         with self._state.lock:
             relation = self._columns(name)
             if relation.is_derived and relation.is_virtual:
-                columns = ", ".join(f"v{at}" for at in range(relation.arity))
-                answers = self.query(f"{name}({columns})")
+                slots = tuple(Variable(f"v{at}", each) for at, each in enumerate(relation.types))
+                whole = AskedGoal(Literal(name, slots), self._state.loaded.normal, is_atom=True)
+                answers = self._solve(whole)[1]
                 return answers.rename_columns(list(relation.columns)) if relation.arity else answers
             return self._state.engine.read(name)
 
-    def query(self, goal: str) -> "pa.Table":
-        """Return the answers to a goal such as `link("a", y)`: a column for each variable."""
-        return self.answers(goal)[1]
+    def query(
+        self, goal: str, *, order: str | Sequence[str] = (), limit: int | None = None
+    ) -> "pa.Table":
+        """Return the answers to a goal: a column for each variable, in order of appearance.
+
+        Args:
+            goal: what the body of a rule could be, such as `link("a", y), y != "b"`.
+            order: columns to order by, such as `y` or `n desc`; if it is not given and there is
+                no limit, answers come in no particular order.
+            limit: how many answers to return at most, the first ones in the order.
+
+        Raises:
+            InputError: the goal does not fit the program.
+        """
+        table = self.answers(goal)[1]
+        if not order and limit is None:
+            return table
+        return arrange(table, (order,) if isinstance(order, str) else order, limit)
 
     def answers(self, goal: str) -> "tuple[Relation, pa.Table]":
         """Return the relation of a goal's answers (a column per variable) and its rows."""
-        state = self._state
-        with state.lock:
+        with self._state.lock:
             self.refresh()
-            literal = read_goal(state.program, goal)
-            self._store.log_query(literal)
-            normal = state.loaded.normal
-            answers = answer_relation(literal)
+            asked = read_goal(self._state.loaded, goal)
+            known = self._state.loaded.normal.relations
+            if TODAY_RELATION in asked.program.relations and TODAY_RELATION not in known:
+                raise unset_day()
+            return self._solve(asked)
 
-            def is_stored(name: str) -> bool:
-                relation = normal.relations[name]
-                return not (relation.is_derived and relation.is_virtual)
-
-            plan = answer_goal(normal, literal, state.planner.query_statistics(normal), is_stored)
-            state.engine.declare({answers.name: answers})
-            state.console.enter(Phase.EVALUATE)
-            try:
-                state.engine.run(plan, ProgressRecorder(state.console), state.limits)
-                return answers, state.engine.read(answers.name)
-            finally:
-                state.console.enter(Phase.OTHER)
-                state.engine.drop([answers.name])
+    def _solve(self, asked: AskedGoal) -> "tuple[Relation, pa.Table]":
+        state, program = self._state, asked.program
+        if asked.is_atom:
+            self._store.log_query(asked.literal)
+        answers = asked.answers
+        plan = answer_goal(
+            program,
+            asked.literal,
+            state.planner.query_statistics(program),
+            lambda name: program.relations[name].is_stored,
+        )
+        state.engine.declare({answers.name: answers})
+        state.console.enter(Phase.EVALUATE)
+        try:
+            state.engine.run(plan, ProgressRecorder(state.console), state.limits)
+            return answers, state.engine.read(answers.name)
+        finally:
+            state.console.enter(Phase.OTHER)
+            state.engine.drop([answers.name])
 
     def refresh(self) -> None:
         """See what other processes have committed."""
@@ -146,10 +171,12 @@ class ReadAccess:
             "open a warehouse with `corollary.open(DIRECTORY)`",
         )
 
-    def _past(self, commit: int) -> tuple[DatabaseState, MemoryStore]:
-        """Return the state after a commit, in memory."""
+    def _past(self, point: object) -> tuple[DatabaseState, MemoryStore]:
+        """Return the state at a point in history, in memory."""
+        from corollary.database.history import commit_number, read_point
         from corollary.database.warehouse_store import WarehouseStore
 
+        commit = commit_number(self._history.warehouse, read_point(point))
         now = self._state
         past = DatabaseState(
             create_engine(LOCAL), limits=now.limits, console=now.console, frames=now.frames

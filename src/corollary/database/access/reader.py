@@ -10,16 +10,18 @@ and the values that it failed on, so the reader only learns that there was one.
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import date
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from corollary.core.program import Relation
 from corollary.database.access.grants import Grants, require_grant, unknown_relation
 from corollary.database.access.read_access import Callback, ReadAccess
 from corollary.database.changes import Change, Changes
+from corollary.database.program.goals import goal_relations
+from corollary.database.program.names import list_names
 from corollary.database.state import DatabaseState
 from corollary.database.store import Store
 from corollary.errors import AccessError, EvaluationError, LimitError
-from corollary.frontends.datalog.parser import parse_goal
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -91,20 +93,21 @@ class Reader(ReadAccess):
             raise unknown_relation(self.name, relation, self.granted)
 
     @contextmanager
-    def _without_details(self, relation: str) -> Iterator[None]:
+    def _without_details(self, *relations: str) -> Iterator[None]:
         """Hide the details of an error in rules."""
+        named = list_names(relations) or "the goal"
         try:
             yield
         except EvaluationError:
             raise AccessError.of(
                 "C1042",
-                f"`{relation}` cannot be computed: an expression in a rule has no value.",
+                f"{named} cannot be computed: an expression in a rule has no value.",
                 None,
                 "who runs the warehouse can see which rule, and for which values",
             ) from None
         except LimitError:
             raise LimitError(
-                f"a limit was hit while `{relation}` was computed\n"
+                f"a limit was hit while {named} was computed\n"
                 "  = ask for less, or ask who runs the warehouse to raise the limit"
             ) from None
 
@@ -122,20 +125,22 @@ class Reader(ReadAccess):
     def answers(self, goal: str) -> "tuple[Relation, pa.Table]":
         """Return the answers to a goal, and the relation that they make."""
         self.refresh()
-        asked = parse_goal(goal).relation
-        self._require_existing(asked)
-        with self._without_details(asked):
+        asked = goal_relations(goal)
+        for relation in asked:
+            self._require_existing(relation)
+        with self._without_details(*asked):
             return super().answers(goal)
 
     # --- history -------------------------------------------------------------------------------
 
-    def at(self, commit: int) -> "Reader":
-        """Return the database as it was after a commit, with the grants of today.
+    def at(self, point: int | str | date) -> "Reader":
+        """Return the database as it was, with the grants of today; see `Database.at`.
 
         Raises:
+            InputError: it is not a commit, a date or a timestamp.
             WarehouseError: there is no such commit, or it is no longer kept.
         """
-        return Reader(*self._past(commit), self.name, self._grants, owns=True)
+        return Reader(*self._past(point), self.name, self._grants, owns=True)
 
     def log(self, limit: int | None = None) -> "list[CommitSummary]":
         """Return the commits that are kept, newest first, with how much each has changed."""
@@ -170,7 +175,7 @@ class Reader(ReadAccess):
     # --- what a reader cannot do ---------------------------------------------------------------
 
     load = _refusal("change the program")
-    transaction = stream = _refusal("change data")
+    transaction = stream = set_today = _refusal("change data")
     publish = _refusal("publish tables")
     deliver = _refusal("deliver alerts")
     grant = _refusal("grant anything")

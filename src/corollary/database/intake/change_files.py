@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from corollary.analysis.phrases import suggest_name
-from corollary.core.arrow import from_python, to_python
+from corollary.core.arrow import empty_table, to_python
 from corollary.core.logic import Value
 from corollary.core.program import NormalProgram, Relation
 from corollary.core.states import State
@@ -34,6 +34,7 @@ from corollary.warehouse.formats.file_extensions import input_of, is_delimited
 from corollary.warehouse.formats.record_blocks import BLOCK_BYTES
 from corollary.warehouse.formats.text_stream import TextStream
 from corollary.warehouse.sources import json_line
+from corollary.warehouse.sources.earlier_rows import TableRows
 from corollary.warehouse.sources.source_factory import source_of
 
 if TYPE_CHECKING:
@@ -279,7 +280,7 @@ def read_rows(
     source = source_of(directive, relation, base=Path(), root=Path(Path.cwd().anchor))
     may_have_headers = is_delimited(file) and not has_headers
     try:
-        change = source.change_since(None, from_python((), relation))
+        change = source.change_since(None, TableRows(empty_table(relation)))
     except InputError as error:
         if not may_have_headers:
             raise

@@ -2,34 +2,34 @@
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from corollary.analysis.today import TODAY_RELATION
 from corollary.console import Console, Phase, SilentConsole
-from corollary.core.arrow import from_python
+from corollary.core.arrow import empty_table
 from corollary.core.engine import Engine, Limits
 from corollary.core.program import Directive, Program, Relation
 from corollary.core.recorder import Recorder
 from corollary.core.spark_io import display_name, is_spark_io
 from corollary.database.counters import ProgressRecorder
 from corollary.database.engines import LOCAL, SparkFrames, create_engine
-from corollary.database.program.loaded_program import (
-    LoadedProgram,
-    answer_relation,
-    load_program,
-    read_goal,
-)
-from corollary.errors import Diagnostic, InputError
+from corollary.database.intake.day import unset_day
+from corollary.database.program.goals import read_goal
+from corollary.database.program.loaded_program import LoadedProgram, load_program
+from corollary.errors import Diagnostic, InputError, render
 from corollary.maintain import solve
 from corollary.maintain.algorithms import seminaive
 from corollary.maintain.placing import place_strata
 from corollary.warehouse.files.paths import resolve
 from corollary.warehouse.formats import delimited
-from corollary.warehouse.formats.dialect import channel_of, file_name_of, is_stream
+from corollary.warehouse.formats.dialect import channel_of, file_name_of, format_of, is_stream
 from corollary.warehouse.formats.output_files import OutputFile, check_distinct_paths, write_outputs
+from corollary.warehouse.sources.file_listing import SourceLocation, is_single_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -108,11 +108,12 @@ def run_once(
     engine: str | Engine = LOCAL,
     *,
     frames: SparkFrames | None = None,
+    today: date | None = None,
 ) -> EvaluationResult:
     """Evaluate a program once and write its outputs; nothing is written if anything fails.
 
     An engine that is passed must be empty, and is closed at the end. `IO=spark` reads and writes
-    through the session of `frames`, or a local one.
+    through the session of `frames`, or a local one. `today` is what `today()` gives.
 
     Raises:
         InputError: the program or a facts file is not acceptable, or a rule instance has no value.
@@ -124,10 +125,14 @@ def run_once(
     targets = output_paths(loaded, places)
     frames = frames or SparkFrames()
     with closing(create_engine(engine) if isinstance(engine, str) else engine) as used:
-        fill_engine(loaded, places, console, used, frames)
+        fill_engine(loaded, places, console, used, frames, today=today)
         console.enter(Phase.EVALUATE)
         evaluate_views(
-            loaded, used, ProgressRecorder(console), replace(limits or Limits(), since=began)
+            loaded,
+            used,
+            ProgressRecorder(console),
+            replace(limits or Limits(), since=began),
+            asked=loaded.written_relations,
         )
         console.enter(Phase.STORE)
         outcome = write_results(loaded, used, places, targets, frames)
@@ -142,17 +147,19 @@ def query_once(
     places: FileLocations,
     limits: Limits | None = None,
     console: Console | None = None,
+    *,
+    today: date | None = None,
 ) -> "tuple[Relation, pa.Table]":
     """Return the relation of a goal's answers (a column per variable) and its rows."""
     console = console or SilentConsole()
     began = time.monotonic()
     loaded = load_program(program)
-    goal = read_goal(program, text)
-    engine = fill_engine(loaded, places, console)
-    answers = answer_relation(goal)
+    goal = read_goal(loaded, text)
+    engine = fill_engine(replace(loaded, normal=goal.program), places, console, today=today)
+    answers = goal.answers
     engine.declare({answers.name: answers})
     console.enter(Phase.EVALUATE)
-    plan = solve.solve(loaded.normal, goal, engine.statistics())
+    plan = solve.solve(goal.program, goal.literal, engine.statistics())
     engine.run(plan, ProgressRecorder(console), replace(limits or Limits(), since=began))
     console.enter(Phase.OTHER)
     return answers, engine.read(answers.name)
@@ -164,12 +171,22 @@ def fill_engine(
     console: Console,
     engine: Engine | None = None,
     frames: SparkFrames | None = None,
+    *,
+    today: date | None = None,
 ) -> Engine:
-    """Return an engine with the facts and the inputs; the local one if none is given."""
+    """Return an engine with the facts, the inputs and the day; the local one if none is given.
+
+    Raises:
+        InputError: a facts file is not acceptable, or the program needs a day.
+    """
     engine = engine or create_engine(LOCAL)
     normal = loaded.normal
     engine.declare(normal.relations)
     console.enter(Phase.READ)
+    if TODAY_RELATION in normal.relations:
+        if today is None:
+            raise unset_day()
+        engine.insert(TODAY_RELATION, [(today,)])
     for name, rows in normal.facts.items():
         engine.insert(name, rows)
     for name, table in read_inputs(loaded, places, console, frames or SparkFrames()):
@@ -206,8 +223,8 @@ def read_inputs(
                     )
                 has_read = True
                 table = delimited.read_stream(sys.stdin.buffer, relation, directive)
-            elif is_spark:
-                table = _read_through_spark(loaded, directive, places, frames)
+            elif is_spark or not _is_delimited_file(directive, places):
+                table = _read_source(loaded, directive, places, frames, console)
             else:
                 path = places.input_path(directive)
                 table = delimited.read(
@@ -216,26 +233,54 @@ def read_inputs(
             yield relation.name, table
 
 
-def _read_through_spark(
-    loaded: LoadedProgram, directive: Directive, places: FileLocations, frames: SparkFrames
+def _is_delimited_file(directive: Directive, places: FileLocations) -> bool:
+    """Return whether an `.input` names one file of delimited text."""
+    name = file_name_of(directive)
+    if format_of(directive, name) != "csv":
+        return False
+    root = places.root or places.facts
+    return is_single_file(SourceLocation(root, places.facts, name, directive.span))
+
+
+def _read_source(
+    loaded: LoadedProgram,
+    directive: Directive,
+    places: FileLocations,
+    frames: SparkFrames,
+    console: Console,
 ) -> "pa.Table":
+    """Return the rows of a source that may be in any format, or through Spark."""
+    from corollary.warehouse.sources.earlier_rows import TableRows
     from corollary.warehouse.sources.source_factory import source_of
 
     relation = loaded.normal.relations[directive.relation]
     keys = {each.name: each.key for each in loaded.program.declarations}
-    key = keys.get(relation.name, ())
     source = source_of(
-        directive, relation, base=places.facts, root=places.root, key=key, fetch=frames.read
+        directive,
+        relation,
+        base=places.facts,
+        root=places.root,
+        key=keys.get(relation.name, ()),
+        fetch=frames.read,
+        console=console,
     )
-    return source.change_since(None, from_python((), relation)).added
+    change = source.change_since(None, TableRows(empty_table(relation)))
+    for warning in change.warnings:
+        console.note(render(warning))
+    return change.added
 
 
 def evaluate_views(
-    loaded: LoadedProgram, engine: Engine, recorder: Recorder, limits: Limits
+    loaded: LoadedProgram,
+    engine: Engine,
+    recorder: Recorder,
+    limits: Limits,
+    *,
+    asked: Collection[str] | None = None,
 ) -> None:
-    """Evaluate every derived relation."""
+    """Evaluate every derived relation; those that nobody asks for need not be stored."""
     placed = place_strata(engine, loaded.normal, loaded.normal)
-    plan = seminaive.plan_program(placed.after, engine.statistics(), placed.places)
+    plan = seminaive.plan_program(placed.after, engine.statistics(), placed.places, asked)
     engine.run(plan, recorder, limits)
 
 

@@ -64,8 +64,20 @@ def with_written_parts(loaded: LoadedProgram, operations: Sequence[Operation]) -
     return loaded if normal is loaded.normal else replace(loaded, normal=normal)
 
 
+def drain(operations: list[Operation]) -> Iterator[Operation]:
+    """Yield operations, and take them out of the list, so that their rows can be released.
+
+    >>> some = [Operation(State.ADDED, "p", [(1,)]), Operation(State.REMOVED, "q", [])]
+    >>> [each.relation for each in drain(some)], some
+    (['p', 'q'], [])
+    """
+    operations.reverse()
+    while operations:
+        yield operations.pop()
+
+
 def apply_operations(
-    engine: Engine, program: NormalProgram, operations: Sequence[Operation], limits: Limits
+    engine: Engine, program: NormalProgram, operations: Iterable[Operation], limits: Limits
 ) -> dict[str, TableHandle]:
     """Apply operations to base relations, in the order given.
 
@@ -88,6 +100,7 @@ def apply_operations(
         change = engine.insert if each.sign is State.ADDED else engine.delete
         for rows in _slices(each.rows):
             change(target, rows)
+        del each, rows
     # Several parts: the base relation itself is their union.
     several = relations_with_parts(program, touched)
     if several:

@@ -4,36 +4,41 @@ what changed in the sources and in the text → one transaction → commit → p
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from corollary.analysis.check import check
-from corollary.core.arrow import from_python
-from corollary.core.program import Program, Relation
+from corollary.analysis.pragmas import without_allowed
+from corollary.core.arrow import empty_table
+from corollary.core.program import Program
 from corollary.core.spark_io import is_spark_io
 from corollary.core.states import State
 from corollary.database.database import Database, state_of, warehouse_of
 from corollary.database.intake import quarantine
 from corollary.database.intake.dry_run import RunPlan, SourcePlan, SourceReading, try_out
 from corollary.database.intake.operations import Operation
+from corollary.database.intake.part_rows import PartRows
+from corollary.database.intake.source_guards import (
+    SourceDifference,
+    SourceGuards,
+    refuse_quarantined,
+)
 from corollary.database.pending_commit import DeferredOperations, Position
 from corollary.database.program.loaded_program import load_program
 from corollary.database.program.parts import SOURCE_PREFIX
 from corollary.database.state import DatabaseState
 from corollary.database.transaction import Transaction
 from corollary.errors import Diagnostic, InputError
-from corollary.warehouse.sources.quarantine import QUARANTINE, BadRowPolicy
+from corollary.warehouse.sources.quarantine import QUARANTINE, BadRowPolicy, remaining
 from corollary.warehouse.sources.source_factory import sources_of
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from corollary.database.alerts.delivery import Delivered
     from corollary.warehouse.catalog.catalog import Catalog
     from corollary.warehouse.publishing.publisher import PublishResult
-    from corollary.warehouse.sources.source import Source
+    from corollary.warehouse.sources.source import Source, SourceChange
 
 
 ONE_SHOT_WARNINGS = {"C0701", "C0702"}
@@ -42,11 +47,12 @@ ONE_SHOT_WARNINGS = {"C0701", "C0702"}
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """Where sources are, and what is done about malformed records."""
+    """Where sources are, what is done about malformed records, and what is accepted of sources."""
 
     facts: Path = Path()
     root: Path | None = None
     bad_rows: BadRowPolicy = BadRowPolicy.QUARANTINE
+    guards: SourceGuards = field(default_factory=SourceGuards)
 
 
 @dataclass(slots=True)
@@ -117,10 +123,10 @@ def _run(
     warnings = [each for each in check(program).warnings if each.code not in ONE_SHOT_WARNINGS]
     _refuse_writing(program)
     transaction = database.transaction(idempotency=idempotency, publish=not is_dry, is_dry=is_dry)
+    if transaction.is_repeated and is_dry:
+        plan = try_out(database, transaction)
+        return PipelineRun(transaction, warnings=warnings, plan=plan)
     if transaction.is_repeated:
-        if is_dry:
-            plan = try_out(database, transaction)
-            return PipelineRun(transaction, warnings=warnings, plan=plan)
         published = database.publish()
         return PipelineRun(transaction, transaction.commit_number, published, warnings=warnings)
     program = quarantine.with_same_quarantine(program, database.program)
@@ -138,23 +144,23 @@ def _run(
         console=state.console,
     )
     outcome = PipelineRun(warnings=warnings)
-    is_needed = idempotency is not None
+    is_needed = idempotency is not None or state.day is not None
     if program != database.program:
         transaction.set_program(program)
         is_needed = True
     warehouse = warehouse_of(database)
     assert warehouse is not None, "a pipeline needs a warehouse"
-    reader = _SourceReader(state, warehouse.catalog, outcome)
     known = warehouse.catalog.source_positions()
-    for source in sources:
-        if source.is_unchanged(_position(known, source.name)):
-            unchanged = SourcePlan(source.name, source.relation.name, SourceReading.UNCHANGED)
-            outcome.sources.append(unchanged)
-        else:
-            transaction.read(reader.read_source(source))
-            is_needed = True
-    for name in known.keys() - {source.name for source in sources}:
-        transaction.read(reader.delete_source(name))
+    changed = [each for each in sources if not each.is_unchanged(_position(known, each.name))]
+    gone = sorted(known.keys() - {each.name for each in sources})
+    reader = _SourceReader(state, warehouse.catalog, outcome, program, inputs)
+    unchanged = [each for each in sources if each not in changed]
+    reader.refuse_quarantined(unchanged)
+    outcome.sources += [
+        SourcePlan(each.name, each.relation.name, SourceReading.UNCHANGED) for each in unchanged
+    ]
+    if changed or gone:
+        transaction.read(lambda: reader.read(changed, gone))
         is_needed = True
     if is_dry:
         outcome.transaction = transaction
@@ -203,67 +209,92 @@ class _SourceReader:
     state: DatabaseState
     catalog: "Catalog"
     outcome: PipelineRun
+    program: Program
+    inputs: Inputs
 
-    def read_source(self, source: "Source") -> Callable[[], DeferredOperations]:
-        """Return a function that reads a source, called whenever the transaction is tried."""
+    def read(self, changed: "Sequence[Source]", gone: Sequence[str]) -> DeferredOperations:
+        """Return what has changed in sources; called whenever the transaction is tried.
 
-        def read() -> DeferredOperations:
-            self.state.console.progress(f"reading {source.name}")
-            before = _position(self.catalog.source_positions(), source.name)
-            part = SOURCE_PREFIX + source.name
-            content = self._content(source.relation, part)
-            change = source.change_since(before, content)
-            self.outcome.warnings += change.warnings
-            name = source.relation.name
+        Args:
+            changed: the sources to read.
+            gone: the names of sources that are no longer read, whose rows are deleted.
+
+        Raises:
+            InputError: a source cannot be read, or what it has now is not accepted.
+        """
+        operations: list[Operation] = []
+        positions: dict[str, Position] = {}
+        replaced: list[SourceDifference] = []
+        keys = {each.name: each.key for each in self.program.declarations}
+        for source in changed:
+            change = self._change(source)
+            relation = source.relation
+            rows = change.added, change.removed
             counts = change.added.num_rows, change.removed.num_rows
-            self._note(SourceReading.READ, source.name, name, counts, len(change.bad_rows))
-            operations = [
-                Operation(State.REMOVED, name, change.removed, part),
-                Operation(State.ADDED, name, change.added, part),
-                *quarantine.quarantine_operations(
-                    self.state, source.name, change.bad_rows, change.reread_files
-                ),
+            read = SourcePlan(
+                source.name, relation.name, SourceReading.READ, counts, len(change.bad_rows)
+            )
+            self._note(read)
+            key = keys.get(relation.name, ())
+            replaced.append(SourceDifference(source.name, relation, *rows, key, source.directive))
+            positions[source.name] = relation.name, change.position
+            operations += quarantine.quarantine_operations(
+                self.state, source.name, change.bad_rows, change.reread_files
+            )
+        known = self.catalog.source_positions()
+        for name in gone:
+            positions[name] = known[name][0], None
+            operations += quarantine.quarantine_operations(self.state, name, (), None)
+            left = self.state.loaded.normal.relations.get(known[name][0])
+            if left is None:  # it is gone together with its source
+                continue
+            rows = empty_table(left), PartRows(self.state, left, SOURCE_PREFIX + name).table()
+            counts = 0, rows[1].num_rows
+            self._note(SourcePlan(name, left.name, SourceReading.GONE, counts))
+            if left.name not in keys:  # it goes now, and nobody is taken by surprise
+                continue
+            replaced.append(SourceDifference(name, left, *rows, keys.get(left.name, ())))
+        sizes = {each.relation.name: self._size(each.relation.name) for each in replaced}
+        self.inputs.guards.check_deletes(replaced, sizes)
+        for each in replaced:
+            name, part = each.relation.name, SOURCE_PREFIX + each.source
+            operations += [
+                Operation(State.REMOVED, name, each.removed, part),
+                Operation(State.ADDED, name, each.added, part),
             ]
-            return DeferredOperations(operations, {source.name: (name, change.position)})
+        return DeferredOperations(operations, positions)
 
-        return read
+    def refuse_quarantined(self, sources: "Sequence[Source]") -> None:
+        """Raise if records of sources are in quarantine, and the policy is to abort."""
+        if self.inputs.bad_rows is BadRowPolicy.ABORT:
+            held = quarantine.quarantined(self.state)
+            for source in sources:
+                refuse_quarantined(remaining(held, source.name), source)
 
-    def delete_source(self, name: str) -> Callable[[], DeferredOperations]:
-        """Return a function that deletes all rows of a source that is no longer read."""
+    def _change(self, source: "Source") -> "SourceChange":
+        """Return what has changed in a source, if that is accepted."""
+        self.state.console.progress(f"reading {source.name}")
+        before = _position(self.catalog.source_positions(), source.name)
+        earlier = PartRows(self.state, source.relation, SOURCE_PREFIX + source.name)
+        change = source.change_since(before, earlier)
+        self.outcome.warnings += without_allowed(change.warnings)
+        held = remaining(quarantine.quarantined(self.state), source.name, change.reread_files)
+        if self.inputs.bad_rows is BadRowPolicy.ABORT:
+            refuse_quarantined(held, source)
+        good = change.good_records
+        if good is None:
+            good = len(earlier) + change.added.num_rows - change.removed.num_rows
+        bad = held.num_rows + len(change.bad_rows)
+        self.inputs.guards.check_records(source, change, good, bad)
+        return change
 
-        def delete() -> DeferredOperations:
-            relation, _ = self.catalog.source_positions()[name]
-            operations = quarantine.quarantine_operations(self.state, name, (), None)
-            declared = self.state.loaded.normal.relations.get(relation)
-            if declared is not None:
-                part = SOURCE_PREFIX + name
-                rows = self._content(declared, part)()
-                operations = [Operation(State.REMOVED, relation, rows, part), *operations]
-                self._note(SourceReading.GONE, name, relation, (0, rows.num_rows))
-            return DeferredOperations(operations, {name: (relation, None)})
-
-        return delete
-
-    def _note(
-        self,
-        state: SourceReading,
-        name: str,
-        relation: str,
-        counts: tuple[int, int],
-        malformed: int = 0,
-    ) -> None:
+    def _note(self, plan: SourcePlan) -> None:
         """Note what was read of a source; in another attempt, again."""
         sources = self.outcome.sources
-        sources[:] = [each for each in sources if each.name != name]
-        sources.append(SourcePlan(name, relation, state, counts, malformed))
+        sources[:] = [*(each for each in sources if each.name != plan.name), plan]
 
-    def _content(self, relation: Relation, part: str) -> "Callable[[], pa.Table]":
-        """Return a function that reads all rows of a source so far."""
-
-        def content() -> "pa.Table":
-            normal = self.state.loaded.normal
-            base = normal.bases.get(relation.name, relation.name)
-            at = normal.parts.get(base, {}).get(part)
-            return from_python((), relation) if at is None else self.state.engine.read(at)
-
-        return content
+    def _size(self, relation: str) -> int:
+        """Return how many rows a base relation has."""
+        normal = self.state.loaded.normal
+        base = normal.bases.get(relation, relation)
+        return self.state.engine.size(base) if base in normal.relations else 0

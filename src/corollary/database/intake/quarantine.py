@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from corollary.core.arrow import from_python
 from corollary.core.program import Column, Declaration, Program, TypeName
@@ -11,6 +12,9 @@ from corollary.database.program.parts import SOURCE_PREFIX
 from corollary.database.state import DatabaseState
 from corollary.errors import InputError
 from corollary.warehouse.sources.quarantine import QUARANTINE, BadRow, quarantine_change
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 QUARANTINE_DECLARATION = Declaration(
     QUARANTINE.name,
@@ -50,6 +54,18 @@ def with_same_quarantine(program: Program, before: Program) -> Program:
     return with_quarantine(program) if QUARANTINE_DECLARATION in before.declarations else program
 
 
+def has_quarantine(state: DatabaseState) -> bool:
+    """Return whether the program in force has a quarantine."""
+    return QUARANTINE_DECLARATION in state.program.declarations
+
+
+def quarantined(state: DatabaseState) -> "pa.Table":
+    """Return the records in quarantine."""
+    return (
+        state.engine.read(QUARANTINE.name) if has_quarantine(state) else from_python((), QUARANTINE)
+    )
+
+
 def quarantine_operations(
     state: DatabaseState,
     source: str,
@@ -61,11 +77,9 @@ def quarantine_operations(
     Malformed records replace the earlier ones of the files that were read again; None for all.
     """
     bad_rows = list(bad_rows)
-    known = QUARANTINE.name in state.loaded.normal.relations
-    if not bad_rows and not known:
+    if not bad_rows and not has_quarantine(state):
         return []
-    held = state.engine.read(QUARANTINE.name) if known else from_python((), QUARANTINE)
-    added, removed = quarantine_change(held, source, bad_rows, reread_files)
+    added, removed = quarantine_change(quarantined(state), source, bad_rows, reread_files)
     return [
         Operation(State.REMOVED, QUARANTINE.name, removed, QUARANTINE_PART),
         Operation(State.ADDED, QUARANTINE.name, added, QUARANTINE_PART),

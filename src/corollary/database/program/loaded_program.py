@@ -1,4 +1,4 @@
-"""Reads what users write: programs (read, check, normalise), goals, and tuples."""
+"""Reads what users write: programs (read, check, normalise), and tuples."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -7,17 +7,18 @@ from pathlib import Path
 from corollary.active.normal_form import with_active_rules
 from corollary.analysis.check import CheckedProgram, check
 from corollary.core import logic
-from corollary.core.program import Declaration, NormalProgram, Program, Relation
+from corollary.core.program import NormalProgram, Program
 from corollary.database.program.names import writable_relation
 from corollary.errors import Diagnostic, InputError
-from corollary.frontends.datalog.parser import parse, parse_file, parse_goal
-from corollary.maintain.solve import GOAL_RELATION
+from corollary.frontends.datalog.parser import parse, parse_file
 from corollary.rewrite.normalise import normalise
-from corollary.rewrite.translation_unit import unused_name
 from corollary.source import SourceFile, Span
 
 Fact = tuple[str, tuple[logic.Value, ...]]
 """A relation and one of its tuples."""
+
+
+WRITING_DIRECTIVES = ("output", "printsize")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,13 @@ class LoadedProgram:
     program: Program
     checked: CheckedProgram
     normal: NormalProgram
+
+    @property
+    def written_relations(self) -> frozenset[str]:
+        """The relations that a one-shot evaluation writes, or says the size of."""
+        return frozenset(
+            each.relation for each in self.program.directives if each.name in WRITING_DIRECTIVES
+        )
 
 
 def read_programs(paths: Sequence[Path]) -> Program:
@@ -55,61 +63,6 @@ def load_program(program: Program) -> LoadedProgram:
     """
     checked = check(program)
     return LoadedProgram(program, checked, with_active_rules(normalise(checked), checked))
-
-
-def read_goal(program: Program, text: str) -> logic.Literal:
-    """Return a goal such as `link("a", y)` as a typed literal.
-
-    The goal is checked as the body of a rule of the program.
-
-    Raises:
-        InputError: the goal does not fit the program.
-    """
-    goal = parse_goal(text)
-    if goal.state is not None:
-        raise InputError.of(
-            "C0903",
-            f"A goal asks for the present, so `@{goal.state}` has no meaning in it.",
-            goal.span,
-            f"leave out `@{goal.state}`",
-        )
-    if any(
-        isinstance(argument, logic.Functor | logic.AggregateTerm) for argument in goal.arguments
-    ):
-        raise InputError.of(
-            "C0901",
-            "A goal's arguments are values, variables or `_`.",
-            goal.span,
-            "compute the value first, or write a rule and ask for its head",
-        )
-    taken = {goal.relation, *(each.name for each in program.declarations)}
-    head = unused_name("corollary.goal", taken)
-    rule = Program(
-        declarations=(Declaration(head, ()),),
-        clauses=(logic.Clause((logic.Atom(head, ()),), (goal,)),),
-    )
-    checked = check(program + rule)
-    if checked.signatures[goal.relation].is_event:
-        raise InputError.of(
-            "C0902",
-            f"`{goal.relation}` is an event predicate: it holds only while a transaction runs.",
-            goal.span,
-            "ask for a base or derived relation",
-        )
-    (typed,) = (item for item in checked.program.clauses[-1].body if isinstance(item, logic.Atom))
-    slots = (
-        each
-        for each in typed.arguments
-        if isinstance(each, logic.Variable | logic.Constant | logic.Wildcard)
-    )
-    return logic.Literal(goal.relation, tuple(slots))
-
-
-def answer_relation(goal: logic.Literal) -> Relation:
-    """Return the relation of a goal's answers: one column per variable."""
-    variables = {slot.name: slot.type for slot in goal.slots if isinstance(slot, logic.Variable)}
-    types = tuple(type_ for type_ in variables.values() if type_ is not None)
-    return Relation(GOAL_RELATION, tuple(variables), types, is_derived=True, is_declared=False)
 
 
 def read_facts(loaded: LoadedProgram, text: str, place: str) -> list[Fact]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from corollary.analysis.phrases import suggest_name
+from corollary.analysis.today import TODAY_RELATION
 from corollary.core.program import Directive, NormalProgram, Relation
 from corollary.errors import InputError
 from corollary.source import Span
@@ -41,6 +42,13 @@ def writable_relation(program: NormalProgram, name: str, span: Span | None = Non
         InputError: there is no such relation, or it has rules and no base part.
     """
     relation = readable_relation(program, name, span)
+    if name == TODAY_RELATION:
+        raise InputError.of(
+            "C0909",
+            f"`{name}` has the one day that `today()` gives, and cannot be written to.",
+            span,
+            "set the day with `--today 2026-11-16`, or with `db.set_today(date)`",
+        )
     if program.relations[program.bases.get(name, name)].is_derived:
         raise InputError.of(
             "C0915",

@@ -104,7 +104,7 @@ def load_next_program(
     Raises:
         InputError: the program is wrong, or would lose tuples that only the database has.
     """
-    checked = check(program)
+    checked = check(program, before)
     replaced: dict[str, str] = {}
     while True:
         # A relation with other types is another one, which decides on the names of what reads it.

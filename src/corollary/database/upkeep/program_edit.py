@@ -27,7 +27,7 @@ from corollary.core.program import (
 )
 from corollary.database.upkeep import column_mapping
 from corollary.errors import Diagnostic, InputError
-from corollary.frontends.datalog.parser import parse_goal
+from corollary.frontends.datalog.parser import parse_clause
 
 _Node = TypeVar("_Node")
 
@@ -206,7 +206,7 @@ class _Edit:
     def _constant(self, at: int) -> Term:
         filled, type_ = self._how.sources[at], self._how.after.types[at]
         assert isinstance(filled, column_mapping.FillValue)
-        return parse_goal(f"r({print_value(filled.value, type_)})").arguments[0]
+        return parse_clause(f"r({print_value(filled.value, type_)})").heads[0].arguments[0]
 
 
 def _edit_atoms(node: _Node, edit: Callable[[Atom], Atom], *, is_inner: bool = False) -> _Node:

@@ -8,7 +8,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from corollary.core.engine import BulkMode, Limits, SinglePlacement, TableHandle, bulk_mode
+from corollary.core.engine import (
+    BulkMode,
+    Limits,
+    SinglePlacement,
+    TableHandle,
+    ValueRange,
+    bulk_mode,
+)
 from corollary.core.plans import Add, CancelOut, PlacedCall, Plan, Remove, StoreRelation, steps_of
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
@@ -154,7 +161,26 @@ class LocalEngine(SinglePlacement):
         words = table.duplicates(tuple(columns))
         return table_handle.decode_words(words, table.layout, table.types, names, self._dictionary)
 
+    def within(self, relation: str, boxes: Sequence[Mapping[int, ValueRange]]) -> pa.Table:
+        """Return the tuples of NEW in one of several boxes, each once, perhaps with others."""
+        table, names = self._tables[relation], self._relations[relation].columns
+        coded = [
+            {
+                column: codes
+                for column, values in box.items()
+                if (codes := self._dictionary.code_interval(values, table.types[column]))
+            }
+            for box in boxes
+        ]
+        words = table.within(coded)
+        return table_handle.decode_words(words, table.layout, table.types, names, self._dictionary)
+
     # --- index files ---------------------------------------------------------------------------
+
+    def arrange(self, relation: str, orders: Iterable[Sequence[int]]) -> None:
+        """Sort the tuples of a relation by its columns in some orders, for plans and the index."""
+        for order in orders:
+            self._tables[relation].arrangement(tuple(order))
 
     def save(self, relations: Iterable[str]) -> Iterator[tuple[str, bytes]]:
         """Yield the files of an index of the OLD state of relations: name and bytes.

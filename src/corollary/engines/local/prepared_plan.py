@@ -13,6 +13,8 @@ from corollary.core.recorder import Recorder
 from corollary.core.states import State
 from corollary.core.types import NUMBER
 from corollary.engines.budget import Budget
+from corollary.engines.local.bulk.groups import BulkGroups
+from corollary.engines.local.bulk.queries import BulkQueries
 from corollary.engines.local.bulk.steps import BulkSteps
 from corollary.engines.local.evaluation.aggregates import aggregate
 from corollary.engines.local.evaluation.breadth_first import BreadthFirstSearch
@@ -66,9 +68,12 @@ class PreparedPlan:
                 self.tables[one].share_layout(self.tables[other])
         for name in plan.orders:
             self._arrange(name, self.tables[name])
-        self._bulk = (
-            None if bulk is BulkMode.NEVER else BulkSteps(self.tables, plan.types, dictionary, bulk)
-        )
+        self._bulk: BulkSteps | None = None
+        self._groups: BulkGroups | None = None
+        if bulk is not BulkMode.NEVER:
+            queries = BulkQueries(self.tables, dictionary, bulk)
+            self._bulk = BulkSteps(queries, plan.types)
+            self._groups = BulkGroups(queries, plan, self._held.keys())
         self._derivations: dict[int, Derivation] = {}
         self._searches: dict[int, BreadthFirstSearch | None] = {}
         self._spare: dict[str, list[tuple[Table, ...]]] = {}
@@ -90,40 +95,60 @@ class PreparedPlan:
         for search in self._searches.values():
             if search is not None:
                 search.reset()
+        if self._groups is not None:
+            self._groups.reset()
 
     def _arrange(self, name: str, table: Table) -> None:
         for order in self.plan.orders.get(name, ()):
-            table.arrangement(order)
+            table.want(order)
 
     # --- steps ---------------------------------------------------------------------------------
 
     def derive(self, step: plans.Derive, number: int) -> tuple[Words, int]:  # noqa: ARG002
-        """Return the tuples of a step, packed and sorted for its target, and the leads' size."""
+        """Return the tuples of a step, packed and sorted for its target, and the leads' size.
+
+        A step whose tuples are only aggregated may be put off until they are.
+        """
+        if self._groups is not None and (led := self._groups.put_off(step)) is not None:
+            return self.tables[step.target].layout.empty, led
+        return self._derivation(step).run(self._context)
+
+    def _derivation(self, step: plans.Derive) -> Derivation:
         derivation = self._derivations.get(id(step))
         if derivation is None:
             derivation = Derivation(
                 step, self.tables, self.dictionary, self._held.keys(), self._bulk
             )
             self._derivations[id(step)] = derivation
-        return derivation.run(self._context)
+        return derivation
 
     def aggregate(self, step: plans.Aggregate) -> Words:
         """Return the tuples of a step, packed and sorted for its target."""
-        body, target = self.tables[step.body.relation], self.tables[step.target]
-        found = None if self._bulk is None else self._bulk.aggregate(step, self._context)
-        words = (
-            aggregate(step.aggregation, body, step.body.state, target, self.dictionary)
-            if found is None
-            else found
-        )
+        words = self._grouped(step)
+        if words is None:
+            body, target = self.tables[step.body.relation], self.tables[step.target]
+            words = aggregate(step.aggregation, body, step.body.state, target, self.dictionary)
         for each in step.without:
             words = words[~self.tables[each.relation].contains(words, each.state)]
         return words
 
     def total(self, step: plans.Total) -> Words:
         """Return the running totals of a step, packed and sorted for its target."""
-        body, target = self.tables[step.body.relation], self.tables[step.target]
-        return compute_totals(step, body, target, self.dictionary)
+        words = self._grouped(step)
+        if words is None:
+            body, target = self.tables[step.body.relation], self.tables[step.target]
+            words = compute_totals(step, body, target, self.dictionary)
+        return words
+
+    def _grouped(self, step: plans.Aggregate | plans.Total) -> Words | None:
+        """Return the tuples of a bulk step; for another one, see to it that its body is there."""
+        if self._groups is None:
+            return None
+        words = self._groups.tuples(step, self._context)
+        if words is None and (derive := self._groups.recall(step.body.relation)) is not None:
+            tuples, _ = self._derivation(derive).run(self._context)
+            self.tables[derive.target].assign(tuples)
+        return words
 
     def read_totals(self, step: plans.ReadTotals) -> Words:
         """Return the groups and values of a step, packed and sorted for its target."""

@@ -15,24 +15,24 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from corollary.core.engine import BulkMode, Engine, Limits, LocalTable, TableHandle
-from corollary.core.pipeline import Reference
-from corollary.core.plans import WORKING_SEPARATOR, PlacedCall, Placement, Plan, relations_written
+from corollary.core.engine import BulkMode, Engine, Limits, LocalTable, TableHandle, ValueRange
+from corollary.core.plans import WORKING_SEPARATOR, PlacedCall, Placement, Plan
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
 from corollary.engines.local.engine import LocalEngine
 from corollary.engines.local.prepared_plan import PreparedPlan
 from corollary.engines.spark import remote
-from corollary.engines.spark.partitions.driver import PartitionedStratum
-from corollary.engines.spark.partitions.job import run_spark_job
-from corollary.engines.spark.partitions.messages import Request
 from corollary.engines.spark.session import parallelism_of, private_session, release_session
-from corollary.engines.spark.sql.queries import Queries
 from corollary.rewrite.partitions import PARTITIONS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    # Imported where they are used: small relations need none of it.
+    from corollary.engines.spark.partitions.driver import PartitionedStratum
+    from corollary.engines.spark.partitions.messages import Request
+    from corollary.engines.spark.sql.queries import Queries
 
 PARTITIONS_MIN_TUPLES = 1 << 24
 """A stratum of so many tuples is partitioned; the driver is quicker with fewer…"""
@@ -132,6 +132,8 @@ class DriverEngine(LocalEngine):
             return forced if has_pivot or forced is not Placement.TASKS else Placement.DRIVER
         stores = {type(self._remote[name]) for name in relations if name in self._remote}
         if stores:  # they stay where they are
+            from corollary.engines.spark.partitions.driver import PartitionedStratum
+
             return Placement.TASKS if PartitionedStratum in stores else Placement.SQL
         if self._spark is None and find_spec("pyspark") is None:
             return Placement.DRIVER
@@ -155,7 +157,9 @@ class DriverEngine(LocalEngine):
             shutil.rmtree(self._directory, ignore_errors=True)
             self._directory = None
 
-    def _run_job(self, request: Request) -> list[bytes]:
+    def _run_job(self, request: "Request") -> list[bytes]:
+        from corollary.engines.spark.partitions.job import run_spark_job
+
         return run_spark_job(self._session, request)
 
     # --- relations -----------------------------------------------------------------------------
@@ -260,8 +264,10 @@ class DriverEngine(LocalEngine):
         self._remote |= dict.fromkeys(stratum.pivots, stratum)
         return set(stratum.pivots)
 
-    def _new_stratum(self, procedure: str, pivots: Iterable[str]) -> PartitionedStratum:
+    def _new_stratum(self, procedure: str, pivots: Iterable[str]) -> "PartitionedStratum":
         """Return a partitioned stratum that holds nothing yet."""
+        from corollary.engines.spark.partitions.driver import PartitionedStratum
+
         title = ", ".join(pivots)
         stratum = PartitionedStratum(self._run_job, self._root, self.partition_count, title)
         self._partitioned[procedure] = stratum
@@ -373,6 +379,12 @@ class DriverEngine(LocalEngine):
             return self._remote[relation].size(relation, state)
         return super().size(relation, state)
 
+    def within(self, relation: str, boxes: Sequence[Mapping[int, ValueRange]]) -> pa.Table:
+        """Return the tuples of NEW in one of several boxes, each once, perhaps with others."""
+        if self._is_remote_only(relation):
+            return self.read(relation)
+        return super().within(relation, boxes)
+
     def distinct(self, relation: str) -> tuple[int, ...]:
         """Return about how many distinct values each column of a relation has."""
         if self._is_remote_only(relation):
@@ -424,7 +436,7 @@ class DriverEngine(LocalEngine):
             part,
             frozenset(pivots),
             self._unsynced_changes(store),
-            self._working_relations(part, prepared),
+            remote.working_relations(part, prepared, self._relations),
             prepared.budget.handled_rows,
             self._limits,
         )
@@ -443,21 +455,10 @@ class DriverEngine(LocalEngine):
             known = self._partitioned.get(step.procedure)
             return known or self._new_stratum(step.procedure, dict(step.columns))
         if self._queries is None:
+            from corollary.engines.spark.sql.queries import Queries
+
             self._queries = Queries(self._new_sql_engine())
         return self._queries
-
-    def _working_relations(
-        self, part: Plan, prepared: PreparedPlan
-    ) -> dict[str, tuple[Relation, pa.Table]]:
-        """Return the working relations that a part of a plan reads and does not derive."""
-        derived = set(relations_written(part))
-        found = {}
-        for name, types in part.types.items():
-            if name not in self._relations and name not in derived:
-                rows = prepared.read(Reference(name))
-                columns = tuple(rows.column_names)
-                found[name] = Relation(name, columns, types, False, is_declared=False), rows
-        return found
 
     def _note_maintained(
         self, relation: str, store: remote.RemoteStore, needs: remote.DriverNeeds

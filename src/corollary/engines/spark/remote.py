@@ -1,6 +1,6 @@
 """Remote stores: where a driver has strata maintained that it does not maintain itself."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Generic, Protocol
 
@@ -8,9 +8,11 @@ import pyarrow as pa
 
 from corollary.core import plans
 from corollary.core.engine import Limits, MapResult, TableHandle
+from corollary.core.pipeline import Reference
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
+from corollary.engines.local.prepared_plan import PreparedPlan
 
 CHANGES = (State.ADDED, State.REMOVED)
 
@@ -153,3 +155,17 @@ def placed_parts(plan: plans.Plan) -> dict[str, plans.Plan]:
         for each in plans.steps_of(plan)
         if isinstance(each, plans.PlacedCall)
     }
+
+
+def working_relations(
+    part: plans.Plan, prepared: PreparedPlan, stored: Container[str]
+) -> dict[str, tuple[Relation, pa.Table]]:
+    """Return the working relations that a part of a plan reads and does not derive."""
+    derived = set(plans.relations_written(part))
+    found = {}
+    for name, types in part.types.items():
+        if name not in stored and name not in derived:
+            rows = prepared.read(Reference(name))
+            columns = tuple(rows.column_names)
+            found[name] = Relation(name, columns, types, False, is_declared=False), rows
+    return found

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 MARK = "mark"
 """The column that says that an expression of a row has no value."""
 
+ROWS = "rows"
+"""The column that says how many rows a group has."""
+
 
 class Form(StrEnum):
     """The two forms of a column; each is the first letter of the names of such columns."""
@@ -58,6 +61,36 @@ class CompiledQuery:
     has_mark: bool
     outputs: tuple[OutputColumn, ...]
     inputs: tuple[InputTable, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What is asked of the groups: the value of an aggregate, or the words of its running totals.
+
+    Attributes:
+        operator: the aggregate.
+        column: the column of the rows that is aggregated; None for `count`.
+        result: the type of the value; None for running totals (`core/totals.py`).
+    """
+
+    operator: str
+    column: int | None
+    result: Type | None
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledGroups:
+    """A query for groups.
+
+    Attributes:
+        compiled: the query. Its columns are the keys as `h0`, `h1`, …, those of the summaries as
+            `m0`, `m1`, …, the number of rows as `rows`, and `mark` if there is one; its outputs are
+            the keys alone.
+        summaries: for each summary the number of its first column, and how many it has.
+    """
+
+    compiled: CompiledQuery
+    summaries: tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ may raise: what can fail gives null instead, and the compiler tests for that.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from corollary.core.logic import Value
@@ -17,6 +17,9 @@ AggregateForm = Callable[[Node, Type, Type], tuple[Node, Node | None]]
 
 It returns the value, and a test that is true where it is not exact, never null.
 """
+
+TotalForm = Callable[[Node, Type], Sequence[Node]]
+"""Makes the SQL of what running totals keep of a column after the count (`core/totals.py`)."""
 
 Lowering = Callable[[Sequence[Node], Sequence[Type], Type], Node]
 """Makes the SQL of a functor from its arguments, their types and the type of the result."""
@@ -65,6 +68,8 @@ class SqlDialect:
         anti_join: the side and the kind of an anti-join.
         align: brings two values to a common scale, so that they can be compared.
         aggregates: the aggregates of a column by name and its kind.
+        totals: the running totals of a column by its kind.
+        write: makes the text of a tree, if not sqlglot's generator.
     """
 
     name: DialectName
@@ -77,9 +82,13 @@ class SqlDialect:
     semi_join: tuple[str, str]
     anti_join: tuple[str, str]
     aggregates: Mapping[tuple[str, Kind], AggregateForm]
+    totals: Mapping[Kind, TotalForm] = field(default_factory=dict)
+    write: Callable[[Node], str] | None = None
 
     def text(self, query: Node) -> str:
         """Return a query as the engine reads it."""
+        if self.write is not None:
+            return self.write(query)
         return query.sql(dialect=str(self.name))
 
     def form(self, name: str, operand: Type) -> FunctorForm:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from corollary.core.functors import CHECKED_SUM
+from corollary.core.totals import WORD_BITS, word_count
 from corollary.core.types import Kind, Type
 from corollary.engines.sql import nodes
 from corollary.engines.sql.arithmetic_forms import (
@@ -41,6 +42,8 @@ from corollary.engines.sql.duckdb_decimals import (
     unit,
     within_bounds,
 )
+from corollary.engines.sql.duckdb_text import write_duckdb
+from corollary.engines.sql.duckdb_times import TIME_FORMS, calendar_day, day_of, midnight_of
 from corollary.engines.sql.duckdb_types import (
     BIGINT,
     DOUBLE,
@@ -53,8 +56,6 @@ from corollary.engines.sql.duckdb_types import (
     type_name,
 )
 from corollary.engines.sql.nodes import Node, OperatorKind
-
-DAY_MICROSECONDS = 86_400_000_000
 
 
 def _attempted(kind: OperatorKind) -> FunctorForm:
@@ -93,7 +94,7 @@ def _bits(kind: OperatorKind) -> FunctorForm:
 
 
 def _complement(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
-    return exp.Paren(this=exp.BitwiseNot(this=exp.Paren(this=arguments[0].copy())))
+    return exp.Paren(this=exp.BitwiseNot(this=exp.Paren(this=arguments[0])))
 
 
 def _is_nonzero(value: Node, type_: Type) -> Node:
@@ -148,20 +149,7 @@ def _bool_text(arguments: Sequence[Node], types: Sequence[Type], result: Type) -
 
 
 def _date_text(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
-    epoch = nodes.cast(nodes.string("1970-01-01"), "DATE")
-    return nodes.cast(nodes.binary(exp.Add, epoch, nodes.cast(arguments[0], "INT")), VARCHAR)
-
-
-def _day_of(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
-    """Division cuts off towards zero, days begin at midnight before 1970, too."""
-    day = nodes.integer(DAY_MICROSECONDS, BIGINT)
-    rest = nodes.binary(exp.Mod, arguments[0], day)
-    is_before = nodes.cast(nodes.binary(exp.LT, rest, nodes.integer(0, BIGINT)), BIGINT)
-    return nodes.binary(exp.Sub, nodes.binary(exp.IntDiv, arguments[0], day), is_before)
-
-
-def _midnight_of(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
-    return nodes.binary(exp.Mul, arguments[0], nodes.integer(DAY_MICROSECONDS, BIGINT))
+    return nodes.cast(calendar_day(arguments[0], types[0]), VARCHAR)
 
 
 def _matches(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
@@ -236,6 +224,20 @@ def _mean(value: Node, source: Type, result: Type) -> tuple[Node, Node | None]: 
     return mean, inexact
 
 
+def _words(value: Node, source: Type) -> list[Node]:
+    """Return the sums of the upper and of the lower 32 bits; 0 if there is no value."""
+    if word_count(source) != 2:
+        raise NotExactError(f"running totals of {source} have no exact form in SQL")
+    mask = nodes.integer((1 << WORD_BITS) - 1, type_name(source))
+    lower = nodes.call(
+        "COALESCE", nodes.call("SUM", nodes.binary(exp.BitwiseAnd, value, mask)), ZERO
+    )
+    total = nodes.call("COALESCE", _total(value, source), ZERO)
+    unit_ = nodes.integer(1 << WORD_BITS, HUGEINT)
+    upper = nodes.binary(exp.IntDiv, nodes.binary(exp.Sub, total, lower), unit_)
+    return [nodes.cast(upper, BIGINT), nodes.cast(lower, BIGINT)]
+
+
 _INTEGRAL = (Kind.NUMBER, Kind.UNSIGNED)
 _OPERATORS = {"+": exp.Add, "-": exp.Sub, "*": exp.Mul, "/": exp.IntDiv}
 _FLOAT_OPERATORS = {"+": exp.Add, "-": exp.Sub, "*": exp.Mul, "/": exp.Div}
@@ -290,8 +292,9 @@ FUNCTORS: dict[tuple[str, Kind], FunctorForm] = {
         ("to_decimal", kind): FunctorForm(to_decimal, is_fallible=True)
         for kind in (Kind.NUMBER, Kind.UNSIGNED, Kind.DECIMAL)
     },
-    ("to_date", Kind.TIMESTAMP): FunctorForm(_day_of),
-    ("to_timestamp", Kind.DATE): FunctorForm(_midnight_of),
+    ("to_date", Kind.TIMESTAMP): FunctorForm(day_of),
+    ("to_timestamp", Kind.DATE): FunctorForm(midnight_of),
+    **TIME_FORMS,
     **{(CHECKED_SUM, kind): FunctorForm(itself) for kind in Kind},
 }
 
@@ -317,4 +320,6 @@ DUCKDB = SqlDialect(
     semi_join=("", "SEMI"),
     anti_join=("", "ANTI"),
     aggregates=AGGREGATES,
+    totals=dict.fromkeys(_SUMMED, _words),
+    write=write_duckdb,
 )

@@ -41,6 +41,13 @@ class SqlExpression:
     fault: Node | None
     may_be_null: bool
 
+    @property
+    def tests_itself(self) -> bool:
+        """Whether a value that is computed is missing where it is null, and nowhere else."""
+        if not isinstance(self.fault, exp.Is) or isinstance(self.value, exp.Column):
+            return False
+        return self.fault.this.this is self.value
+
 
 def type_of(expression: Expression) -> Type:
     """Return the type that inference gave to an expression."""

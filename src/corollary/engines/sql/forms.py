@@ -1,6 +1,6 @@
 """In which forms a pipeline needs its variables: as codes, as values, or as both."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import assert_never
 
 from corollary.core import functors
@@ -59,12 +59,18 @@ def looked_up_names(pipeline: Pipeline) -> set[str]:
 
 
 class VariableForms:
-    """The forms of the variables of a pipeline."""
+    """The forms of the variables of a pipeline.
 
-    def __init__(self, pipeline: Pipeline, *, has_codes: bool, sums_last: bool) -> None:
+    Args:
+        pipeline: the pipeline.
+        has_codes: whether relations come as codes.
+        values: the columns of the head whose values are needed.
+    """
+
+    def __init__(self, pipeline: Pipeline, *, has_codes: bool, values: Collection[int]) -> None:
         self._pipeline = pipeline
         self._has_codes = has_codes
-        self._sums_last = sums_last
+        self._values = values
         self._coded: set[str] = set()
         self._find_coded()
 
@@ -95,6 +101,13 @@ class VariableForms:
         """Return the form in which a variable is carried from stage to stage."""
         return Form.CODE if name in self._coded else Form.VALUE
 
+    def head_form(self, column: int) -> Form:
+        """Return the form of a variable in a column of the head."""
+        slot = self._pipeline.head[column]
+        if column in self._values or not isinstance(slot, Variable):
+            return Form.VALUE
+        return self.form(slot.name)
+
     def _slot_needs(self, slots: Iterable[Slot]) -> Needs:
         return frozenset(
             (self.form(slot.name), slot.name) for slot in slots if isinstance(slot, Variable)
@@ -108,9 +121,11 @@ class VariableForms:
     def needs(self) -> list[Needs]:
         """Return for each stage the variables, in their forms, that are needed after it."""
         head = self._pipeline.head
-        needed: Needs = self._slot_needs(head[:-1] if self._sums_last else head)
-        if self._sums_last:
-            needed |= self._value_needs(head[-1])
+        needed: Needs = frozenset(
+            (self.head_form(at), slot.name)
+            for at, slot in enumerate(head)
+            if isinstance(slot, Variable)
+        )
         result: list[Needs] = []
         for stage in reversed(self._pipeline.stages):
             result.append(needed)

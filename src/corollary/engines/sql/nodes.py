@@ -1,7 +1,10 @@
-"""The few pieces that our SQL is made of, as sqlglot trees; only `SqlDialect.text` makes text."""
+"""The few pieces that our SQL is made of, as sqlglot trees; only `SqlDialect.text` makes text.
+
+Trees share their parts, and only new ones are changed: copies would cost more than the rest.
+"""
 
 from collections.abc import Iterable, Sequence
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import Any
 
 from sqlglot import exp
@@ -21,35 +24,41 @@ def column(name: str, table: str) -> Node:
 
 def call(name: str, *arguments: Node) -> Node:
     """Return a call of a function that sqlglot need not know."""
-    return exp.Anonymous(this=name, expressions=[each.copy() for each in arguments])
+    return exp.Anonymous(this=name, expressions=list(arguments))
 
 
 def binary(kind: OperatorKind, one: Node, other: Node) -> Node:
     """Return an operator between two values, in parentheses."""
-    made: Any = kind(this=one.copy(), expression=other.copy())
+    made: Any = kind(this=one, expression=other)
     return exp.Paren(this=made)
 
 
 def case(*branches: tuple[Node, Node], default: Node | None = None) -> Node:
     """Return the value of the first test that is true; null without a default."""
-    ifs = [exp.If(this=test.copy(), true=value.copy()) for test, value in branches]
-    return exp.Case(ifs=ifs, default=None if default is None else default.copy())
+    ifs = [exp.If(this=test, true=value) for test, value in branches]
+    return exp.Case(ifs=ifs, default=default)
+
+
+@lru_cache(maxsize=64)
+def _type(name: str) -> exp.DataType:
+    """Return an SQL type; sqlglot parses its name."""
+    return exp.DataType.build(name, udt=True)
 
 
 def cast(value: Node, type_: str) -> Node:
     """Return a value as one of an SQL type."""
-    return exp.Cast(this=value.copy(), to=exp.DataType.build(type_, udt=True))
+    return exp.Cast(this=value, to=_type(type_))
 
 
 def try_cast(value: Node, type_: str) -> Node:
     """Return a value as one of an SQL type, null where it is none."""
     # Without `safe`, sqlglot writes a plain cast for Spark.
-    return exp.TryCast(this=value.copy(), to=exp.DataType.build(type_, udt=True), safe=True)
+    return exp.TryCast(this=value, to=_type(type_), safe=True)
 
 
 def integer(value: int, type_: str) -> Node:
     """Return an integer of an SQL type."""
-    return exp.Cast(this=exp.Literal.string(str(value)), to=exp.DataType.build(type_, udt=True))
+    return exp.Cast(this=exp.Literal.string(str(value)), to=_type(type_))
 
 
 def string(value: str) -> Node:
@@ -59,24 +68,24 @@ def string(value: str) -> Node:
 
 def named(value: Node, name: str) -> Node:
     """Return an item of a SELECT list, with its name."""
-    return exp.Alias(this=value.copy(), alias=exp.to_identifier(name, quoted=True))
+    return exp.Alias(this=value, alias=exp.to_identifier(name, quoted=True))
 
 
 def every(tests: Iterable[Node]) -> Node | None:
     """Return the conjunction of tests, None for none."""
-    found: list[Node] = [exp.Paren(this=test.copy()) for test in tests]
+    found: list[Node] = [exp.Paren(this=test) for test in tests]
     return reduce(lambda one, two: exp.And(this=one, expression=two), found) if found else None
 
 
 def any_of(tests: Iterable[Node]) -> Node | None:
     """Return the disjunction of tests, None for none."""
-    found: list[Node] = [exp.Paren(this=test.copy()) for test in tests]
+    found: list[Node] = [exp.Paren(this=test) for test in tests]
     return reduce(lambda one, two: exp.Or(this=one, expression=two), found) if found else None
 
 
 def is_null(value: Node) -> Node:
     """Return the test for null."""
-    return exp.Is(this=exp.Paren(this=value.copy()), expression=exp.Null())
+    return exp.Is(this=exp.Paren(this=value), expression=exp.Null())
 
 
 def is_present(value: Node) -> Node:
@@ -91,7 +100,7 @@ def is_true(test: Node) -> Node:
 
 def negated(test: Node) -> Node:
     """Return the negation of a test."""
-    return exp.Not(this=exp.Paren(this=test.copy()))
+    return exp.Not(this=exp.Paren(this=test))
 
 
 def same(one: Node, other: Node, *, is_nullable: bool) -> Node:
@@ -112,7 +121,7 @@ def select(
     if where is not None:
         query.set("where", exp.Where(this=where))
     if groups:
-        query.set("group", exp.Group(expressions=[each.copy() for each in groups]))
+        query.set("group", exp.Group(expressions=list(groups)))
     return query
 
 
@@ -125,7 +134,7 @@ def joined(query: exp.Select, source: Node, on: Node | None, side: str, kind: st
 def subquery(query: exp.Select, alias: str) -> Node:
     """Return a query as the source of another."""
     return exp.Subquery(
-        this=query.copy(), alias=exp.TableAlias(this=exp.to_identifier(alias, quoted=True))
+        this=query, alias=exp.TableAlias(this=exp.to_identifier(alias, quoted=True))
     )
 
 

@@ -13,6 +13,7 @@ for faults*) says whether there were any.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import assert_never
 
 from sqlglot import exp
@@ -47,13 +48,10 @@ from corollary.engines.sql.expressions import (
 )
 from corollary.engines.sql.forms import Needs, VariableForms, copied_variable, looked_up_names
 from corollary.engines.sql.nodes import Node
-from corollary.engines.sql.query_frames import FRAME, UNIT, QueryFrame, RowTest
+from corollary.engines.sql.query_frames import FRAME, INNER, UNIT, QueryFrame, RowTest, fault_name
 
 SOURCE = "s"
 """The name of the relation that is joined to the rows so far."""
-
-INNER = "•"
-"""The beginning of the names of values of inner functors."""
 
 EncodeConstant = Callable[[Constant], int]
 """Returns the code of a constant."""
@@ -80,12 +78,39 @@ def compile_pipeline(
         sums_last: whether the last column is to be summed for tuples that agree in the others.
         distinct_after: stages after which rows are made distinct; not in a bag.
     """
+    values = (len(head_types) - 1,) if sums_last else ()
     try:
-        compiler = _Compiler(pipeline, types, dialect, encode, sums_last=sums_last)
-        compiled = compiler.compile(head_types, distinct_after)
+        compiled = query_of(
+            pipeline,
+            types,
+            head_types,
+            dialect,
+            encode,
+            values=values,
+            distinct_after=distinct_after,
+        )
         return sum_last_column(compiled, dialect) if sums_last else compiled
     except NotExactError as error:
         return NotCompiled(str(error))
+
+
+def query_of(
+    pipeline: Pipeline,
+    types: Mapping[str, tuple[Type, ...]],
+    head_types: tuple[Type, ...],
+    dialect: SqlDialect,
+    encode: EncodeConstant | None,
+    *,
+    values: Collection[int],
+    distinct_after: Collection[int] = (),
+) -> CompiledQuery:
+    """Return a pipeline as a query; some columns of its head are wanted as values.
+
+    Raises:
+        NotExactError: it has no exact form.
+    """
+    compiler = _Compiler(pipeline, types, dialect, encode, values)
+    return compiler.compile(head_types, distinct_after)
 
 
 class _Compiler:
@@ -95,20 +120,19 @@ class _Compiler:
         types: Mapping[str, tuple[Type, ...]],
         dialect: SqlDialect,
         encode: EncodeConstant | None,
-        *,
-        sums_last: bool,
+        values: Collection[int],
     ) -> None:
         self._pipeline = pipeline
         self._types = types
         self._dialect = dialect
         self._encode = encode
-        self._sums_last = sums_last
-        self._forms = VariableForms(pipeline, has_codes=dialect.has_codes, sums_last=sums_last)
+        self._forms = VariableForms(pipeline, has_codes=dialect.has_codes, values=values)
         self._bound: set[str] = set()
         self._nullable: set[str] = set()
         self._inputs: dict[Reference, dict[tuple[Form, int], None]] = {}
         self._count = 0
         self._inner: dict[str, bool] = {}  # values of inner functors, and whether they may be null
+        self._null_faults: set[str] = set()  # those of them that are missing where they are null
         self._fault_queries: list[exp.Select] = []
         self._looked_up = looked_up_names(pipeline)
 
@@ -131,8 +155,7 @@ class _Compiler:
                 outputs.append(OutputColumn(type_, constant=constant))
                 continue
             assert isinstance(slot, Variable)
-            is_summed = self._sums_last and at == len(head_types) - 1
-            form = Form.VALUE if is_summed else self._forms.form(slot.name)
+            form = self._forms.head_form(at)
             items.append(nodes.named(frame.column(form, slot.name), f"h{len(items)}"))
             outputs.append(OutputColumn(type_, form))
         if frame.mark is not None:
@@ -212,7 +235,7 @@ class _Compiler:
         made = self._select(frame, needed, {}, frame.source())
         assert made.query is not None
         side, kind = self._dialect.anti_join
-        nodes.joined(made.query, source, nodes.every(tests) or _TRUE.copy(), side, kind)
+        nodes.joined(made.query, source, nodes.every(tests) or _TRUE, side, kind)
         return made
 
     def _filter(self, condition: Condition, frame: QueryFrame, needed: Needs) -> QueryFrame:
@@ -265,6 +288,10 @@ class _Compiler:
             return self._copy(stage, copied.name, frame, needed)
         frame, (plain,) = self._unnest(frame, (expression,))
         lowered = lower_expression(plain, self._values(frame, plain), self._dialect)
+        if lowered.tests_itself:  # a text that occurs twice is long to read, for DuckDB too
+            frame, variable = self._add_column(frame, lowered, type_of(expression))
+            column = frame.column(Form.VALUE, variable.name)
+            lowered = replace(lowered, value=column, fault=nodes.is_null(column))
         fresh = {(Form.VALUE, name): lowered.value} if (Form.VALUE, name) in needed else {}
         truth = None
         if not stage.accepts_null:
@@ -315,7 +342,7 @@ class _Compiler:
         fault = test.fault
         if fault is not None and is_lost:
             unit = [nodes.named(nodes.integer(1, "BIGINT"), UNIT)]
-            query = nodes.select(unit, frame.source(), fault.copy())
+            query = nodes.select(unit, frame.source(), fault)
             query.set("limit", exp.Limit(expression=exp.Literal.number(1)))
             self._fault_queries.append(query)
             passed = [nodes.negated(fault), *([] if test.truth is None else [test.truth])]
@@ -348,14 +375,19 @@ class _Compiler:
             if name in frame.constants:
                 found[name] = lower_expression(frame.constants[name], {}, self._dialect)
                 continue
-            fault = _fault_name(name)
-            has_fault = (Form.VALUE, fault) in frame.columns
             found[name] = SqlExpression(
                 frame.column(Form.VALUE, name),
-                frame.column(Form.VALUE, fault) if has_fault else None,
+                self._inner_fault(name, frame),
                 self._inner.get(name, type_of(variable).nullable or name in self._nullable),
             )
         return found
+
+    def _inner_fault(self, name: str, frame: QueryFrame) -> Node | None:
+        """Return the test for a missing value of an inner functor, if it can be missing."""
+        if name in self._null_faults:
+            return nodes.is_null(frame.column(Form.VALUE, name))
+        fault = fault_name(name)
+        return frame.column(Form.VALUE, fault) if (Form.VALUE, fault) in frame.columns else None
 
     def _unnest(
         self, frame: QueryFrame, expressions: Sequence[Expression]
@@ -382,14 +414,22 @@ class _Compiler:
             return frame, expression
         frame, (plain,) = self._unnest(frame, (expression,))
         lowered = lower_expression(plain, self._values(frame, plain), self._dialect)
+        return self._add_column(frame, lowered, type_of(expression))
+
+    def _add_column(
+        self, frame: QueryFrame, lowered: SqlExpression, type_: Type
+    ) -> tuple[QueryFrame, Variable]:
+        """Return a frame with a further value, and the variable that stands for it."""
         name = f"{INNER}{len(self._inner)}"
         self._inner[name] = lowered.may_be_null
         fresh = {(Form.VALUE, name): lowered.value}
-        if lowered.fault is not None:
-            fresh[Form.VALUE, _fault_name(name)] = lowered.fault
+        if lowered.tests_itself:
+            self._null_faults.add(name)
+        elif lowered.fault is not None:
+            fresh[Form.VALUE, fault_name(name)] = lowered.fault
         everything = frozenset(frame.columns)
         made = self._select(frame, everything, fresh, frame.source())
-        return made, Variable(name, type_of(expression))
+        return made, Variable(name, type_)
 
     def _same(
         self, slot: Variable | Constant, frame: QueryFrame, source: Reference, column: int
@@ -450,13 +490,8 @@ class _Compiler:
         if mark is not None:
             items.append(nodes.named(mark, MARK))
         items = items or [nodes.named(nodes.integer(1, "BIGINT"), UNIT)]
-        query = nodes.select(items, source, None if where is None else where.copy())
+        query = nodes.select(items, source, None if where is None else where)
         return QueryFrame(query, columns, frame.constants, mark is not None)
-
-
-def _fault_name(name: str) -> str:
-    """Return the column that says where the value of an inner functor is missing."""
-    return f"{name}!"
 
 
 _TRUE = exp.Boolean(this=True)

@@ -16,6 +16,15 @@ UNIT = "unit"
 """The column of rows without variables."""
 
 
+INNER = "•"
+"""The beginning of the names of values of inner functors."""
+
+
+def fault_name(name: str) -> str:
+    """Return the column that says where the value of an inner functor is missing."""
+    return f"{name}!"
+
+
 @dataclass(slots=True)
 class QueryFrame:
     """Rows under way.

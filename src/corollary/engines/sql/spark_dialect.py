@@ -127,7 +127,7 @@ def _shift(name: str) -> FunctorForm:
 
 
 def _complement(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
-    return exp.Paren(this=exp.BitwiseNot(this=exp.Paren(this=arguments[0].copy())))
+    return exp.Paren(this=exp.BitwiseNot(this=exp.Paren(this=arguments[0])))
 
 
 def _logical(kind: OperatorKind) -> FunctorForm:

@@ -32,10 +32,11 @@ class ClauseBuilder(Transformer[Lexeme, object]):
     # --- clauses --------------------------------------------------------------------------------
 
     def clause(self, heads: tuple[logic.Atom, ...], *rest: Body | Lexeme) -> tuple[Item, ...]:
-        body = rest[0] if isinstance(rest[0], tuple) else ()
-        end = rest[-1]
+        neck, body, end = rest if len(rest) > 1 else (None, (), *rest)
+        assert isinstance(body, tuple)
         assert isinstance(end, Lexeme)
-        return (logic.Clause(heads, body, span_between(heads[0].span, end.span)),)
+        is_null_safe = isinstance(neck, Lexeme) and neck.text == ":="
+        return (logic.Clause(heads, body, span_between(heads[0].span, end.span), is_null_safe),)
 
     def heads(self, *heads: logic.Atom) -> tuple[logic.Atom, ...]:
         return heads
@@ -93,8 +94,8 @@ class ClauseBuilder(Transformer[Lexeme, object]):
     def arguments(self, *children: Lexeme | logic.Term) -> BracketedList:
         return bracketed_list(children)
 
-    def first(self, atom: logic.Atom, *_: Lexeme) -> logic.Atom:
-        return atom
+    def goal(self, body: Body, *_: Lexeme) -> Body:
+        return body
 
     # --- terms ----------------------------------------------------------------------------------
 
@@ -161,6 +162,17 @@ def _negate_item(item: logic.BodyItem, span: Span | None) -> tuple[logic.BodyIte
             return (logic.Negation(item, span),)
         case logic.Negation(atom=atom):
             return (atom,)
+        case logic.Comparison(operator="is", left=left, right=right):
+            for one, other in ((left, right), (right, left)):
+                if isinstance(other, logic.Constant) and other.value is None:
+                    return (replace(item, operator="=", left=one, right=one),)
+            null = logic.Constant(None, span=item.span)
+            ways = (
+                (replace(item, operator="!="),),
+                (replace(item, right=null), replace(item, operator="=", left=right)),
+                (replace(item, operator="=", right=left), replace(item, left=null)),
+            )
+            return (logic.Disjunction(ways, span),)
         case logic.Comparison(operator=operator):
             return (replace(item, operator=logic.NEGATED_OPERATORS[operator]),)
         case logic.Truth(value=value):

@@ -3,9 +3,19 @@
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import zip_longest
 
 from corollary.core.logic import Value
-from corollary.core.syntax import EXTREMES, FUNCTIONS, HINTS, PRECEDENCE
+from corollary.core.syntax import (
+    EXTREMES,
+    FUNCTIONS,
+    HINTS,
+    PRECEDENCE,
+    TIME_FUNCTIONS,
+    TODAY,
+    normalised_name,
+)
 from corollary.errors import Diagnostic
 from corollary.frontends.datalog import literals
 from corollary.frontends.datalog.source_map import ExpandedText
@@ -71,7 +81,8 @@ _SIGNS = {
     ",": "_COMMA",
     ";": "_SEMICOLON",
     ":": "_COLON",
-    ":-": "_IF",
+    ":-": "IF",
+    ":=": "IF",
     ".": "DOT",
     "?": "_QUESTION",
     "|": "_PIPE",
@@ -92,23 +103,25 @@ _SIGNS = {
     "^": "OPERATOR",
 }
 
-_LEXEME = re.compile(
-    r"""
+_LEXEME = r"""
     (?P<quoted>[dt]?"(?:[^"\\\n]|\\.)*(?P<close>"?))
   | (?P<name>`(?:[^`\\\n]|\\.)*(?P<shut>`?))
   | (?P<number>0[xXbB]\w*|\d+(?:\.\d+)?(?:[eE][+-]?\d+)?\w*)
-  | (?P<word>\??[A-Za-z_]\w*(?P<dots>(?:\.[A-Za-z_]\w*)*))
+  | (?P<word>\??START INSIDE*(?P<dots>(?:\.START INSIDE*)*))
   | (?P<directive>(?<!\S)\.[A-Za-z_]\w*)
   | (?P<state>@(?:old|new)\b)
-  | (?P<sign>:-|->|<:|!=|<=|>=|[(){},;:.?|=<>!+\-*/%^])
+  | (?P<sign>:[-=]|->|<:|!=|<=|>=|[(){},;:.?|=<>!+\-*/%^])
   | (?P<bad>\S)
-    """,
-    re.VERBOSE | re.ASCII,
-)
+    """
 _OPERAND_ENDS = frozenset(
     {"IDENT", "DOTTED", "QUOTED", "INT", "FRACTION", "STRING", "DATE", "TIME", "TRUTH", "NULL"}
     | {"UNDERSCORE", "RPAR", "RBRACE"}
 )
+_OPERATORS = frozenset(
+    {"EQUAL", "COMPARISON", "IS", "OPERATOR", "INFIX", "PREFIX", "AGGREGATE", "EXTREME"}
+)
+_BEFORE_TERMS = _OPERATORS | {"IDENT", "DOTTED", "QUOTED", "FUNCTION", "CONSTRAINT", "STATE"}
+_OPEN_FUNCTIONS = frozenset({*TIME_FUNCTIONS, TODAY})
 _QUOTED: dict[str, tuple[str, Callable[[str], Value]]] = {
     "d": ("DATE", literals.read_date),
     "t": ("TIME", literals.read_time),
@@ -116,16 +129,42 @@ _QUOTED: dict[str, tuple[str, Callable[[str], Value]]] = {
 }
 
 
-def tokenise(expanded: ExpandedText, diagnostics: list[Diagnostic]) -> list[Lexeme]:
-    """Return the lexemes of a text; bad literals are reported and replaced by the number 0."""
-    lexemes = list(_scan(expanded, diagnostics))
-    return list(_mark_qualifiers(list(_join_signs(lexemes, diagnostics))))
+@lru_cache(maxsize=8)
+def _lexeme_pattern(others: str) -> re.Pattern[str]:
+    """Return the pattern of lexemes.
+
+    Args:
+        others: the characters of the text that are not ASCII: where letters of other scripts, and
+            the marks that belong to them, occur in names.
+    """
+    starts = "".join(each for each in others if each.isidentifier())
+    inside = "".join(each for each in others if f"a{each}".isidentifier())
+    pattern = _LEXEME.replace("START", f"[A-Za-z_{starts}]").replace("INSIDE", f"[\\w{inside}]")
+    return re.compile(pattern, re.VERBOSE | re.ASCII)
+
+
+def tokenise(
+    expanded: ExpandedText, diagnostics: list[Diagnostic], *, is_body: bool = False
+) -> list[Lexeme]:
+    """Return the lexemes of a text; bad literals are reported and replaced by the number 0.
+
+    Args:
+        expanded: the text.
+        diagnostics: gets the errors.
+        is_body: whether the text is the body of a rule, as goals are.
+    """
+    lexemes = list(_join_signs(list(_scan(expanded, diagnostics)), diagnostics))
+    lexemes = list(_mark_is(lexemes))
+    if any(lexeme.text in _OPEN_FUNCTIONS for lexeme in lexemes):
+        lexemes = _CallMarker(lexemes, is_body).marked()
+    return list(_mark_qualifiers(lexemes))
 
 
 def _scan(expanded: ExpandedText, diagnostics: list[Diagnostic]) -> Iterator[Lexeme]:
     text = expanded.text
     previous_end = 0
-    for found in _LEXEME.finditer(text):
+    others = "" if text.isascii() else "".join(sorted({each for each in text if each > "\x7f"}))
+    for found in _lexeme_pattern(others).finditer(text):
         start, end = found.span()
         written = found.group()
         span = expanded.span(start, end)
@@ -143,6 +182,7 @@ def _scan(expanded: ExpandedText, diagnostics: list[Diagnostic]) -> Iterator[Lex
 def _classify(found: re.Match[str], written: str) -> tuple[str, Value]:
     match found.lastgroup:
         case "word":
+            written = normalised_name(written)
             if found["dots"]:
                 return "DOTTED", written
             return _WORDS.get(written, "IDENT"), _VALUES.get(written, written)
@@ -205,6 +245,81 @@ def _with_value(lexeme: Lexeme, diagnostics: list[Diagnostic]) -> Lexeme:
         return replace(lexeme, type="INT", value=0)
 
 
+def _mark_is(lexemes: list[Lexeme]) -> Iterator[Lexeme]:
+    """Distinguish the operator of `x is y` from names: it follows an operand, and names do not.
+
+    Only a clause may follow a declaration's bracket: `is(1).` at the start of a line is a name.
+    """
+    previous = ""
+    for lexeme, following in zip_longest(lexemes, lexemes[1:]):
+        is_call = following is not None and following.type == "LPAR" and following.is_adjacent
+        is_name = previous not in _OPERAND_ENDS or (lexeme.starts_line and is_call)
+        marked = replace(lexeme, type="IS") if lexeme.text == "is" and not is_name else lexeme
+        yield marked
+        previous = marked.type
+
+
+class _CallMarker:
+    """Tells calls of functions whose names are not reserved from relations of the same name.
+
+    A word before a bracket is a call wherever a term must stand: inside the brackets of an atom or
+    a call, beside an operator or a comparison. Anywhere else it is an atom.
+    """
+
+    def __init__(self, lexemes: list[Lexeme], is_body: bool) -> None:
+        self._lexemes = lexemes
+        self._is_goal = self._is_body = is_body
+        self._holds_terms: list[bool] = []  # of each open bracket
+        self._closing: dict[int, int] = {}
+        opened: list[int] = []
+        for index, lexeme in enumerate(lexemes):
+            if lexeme.type in ("LPAR", "LBRACE"):
+                opened.append(index)
+            elif lexeme.type in ("RPAR", "RBRACE") and opened:
+                self._closing[opened.pop()] = index
+
+    def marked(self) -> list[Lexeme]:
+        """Return the lexemes, the names of such calls as functions."""
+        for index, lexeme in enumerate(self._lexemes):
+            self._follow(index, lexeme)
+            is_named = lexeme.type == "IDENT" and lexeme.text in _OPEN_FUNCTIONS
+            if is_named and self._type(index + 1) == "LPAR" and self._is_call(index):
+                self._lexemes[index] = replace(lexeme, type="FUNCTION")
+        return self._lexemes
+
+    def _type(self, index: int) -> str:
+        return self._lexemes[index].type if 0 <= index < len(self._lexemes) else ""
+
+    def _follow(self, index: int, lexeme: Lexeme) -> None:
+        """Note where in an item the lexeme is."""
+        if lexeme.type == "IF":
+            self._is_body = True
+        elif lexeme.type == "DOT" or lexeme.type in DIRECTIVES.values():
+            self._is_body, self._holds_terms = self._is_goal, []
+        elif lexeme.type == "LPAR":
+            is_inside = bool(self._holds_terms) and self._holds_terms[-1]
+            self._holds_terms.append(is_inside or self._type(index - 1) in _BEFORE_TERMS)
+        elif lexeme.type == "LBRACE":
+            self._holds_terms.append(False)
+        elif lexeme.type in ("RPAR", "RBRACE") and self._holds_terms:
+            self._holds_terms.pop()
+
+    def _is_call(self, index: int) -> bool:
+        if self._holds_terms and self._holds_terms[-1]:
+            return True
+        before = self._type(index - 1)
+        if not (self._is_body or self._holds_terms) or before == "_COLON":
+            return False
+        if before in _OPERATORS:
+            return True
+        if before in ("PLUS", "MINUS") and self._type(index - 2) in _OPERAND_ENDS:
+            return True
+        first, last = index, self._closing.get(index + 1, len(self._lexemes))
+        while self._type(last + 1) == "RPAR" and self._type(first - 1) == "LPAR":
+            first, last = first - 1, last + 1
+        return self._type(last + 1) in _OPERATORS | {"PLUS", "MINUS"}
+
+
 def _mark_qualifiers(lexemes: list[Lexeme]) -> Iterator[Lexeme]:
     """Distinguish the qualifiers of a declaration from the relation names that begin a clause.
 
@@ -235,4 +350,4 @@ def _is_key(lexemes: list[Lexeme], index: int) -> bool:
         return False
     close = next((i for i in range(index, len(lexemes)) if lexemes[i].type == "RPAR"), len(lexemes))
     following = lexemes[close + 1].type if close + 1 < len(lexemes) else ""
-    return following not in ("DOT", "_IF", "_COMMA")
+    return following not in ("DOT", "IF", "_COMMA")

@@ -3,11 +3,11 @@
 import re
 from dataclasses import dataclass
 
-_TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*"?|`(?:[^`\\\n]|\\.)*`?|\w+|.', re.ASCII | re.DOTALL)
+_TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*"?|`(?:[^`\\\n]|\\.)*`?|\w+|.', re.DOTALL)
 _PASTE = re.compile(r"\s*##\s*")
 _BODY = re.compile(
     r'("(?:[^"\\\n]|\\.)*"?|`(?:[^`\\\n]|\\.)*`?)|(\s*##\s*)|#\s*([A-Za-z_]\w*)|(\w+)|(.)',
-    re.ASCII | re.DOTALL,
+    re.DOTALL,
 )
 
 EXPANSION_MAX_COST = 1_000_000

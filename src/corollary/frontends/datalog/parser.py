@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeVar, cast
 
 from corollary.core import logic, program
+from corollary.core.syntax import PRECEDENCE
 from corollary.errors import Diagnostic, InputError
 from corollary.frontends.datalog import syntax_errors
 from corollary.frontends.datalog.lexer import Lexeme, tokenise
@@ -75,13 +76,13 @@ def parse_file(path: str | Path, root: str | Path | None = None) -> program.Prog
     return parse(read_source(file), include_under(file.parent if root is None else Path(root)))
 
 
-def parse_goal(text: str) -> logic.Atom:
-    """Return the atom of a goal; a full stop or question mark may follow.
+def parse_goal(text: str) -> tuple[logic.BodyItem, ...]:
+    """Return the body of a goal; a full stop or question mark may follow.
 
-    >>> parse_goal('link("a", y)').relation
-    'link'
+    >>> [type(item).__name__ for item in parse_goal('link("a", y), y != "b"')]
+    ['Atom', 'Comparison']
     """
-    return cast(logic.Atom, _parse_single(text, "goal", "goal"))
+    return cast(tuple[logic.BodyItem, ...], _parse_single(text, "goal", "goal"))
 
 
 def parse_clause(text: str, place: str = "rule") -> logic.Clause:
@@ -123,10 +124,10 @@ def _parse_single(text: str, start: str, place: str) -> object:
     expanded = preprocessor.run(source)
     if diagnostics:
         raise InputError(diagnostics)
-    lexemes = tokenise(expanded, diagnostics)
+    lexemes = tokenise(expanded, diagnostics, is_body=start == "goal")
     end = expanded.span(len(expanded.text), len(expanded.text))
-    is_clause = start == "item" and not text.lstrip().startswith(".")
-    if is_clause and lexemes and lexemes[-1].type != "DOT":
+    has_end = start == "goal" or not text.lstrip().startswith(".")
+    if has_end and lexemes and lexemes[-1].type not in ("DOT", "_QUESTION"):
         lexemes.append(Lexeme("DOT", ".", ".", end))
     try:
         _check_nesting(lexemes)
@@ -282,7 +283,10 @@ def _check_nesting(lexemes: Iterable[Lexeme]) -> None:
 
 
 def _check_depth(items: Iterable[object]) -> None:
-    """Raise an error where terms or bodies are nested too deeply, as long sums are."""
+    """Raise an error where terms or bodies are nested too deeply.
+
+    The left operand of an operator is as deep as the operator: long sums are not nested.
+    """
     stack = [(item, 0) for item in items]
     while stack:
         node, depth = stack.pop()
@@ -292,6 +296,9 @@ def _check_depth(items: Iterable[object]) -> None:
         match node:
             case logic.Clause(heads=heads, body=body):
                 below = (*heads, *body)
+            case logic.Functor(name=name, arguments=(left, right)) if name in PRECEDENCE:
+                stack.append((left, depth))
+                below = (right,)
             case logic.Atom(arguments=arguments) | logic.Functor(arguments=arguments):
                 below = arguments
             case logic.Negation(atom=atom):

@@ -31,7 +31,11 @@ _INTERESTING = rf"""
     """
 _FLAGS = re.VERBOSE | re.MULTILINE | re.ASCII
 _WITHOUT_WORDS = re.compile(_INTERESTING, _FLAGS)
-_WITH_WORDS = re.compile(rf"{_INTERESTING} | (?P<word>\??[A-Za-z_]\w*)", _FLAGS)
+_WITH_WORDS = re.compile(
+    # Words with letters of other scripts are no macros, nor are parts of them.
+    rf"{_INTERESTING} | (?<![^\x00-\x7f])(?P<word>\??[A-Za-z_]\w*+)(?![^\x00-\x7f])",
+    _FLAGS,
+)
 _DIRECTIVE = re.compile(
     r"\s*(?:#\s*(?P<name>[A-Za-z]*)|(?P<dotted>\.include))(?P<rest>.*)", re.DOTALL
 )

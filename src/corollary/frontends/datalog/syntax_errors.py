@@ -2,7 +2,7 @@
 
 import difflib
 
-from corollary.core.syntax import EXTREMES, FUNCTIONS
+from corollary.core.syntax import EXTREMES, FUNCTIONS, TIME_FUNCTIONS
 from corollary.errors import Diagnostic
 from corollary.frontends.datalog.lexer import DIRECTIVES, QUALIFIERS, Lexeme
 from corollary.frontends.datalog.literals import shorten
@@ -53,7 +53,7 @@ _LABELS = {
     "_COMMA": "`,`",
     "_SEMICOLON": "`;`",
     "_COLON": "`:`",
-    "_IF": "`:-`",
+    "IF": "`:-`",
     "DOT": "`.`",
     "_QUESTION": "`?`",
     "_PIPE": "`|`",
@@ -69,7 +69,7 @@ _LABELS = {
     "STATE": "`@old` or `@new`",
     "$END": "the end",
 }
-_ORDER = ("_COMMA", "_SEMICOLON", "RPAR", "RBRACE", "_IF", "DOT")
+_ORDER = ("_COMMA", "_SEMICOLON", "RPAR", "RBRACE", "IF", "DOT")
 
 
 def diagnose_lexeme(lexemes: list[Lexeme], position: int, expected: set[str]) -> Diagnostic:
@@ -223,7 +223,11 @@ def _special(lexemes: list[Lexeme], position: int) -> Diagnostic | None:
         case _:
             shown = text if text.isprintable() else f"U+{ord(text[0]):04X}"
             message = f"The character `{shown}` does not belong here."
-            return Diagnostic("C0101", message, lexeme.span)
+            signs = {"≤": "write `<=`", "≥": "write `>=`", "≠": "write `!=`"}
+            hint = signs.get(text)
+            if hint is None and text.isprintable() and not text.isascii():
+                hint = f"a name with it is written in backquotes, as in `` `x{text}` ``"
+            return Diagnostic("C0101", message, lexeme.span, hint)
 
 
 def _suggest(lexemes: list[Lexeme], position: int, expected: set[str]) -> str | None:
@@ -237,7 +241,7 @@ def _suggest(lexemes: list[Lexeme], position: int, expected: set[str]) -> str | 
         ("<>", "inequality is written `!=`"),
         ("=<", "write `<=`"),
         ("=>", "write `>=`"),
-        (":=", "equality is written `=`, a rule's arrow `:-`"),
+        (":=", "equality is written `=`; `:=` is the arrow of a rule in which null joins null"),
         ("<-", "a rule's arrow is written `:-`"),
         ("&&", "literals are joined with `,`"),
         ("||", "alternatives are separated by `;`"),
@@ -254,7 +258,7 @@ def _suggest(lexemes: list[Lexeme], position: int, expected: set[str]) -> str | 
     if before.lower() in ("and", "or") or lexeme.text.lower() in ("and", "or"):
         return "literals are joined with `,`, alternatives separated by `;`"
     if lexeme.type == "LPAR" and previous is not None and previous.type == "IDENT":
-        close = difflib.get_close_matches(before, [*FUNCTIONS, "min", "max", "count", "sum"], 1)
+        close = difflib.get_close_matches(before, [*FUNCTIONS, *TIME_FUNCTIONS, "min", "max"], 1)
         hint = f"; did you mean `{close[0]}`?" if close else ""
         return f"`{before}` is not a function, and relations cannot be inside terms{hint}"
     if "_COLON" in expected:
@@ -274,7 +278,8 @@ def _suggest(lexemes: list[Lexeme], position: int, expected: set[str]) -> str | 
         return "is the full stop `.` at the end of the clause before missing?"
     if "DOT" in expected and lexeme.type in ("IDENT", "DOTTED", "NOT"):
         return "is a `,` or a full stop `.` missing before it?"
-    if lexeme.type == "DOT" and clause and clause[0].type in ITEM_STARTS:
+    has_clause = any(each.type == "IF" for each in clause) or _open_bracket(lexemes, position)
+    if lexeme.type == "DOT" and clause and clause[0].type in ITEM_STARTS and not has_clause:
         return "a directive has no full stop at its end"
     return None
 
@@ -305,7 +310,7 @@ def _open_bracket(lexemes: list[Lexeme], position: int) -> Lexeme | None:
 
 
 def _is_head(clause: list[Lexeme]) -> bool:
-    return clause[-1].type == "RPAR" and not any(lexeme.type == "_IF" for lexeme in clause)
+    return clause[-1].type == "RPAR" and not any(lexeme.type == "IF" for lexeme in clause)
 
 
 def _reads(lexemes: list[Lexeme], position: int, text: str) -> bool:

@@ -24,7 +24,11 @@ The view need not be stored, so it may be virtual; a stored one is looked up in 
 calls and answers live as long as the transaction and are shared by propagation and filtration. A
 tuple that a table already holds is disqualified without a proof (Proposition 2), one in ΔP is left
 out (Proposition 1), so every potential update is filtered once (Proposition 3). A negated q_i swaps
-the types. Depth first inside a stratum, strata in order.
+the types.
+
+Inside a stratum, a trace shows propagation depth first, as the paper's tables do. Otherwise it goes
+in rounds: the updates that a round has found, by whatever rule, are propagated and filtered
+together in the next one, and no invocation costs more than its tuples. Strata are in order.
 
 Example: Figures 2 and 3 of the paper; edges a→b, a→c, b→d, c→d, d→e; edge(b,d) removed, tc
 left-linear:
@@ -38,6 +42,7 @@ left-linear:
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 from corollary.analysis.strata import Stratum
 from corollary.core import plans
@@ -45,7 +50,7 @@ from corollary.core.logic import NO_RULE, Rule
 from corollary.core.pipeline import Pipeline, Probe, Reference
 from corollary.core.states import State
 from corollary.maintain import delta
-from corollary.maintain.draft import Draft
+from corollary.maintain.draft import Body, Draft
 from corollary.maintain.sip import Goal
 from corollary.maintain.solve import solve_procedures
 
@@ -77,6 +82,101 @@ class _Propagation:
     is_minimised: bool
 
     def process_updates(self) -> list[plans.Step]:
+        """Return the steps that propagate every change below the stratum."""
+        draft, members = self.draft, self.stratum.relations
+        steps = self._depth_first() if draft.is_traced or not self.has_memo else self._in_rounds()
+        for name in members:
+            for sign in (State.ADDED, State.REMOVED):
+                draft.working_relation(name, sign)
+            if not draft.update.is_virtual(name):
+                steps.append(plans.Remove(name, plans.working_relation(name, State.REMOVED)))
+                steps.append(plans.Add(name, plans.working_relation(name, State.ADDED)))
+        if not self.has_memo:
+            draft.procedures[CLEAR_TABLES] = ()
+        return steps
+
+    # --- in rounds -----------------------------------------------------------------------------
+
+    def _in_rounds(self) -> list[plans.Step]:
+        """Return the steps that propagate in rounds, removals before additions."""
+        draft, members = self.draft, self.stratum.relations
+        kept = delta.unchanged_rules(draft, members)
+        steps: list[plans.Step] = []
+        for sign in (State.REMOVED, State.ADDED):
+            names = [name for name in members if sign in draft.update.signs_of(name)]
+            body = partial(_propagation_body, sign=sign)
+            needed = [rule for rule in kept if rule.head.relation in names]
+            selections, bodies = delta.seed_bodies(draft, needed, members, sign, body)
+            if not any(bodies[name] for name in names):
+                continue
+            local = {name: self._locals(plans.working_relation(name, sign), name) for name in names}
+            steps += selections
+            for name in names:
+                steps += draft.derive(
+                    local[name]["approximation"],
+                    bodies[name],
+                    role=plans.Role.APPROXIMATED,
+                    about=name,
+                )
+            settle: list[plans.Step] = []
+            further: list[plans.Step] = []
+            for name in names:
+                known = Reference(draft.working_relation(name, sign))
+                settle += self._filter(local[name], name, known, sign)
+                settle.append(plans.Extend(known.relation, local[name]["actual"]))
+                further += draft.derive(
+                    local[name]["approximation"],
+                    [
+                        body(rule, at, Goal(literal, Reference(local[literal.relation]["actual"])))
+                        for rule in needed
+                        if rule.head.relation == name
+                        for at in delta.recursive_positions(rule, names)
+                        for literal in (rule.literals[at],)
+                    ],
+                    role=plans.Role.APPROXIMATED,
+                    about=name,
+                )
+            steps += settle
+            if self.stratum.is_recursive:
+                found = tuple(Reference(local[name]["actual"]) for name in names)
+                steps.append(plans.Loop((*further, *settle), found))
+        return steps
+
+    def _locals(self, place: str, name: str) -> dict[str, str]:
+        """Return the working relations of one propagation into a relation, by role."""
+        roles = ("approximation", "filtered", "refiltered", "disqualified", "actual")
+        local = {role: plans.working_relation(place, role) for role in roles}
+        self.draft.types |= dict.fromkeys(local.values(), self.draft.types[name])
+        return local
+
+    def _filter(
+        self, local: dict[str, str], name: str, known: Reference, sign: State
+    ) -> list[plans.Step]:
+        """Return the steps that find the actual updates of an approximation."""
+        draft, approximation = self.draft, Reference(local["approximation"])
+        filter_state = State.OLD if sign is State.ADDED else State.NEW
+        filtering, proved = self._query_disq(local, name, filter_state, known, sign)
+        filtering.append(
+            draft.intersect(
+                local["disqualified"],
+                approximation,
+                proved,
+                role=plans.Role.DISQUALIFIED,
+                about=name,
+            )
+        )
+        actual = draft.copy(
+            local["actual"],
+            approximation,
+            without=(Reference(local["disqualified"]), known),
+            role=plans.Role.ACTUAL,
+            about=name,
+        )
+        return [plans.When((approximation,), tuple(filtering)), actual]
+
+    # --- depth first ---------------------------------------------------------------------------
+
+    def _depth_first(self) -> list[plans.Step]:
         """Return the steps that start the propagation of every change below the stratum."""
         draft, members = self.draft, self.stratum.relations
         kept = delta.unchanged_rules(draft, members)
@@ -95,14 +195,6 @@ class _Propagation:
                 if rule.head.relation in members:
                     # Its whole body is the approximation.
                     steps.append(plans.Call(self._procedure(rule, None, sign)))
-        for name in members:
-            for sign in (State.ADDED, State.REMOVED):
-                draft.working_relation(name, sign)
-            if not draft.update.is_virtual(name):
-                steps.append(plans.Remove(name, plans.working_relation(name, State.REMOVED)))
-                steps.append(plans.Add(name, plans.working_relation(name, State.ADDED)))
-        if not self.has_memo:
-            draft.procedures[CLEAR_TABLES] = ()
         return steps
 
     def _start(self, changed: delta.ChangedLiteral) -> list[plans.Step]:
@@ -142,48 +234,17 @@ class _Propagation:
         self, procedure: str, rule: Rule, position: int | None, lead: Goal | None, sign: State
     ) -> tuple[list[plans.Step], list[str]]:
         draft, name = self.draft, rule.head.relation
-        prop_state, filter_state = (
-            (State.NEW, State.OLD) if sign is State.ADDED else (State.OLD, State.NEW)
-        )
-        types = draft.types[name]
-        local = {
-            role: plans.working_relation(procedure, role)
-            for role in ("approximation", "filtered", "refiltered", "disqualified", "actual")
-        }
-        draft.types |= dict.fromkeys(local.values(), types)
+        local = self._locals(procedure, name)
         approximation = Reference(local["approximation"])
         known = Reference(draft.working_relation(name, sign))
-        body = delta.make_body(
-            rule,
-            delta.read_in_state(prop_state),
-            lead=lead,
-            position=position,
-            is_judged=sign is State.ADDED,
-        )
         steps = self._clear_tables()
         steps += draft.derive(
-            approximation.relation, [body], role=plans.Role.APPROXIMATED, about=name
+            approximation.relation,
+            [_propagation_body(rule, position, lead, sign)],
+            role=plans.Role.APPROXIMATED,
+            about=name,
         )
-        filtering, proved = self._query_disq(local, name, filter_state, known, sign)
-        filtering.append(
-            draft.intersect(
-                local["disqualified"],
-                approximation,
-                proved,
-                role=plans.Role.DISQUALIFIED,
-                about=name,
-            )
-        )
-        filtering.append(
-            draft.copy(
-                local["actual"],
-                approximation,
-                without=(Reference(local["disqualified"]), known),
-                role=plans.Role.ACTUAL,
-                about=name,
-            )
-        )
-        steps.append(plans.When((approximation,), tuple(filtering)))
+        steps += self._filter(local, name, known, sign)
         if draft.is_traced:
             updates = () if lead is None else (lead.source,)
             steps.append(
@@ -232,7 +293,8 @@ class _Propagation:
         known_before = [known] if self.is_minimised else []
         known_before += [answers] if self.has_memo else []
         variables = draft.variables(filtered)
-        call = Pipeline((Probe(Reference(filtered), variables, ()),), variables, NO_RULE)
+        arguments = tuple(variables[at] for at in node.bound)
+        call = Pipeline((Probe(Reference(filtered), variables, ()),), arguments, NO_RULE)
         return [
             *memo,
             draft.copy(
@@ -244,8 +306,13 @@ class _Propagation:
         ], answers
 
     def _note_filtered(self, local: dict[str, str], name: str, sign: State) -> list[plans.Step]:
-        """Return the steps that record which tuples were filtered before, and remember the rest."""
+        """Return the steps that record which tuples were filtered before, and remember the rest.
+
+        With a memo and minimised approximations there are none; a trace counts them all the same.
+        """
         draft = self.draft
+        if self.has_memo and self.is_minimised and not draft.is_traced:
+            return []
         seen = draft.working_relation(name, f"seen_{sign}")
         again = local["refiltered"]
         return [
@@ -275,6 +342,18 @@ class _Propagation:
     def _clear_tables(self) -> list[plans.Step]:
         """Return the step that empties all tables before a query, where there is no memo."""
         return [] if self.has_memo else [plans.Call(CLEAR_TABLES)]
+
+
+def _propagation_body(rule: Rule, position: int | None, lead: Goal | None, sign: State) -> Body:
+    """Return Q': the body of a rule in the state of propagation, led by updates of a literal."""
+    state = State.NEW if sign is State.ADDED else State.OLD
+    return delta.make_body(
+        rule,
+        delta.read_in_state(state),
+        lead=lead,
+        position=position,
+        is_judged=sign is State.ADDED,
+    )
 
 
 def _number(rule: Rule, draft: Draft) -> int:

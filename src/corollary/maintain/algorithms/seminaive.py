@@ -33,7 +33,8 @@ Example: edges a→b→c→d, `tc(x,y) :- edge(x,y). tc(x,z) :- tc(x,y), edge(y,
 | 3 | nothing |
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from corollary.analysis.strata import Stratum, strata
@@ -63,6 +64,7 @@ def plan_program(
     program: NormalProgram,
     statistics: Statistics,
     places: Mapping[str, plans.PlacedCall] | None = None,
+    asked: Collection[str] | None = None,
 ) -> plans.Plan:
     """Return the plan that evaluates a program once, one stratum after another.
 
@@ -70,17 +72,60 @@ def plan_program(
         program: what to evaluate.
         statistics: of its relations.
         places: where strata run that do not run on the driver, by procedure.
+        asked: the relations that are read afterwards; None for all of them. Others are not stored
+            if they are only aggregated: an engine need not even make their tuples.
     """
+    placed = places or {}
+    passing = _passing_relations(program, asked) if asked is not None and not placed else {}
+    program = _rename(program, passing)
     relations = {
         name: replace(each, is_virtual=False, is_inlined=False)
         for name, each in program.relations.items()
     }
     draft = Draft(Update(EMPTY_PROGRAM, replace(program, relations=relations), {}, statistics))
     for stratum in strata(program):
-        draft.procedures[plans.procedure_name(stratum.relations)] = tuple(plan(stratum, draft))
+        name = plans.procedure_name(stratum.relations)
+        if name in passing.values():
+            steps = draft.derive(name, _first(name, stratum, State.NEW))
+        else:
+            steps = plan(stratum, draft)
+        draft.procedures[name] = tuple(steps)
         draft.readable.update(stratum.relations)
-    placed = places or {}
     return draft.finish([placed.get(name, plans.Call(name)) for name in draft.procedures])
+
+
+def _passing_relations(program: NormalProgram, asked: Collection[str]) -> dict[str, str]:
+    """Return the relations that are only aggregated, and working relations to hold their tuples."""
+    read = {literal.relation for rule in program.rules for literal in rule.literals}
+    heads = Counter(rule.head.relation for rule in program.rules)
+    bodies = dict.fromkeys(each.body for each in program.aggregations)
+    return {
+        name: plans.working_relation(name, "rows")
+        for name in bodies
+        if heads[name] == 1 and name not in read and name not in asked
+    }
+
+
+def _rename(program: NormalProgram, names: Mapping[str, str]) -> NormalProgram:
+    """Return a program in which heads of rules and bodies of aggregates have other names."""
+    if not names:
+        return program
+    return replace(
+        program,
+        relations={
+            names.get(name, name): replace(each, name=names.get(name, name))
+            for name, each in program.relations.items()
+        },
+        rules=tuple(
+            replace(rule, head=replace(rule.head, relation=name))
+            if (name := names.get(rule.head.relation))
+            else rule
+            for rule in program.rules
+        ),
+        aggregations=tuple(
+            replace(each, body=names.get(each.body, each.body)) for each in program.aggregations
+        ),
+    )
 
 
 def plan(stratum: Stratum, draft: Draft, payload: Payload | None = None) -> list[plans.Step]:

@@ -37,6 +37,11 @@ class CatalogReader(Connections):
         """Return a commit by its number."""
         return self._commit("SELECT * FROM corollary_commits WHERE number = ?", number)
 
+    def latest_commit_before(self, end: float) -> catalog_rows.Commit | None:
+        """Return the last commit that was made before a point in time, in seconds since 1970."""
+        query = "SELECT * FROM corollary_commits WHERE created < ? ORDER BY number DESC LIMIT 1"
+        return self._commit(query, end)
+
     def find_commit_by_key(self, idempotency: str) -> catalog_rows.Commit | None:
         """Return the commit that was made under an idempotency key."""
         return self._commit("SELECT * FROM corollary_commits WHERE idempotency = ?", idempotency)

@@ -97,7 +97,8 @@ def _bounds(column: pa.ChunkedArray) -> tuple[str, str]:
         column = column.cast(pa.timestamp("us"))
     low, high = (each.as_py() for each in pc.min_max(column).values())
     if pa.types.is_string(type_):
-        return _json(low[:_BOUND_MAX_CHARACTERS]), _json(_text_above(high))
+        low, high = text_bounds(low, high)
+        return _json(low), _json(high)
     if pa.types.is_timestamp(type_):
         return _json(_time(low, "milliseconds")), _json(_time_above(high))
     if pa.types.is_date(type_):
@@ -109,10 +110,11 @@ def _bounds(column: pa.ChunkedArray) -> tuple[str, str]:
     return _json(low), _json(high)
 
 
-def _text_above(text: str) -> str:
-    if len(text) <= _BOUND_MAX_CHARACTERS or text[_BOUND_MAX_CHARACTERS] == _LAST:
-        return text
-    return text[:_BOUND_MAX_CHARACTERS] + _LAST
+def text_bounds(low: str, high: str) -> tuple[str, str]:
+    """Return bounds of the texts between two, truncated."""
+    if len(high) > _BOUND_MAX_CHARACTERS and high[_BOUND_MAX_CHARACTERS] != _LAST:
+        high = high[:_BOUND_MAX_CHARACTERS] + _LAST
+    return low[:_BOUND_MAX_CHARACTERS], high
 
 
 def _time_above(time: datetime) -> str:

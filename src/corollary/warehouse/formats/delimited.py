@@ -15,7 +15,9 @@ import pyarrow as pa
 from corollary.console import Progress
 from corollary.core.arrow import sort_rows
 from corollary.core.program import Directive, Relation
+from corollary.core.types import Kind
 from corollary.errors import Diagnostic, InputError
+from corollary.source import SourceFile, Span
 from corollary.warehouse.files import input_files
 from corollary.warehouse.formats.block_reader import Malformed, read_block
 from corollary.warehouse.formats.block_tables import BlockTables, map_blocks
@@ -154,7 +156,7 @@ def parse_blocks(
         return read_block(block, name, relation, dialect, max_malformed)
 
     if dialect.has_header:
-        blocks = _without_header(iter(blocks), dialect)
+        blocks = _without_header(iter(blocks), name, relation, dialect)
     tables = BlockTables(relation)
     malformed: Malformed = []
     for table, findings in map_blocks(read_one, blocks):
@@ -167,24 +169,68 @@ def parse_blocks(
     return tables.union(), malformed[:max_malformed]
 
 
-def _without_header(blocks: Iterator[RecordBlock], dialect: Dialect) -> Iterator[RecordBlock]:
-    """Yield the blocks without the first record; if its quotes are wrong, it is no header."""
+def _without_header(
+    blocks: Iterator[RecordBlock], name: str, relation: Relation, dialect: Dialect
+) -> Iterator[RecordBlock]:
+    """Yield the blocks without the first record; if its quotes are wrong, it is no header.
+
+    Raises:
+        InputError: `C0945`, the first record is a row.
+    """
     first = next(blocks, None)
     if first is None:
         return
-    end = first.data.find(b"\n") + 1
-    if dialect.is_quoted and b'"' in first.data[:end]:
-        text = first.data.decode("utf-8", "surrogateescape")
-        header, length = split_record(text, 0, 1, dialect)
-        end = len(text[: length + 1].encode("utf-8", "surrogateescape"))
-        if header.problem is not None:
-            end = 0
+    check_header(first, name, relation, dialect)
+    end = _header_end(first, dialect)
     rest = first.data[end:]
     if rest:
         line = first.first_line + count_lines(first.data[:end])
         first = RecordBlock(rest, line, index_quoted_records(rest, dialect))
         blocks = chain([first], blocks)
     yield from blocks
+
+
+def _header_end(first: RecordBlock, dialect: Dialect) -> int:
+    """Return where the first record ends; 0 if its quotes are wrong."""
+    end = first.data.find(b"\n") + 1
+    if dialect.is_quoted and b'"' in first.data[:end]:
+        text = first.data.decode("utf-8", "surrogateescape")
+        header, length = split_record(text, 0, 1, dialect)
+        if header.problem is not None:
+            return 0
+        end = len(text[: length + 1].encode("utf-8", "surrogateescape"))
+    return end
+
+
+def check_header(first: RecordBlock, name: str, relation: Relation, dialect: Dialect) -> None:
+    """Raise if the first record of a file is a row: names are not numbers, dates or the like.
+
+    Args:
+        first: the first block of the file.
+        name: the name of the file in messages.
+        relation: the relation of the rows.
+        dialect: the syntax of the file.
+
+    Raises:
+        InputError: `C0945`.
+    """
+    typed = [at for at, type_ in enumerate(relation.types) if type_.kind is not Kind.SYMBOL]
+    record = first.data[: _header_end(first, dialect)]
+    if dialect.may_begin_with_row or not typed or not record:
+        return
+    block = RecordBlock(record, 1, index_quoted_records(record, dialect))
+    table, malformed = read_block(block, name, relation, dialect)
+    if malformed or all(table.column(at).null_count == table.num_rows for at in typed):
+        return
+    text = record.decode("utf-8", "replace").rstrip("\r\n")
+    found = Diagnostic(
+        "C0945",
+        f"`{name}` has no header: its first line is a row of `{relation.name}`.",
+        Span(SourceFile(name, text), 1, 1, 1, len(text) + 1),
+        "put the names of the columns there, or take `headers=true` out of the `.input`; if the "
+        'line is a header all the same, say `max_bad="off"` there',
+    )
+    raise InputError([found])
 
 
 def first_findings(malformed: Malformed, name: str) -> list[Diagnostic]:

@@ -10,7 +10,8 @@ r"""The syntax of a facts file, by the parameters of its `.input` or `.output` d
 | `columns`   | `0:2:1`: column i of the relation is at that position | all, in order             |
 | `compress`  | gzip; detected on input                               | `false`                   |
 
-An `.input` also has:
+An `.input` without `delimiter` reads a file whose name ends in `.csv` with commas and `rfc4180`, as
+`apply` does. It also has:
 
 | parameter     | meaning                                                           | default  |
 |---------------|-------------------------------------------------------------------|----------|
@@ -18,6 +19,8 @@ An `.input` also has:
 |               | `IO=parquet` and `IO=delta` are the same                          | name     |
 | `order`       | the column by which, of rows with one key, the last is taken      | none     |
 | `new_columns` | `ignore` or `refuse` columns that are added to the file later     | `ignore` |
+| `max_bad`     | how many of its records may be malformed: `10%`, `7` or `off`     | `50%`    |
+| `max_deletes` | how many rows of the relation it may delete at once               | `50%`    |
 
 With `IO=stream` the name is that of a folder to which files are added, and there are also:
 
@@ -38,11 +41,18 @@ from corollary.core.program import Directive, Relation
 from corollary.errors import Diagnostic, InputError
 
 PARAMETERS = ("IO", "filename", "delimiter", "rfc4180", "headers", "columns", "compress")
-INPUT_PARAMETERS = ("format", "order", "new_columns")
+INPUT_PARAMETERS = ("format", "order", "new_columns", "max_bad", "max_deletes")
 STREAM_PARAMETERS = ("op", "max_files")
 STREAM = "stream"
 FORMAT_BY_IO = {"jsonlines": "jsonl", "parquet": "parquet", "delta": "delta"}
 """The formats of files by the value of `IO`."""
+DELIMITED_BY_SUFFIX = {
+    ".csv": (("delimiter", ","), ("rfc4180", "true")),
+    ".tsv": (),
+    ".facts": (),
+}
+"""The parameters of delimited text by the ending of a name, where an `.input` gives none."""
+GZIP_SUFFIX = ".gz"
 FORMAT_BY_SUFFIX = {".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
 
 
@@ -55,6 +65,7 @@ class Dialect:
         is_quoted: whether fields may be in quotes (`rfc4180`).
         has_other_columns: whether the file may have more fields than those.
         line_max_bytes: the maximum bytes of a line; records with a longer one are malformed.
+        may_begin_with_row: whether a header may look like a row.
     """
 
     positions: tuple[int, ...]
@@ -63,10 +74,16 @@ class Dialect:
     has_header: bool = False
     has_other_columns: bool = False
     line_max_bytes: int | None = None
+    may_begin_with_row: bool = False
 
 
-def dialect_of(relation: Relation, directive: Directive) -> Dialect:
+def dialect_of(relation: Relation, directive: Directive, name: str = "") -> Dialect:
     """Return the syntax that a directive describes.
+
+    Args:
+        relation: the relation of the rows.
+        directive: the `.input` or `.output`.
+        name: of the file that is read, if it is one of several; by default that of the directive.
 
     Raises:
         InputError: `C0806`; all parameters that are unknown or have a wrong value.
@@ -76,24 +93,28 @@ def dialect_of(relation: Relation, directive: Directive) -> Dialect:
     def reject(message: str, note: str | None = None) -> None:
         findings.append(Diagnostic("C0806", message, directive.span, note))
 
-    def flag(name: str) -> bool:
-        value = directive.parameter(name, "false")
+    def flag(name: str, default: str = "false") -> bool:
+        value = directive.parameter(name, default)
         if value not in {"true", "false"}:
             reject(f"`{name}` is `true` or `false`, not `{value}`")
         return value == "true"
 
     parameters = PARAMETERS if directive.name == "output" else PARAMETERS + INPUT_PARAMETERS
-    for name, _ in directive.parameters:
-        if name not in parameters:
+    for each, _ in directive.parameters:
+        if each not in parameters:
             known = ", ".join(f"`{known}`" for known in parameters)
-            reject(f"`.{directive.name}` has no parameter `{name}`", f"there are {known}")
+            reject(f"`.{directive.name}` has no parameter `{each}`", f"there are {known}")
     channels = ("file", "stdout" if directive.name == "output" else "stdin")
     if (channel := channel_of(directive)) not in channels:
         reject(f"`IO` is `{channels[0]}` or `{channels[1]}` here, not `{channel}`")
     if (format_ := directive.parameter("format", "csv")) != "csv":
         reject(f"`format` is `csv` here, not `{format_}`")
-    is_quoted = flag("rfc4180")
-    delimiter = directive.parameter("delimiter", "," if is_quoted else "\t").replace("\\t", "\t")
+    ending = suffix_of(name or file_name_of(directive))
+    has_ending = directive.name == "input" and not directive.parameter("delimiter")
+    by_ending = dict(DELIMITED_BY_SUFFIX.get(ending, ())) if has_ending else {}
+    is_quoted = flag("rfc4180", by_ending.get("rfc4180", "false"))
+    default = by_ending.get("delimiter", "," if is_quoted else "\t")
+    delimiter = directive.parameter("delimiter", default).replace("\\t", "\t")
     if not delimiter or re.search(r"[\n\r\0\ufeff\ud800-\udfff]", delimiter):
         reject("`delimiter` must not be empty or hold a line break")
     if is_quoted and '"' in delimiter:
@@ -106,6 +127,7 @@ def dialect_of(relation: Relation, directive: Directive) -> Dialect:
         is_quoted=is_quoted,
         has_header=flag("headers"),
         has_other_columns=has_columns,
+        may_begin_with_row=directive.parameter("max_bad") == "off",
     )
     if findings:
         raise InputError(findings)
@@ -138,7 +160,12 @@ def format_of(directive: Directive, name: str) -> str:
     ('csv', 'jsonl')
     """
     explicit = directive.parameter("format") or FORMAT_BY_IO.get(channel_of(directive))
-    return explicit or FORMAT_BY_SUFFIX.get(PurePath(name.removesuffix(".gz")).suffix, "csv")
+    return explicit or FORMAT_BY_SUFFIX.get(suffix_of(name), "csv")
+
+
+def suffix_of(name: str) -> str:
+    """Return the ending of a name that says the format of the file, perhaps before `.gz`."""
+    return PurePath(name.removesuffix(GZIP_SUFFIX)).suffix
 
 
 def file_name_of(directive: Directive) -> str:

@@ -119,7 +119,10 @@ class _Reader:
         delimiter = (
             "a tab" if self.dialect.delimiter == "\t" else quote_text(self.dialect.delimiter)
         )
-        note = f'the delimiter is {delimiter}; another is named as in delimiter=";"'
+        other = ";"
+        if "\t" in record.raw and self.dialect.delimiter != "\t":
+            other = "\\t"
+        note = f'the delimiter is {delimiter}; another is named as in delimiter="{other}"'
         return self.finding(record, (len(record.raw), len(record.raw)), "C0802", message, note)
 
     def field_finding(

@@ -12,7 +12,7 @@ Text may be compressed: `edges.csv.gz`.
 """
 
 import json
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import BinaryIO
 
 import pyarrow as pa
@@ -25,15 +25,14 @@ from corollary.errors import InputError
 from corollary.warehouse.files.durable_files import HOLDS_COLUMN
 from corollary.warehouse.formats import delimited
 from corollary.warehouse.formats.delta_entries import LOG_DIRECTORY
-from corollary.warehouse.formats.dialect import FORMAT_BY_SUFFIX, format_of
+from corollary.warehouse.formats.dialect import (
+    DELIMITED_BY_SUFFIX,
+    FORMAT_BY_SUFFIX,
+    GZIP_SUFFIX,
+    format_of,
+    suffix_of,
+)
 from corollary.warehouse.formats.output_files import OutputFile
-
-_DELIMITED = {
-    ".csv": (("delimiter", ","), ("rfc4180", "true")),
-    ".tsv": (),
-    ".facts": (),
-}
-_GZIP = ".gz"
 
 
 def input_of(relation: Relation, file: str, *, has_headers: bool = False) -> Directive:
@@ -61,7 +60,7 @@ def output_of(
         InputError: `C0972`, the name does not tell the format.
     """
     parameters = _parameters(file, has_headers)
-    if file.endswith(_GZIP):
+    if file.endswith(GZIP_SUFFIX):
         parameters = (*parameters, ("compress", "true"))
     directive = Directive("output", relation.name, parameters)
     return OutputFile(table, Path(file), relation, directive, _WRITERS[format_of(directive, file)])
@@ -69,28 +68,24 @@ def output_of(
 
 def is_delimited(file: str) -> bool:
     """Return whether a file is delimited text, whose first line may name the columns."""
-    return _suffix(file) in _DELIMITED
+    return suffix_of(file) in DELIMITED_BY_SUFFIX
 
 
 def _parameters(file: str, has_headers: bool) -> tuple[tuple[str, str], ...]:
-    suffix = _suffix(file)
+    suffix = suffix_of(file)
     named = ("filename", file)
-    if suffix in _DELIMITED:
+    if suffix in DELIMITED_BY_SUFFIX:
         headers = (("headers", "true"),) if has_headers else ()
-        return (named, *_DELIMITED[suffix], *headers)
-    if suffix not in FORMAT_BY_SUFFIX or (suffix == ".parquet" and file.endswith(_GZIP)):
-        *most, last = (*_DELIMITED, *FORMAT_BY_SUFFIX)
+        return (named, *DELIMITED_BY_SUFFIX[suffix], *headers)
+    if suffix not in FORMAT_BY_SUFFIX or (suffix == ".parquet" and file.endswith(GZIP_SUFFIX)):
+        *most, last = (*DELIMITED_BY_SUFFIX, *FORMAT_BY_SUFFIX)
         raise InputError.of(
             "C0972",
             f"The name of `{file}` does not tell its format.",
             None,
-            f"let it end in {', '.join(most)} or {last}; all but the last also with {_GZIP}",
+            f"let it end in {', '.join(most)} or {last}; all but the last also with {GZIP_SUFFIX}",
         )
     return (named,)
-
-
-def _suffix(file: str) -> str:
-    return PurePath(file.removesuffix(_GZIP)).suffix
 
 
 def _write_json_lines(table: pa.Table, stream: BinaryIO, relation: Relation, _: Directive) -> None:

@@ -21,13 +21,13 @@ from corollary.warehouse.sources.schema_drift import ExpectedColumns, FileRecord
 _HEADER_MAX_BYTES = 2**20
 
 
-def syntax(expected: ExpectedColumns) -> Dialect:
-    """Return the syntax of a file.
+def syntax(expected: ExpectedColumns, name: str) -> Dialect:
+    """Return the syntax of a file, in part by the ending of its name.
 
     Raises:
         InputError: `C0806`, a parameter is wrong.
     """
-    dialect = dialect_of(expected.relation, expected.directive)
+    dialect = dialect_of(expected.relation, expected.directive, name)
     return replace(dialect, line_max_bytes=LINE_MAX_BYTES)
 
 
@@ -48,14 +48,17 @@ def read(
         progress: is told how many rows there are so far.
 
     Raises:
-        InputError: `C0806`, a parameter is wrong; `C0950`, a column is missing.
+        InputError: `C0806`, a parameter is wrong; `C0945`, there is no header; `C0950`, a column
+            is missing.
     """
     relation = expected.relation
-    dialect = syntax(expected)
+    dialect = syntax(expected, name)
     blocks = split_blocks(text, dialect, 1 if earlier is None else earlier.lines + 1)
     if earlier is None:
         first = next(blocks, None)
         head = b"" if first is None else first.data
+        if first is not None and dialect.has_header:
+            delimited.check_header(first, name, relation, dialect)
         blocks = chain([] if first is None else [first], blocks)
     else:
         head = earlier.head
@@ -93,7 +96,7 @@ def _found_by_name(
         if column not in columns:
             example = ":".join(map(str, range(expected.arity)))
             cure = f'if its new name is meant, say in the `.input` where it is: columns="{example}"'
-            raise schema_drift.missing_column(expected, name, column, cure)
+            raise schema_drift.missing_column(expected, name, column, columns, cure)
         if columns.count(column) > 1:
             raise schema_drift.ambiguous_column(expected, name, column)
     positions = tuple(columns.index(column) for column in expected.header_names)

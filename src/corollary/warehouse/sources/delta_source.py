@@ -8,7 +8,6 @@ table is compared with its earlier rows.
 """
 
 from collections.abc import Iterable
-from functools import cache
 from pathlib import Path
 from typing import BinaryIO
 
@@ -20,8 +19,9 @@ from corollary.warehouse.files import input_files
 from corollary.warehouse.formats.delta_entries import LOG_DIRECTORY, entry_path
 from corollary.warehouse.set_difference import minus
 from corollary.warehouse.sources import delta_snapshot, parquet_file
+from corollary.warehouse.sources.earlier_rows import EarlierRows
 from corollary.warehouse.sources.schema_drift import FileRecords
-from corollary.warehouse.sources.source import EarlierRows, Position, SourceChange
+from corollary.warehouse.sources.source import Position, SourceChange
 from corollary.warehouse.sources.source_keys import resolve_keys
 from corollary.warehouse.sources.source_spec import InputSource, RunCollector, SourceSpec
 
@@ -46,17 +46,16 @@ class DeltaSource(InputSource):
             return False
         return not entry_path(self._path / LOG_DIRECTORY, before["version"] + 1).exists()
 
-    def change_since(self, before: Position | None, content: EarlierRows) -> SourceChange:
+    def change_since(self, before: Position | None, earlier: EarlierRows) -> SourceChange:
         """Return what has changed since a position.
 
         Raises:
             InputError: the table cannot be read, or has rows that are not acceptable.
         """
         before = self._comparable(before)
-        rows_before = cache(lambda: self._inlet.earlier_rows(content))
         for _ in range(_READ_ATTEMPTS):
             try:
-                return self._difference(before, rows_before)
+                return self._difference(before, earlier)
             except FileNotFoundError:
                 continue
         raise InputError.of(
@@ -66,7 +65,7 @@ class DeltaSource(InputSource):
             "restore them, or let the table be repaired (`FSCK REPAIR TABLE`); nothing was changed",
         )
 
-    def _difference(self, before: Position | None, content: EarlierRows) -> SourceChange:
+    def _difference(self, before: Position | None, earlier: EarlierRows) -> SourceChange:
         now = delta_snapshot.read_snapshot(self._path, self._shown, self._inlet.directive.span)
         then = self._snapshot_before(before, now)
         first = (
@@ -80,7 +79,7 @@ class DeltaSource(InputSource):
         columns = FileRecords(self._inlet.empty_table(), [], tuple(now.schema.names))
         collector.add_file(self._inlet.location.name, columns)
         attempt = _Attempt(self._inlet, collector)
-        rows = attempt.rows(then, now, content)
+        rows = attempt.rows(then, now, earlier)
         # The position is that of the snapshot, whatever has been written since.
         position = {**self._position(now.version), "table": now.table}
         reread = None if attempt.has_read_all else frozenset(attempt.reread)
@@ -130,25 +129,25 @@ class _Attempt:
         self,
         then: delta_snapshot.DeltaSnapshot | None,
         now: delta_snapshot.DeltaSnapshot,
-        content: EarlierRows,
+        earlier: EarlierRows,
     ) -> tuple[pa.Table, pa.Table]:
         """Return the rows that were added and those that were removed."""
         if then is None:
-            return self._all(now, content)
+            return self._all(now, earlier)
         common = now.files.keys() & then.files.keys()
         removed_files = [each for path, each in then.files.items() if path not in common]
         added_files = [each for path, each in now.files.items() if path not in common]
         if not removed_files:
-            return self._inlet.extension(content, self._read(added_files))
+            return self._inlet.extension(earlier, self._read(added_files))
         if not common or self._inlet.key.order:
-            return self._all(now, content)
+            return self._all(now, earlier)
         try:
             removed = self._reread(removed_files)
         except FileNotFoundError:
-            return self._all(now, content)
+            return self._all(now, earlier)
         self.reread |= {self._name(each) for each in removed_files}
         new = expand_table(self._read(added_files), self._inlet.relation)
-        before = self._inlet.earlier_rows(content)
+        before = self._inlet.in_order(earlier.table())
         removed = minus(removed, new)
         if removed.num_rows and _count_rows(then) != before.num_rows:
             # Some row is in the table twice, so the common files may still have a removed one.
@@ -163,10 +162,10 @@ class _Attempt:
         return added, removed
 
     def _all(
-        self, now: delta_snapshot.DeltaSnapshot, content: EarlierRows
+        self, now: delta_snapshot.DeltaSnapshot, earlier: EarlierRows
     ) -> tuple[pa.Table, pa.Table]:
         self.has_read_all = True
-        return self._inlet.replacement(content, self._read(now.files.values()))
+        return self._inlet.replacement(earlier, self._read(now.files.values()))
 
     def _read(self, files: Iterable[delta_snapshot.DeltaFile]) -> pa.Table:
         """Return the rows of files, and collect the malformed ones."""

@@ -1,7 +1,7 @@
 """A file, a folder or a pattern of files as a source.
 
-The position has for each file its fingerprint, a checksum of its content and how many good rows it
-had. Which files are read again:
+The position has for each file its fingerprint, a checksum of its content, how many good rows it
+had and, if there are several files, the bounds of their columns. Which files are read again:
 
 | since then                             | read                        | removed rows           |
 |----------------------------------------|-----------------------------|------------------------|
@@ -9,12 +9,17 @@ had. Which files are read again:
 | files were added                       | these                       | none                   |
 | text files were touched, or got longer | these, parsed from the      | none                   |
 |                                        | point where they ended      |                        |
-| files were removed or altered          | all: which rows are in one  | those that no file has |
-|                                        | file only is not recorded   |                        |
+| files were removed or altered          | these, and others that may  | those that no file has |
+|                                        | have one of their rows      |                        |
+
+Which row was in which file is not recorded. The *suspects* are the earlier rows within the bounds
+of the files that were removed or altered: all other rows are in files that are as they were. A
+suspect stays if it is found in a file that is read, so each file has to be read that may have one
+that is missing so far, or another row with its key: `.input p(order=…)` may have left that out.
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
@@ -24,17 +29,28 @@ import pyarrow as pa
 
 from corollary.console import Progress
 from corollary.core.arrow import expand_table
+from corollary.core.arrow_buffers import bool_array
 from corollary.errors import Diagnostic, InputError, Severity
 from corollary.warehouse.files import input_files
 from corollary.warehouse.files.input_files import Fingerprint
 from corollary.warehouse.formats.dialect import Dialect, format_of
 from corollary.warehouse.formats.record_blocks import ReadableText
 from corollary.warehouse.formats.text_stream import TextStream
+from corollary.warehouse.set_difference import difference, minus
 from corollary.warehouse.sources import csv_file, json_file, parquet_file
+from corollary.warehouse.sources.earlier_rows import EarlierRows
+from corollary.warehouse.sources.file_bounds import (
+    FileBounds,
+    bounds_of,
+    boxes_of,
+    is_within,
+    is_within_any,
+    merge_bounds,
+)
 from corollary.warehouse.sources.file_listing import ListedFile, is_single_file, list_files
 from corollary.warehouse.sources.file_tail import EarlierText, read_earlier_text
 from corollary.warehouse.sources.schema_drift import ExpectedColumns, FileRecords
-from corollary.warehouse.sources.source import EarlierRows, Position, SourceChange
+from corollary.warehouse.sources.source import Position, SourceChange
 from corollary.warehouse.sources.source_spec import InputSource, RunCollector, SourceSpec
 
 _READ_ATTEMPTS = 5
@@ -44,7 +60,7 @@ _READ_ATTEMPTS = 5
 class TextFormat(Protocol):
     """A module that reads files of a text format."""
 
-    def syntax(self, expected: ExpectedColumns, /) -> Dialect:
+    def syntax(self, expected: ExpectedColumns, name: str, /) -> Dialect:
         """Return the syntax of a file, which says where its records end."""
 
     def read(
@@ -91,6 +107,7 @@ class FileState(NamedTuple):
     Attributes:
         checksum: of the content; empty for a format that is always read as a whole.
         rows: how many good ones there were.
+        bounds: of their columns, if the source may have several files.
     """
 
     size: int
@@ -99,6 +116,7 @@ class FileState(NamedTuple):
     inode: int
     checksum: str
     rows: int
+    bounds: FileBounds = ()
 
     @property
     def fingerprint(self) -> Fingerprint:
@@ -110,7 +128,7 @@ class FileSource(InputSource):
     """Reads the files that a name or pattern denotes."""
 
     def __init__(self, inlet: SourceSpec) -> None:
-        super().__init__(inlet, "files")
+        super().__init__(inlet, "files with bounds")
 
     def is_unchanged(self, before: Position | None) -> bool:
         """Return whether the same files exist, unchanged."""
@@ -120,7 +138,7 @@ class FileSource(InputSource):
             return False
         return {name: entry.fingerprint for name, entry in _entries(before).items()} == now
 
-    def change_since(self, before: Position | None, content: EarlierRows) -> SourceChange:
+    def change_since(self, before: Position | None, earlier: EarlierRows) -> SourceChange:
         """Return what has changed since a position.
 
         Raises:
@@ -129,7 +147,7 @@ class FileSource(InputSource):
         before = self._comparable(before)
         for _ in range(_READ_ATTEMPTS):
             try:
-                return _Attempt(self._inlet, self._form, before).change(content)
+                return _Attempt(self._inlet, self._form, before).change(earlier)
             except FileNotFoundError:
                 continue
         raise InputError.of(
@@ -169,7 +187,7 @@ class _Attempt:
         _noted: the state of each file now.
         _whole: the rows of the files that were read from their start.
         _tails: the rows that were appended to files.
-        _has_altered: whether rows may have been removed.
+        _altered: the files that are there with other content.
     """
 
     def __init__(self, inlet: SourceSpec, form: str, before: Position | None) -> None:
@@ -181,10 +199,11 @@ class _Attempt:
         self._collector = RunCollector(inlet, before)
         self._noted: dict[str, FileState] = {}
         self._whole: dict[str, pa.Table] = {}
-        self._tails: list[pa.Table] = []
-        self._has_altered = bool(self._known.keys() - {file.name for file in self._files})
+        self._tails: dict[str, pa.Table] = {}
+        self._altered: set[str] = set()
+        self._is_single = is_single_file(inlet.location)
 
-    def change(self, content: EarlierRows) -> SourceChange:
+    def change(self, earlier: EarlierRows) -> SourceChange:
         """Return what has changed since the last reading."""
         for file in self._files:
             entry = self._known.get(file.name)
@@ -195,38 +214,71 @@ class _Attempt:
             else:
                 self._read_changed(file, entry)
         self._collector.raise_if_malformed()
-        if self._is_first or self._has_altered:
-            for file in self._files:
-                if file.name not in self._whole:
-                    self._read_whole(file)
-            self._collector.raise_if_malformed()
-            rows = self._inlet.replacement(content, self._inlet.union(list(self._whole.values())))
-        else:
-            new = self._inlet.union([*self._whole.values(), *self._tails])
-            rows = self._inlet.extension(content, new)
         removed = self._known.keys() - self._noted.keys()
+        before = [self._known[name] for name in (*self._altered, *removed)]
+        rows = self._compare(earlier, [each.bounds for each in before if each.rows])
         reread = None if self._is_first else frozenset(self._whole) | removed
         position = {"form": self._form, "files": self._noted}
-        return self._collector.to_source_change(rows, position, reread, self._warnings())
+        good = sum(each.rows for each in self._noted.values())
+        return self._collector.to_source_change(rows, position, reread, self._warnings(), good)
+
+    def _compare(
+        self, earlier: EarlierRows, bounds: Sequence[FileBounds]
+    ) -> tuple[pa.Table, pa.Table]:
+        """Return added and removed rows, given the bounds of the files that have lost rows."""
+        inlet = self._inlet
+        found, lost = self._rows(), inlet.empty_table()
+        unread = [file for file in self._files if file.name not in self._whole]
+        if bounds and not inlet.relation.types:  # of rows without columns there is at most one
+            self._read_all(unread)
+        elif bounds and unread and not self._is_first:
+            near = inlet.in_order(earlier.within(boxes_of(bounds)))
+            suspects = near.filter(bool_array(is_within_any(near, bounds)))
+            found, lost = difference(suspects, expand_table(found, inlet.relation))
+            columns = inlet.identifying_columns if inlet.key.order else None
+            known = {file.name: self._known[file.name] for file in unread}
+            more = [
+                file
+                for file in unread
+                if known[file.name].rows and is_within(lost, known[file.name].bounds, columns).any()
+            ]
+            if more:
+                self._read_all(more)
+                others = inlet.union([self._whole[file.name] for file in more])
+                others = expand_table(others, inlet.relation)
+                found, lost = inlet.union([found, others]), minus(lost, others)
+        if self._is_first or len(self._whole) == len(self._files):
+            return inlet.replacement(earlier, self._rows())
+        return inlet.revision(earlier, found, lost)
+
+    def _read_all(self, files: Sequence[ListedFile]) -> None:
+        for file in files:
+            self._read_whole(file)
+        self._collector.raise_if_malformed()
+
+    def _rows(self) -> pa.Table:
+        """Return all rows that were read."""
+        tails = [rows for name, rows in self._tails.items() if name not in self._whole]
+        return self._inlet.union([*self._whole.values(), *tails])
 
     def _read_changed(self, file: ListedFile, entry: FileState) -> None:
         """Read a file that was written since; of one that only grew, the new records."""
         if not self._is_text(file):
-            self._has_altered = True
+            self._altered.add(file.name)
             self._read_whole(file)
             return
         reading, fingerprint = self._opened(
             file, lambda opened: self._read_tail(opened, file, entry)
         )
         if reading.records is None:
-            self._noted[file.name] = FileState(*fingerprint, reading.checksum, entry.rows)
+            counted = entry.rows, entry.bounds
+            self._noted[file.name] = FileState(*fingerprint, reading.checksum, *counted)
         elif reading.is_tail:
             rows = self._collector.add_file(file.name, reading.records)
-            self._tails.append(rows)
-            total = entry.rows + rows.num_rows
-            self._noted[file.name] = FileState(*fingerprint, reading.checksum, total)
+            self._tails[file.name] = rows
+            self._note(file, reading, fingerprint, rows, entry)
         else:
-            self._has_altered = True
+            self._altered.add(file.name)
             self._take(file, reading, fingerprint)
 
     def _read_whole(self, file: ListedFile) -> None:
@@ -239,7 +291,23 @@ class _Attempt:
         rows_before = self._known[file.name].rows if file.name in self._known else 0
         rows = self._collector.add_file(file.name, reading.records, rows_before)
         self._whole[file.name] = rows
-        self._noted[file.name] = FileState(*fingerprint, reading.checksum, rows.num_rows)
+        self._note(file, reading, fingerprint, rows)
+
+    def _note(
+        self,
+        file: ListedFile,
+        reading: "_Reading",
+        fingerprint: Fingerprint,
+        rows: pa.Table,
+        head: FileState | None = None,
+    ) -> None:
+        """Note the state of a file that was read, perhaps only behind its earlier text."""
+        bounds: FileBounds = () if self._is_single or not rows.num_rows else bounds_of(rows)
+        count = rows.num_rows
+        if head is not None and head.rows:
+            bounds = merge_bounds(head.bounds, bounds) if count else head.bounds
+            count += head.rows
+        self._noted[file.name] = FileState(*fingerprint, reading.checksum, count, bounds)
 
     def _opened(self, file: ListedFile, use: Callable[[BinaryIO], T]) -> tuple[T, Fingerprint]:
         name, span = self._shown(file), self._inlet.directive.span
@@ -271,7 +339,8 @@ class _Attempt:
         if size == entry.size and text.checksum() == entry.checksum:
             return _Reading(None, entry.checksum)
         if 0 < entry.size < size and not text.is_compressed:
-            syntax = _TEXT_FORMATS[self._format(file)].syntax(self._collector.expected)
+            parser = _TEXT_FORMATS[self._format(file)]
+            syntax = parser.syntax(self._collector.expected, file.name)
             earlier = read_earlier_text(text, entry.size, entry.checksum, syntax)
             if earlier is not None and earlier.is_whole:
                 records = self._parse(text, file, earlier, progress)
@@ -307,7 +376,7 @@ class _Attempt:
         return str(self._inlet.location.base / file.name)
 
     def _warnings(self) -> list[Diagnostic]:
-        if self._files or is_single_file(self._inlet.location):
+        if self._files or self._is_single:
             return []
         place, span = self._inlet.location, self._inlet.directive.span
         name = self._inlet.relation.name

@@ -129,7 +129,8 @@ def check_columns(
         if not positions:
             if allows_missing or (type_.nullable and column not in expected.known_columns):
                 continue
-            raise schema_drift.missing_column(expected, name, column)
+            names = [*schema.names, *(partition or ())]
+            raise schema_drift.missing_column(expected, name, column, names)
         if not typed_values.is_readable(schema.field(positions[0]).type, type_):
             raise schema_drift.retyped_column(expected, name, at, schema.field(positions[0]).type)
 

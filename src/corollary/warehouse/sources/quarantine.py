@@ -88,12 +88,19 @@ def quarantine_change(
         reread_files: the files whose earlier records no longer count, from
             `SourceChange.reread_files`; None for all, also for a source that is no longer read.
     """
-    is_stale = pc.equal(quarantined.column("source"), source)
-    if reread_files is not None:
-        names = pa.array(sorted(reread_files), pa.string())
-        is_stale = pc.and_(is_stale, pc.is_in(quarantined.column("file"), value_set=names))
     found = from_python((astuple(each) for each in bad), QUARANTINE)
     quarantined = quarantined.cast(found.schema)
-    return difference(
-        quarantined, pa.concat_tables([quarantined.filter(pc.invert(is_stale)), found])
-    )
+    others = quarantined.filter(pc.not_equal(quarantined.column("source"), source))
+    left = remaining(quarantined, source, reread_files)
+    return difference(quarantined, pa.concat_tables([others, left, found]))
+
+
+def remaining(
+    quarantined: pa.Table, source: str, reread_files: frozenset[str] | None = frozenset()
+) -> pa.Table:
+    """Return the quarantined records of a source that still count after reading it."""
+    held = quarantined.filter(pc.equal(quarantined.column("source"), source))
+    if reread_files is None:
+        return held.slice(0, 0)
+    names = pa.array(sorted(reread_files), pa.string())
+    return held.filter(pc.invert(pc.is_in(held.column("file"), value_set=names)))

@@ -12,7 +12,7 @@ Refused means: before anything is changed, even if malformed records go to quara
 renamed column would empty the relation.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -22,6 +22,8 @@ from corollary.errors import Diagnostic, InputError, Severity
 
 RECORDED_COLUMNS_MAX = 1000
 """The maximum number of recorded column names; objects with more keys are maps, not rows."""
+_LISTED_COLUMNS_MAX = 20
+"""The maximum number of columns that an error lists."""
 _MALFORMED_MIN_RECORDS = 2
 """With this many malformed records and no good one, the format of a file has changed."""
 
@@ -64,14 +66,20 @@ class FileRecords:
 
 
 def missing_column(
-    expected: ExpectedColumns, file: str, column: str, cure: str = "take it out of the `.decl`"
+    expected: ExpectedColumns,
+    file: str,
+    column: str,
+    columns: Sequence[str],
+    cure: str = "take it out of the `.decl`",
 ) -> InputError:
-    """Return the error for a file without a required column."""
+    """Return the error for a file with some columns, but without a required one."""
+    listed = ", ".join(f"`{name}`" for name in columns[:_LISTED_COLUMNS_MAX]) or "none"
+    more = ", …" if len(columns) > _LISTED_COLUMNS_MAX else ""
     return InputError.of(
         "C0950",
         f"`{file}` has no column `{column}`, which `{expected.relation.name}` takes from it.",
         expected.directive.span,
-        f"bring the column back, or {cure}; nothing was changed",
+        f"its columns are {listed}{more}; bring the column back, or {cure}; nothing was changed",
     )
 
 
@@ -114,6 +122,13 @@ def check_any_good_row(
         () if expected.directive.span is None else ((expected.directive.span, "read by this"),),
     )
     raise InputError([found])
+
+
+def has_lost_everything(expected: ExpectedColumns, reading: FileRecords, rows_before: int) -> bool:
+    """Return whether a file that promises a header had good rows and is empty now."""
+    promises_header = expected.directive.parameter("headers") == "true"
+    is_empty = not (reading.columns or reading.table.num_rows or reading.malformed)
+    return promises_header and is_empty and rows_before > 0
 
 
 def check_new_columns(

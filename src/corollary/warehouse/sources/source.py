@@ -5,20 +5,18 @@ relation. A position and a part belong together, so both change in one commit; t
 killed at any point is simply repeated.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 import pyarrow as pa
 
-from corollary.core.program import Relation
+from corollary.core.program import Directive, Relation
 from corollary.errors import Diagnostic
+from corollary.warehouse.sources.earlier_rows import EarlierRows
 from corollary.warehouse.sources.quarantine import BadRow
 
 Position = dict[str, Any]
 """The state of a source when it was last read, as JSON values that only the source interprets."""
-EarlierRows: TypeAlias = pa.Table | Callable[[], pa.Table]
-"""The rows that a source had when it was last read, or a function that returns them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +32,8 @@ class SourceChange:
         reread_files: the files whose earlier malformed records no longer count; None for all files
             of the source.
         warnings: problems that did not abort the run.
+        good_records: how many good records it has now; None if they are not counted.
+        emptied_files: the files that have lost everything, also the header that they promise.
     """
 
     added: pa.Table
@@ -42,6 +42,8 @@ class SourceChange:
     bad_rows: tuple[BadRow, ...] = ()
     reread_files: frozenset[str] | None = frozenset()
     warnings: tuple[Diagnostic, ...] = ()
+    good_records: int | None = None
+    emptied_files: tuple[str, ...] = ()
 
 
 class Source(Protocol):
@@ -55,6 +57,10 @@ class Source(Protocol):
     def relation(self) -> Relation:
         """The relation that it fills."""
 
+    @property
+    def directive(self) -> Directive:
+        """The `.input` that it is read for."""
+
     def is_unchanged(self, before: Position | None) -> bool:
         """Return whether nothing has changed since a position, without reading data.
 
@@ -62,13 +68,12 @@ class Source(Protocol):
             InputError: the source does not exist or cannot be read.
         """
 
-    def change_since(self, before: Position | None, content: EarlierRows) -> SourceChange:
+    def change_since(self, before: Position | None, earlier: EarlierRows) -> SourceChange:
         """Return what has changed since a position.
 
         Args:
             before: the position of the last reading; None if there is none.
-            content: the rows that the source had then, with the relation's columns, or a function
-                that returns them, which is called at most once, and only if needed.
+            earlier: the rows that the source had then, read only where they are needed.
 
         Raises:
             InputError: the source cannot be read, or has rows that are not acceptable.

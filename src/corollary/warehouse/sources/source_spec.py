@@ -12,8 +12,9 @@ from corollary.core.program import Directive, Relation
 from corollary.errors import Diagnostic, InputError
 from corollary.warehouse.files.durable_files import checksum_of
 from corollary.warehouse.formats.delimited import SHOWN_FINDINGS_MAX, first_findings
-from corollary.warehouse.set_difference import difference, minus
+from corollary.warehouse.set_difference import difference, distinct, minus
 from corollary.warehouse.sources import schema_drift
+from corollary.warehouse.sources.earlier_rows import EarlierRows
 from corollary.warehouse.sources.file_listing import SourceLocation
 from corollary.warehouse.sources.quarantine import BadRow, BadRowPolicy, to_bad_rows
 from corollary.warehouse.sources.schema_drift import (
@@ -21,8 +22,11 @@ from corollary.warehouse.sources.schema_drift import (
     ExpectedColumns,
     FileRecords,
 )
-from corollary.warehouse.sources.source import EarlierRows, Position, SourceChange
+from corollary.warehouse.sources.source import Position, SourceChange
 from corollary.warehouse.sources.source_keys import SourceKey, resolve_keys
+
+_POLICIES = ("new_columns", "max_bad", "max_deletes")
+"""The parameters that say what is refused, and not what the rows are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +51,7 @@ class SourceSpec:
 
     def settings_digest(self, kind: str) -> str:
         """Return a digest of all settings with which the same files have the same rows."""
-        settings = [pair for pair in self.directive.parameters if pair[0] != "new_columns"]
+        settings = [pair for pair in self.directive.parameters if pair[0] not in _POLICIES]
         types = [str(type_) for type_ in self.relation.types]
         parts = [kind, sorted(settings), self.relation.columns, types, self.key.columns]
         return checksum_of(json.dumps(parts).encode())
@@ -64,32 +68,58 @@ class SourceSpec:
             tables = [expand_table(table, self.relation) for table in tables]
         return pa.concat_tables(tables) if tables else self.empty_table()
 
-    def replacement(self, content: EarlierRows, now: pa.Table) -> tuple[pa.Table, pa.Table]:
+    @property
+    def identifying_columns(self) -> tuple[int, ...]:
+        """The columns of the key, or all if there is none: rows that agree in them compete."""
+        columns = self.relation.columns
+        return tuple(map(columns.index, self.key.columns)) or tuple(range(len(columns)))
+
+    def replacement(self, earlier: EarlierRows, now: pa.Table) -> tuple[pa.Table, pa.Table]:
         """Return the added and removed rows if the source now has exactly these rows."""
-        if self.key.columns:
-            now = resolve_keys(now, self.key, self.relation, self.directive)
-        before = self.earlier_rows(content)
+        now = self._resolved(now)
+        before = self.in_order(earlier.table())
         if not before.num_rows:
             return now, before
         return difference(before, expand_table(now, self.relation))
 
-    def extension(self, content: EarlierRows, new: pa.Table) -> tuple[pa.Table, pa.Table]:
+    def extension(self, earlier: EarlierRows, new: pa.Table) -> tuple[pa.Table, pa.Table]:
         """Return the added and removed rows if these rows were added to the source."""
-        if not new.num_rows:
-            return self.empty_table(), self.empty_table()
-        before = self.earlier_rows(content)
-        if self.key.columns:
-            return self.replacement(before, self.union([before, new]))
-        if before.num_rows:
-            new = minus(expand_table(new, self.relation), before)
-        return new, self.empty_table()
+        return self.revision(earlier, new, self.empty_table())
 
-    def earlier_rows(self, content: EarlierRows) -> pa.Table:
-        """Return the rows that the source had, with the columns of the relation in order."""
-        rows = content if isinstance(content, pa.Table) else content()
+    def revision(
+        self, earlier: EarlierRows, found: pa.Table, lost: pa.Table
+    ) -> tuple[pa.Table, pa.Table]:
+        """Return the added and removed rows if only a part of the source was compared.
+
+        Args:
+            earlier: the rows that the source had.
+            found: rows that it has; all those that it did not have, and perhaps others.
+            lost: earlier rows that it no longer has.
+        """
+        if not found.num_rows:
+            return self.empty_table(), lost
+        if not len(earlier):
+            return self._resolved(found), lost
+        if not self.relation.types:
+            return difference(earlier.table(), found)[0], lost
+        found = expand_table(found, self.relation)
+        # Only rows that agree with one of those found can make a difference.
+        rivals = earlier.matching(found, self.identifying_columns)
+        before = distinct(self.union([self.in_order(rivals), lost]))
+        now = self._resolved(self.union([found, minus(before, lost)]))
+        return difference(before, now)
+
+    def in_order(self, rows: pa.Table) -> pa.Table:
+        """Return earlier rows with the columns and types of the relation."""
         if not self.relation.types:
             return rows
         return rows.select(list(self.relation.columns)).cast(schema_of(self.relation))
+
+    def _resolved(self, rows: pa.Table) -> pa.Table:
+        """Return rows with one for each key."""
+        if not self.key.columns:
+            return rows
+        return resolve_keys(rows, self.key, self.relation, self.directive)
 
 
 class InputSource:
@@ -114,6 +144,11 @@ class InputSource:
         """The relation that it fills."""
         return self._inlet.relation
 
+    @property
+    def directive(self) -> Directive:
+        """The `.input` that it is read for."""
+        return self._inlet.directive
+
     def _comparable(self, before: Position | None) -> Position | None:
         """Return a position if it was recorded with the same settings; else all is read again."""
         return before if before is not None and before.get("form") == self._form else None
@@ -135,6 +170,7 @@ class RunCollector:
         self._bad: dict[str, list[BadRow]] = {}
         self._malformed: list[list[Diagnostic]] = []
         self._warnings: list[Diagnostic] = []
+        self._emptied: list[str] = []
 
     def add_file(self, name: str, records: FileRecords, rows_before: int = 0) -> pa.Table:
         """Return the good rows of a file, and collect the rest.
@@ -145,6 +181,8 @@ class RunCollector:
         expected = self.expected
         shown = str(self._inlet.location.base / name)
         schema_drift.check_any_good_row(expected, shown, records, rows_before)
+        if schema_drift.has_lost_everything(expected, records, rows_before):
+            self._emptied.append(shown)
         self._warnings += schema_drift.check_new_columns(expected, shown, records.columns)
         self._columns |= set(records.columns)
         # In the first run no column counts as new, even if the files differ.
@@ -169,6 +207,7 @@ class RunCollector:
         position: Position,
         reread: frozenset[str] | None,
         warnings: Sequence[Diagnostic] = (),
+        good_records: int | None = None,
     ) -> SourceChange:
         """Return the change, with everything collected."""
         recorded = {
@@ -177,7 +216,9 @@ class RunCollector:
             "named": list(self.expected.header_names),
         }
         bad = tuple(row for _, rows in sorted(self._bad.items()) for row in rows)
-        return SourceChange(*rows, recorded, bad, reread, (*self._warnings, *warnings))
+        warnings = (*self._warnings, *warnings)
+        emptied = tuple(self._emptied)
+        return SourceChange(*rows, recorded, bad, reread, warnings, good_records, emptied)
 
     def raise_if_malformed(self) -> None:
         """Raise if there are malformed records, and the policy is to abort."""

@@ -17,10 +17,11 @@ from corollary.core.types import Type
 from corollary.errors import Diagnostic
 from corollary.source import SourceFile, Span
 from corollary.warehouse.formats.typed_values import Failures, from_arrow, from_texts
+from corollary.warehouse.sources.earlier_rows import EarlierRows
 from corollary.warehouse.sources.file_listing import is_pattern, list_files
 from corollary.warehouse.sources.parquet_file import check_columns, convert_records
 from corollary.warehouse.sources.schema_drift import ExpectedColumns, FileRecords
-from corollary.warehouse.sources.source import EarlierRows, Position, SourceChange
+from corollary.warehouse.sources.source import Position, SourceChange
 from corollary.warehouse.sources.source_spec import InputSource, RunCollector, SourceSpec
 
 Fetch = Callable[[Directive, Sequence[Path], Sequence[str]], tuple[tuple[str, ...], pa.Table]]
@@ -40,7 +41,7 @@ class SparkSource(InputSource):
         """Return False: Spark has no fingerprints to compare."""
         return False
 
-    def change_since(self, before: Position | None, content: EarlierRows) -> SourceChange:
+    def change_since(self, before: Position | None, earlier: EarlierRows) -> SourceChange:
         """Return what has changed since a position.
 
         Raises:
@@ -54,7 +55,8 @@ class SparkSource(InputSource):
         self._inlet.console.progress(f"reading {self.name}").advance(rows=rows.num_rows)
         collector.raise_if_malformed()
         position = {"form": self._form, "rows": rows.num_rows}
-        return collector.to_source_change(self._inlet.replacement(content, rows), position, None)
+        change = self._inlet.replacement(earlier, rows)
+        return collector.to_source_change(change, position, None, good_records=rows.num_rows)
 
     def _reading(self, expected: ExpectedColumns) -> FileRecords:
         inlet = self._inlet

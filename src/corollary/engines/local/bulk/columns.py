@@ -102,11 +102,12 @@ def encode_columns(
         elif output.form is Form.CODE:
             found.append(numbers_of(next(arrays))[0])
         else:
-            found.append(_encode(next(arrays), output.type, dictionary))
+            found.append(encode_array(next(arrays), output.type, dictionary))
     return found
 
 
-def _encode(array: pa.Array, type_: Type, dictionary: Dictionary) -> Codes:
+def encode_array(array: pa.Array, type_: Type, dictionary: Dictionary) -> Codes:
+    """Return the codes of values that DuckDB has computed."""
     if type_.kind is Kind.SYMBOL:
         return dictionary.encode_arrow(pa.chunked_array([array]), type_)
     values, nulls = numbers_of(array)

@@ -1,12 +1,18 @@
 """Whether steps of a plan will be bulk, and why not: what `explain` prints."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 
 from corollary.core.engine import BULK_MIN_TUPLES, BulkMode
 from corollary.core.pipeline import Pipeline, Probe, Reference
-from corollary.core.plans import Aggregate, Derive, Reduce
-from corollary.core.types import Type
+from corollary.core.plans import Aggregate, Derive, Plan, Reduce, Total
 from corollary.engines.local.bulk.estimates import computes_values
+from corollary.engines.local.bulk.fusion import (
+    GroupStep,
+    find_fused_steps,
+    scan,
+    sources_of,
+    summary_of,
+)
 from corollary.engines.local.evaluation.pipelines import copied_reference
 from corollary.engines.sql.compiled import NotCompiled
 
@@ -16,65 +22,109 @@ SizeOf = Callable[[Reference], int | None]
 """Returns the number of tuples of a relation in a state, None if it is not known."""
 
 
-def bulk_note(
-    step: Derive | Aggregate,
-    types: Mapping[str, tuple[Type, ...]],
-    mode: BulkMode,
-    size_of: SizeOf,
-) -> str:
-    """Return `bulk`, or why a step is not; nothing for a step that is led by few tuples.
+class BulkNotes:
+    """What is said of the steps of one plan.
 
     Args:
-        step: the step.
-        types: the column types of every relation of the plan.
+        plan: the plan.
         mode: which steps are bulk.
         size_of: the sizes of relations, as far as they are known.
     """
-    if mode is BulkMode.NEVER:
-        return ""
-    leads = [step.body] if isinstance(step, Aggregate) else map(_lead, step.pipelines)
-    is_large = mode is BulkMode.ALWAYS or any(
-        (size_of(lead) or 0) >= BULK_MIN_TUPLES for lead in leads if lead is not None
-    )
-    if not is_large:
-        return ""
-    if isinstance(step, Aggregate):
-        parts = [_aggregation_reason(step, types)]
-    else:
-        parts = [_pipeline_reason(each, step, types, mode) for each in step.pipelines]
-    reasons = {each: None for each in parts if each}
-    if not reasons:
-        return BULK
-    prefix = "not bulk" if len(reasons) == len(parts) or all(parts) else "partly bulk"
-    return f"{prefix}: {'; '.join(reasons)}"
+
+    def __init__(self, plan: Plan, mode: BulkMode, size_of: SizeOf) -> None:
+        self._types = plan.types
+        self._mode = mode
+        self._size_of = size_of
+        self._fused = find_fused_steps(plan)
+
+    def note(self, step: Derive | GroupStep) -> str:
+        """Return `bulk`, or why a step is not; nothing for a step that is led by few tuples."""
+        if self._mode is BulkMode.NEVER:
+            return ""
+        if not isinstance(step, Derive):
+            return self._group_note(step)
+        readers = self._readers(step)
+        if readers and self._is_fused(step, readers):
+            return f"{BULK}, one query with {', '.join(each.target for each in readers)}"
+        leads = filter(None, map(_lead, step.pipelines))
+        if not self._is_large(leads):
+            return ""
+        parts = [self._pipeline_reason(each, step) for each in step.pipelines]
+        reasons = {each: None for each in parts if each}
+        if not reasons:
+            return BULK
+        prefix = "not bulk" if len(reasons) == len(parts) or all(parts) else "partly bulk"
+        return f"{prefix}: {'; '.join(reasons)}"
+
+    def _is_large(self, references: Iterable[Reference]) -> bool:
+        return self._mode is BulkMode.ALWAYS or any(
+            (self._size_of(each) or 0) >= BULK_MIN_TUPLES for each in references
+        )
+
+    # --- aggregations --------------------------------------------------------------------------
+
+    def _readers(self, step: Derive) -> list[GroupStep]:
+        """Return the aggregations that are fused with a derivation."""
+        if self._fused.derivations.get(step.target) is not step:
+            return []
+        found = {
+            id(each): each
+            for batch in self._fused.batches.values()
+            for each in batch
+            if each.body.relation == step.target
+        }
+        return list(found.values())
+
+    def _is_fused(self, step: Derive, readers: Iterable[GroupStep]) -> bool:
+        (pipeline,) = step.pipelines
+        if _lead(pipeline) is None or not self._is_large(sources_of(pipeline)):
+            return False
+        return not any(self._group_reason(each, pipeline) for each in readers)
+
+    def _group_note(self, step: GroupStep) -> str:
+        derive = self._fused.derivations.get(step.body.relation)
+        if derive is not None and self._is_fused(derive, self._readers(derive)):
+            return BULK
+        if isinstance(step, Total) and step.is_weighted:
+            return ""
+        if not self._is_large([step.body]):
+            return ""
+        reason = self._group_reason(step, scan(step, self._types))
+        return f"not bulk: {reason}" if reason else BULK
+
+    def _group_reason(self, step: Aggregate | Total, rows: Pipeline) -> str:
+        from corollary.engines.sql.duckdb_dialect import DUCKDB
+        from corollary.engines.sql.groups import GroupedRows, compile_groups
+
+        head = self._types[step.body.relation]
+        grouped = GroupedRows(rows, head, step.aggregation.groups)
+        summaries = [summary_of(step, self._types)]
+        found = compile_groups(grouped, summaries, self._types, DUCKDB, lambda _: 0)
+        return found.reason if isinstance(found, NotCompiled) else ""
+
+    # --- pipelines -----------------------------------------------------------------------------
+
+    def _pipeline_reason(self, pipeline: Pipeline, step: Derive) -> str:
+        from corollary.engines.sql.duckdb_dialect import DUCKDB
+        from corollary.engines.sql.pipelines import compile_pipeline
+
+        sums_last = step.reduce is Reduce.SUM
+        if copied_reference(pipeline) is not None and not sums_last:
+            return "it only copies"
+        if _lead(pipeline) is None:
+            return "it reads no relation"
+        if self._mode is BulkMode.AUTO and not computes_values(pipeline):
+            return "it computes nothing"
+        found = compile_pipeline(
+            pipeline,
+            self._types,
+            self._types[step.target],
+            DUCKDB,
+            lambda _: 0,
+            sums_last=sums_last,
+        )
+        return found.reason if isinstance(found, NotCompiled) else ""
 
 
 def _lead(pipeline: Pipeline) -> Reference | None:
     return next((each.source for each in pipeline.stages if isinstance(each, Probe)), None)
-
-
-def _aggregation_reason(step: Aggregate, types: Mapping[str, tuple[Type, ...]]) -> str:
-    from corollary.engines.sql.aggregates import compile_aggregation
-    from corollary.engines.sql.duckdb_dialect import DUCKDB
-
-    result = types[step.target][-1]
-    found = compile_aggregation(step.aggregation, step.body, types, result, DUCKDB)
-    return found.reason if isinstance(found, NotCompiled) else ""
-
-
-def _pipeline_reason(
-    pipeline: Pipeline, step: Derive, types: Mapping[str, tuple[Type, ...]], mode: BulkMode
-) -> str:
-    from corollary.engines.sql.duckdb_dialect import DUCKDB
-    from corollary.engines.sql.pipelines import compile_pipeline
-
-    sums_last = step.reduce is Reduce.SUM
-    if copied_reference(pipeline) is not None and not sums_last:
-        return "it only copies"
-    if _lead(pipeline) is None:
-        return "it reads no relation"
-    if mode is BulkMode.AUTO and not computes_values(pipeline):
-        return "it computes nothing"
-    head = types[step.target]
-    found = compile_pipeline(pipeline, types, head, DUCKDB, lambda _: 0, sums_last=sums_last)
-    return found.reason if isinstance(found, NotCompiled) else ""

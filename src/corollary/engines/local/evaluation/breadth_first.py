@@ -160,7 +160,7 @@ class BreadthFirstSearch:
             path = _search(self._successors, space.is_reached, level)
             self._write(path, space, context)
             rounds += path.rounds
-            context.budget.check_rounds(number + rounds)
+            context.budget.check_rounds(number + rounds, number + rounds)
             level = path.last
         return rounds
 

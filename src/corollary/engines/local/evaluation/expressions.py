@@ -16,7 +16,7 @@ import numpy as np
 
 from corollary.core import functors, logic
 from corollary.core.types import Kind, Type
-from corollary.engines.local.evaluation import arithmetic, text_functions
+from corollary.engines.local.evaluation import arithmetic, text_functions, times
 from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.storage.layout import Mask
 from corollary.engines.local.values import native
@@ -128,7 +128,9 @@ def _apply(name: str, inputs: list[ValueVector], type_: Type) -> ValueVector:
         nulls = union_masks(nulls, each.nulls)
         faults += each.faults
     compute: Callable[..., Any] = (
-        text_functions.TEXT_FUNCTIONS.get(name) or arithmetic.ARITHMETIC_FUNCTIONS[name]
+        text_functions.TEXT_FUNCTIONS.get(name)
+        or times.TIME_FUNCTIONS.get(name)
+        or arithmetic.ARITHMETIC_FUNCTIONS[name]
     )
     # Rows with a null or a missing operand are not computed: they must not add faults.
     skip = union_masks(nulls, _fault_mask(faults))

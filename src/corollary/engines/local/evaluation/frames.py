@@ -17,6 +17,9 @@ from corollary.engines.local.values.codes import Dictionary
 BITMAP_MAX_BITS = 20
 """The maximum width of rows that are deduplicated by a bitmap."""
 
+BITMAP_ROWS_FACTOR = 8
+"""A bitmap may be this many times as long as the rows are many."""
+
 CONSTANT_BLOCK_ROWS = 64
 """A constant operand keeps an array of this length, to be sliced for frames with few rows."""
 
@@ -36,13 +39,15 @@ class Frame:
         return Frame({name: column[rows] for name, column in self.columns.items()}, count)
 
     def deduplicate(self, ranges: Mapping[str, CodeRange]) -> "Frame":
-        """Remove duplicate rows, if there are so many rows that most must be equal.
+        """Remove duplicate rows, unless far more different rows are possible than there are.
+
+        So variables that are no longer needed do not multiply the rows of the next join.
 
         Args:
             ranges: for each column, a range that has all its codes.
         """
         layout = layout_of(tuple(ranges.values()))
-        if layout.bits > BITMAP_MAX_BITS or self.count >> 2 < 1 << layout.bits:
+        if layout.bits > BITMAP_MAX_BITS or BITMAP_ROWS_FACTOR * self.count < 1 << layout.bits:
             return self
         occurs = np.zeros(1 << layout.bits, np.bool_)
         occurs[layout.pack([self.columns[name] for name in ranges], self.count)] = True

@@ -55,6 +55,7 @@ class PipelineRunner:
         self.pipeline = pipeline
         self.tables = tables
         self.dictionary = dictionary
+        self._engine_relations = engine_relations
         first = pipeline.stages[0] if pipeline.stages else None
         self.lead = first.source if isinstance(first, Probe) else None
         probes = (each for each in pipeline.stages if isinstance(each, Probe))
@@ -137,22 +138,29 @@ class PipelineRunner:
         return words
 
     def record_probes(self, context: RunContext) -> int:
-        """Record the lookups of a run as a whole, by the tuples that lead it; return how many.
-
-        Where all rows are joined at once, nothing else is known of them.
-        """
-        source = self.first_source
-        rows = 1 if source is None else self.tables[source.relation].size(source.state)
-        is_first = True
-        for _, recorded in self._stages if rows else ():
-            if recorded is not None:
-                context.recorder.probe(recorded, 1 if is_first else rows)
-            is_first = False
-        return rows
+        """Record the lookups of a run as a whole (`record_probes`); return the tuples that lead."""
+        return record_probes(self.pipeline, self.tables, self._engine_relations, context)
 
     def operand_column(self, slot: Slot, frame: Frame) -> Codes:
         """Return the codes of an argument place."""
         return self._scope.operand(slot).column(frame)
+
+
+def record_probes(
+    pipeline: Pipeline, tables: Mapping[str, Table], held: Collection[str], context: RunContext
+) -> int:
+    """Record the lookups of a run as a whole, by the tuples that lead it; return how many.
+
+    Where all rows are joined at once, nothing else is known of them.
+    """
+    sources = (stage.source for stage in pipeline.stages if isinstance(stage, Probe))
+    source = next(sources, None)
+    rows = 1 if source is None else tables[source.relation].size(source.state)
+    for at, stage in enumerate(pipeline.stages if rows else ()):
+        recorded = _recorded_relation(stage, held)
+        if recorded is not None:
+            context.recorder.probe(recorded, rows if at else 1)
+    return rows
 
 
 def _prepare_stages(

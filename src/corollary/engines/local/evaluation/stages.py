@@ -23,8 +23,8 @@ from corollary.engines.local.storage.layout import Layout, Mask
 FRAME_MAX_ROWS = 1 << 14
 """Up to this many matches are one frame, those of several layers concatenated."""
 
-DEDUPLICATE_MIN_ROWS = 1 << 16
-"""Frames with at least this many rows are deduplicated, if most rows must be equal."""
+DEDUPLICATE_MIN_ROWS = 1 << 8
+"""Frames with at least this many rows are deduplicated, if few rows are possible."""
 
 
 class ProbeStage:

@@ -29,6 +29,7 @@ from corollary.engines.local.evaluation.arithmetic import (
     to_float,
     to_integer,
 )
+from corollary.engines.local.evaluation.times import DAY_MICROSECONDS
 from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.storage.layout import Mask
 from corollary.engines.local.storage.sorting import number_distinct
@@ -184,9 +185,6 @@ def _to_decimal(operands: list[Operand], type_: Type) -> Result:
         numbers.append(number)
     result = narrow_integers(np.array(numbers, object))
     return _spread(result, rows), [(_spread(mask, rows), why) for why, mask in faults.items()]
-
-
-DAY_MICROSECONDS = 86_400_000_000
 
 
 def _to_date(operands: list[Operand], type_: Type) -> Result:

@@ -8,12 +8,13 @@ Invariants: runs are disjoint; every tombstone is in some run; once settled, ADD
 disjoint and REMOVED is part of OLD. Arrays are never modified, so references to them stay valid.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from corollary.core.states import State
+from corollary.engines.local.storage.code_range import CodeInterval
 from corollary.engines.local.storage.layout import Layout, Mask, Words
 from corollary.engines.local.storage.runs import (
     SINGLE_RUN_MAX_WORDS,
@@ -42,6 +43,30 @@ class Layer(NamedTuple):
             present = ~is_member(words, absent)
             mask = present if mask is None else mask & present
         return mask
+
+    def within(self, box: Mapping[int, CodeInterval], layout: Layout) -> Words:
+        """Return the words whose codes, in a layout, are in the intervals of some columns.
+
+        Of a run only those blocks are read that may hold such words by their first column.
+        """
+        first, last = 0, len(self.run)
+        lead = box.get(0)
+        if lead is not None and not lead.has_null:
+            column = layout.columns[0]
+            least, greatest = max(lead.least, column.base + 1), min(lead.greatest, column.last)
+            if least > greatest:
+                return layout.empty
+            starts, ends = self.run.ranges(layout, [np.array([least, greatest])], 2)
+            first, last = int(starts[0]), int(ends[1])
+        words = self.run.slice(first, last)
+        mask = self.present_mask(words)
+        for at, (least, greatest, has_null) in box.items():
+            codes = layout.unpack_column(words, at)
+            inside = (codes >= least) & (codes <= greatest)
+            if has_null:
+                inside |= codes == 0
+            mask = inside if mask is None else mask & inside
+        return words if mask is None else words[mask]
 
 
 def merge_layers(layers: Sequence[Layer], layout: Layout) -> Words:
@@ -195,8 +220,9 @@ class Arrangement:
         """Return tuples of the primary order, packed and sorted in this order."""
         if not len(words):
             return self.layout.empty
-        columns = [primary.unpack_column(words, column) for column in self.order]
-        return sort_words(self.layout.pack(columns, len(words)))
+        # Distances from the bases are moved, not codes: both layouts have the same bases.
+        columns = [primary.plain.unpack_column(words, column) for column in self.order]
+        return sort_words(self.layout.plain.pack(columns, len(words)))
 
     def mark_stale(self, added: Words | None, removed: Words | None) -> None:
         """Record tuples that the open change has gained; without any, that it was replaced."""

@@ -15,7 +15,7 @@ import json
 import struct
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -69,6 +69,21 @@ class Blocks:
         ends = np.cumsum([len(block) for block in blocks], dtype=np.uint64)
         checksums = np.array([zlib.crc32(block) for block in blocks], np.uint32)
         return cls(ends, checksums, pa.py_buffer(b"".join(blocks)))
+
+    def first(self, count: int) -> Self:
+        """Return the first blocks."""
+        end = int(self.ends[count - 1]) if count else 0
+        data = self.data.slice(0, end)
+        return replace(self, ends=self.ends[:count], checksums=self.checksums[:count], data=data)
+
+    def append(self, blocks: Sequence[bytes]) -> Self:
+        """Return these blocks and more of them; these are copied as they are."""
+        more = self.of(blocks)
+        start = np.uint64(self.data.size)
+        ends = np.concatenate([self.ends, more.ends + start])
+        checksums = np.concatenate([self.checksums, more.checksums])
+        data = pa.py_buffer(b"".join((memoryview(self.data), memoryview(more.data))))
+        return replace(self, ends=ends, checksums=checksums, data=data)
 
     def __len__(self) -> int:
         return len(self.ends)
@@ -152,7 +167,7 @@ def _checksum(directory: bytes | memoryview) -> int:
 # --- the bytes of a block ------------------------------------------------------------------------
 
 
-def pack_columns(columns: Sequence[Integers], text: bytes = b"") -> bytes:
+def pack_columns(columns: Sequence[Integers], text: bytes | memoryview = b"") -> bytes:
     """Return a block of columns of integers, taken as unsigned, and a text."""
     pieces: list[bytes] = []
     sizes = bytearray()

@@ -33,6 +33,14 @@ GROWTH_BITS: Final = 2
 """A range that has to grow gets room for four times its codes: ids grow, and grow again."""
 
 
+class CodeInterval(NamedTuple):
+    """Codes from a least to a greatest one, and null if `has_null`."""
+
+    least: int
+    greatest: int
+    has_null: bool
+
+
 class CodeRange(NamedTuple):
     """Codes from `base` + 1 to `base` + 2^`width` - 1, and null if `has_null`.
 

@@ -31,6 +31,9 @@ Words = npt.NDArray[Any]
 """Packed tuples: int64, or void of the layout's number of bytes."""
 Mask = npt.NDArray[np.bool_]
 
+WORD_BYTES = 8
+"""The number of bytes of an int64."""
+
 NARROW_BITS = 63
 """The maximum width of a tuple in an int64: the sign bit stays 0, so that words sort as numbers."""
 
@@ -208,12 +211,20 @@ class Layout:
             if mask is not None:
                 narrow &= mask
             return narrow
-        end = self._ends[index]
-        start = self._ends[index - 1] if index else 0
-        matrix = np.ascontiguousarray(words).view(np.uint8).reshape(len(words), self._ends[-1])
-        padded = np.zeros((len(words), 8), np.uint8)
-        padded[:, 8 - (end - start) :] = matrix[:, start:end]
-        return padded.view(">i8").ravel().astype(np.int64)
+        return self._wide_distances(words, index)
+
+    def _wide_distances(self, words: Words, index: int) -> Codes:
+        """Return the distances of one column of wide tuples: eight bytes that have it, masked."""
+        if not len(words):
+            return np.empty(0, np.int64)
+        size, end = self._ends[-1], self._ends[index]
+        first = max(end - WORD_BYTES, 0)  # a wide tuple has eight bytes at least
+        raw = np.ascontiguousarray(words).view(np.uint8)
+        distances = np.ndarray((len(words),), ">i8", raw, first, (size,)).astype(np.int64)
+        if rest := 8 * (first + WORD_BYTES - end):
+            distances >>= _scalar(rest)
+        distances &= _scalar((1 << self.widths[index]) - 1)
+        return distances
 
     def unpack(self, words: Words) -> list[Codes]:
         """Return the codes of all columns."""

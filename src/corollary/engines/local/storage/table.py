@@ -7,9 +7,10 @@ import numpy as np
 from corollary.core.states import State
 from corollary.core.types import Type
 from corollary.engines.local.storage.arrangement import Arrangement, Layer, Order, build_arrangement
-from corollary.engines.local.storage.code_range import CodeRange, Codes
+from corollary.engines.local.storage.code_range import CodeInterval, CodeRange, Codes
 from corollary.engines.local.storage.layout import Layout, LayoutFamily, Mask, Words
 from corollary.engines.local.storage.runs import (
+    SAMPLE_TUPLES,
     SortedRun,
     estimate_distinct_values,
     is_member,
@@ -36,19 +37,20 @@ class Table:
     Attributes:
         family: the tables that share its layout; words can be moved between them unchanged.
         primary_order: the order of the columns as declared; words are in this order unless stated.
-        distinct_estimates: estimates of the distinct values of its columns, for a restored table.
+        distinct_estimates: estimates of the distinct values of its columns, if they were made.
     """
 
     __slots__ = (
         "_added",
         "_bitmap",
+        "_estimated",
         "_layout",
         "_main",
         "_old",
         "_others",
         "_removed",
-        "_restored",
         "_searched",
+        "_wanted",
         "distinct_estimates",
         "family",
         "primary_order",
@@ -66,7 +68,8 @@ class Table:
         self._old = self._added = self._removed = 0
         self._bitmap: Mask | None = None
         self._searched = 0
-        self._restored = 0
+        self._estimated = 0
+        self._wanted: dict[Order, None] = {}
         self.distinct_estimates: tuple[int, ...] = ()
 
     @property
@@ -110,10 +113,14 @@ class Table:
             other.catch_up(self._main)
         return other
 
+    def want(self, order: Order) -> None:
+        """Note an order that probes will need; the first one that does lets it be made."""
+        self._wanted[order] = None
+
     def order_for(self, bound: tuple[int, ...]) -> Order:
         """Return an order whose first columns are the bound ones, one that exists if possible."""
         prefix = set(bound)
-        for order in (self.primary_order, *self._others):
+        for order in (self.primary_order, *self._others, *self._wanted):
             if set(order[: len(bound)]) == prefix:
                 return order
         return (*bound, *(column for column in self.primary_order if column not in prefix))
@@ -175,14 +182,47 @@ class Table:
         by_column = [found[order.index(column)] for column in self.primary_order]
         return np.sort(self.layout.pack(by_column, len(found[0])))
 
+    def within(self, boxes: Sequence[Mapping[int, CodeInterval]]) -> Words:
+        """Return the tuples of NEW whose codes are in the intervals of one of several boxes."""
+        main = self.arrangement(self.primary_order)
+        found = [
+            words
+            for layer in main.layers(State.NEW)
+            for box in boxes
+            if len(words := layer.within(box, self._layout))
+        ]
+        return sort_distinct(np.concatenate(found)) if found else self._layout.empty
+
+    def is_key(self, length: int, state: State) -> bool:
+        """Return whether no two tuples of a state agree in the first columns."""
+        words, layout = self.tuples(state), self.layout
+        if layout.is_narrow:
+            keys = layout.prefix_keys(words, length)
+            return not np.count_nonzero(keys[1:] == keys[:-1])
+        # Words of bytes are slow to compare: look at the columns instead.
+        rows: Codes | None = None
+        for at in reversed(range(length)):
+            codes = layout.unpack_column(words, at)
+            if rows is None:
+                rows = (codes[1:] == codes[:-1]).nonzero()[0]
+            else:
+                rows = rows[codes[rows + 1] == codes[rows]]
+            if not len(rows):
+                return True
+        return False
+
     def distinct_values(self) -> tuple[int, ...]:
         """Estimate the distinct values of the columns in NEW.
 
-        Estimates of an index file serve until the size of the table has halved or doubled.
+        Estimates of a large table, or of an index file, serve until its size has halved or doubled.
         """
-        if 0 < self._restored // 2 <= self.size(State.NEW) <= 2 * self._restored:
+        size = self.size(State.NEW)
+        if 0 < self._estimated // 2 <= size <= 2 * self._estimated:
             return self.distinct_estimates
-        return estimate_distinct_values(self.tuples(State.NEW), self.layout)
+        found = estimate_distinct_values(self.tuples(State.NEW), self.layout)
+        if size > SAMPLE_TUPLES:
+            self.distinct_estimates, self._estimated = found, size
+        return found
 
     @property
     def nbytes(self) -> int:
@@ -316,7 +356,7 @@ class Table:
             other.reset(other.layout.empty)
             other.mark_stale(None, None)
         self._added = len(words)
-        self._old = self._removed = self._restored = 0
+        self._old = self._removed = self._estimated = 0
         self._forget_bitmap()
 
     def clear(self) -> None:
@@ -387,7 +427,7 @@ class Table:
                 self._main = arrangement
             else:
                 self._others[order] = arrangement
-        self._old = self._restored = len(runs[self.primary_order])
+        self._old = self._estimated = len(runs[self.primary_order])
         self.distinct_estimates = estimates
 
     def copy_from(self, other: "Table") -> None:

@@ -6,9 +6,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from corollary.core.engine import ValueRange
 from corollary.core.types import Domain, Kind, Type
 from corollary.engines.local.storage.blocks import Blocks
-from corollary.engines.local.storage.code_range import Codes
+from corollary.engines.local.storage.code_range import (
+    INTERNED_CODE,
+    ZERO_CODE,
+    CodeInterval,
+    Codes,
+)
 from corollary.engines.local.storage.layout import Mask
 from corollary.engines.local.values import native
 from corollary.engines.local.values.domains import NumericDomain
@@ -75,6 +81,16 @@ class Dictionary:
         if isinstance(domain, SymbolDomain):
             return domain.encode_python(values)
         return domain.encode(native.from_python(values, type_))
+
+    def code_interval(self, values: ValueRange, type_: Type) -> CodeInterval | None:
+        """Return the codes of a range of integers; None where codes have another order."""
+        domain = self.domain(type_)
+        if isinstance(domain, SymbolDomain) or not domain.is_ordered:
+            return None
+        # All values there are have inline codes, so that the others can be cut off.
+        least = max(values.least, 1 - ZERO_CODE) + ZERO_CODE
+        greatest = min(values.greatest, INTERNED_CODE - 1 - ZERO_CODE) + ZERO_CODE
+        return CodeInterval(least, greatest, values.has_null)
 
     def encode_arrow(self, column: pa.ChunkedArray, type_: Type) -> Codes:
         """Return the codes of an Arrow column."""

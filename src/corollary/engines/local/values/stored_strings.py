@@ -9,6 +9,7 @@ string numbered 0 stands for null and is never found.
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -140,29 +141,51 @@ class StoredStrings:
 
     def read_index(self) -> TextIndex:
         """Return the index of all strings."""
+        return TextIndex(self.count, *self.sorted_hashes())
+
+    def sorted_hashes(self) -> tuple[Codes, Codes]:
+        """Return the hashes of all strings, sorted, and the numbers of these."""
         blocks = [self._read_hashes(block) for block in range(len(self.hashes))]
         nothing = np.empty(0, np.int64)
         hashes, numbers = (
             np.concatenate([nothing, *parts])
             for parts in (zip(*blocks, strict=True) if blocks else ((), ()))
         )
-        return TextIndex(self.count, hashes, numbers)
+        return hashes, numbers
+
+    def append(self, strings: pa.Array) -> "StoredStrings":
+        """Return these strings and more of them, a `large_string` array; full blocks stay."""
+        full = self.count // BLOCK_ROWS
+        if self.count % BLOCK_ROWS:
+            last = pa.concat_arrays([_to_array(self._text_apart(full)), strings])
+        else:
+            last = strings
+        hashes, numbers = self.sorted_hashes()
+        new = np.arange(self.count, self.count + len(strings))
+        hashes, rows = sort_with_rows(np.concatenate([hashes, hash_texts(strings)]))
+        numbers = np.concatenate([numbers, new])[rows]
+        texts = self.texts.first(full).append(_pack_texts(last))
+        return StoredStrings(self.count + len(strings), texts, *_pack_hashes(hashes, numbers))
+
+    def _text_apart(self, number: int) -> Text:
+        """Return a block of strings, which is not kept."""
+        return _unpack_text(self.texts.block(number), self.count - number * BLOCK_ROWS)
 
 
 def store_strings(strings: pa.Array) -> StoredStrings:
     """Return a `large_string` array as blocks."""
-    count = len(strings)
-    texts = [
-        _pack_text(strings[start : start + BLOCK_ROWS]) for start in range(0, count, BLOCK_ROWS)
-    ]
     hashes, rows = sort_with_rows(hash_texts(strings[1:]))
     rows += 1
-    parts = [
-        slice(start, start + HASH_BLOCK_ROWS) for start in range(0, count - 1, HASH_BLOCK_ROWS)
-    ]
-    blocks = [pack_columns([_differences(hashes[part]), rows[part]]) for part in parts]
-    fences = pack_columns([hashes[::HASH_BLOCK_ROWS]])
-    return StoredStrings(count, *(Blocks.of(each) for each in (texts, blocks, [fences])))
+    texts = Blocks.of(_pack_texts(strings))
+    return StoredStrings(len(strings), texts, *_pack_hashes(hashes, rows))
+
+
+def _pack_hashes(hashes: Codes, numbers: Codes) -> tuple[Blocks, Blocks]:
+    """Return sorted hashes with the numbers of their strings as blocks, and their fences."""
+    starts = range(0, len(hashes), HASH_BLOCK_ROWS)
+    parts = [slice(start, start + HASH_BLOCK_ROWS) for start in starts]
+    blocks = [pack_columns([_differences(hashes[part]), numbers[part]]) for part in parts]
+    return Blocks.of(blocks), Blocks.of([pack_columns([hashes[::HASH_BLOCK_ROWS]])])
 
 
 def _differences(hashes: Codes) -> Codes:
@@ -170,13 +193,19 @@ def _differences(hashes: Codes) -> Codes:
     return np.diff(hashes, prepend=0)
 
 
-def _pack_text(strings: pa.Array) -> bytes:
-    """Return a slice of an array as a block: the lengths, then the bytes."""
+def _pack_texts(strings: pa.Array) -> list[bytes]:
+    """Return the blocks of an array: of each the lengths, then the bytes."""
     if not len(strings):
-        return pack_columns([np.empty(0, np.int64)])
+        return []
     _, offsets, text = strings.buffers()
     ends = np.frombuffer(offsets, np.int64, len(strings) + 1, 8 * strings.offset)
-    return pack_columns([np.diff(ends)], memoryview(text)[ends.item(0) : ends.item(-1)].tobytes())
+    lengths = np.diff(ends).view(np.uint64)
+    view = memoryview(text) if text is not None else memoryview(b"")
+    bounds = [*ends[:-1:BLOCK_ROWS].tolist(), ends.item(-1)]
+    return [
+        pack_columns([lengths[BLOCK_ROWS * at : BLOCK_ROWS * (at + 1)]], view[start:end])
+        for at, (start, end) in enumerate(pairwise(bounds))
+    ]
 
 
 def _unpack_text(block: memoryview, count: int) -> Text:

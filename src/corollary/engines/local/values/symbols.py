@@ -56,6 +56,7 @@ class SymbolDomain:
     def _clear(self, *chunks: pa.Array) -> None:
         # In the order of codes: the texts of the file, those of the chunks, those to be moved.
         self._stored: StoredStrings | None = None
+        self._file: StoredStrings | None = None  # the same without what was read of it
         self._chunks = list(chunks)
         self._pending: list[str] = []
         self._cache: dict[str, int] = {}
@@ -285,19 +286,28 @@ class SymbolDomain:
         self._cached_from = self._arrow_count
 
     def dump(self) -> tuple[dict[str, Any], list[Blocks]]:
-        """Return all strings in the order of their codes."""
+        """Return all strings in the order of their codes; of a file, the blocks that it has."""
         self._flush()
-        stored = self._stored
+        stored = self._file
         if stored is None:
             stored = store_strings(pa.concat_arrays(self._chunks))
-        elif self._chunks:
-            stored = store_strings(pa.concat_arrays([stored.read_all(), *self._chunks]))
+        elif self._arrow_count > len(stored):
+            stored = stored.append(self._texts_from(len(stored)))
         return {"count": len(stored)}, [stored.texts, stored.hashes, stored.fences]
+
+    def _texts_from(self, first: int) -> pa.Array:
+        """Return the texts from a code on, which are in the chunks."""
+        parts = []
+        start = self._stored_count
+        for chunk in self._chunks:
+            parts.append(chunk[max(first - start, 0) :])
+            start += len(chunk)
+        return pa.concat_arrays(parts)
 
     def restore(self, header: Mapping[str, Any], blocks: list[Blocks]) -> None:
         """Replace the contents by a header and parts of a file, to be read when needed."""
         self._clear()
-        self._stored = StoredStrings(header["count"], *blocks)
+        self._stored, self._file = (StoredStrings(header["count"], *blocks) for _ in range(2))
         self._cached_from = len(self._stored)
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from corollary.core.arrow import from_python
-from corollary.core.engine import Limits, LocalHandle, SinglePlacement
+from corollary.core.engine import Limits, LocalHandle, SinglePlacement, ValueRange
 from corollary.core.plans import Add, CancelOut, Plan, Remove, StoreRelation, steps_of
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
@@ -152,6 +152,17 @@ class SparkEngine(SinglePlacement):
     def duplicates(self, relation: str, columns: Sequence[int]) -> pa.Table:  # noqa: ARG002
         """Return the tuples of NEW, all of them: whoever asks compares them."""
         return self.read(relation)
+
+    def within(
+        self,
+        relation: str,
+        boxes: Sequence[Mapping[int, ValueRange]],  # noqa: ARG002
+    ) -> pa.Table:
+        """Return the tuples of NEW, all of them: whoever asks compares them."""
+        return self.read(relation)
+
+    def arrange(self, relation: str, orders: Iterable[Sequence[int]]) -> None:
+        """Do nothing: Spark sorts as it needs."""
 
     def size(self, relation: str, state: State = State.NEW) -> int:
         """Return the number of tuples of a relation in a state."""

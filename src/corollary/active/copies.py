@@ -1,0 +1,270 @@
+"""Copies of virtual relations for some constants of one argument (see `specialise`).
+
+| the relation | its copy for one constant | for several |
+|---|---|---|
+| hands the argument on | has the constant in its rules | is joined with the constants |
+| ends in a call of itself | reads what is reached from it | the same, for each |
+
+An argument is *handed on* if it is at the same place in the head and in every literal of the
+relation itself: `link(x, z) :- link(x, y), edge(y, z)` for x. A recursion *ends in a call of
+itself* if the other arguments are handed on, and nothing else is asked of them (`tail_calls`):
+`link(x, z) :- edge(x, y), link(y, z)`, again for x. By magic sets, the copy for "a" is
+
+    link.reached1(x) :- constants(x).
+    link.reached1(y) :- link.reached1(x), edge(x, y).
+    link.for1(z) :- link.reached1(x), edge(x, z).
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from corollary.active.constant_relations import constant_relation
+from corollary.analysis.strata import strata
+from corollary.core import logic
+from corollary.core.program import NormalProgram, Relation
+from corollary.maintain.tail_calls import is_tail_recursive, own_position
+from corollary.rewrite.translation_unit import unused_name
+
+Constants = tuple[logic.Constant, ...]
+Member = TypeVar("Member")
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A copy of a relation for constants of a column, which is dropped if there is one constant."""
+
+    name: str
+    column: int
+    is_dropped: bool
+
+    def read(self, literal: logic.Literal, name: str) -> logic.Literal:
+        """Return a literal that reads the copy, under some name."""
+        slots = without(literal.slots, self.column) if self.is_dropped else literal.slots
+        return replace(literal, relation=name, slots=slots)
+
+
+@dataclass(slots=True)
+class Copier:
+    """Makes copies of the relations of a program.
+
+    Attributes:
+        final: columns of copies that have all their constants, and are not copied again.
+        relations, rules, constants: those of the copies.
+    """
+
+    source: NormalProgram
+    final: set[tuple[str, int]] = field(default_factory=set)
+    relations: dict[str, Relation] = field(default_factory=dict)
+    rules: list[logic.Rule] = field(default_factory=list)
+    constants: dict[str, tuple[tuple[logic.Value, ...], ...]] = field(default_factory=dict)
+    _copies: dict[tuple[str, int, Constants], Copy] = field(default_factory=dict)
+    _rules_of: dict[str, list[logic.Rule]] = field(default_factory=dict)
+    _alone: set[str] = field(default_factory=set)
+    _can_copy: dict[tuple[str, int], bool] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for rule in self.source.rules:
+            self._rules_of.setdefault(rule.head.relation, []).append(rule)
+        aggregated = {each.relation for each in self.source.aggregations}
+        for stratum in strata(self.source):
+            if len(stratum.relations) == 1 and not aggregated & set(stratum.relations):
+                self._alone |= set(stratum.relations)
+
+    def can_copy(self, name: str, column: int) -> bool:
+        """Whether a relation is virtual and can be copied for constants of a column."""
+        key = name, column
+        if key not in self._can_copy:
+            relation = self.source.relations.get(name)
+            is_virtual = relation is not None and relation.is_derived and relation.is_virtual
+            self._can_copy[key] = (
+                is_virtual
+                and key not in self.final
+                and name in self._alone
+                and (self._hands_on(name, column) or self._is_tail_recursive(name, column))
+            )
+        return self._can_copy[key]
+
+    def _hands_on(self, name: str, column: int) -> bool:
+        for rule in self._rules_of.get(name, ()):
+            slot = rule.head.slots[column]
+            own = [each for each in rule.literals if each.relation == name]
+            if any(each.slots[column] != slot for each in own):
+                return False
+            if isinstance(slot, logic.Variable) and not _is_bound(slot, rule):
+                return False
+        return True
+
+    def _is_tail_recursive(self, name: str, column: int) -> bool:
+        return is_tail_recursive(self._rules_of.get(name, ()), name, (column,))
+
+    def copy(self, name: str, column: int, constants: Constants) -> Copy:
+        """Return the copy of a relation for some constants of an argument."""
+        key = name, column, constants
+        if key in self._copies:
+            return self._copies[key]
+        is_dropped = len(constants) == 1
+        made = self._declare(name, f"{name}.for1", column if is_dropped else None)
+        copy = self._copies[key] = Copy(made, column, is_dropped)
+        if not is_dropped:
+            self.final.add((made, column))
+        if not self._hands_on(name, column):
+            self.rules += self._reaching(name, copy, constants)
+            return copy
+        for rule in self._rules_of.get(name, ()):
+            self.rules += (
+                self._for_one(rule, copy, constants[0])
+                if is_dropped
+                else self._for_several(rule, copy, constants)
+            )
+        return copy
+
+    def _declare(self, name: str, wanted: str, dropped: int | None) -> str:
+        """Declare a relation like another one, perhaps without a column."""
+        made = unused_name(wanted, self.source.relations, self.relations)
+        relation = self.source.relations[name]
+        columns, types = relation.columns, relation.types
+        if dropped is not None:
+            columns, types = without(columns, dropped), without(types, dropped)
+        self.relations[made] = replace(
+            relation, name=made, columns=columns, types=types, is_declared=False
+        )
+        return made
+
+    # --- arguments that are handed on ----------------------------------------------------------
+
+    def _for_one(
+        self, rule: logic.Rule, copy: Copy, constant: logic.Constant
+    ) -> Iterator[logic.Rule]:
+        """Yield the rule with the constant substituted; nothing if its head has another one."""
+        name, slot = rule.head.relation, rule.head.slots[copy.column]
+        if isinstance(slot, logic.Constant) and slot != constant:
+            return
+        bound = substitute(rule, slot, constant) if isinstance(slot, logic.Variable) else rule
+        literals = (
+            copy.read(each, copy.name) if each.relation == name else each for each in bound.literals
+        )
+        yield _rewritten(rule, copy.read(bound.head, copy.name), literals, bound.conditions)
+
+    def _for_several(
+        self, rule: logic.Rule, copy: Copy, constants: Constants
+    ) -> Iterator[logic.Rule]:
+        """Yield the rule joined with the constants, unless its own literals of the copy are."""
+        name, slot = rule.head.relation, rule.head.slots[copy.column]
+        if isinstance(slot, logic.Constant) and slot not in constants:
+            return
+        literals = [
+            copy.read(each, copy.name)
+            if each.relation == name
+            else self._read_copy(each, slot, constants)
+            for each in rule.literals
+        ]
+        is_exit = all(each.relation != name for each in rule.literals)
+        if is_exit and isinstance(slot, logic.Variable):
+            literals.append(logic.Literal(self._seeds(constants), (slot,)))
+        yield _rewritten(rule, copy.read(rule.head, copy.name), literals, rule.conditions)
+
+    def _read_copy(
+        self, literal: logic.Literal, slot: logic.Slot, constants: Constants
+    ) -> logic.Literal:
+        """Return a literal that reads a copy of its relation, if that can be copied."""
+        for at, each in enumerate(literal.slots):
+            if each == slot and self.can_copy(literal.relation, at):
+                copy = self.copy(literal.relation, at, constants)
+                return copy.read(literal, copy.name)
+        return literal
+
+    # --- recursions that end in a call of themselves -------------------------------------------
+
+    def _reaching(self, name: str, copy: Copy, constants: Constants) -> Iterator[logic.Rule]:
+        """Yield the rules of what is reached from the constants, and of the copy that reads it."""
+        relation = self.source.relations[name]
+        type_ = relation.types[copy.column]
+        seed = logic.Variable("seed'", type_.with_null(False))
+        seeds = () if copy.is_dropped else (seed,)
+        reached = unused_name(f"{name}.reached1", self.source.relations, self.relations)
+        self.relations[reached] = Relation(
+            reached,
+            tuple(f"c{at}" for at in range(len(seeds) + 1)),
+            (*(seed.type for seed in seeds if seed.type is not None), type_),
+            is_derived=True,
+            is_virtual=True,
+            is_declared=False,
+        )
+        rules = self._rules_of[name]
+        given = (logic.Literal(self._seeds(constants), (seed,)),)
+        yield _rewritten(rules[0], logic.Literal(reached, (*seeds, seed)), given, ())
+        for rule in rules:
+            at = own_position(rule, name)
+            others = [each for place, each in enumerate(rule.literals) if place != at]
+            slot = rule.head.slots[copy.column]
+            body = (logic.Literal(reached, (*seeds, slot)), *others)
+            if at is None:
+                free = without(rule.head.slots, copy.column)
+                slots = free if copy.is_dropped else _with(free, copy.column, seed)
+                head = logic.Literal(copy.name, slots)
+            else:
+                passed = rule.literals[at].slots[copy.column]
+                head = logic.Literal(reached, (*seeds, passed))
+            yield _rewritten(rule, head, body, rule.conditions)
+
+    def _seeds(self, constants: Constants) -> str:
+        relation, rows = constant_relation([(each,) for each in constants])
+        self.relations[relation.name] = relation
+        self.constants[relation.name] = rows
+        return relation.name
+
+
+def _is_bound(variable: logic.Variable, rule: logic.Rule) -> bool:
+    """Whether a variable is in a positive literal."""
+    return any(variable in each.slots for each in rule.literals if not each.negated)
+
+
+def without(items: tuple[Member, ...], at: int) -> tuple[Member, ...]:
+    """Return a tuple without one member."""
+    return items[:at] + items[at + 1 :]
+
+
+def _with(items: tuple[Member, ...], at: int, item: Member) -> tuple[Member, ...]:
+    return (*items[:at], item, *items[at:])
+
+
+def _rewritten(
+    rule: logic.Rule,
+    head: logic.Literal,
+    literals: Iterable[logic.Literal],
+    conditions: tuple[logic.Condition, ...],
+) -> logic.Rule:
+    return replace(
+        rule,
+        head=head,
+        literals=tuple(literals),
+        conditions=conditions,
+        origin=rule.origin.with_pass("specialise"),
+    )
+
+
+def substitute(rule: logic.Rule, variable: logic.Variable, constant: logic.Constant) -> logic.Rule:
+    """Return a rule with a constant in place of a variable."""
+
+    def literal(each: logic.Literal) -> logic.Literal:
+        return replace(
+            each, slots=tuple(constant if slot == variable else slot for slot in each.slots)
+        )
+
+    def expression(each: logic.Expression) -> logic.Expression:
+        if each == variable:
+            return constant
+        if isinstance(each, logic.Functor):
+            return replace(each, arguments=tuple(map(expression, each.arguments)))  # type: ignore[arg-type]
+        return each
+
+    def condition(each: logic.Condition) -> logic.Condition:
+        return replace(each, left=expression(each.left), right=expression(each.right))
+
+    return replace(
+        rule,
+        head=literal(rule.head),
+        literals=tuple(map(literal, rule.literals)),
+        conditions=tuple(map(condition, rule.conditions)),
+    )

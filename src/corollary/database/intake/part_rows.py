@@ -1,0 +1,57 @@
+"""The rows that a source has given to its relation, in the engine, as the source asks for them."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from corollary.core.arrow import empty_table
+from corollary.core.engine import ValueRange
+from corollary.core.program import Relation
+from corollary.core.recorder import CountingRecorder
+from corollary.database.program.parts import working_copy
+from corollary.database.state import DatabaseState
+from corollary.maintain.base_plans import plan_key_matches
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class PartRows:
+    """The tuples of one part of a base relation; none if there is no such part."""
+
+    def __init__(self, state: DatabaseState, relation: Relation, part: str) -> None:
+        normal = state.loaded.normal
+        base = normal.bases.get(relation.name, relation.name)
+        self._at = normal.parts.get(base, {}).get(part)
+        self._state = state
+        self._relation = relation
+
+    def __len__(self) -> int:
+        return 0 if self._at is None else self._state.engine.size(self._at)
+
+    def table(self) -> "pa.Table":
+        """Return all tuples."""
+        return self._empty if self._at is None else self._state.engine.read(self._at)
+
+    def within(self, boxes: Sequence[Mapping[int, ValueRange]]) -> "pa.Table":
+        """Return those in one of several boxes, each once, perhaps with others."""
+        return self._empty if self._at is None else self._state.engine.within(self._at, boxes)
+
+    def matching(self, rows: "pa.Table", columns: Sequence[int]) -> "pa.Table":
+        """Return those that agree with one of some rows in some columns, each once."""
+        if self._at is None:
+            return self._empty
+        engine, normal = self._state.engine, self._state.loaded.normal
+        relation = normal.relations[self._at]
+        given, found = (working_copy(relation, role) for role in ("given", "found"))
+        engine.declare({each.name: each for each in (given, found)})
+        try:
+            engine.insert(given.name, rows)
+            plan = plan_key_matches(normal, relation.name, columns, found.name, given.name)
+            engine.run(plan, CountingRecorder(), self._state.limits)
+            return engine.read(found.name)
+        finally:
+            engine.drop([given.name, found.name])
+
+    @property
+    def _empty(self) -> "pa.Table":
+        return empty_table(self._relation)

@@ -1,0 +1,200 @@
+"""Guards against sources that are broken rather than changed; what they refuse changes nothing.
+
+| refused                                                     | unless                            |
+|-------------------------------------------------------------|-----------------------------------|
+| more than half of the records of a source are malformed     | `max_bad` allows more             |
+| a source deletes more than half of a relation with at least | `max_deletes` allows more         |
+| 1,000 rows                                                  |                                   |
+| a file that promises a header had rows and is empty now     | `max_deletes` is off              |
+| with `--bad-rows abort`: records of a source are in         | they are read again, and good now |
+| quarantine                                                  |                                   |
+
+Of a relation with a key, a row that gets other values is not deleted; nor is one that moves from
+one source to another.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from corollary.core.arrow import expand_table
+from corollary.core.program import Directive, Relation, RowBound
+from corollary.errors import Diagnostic, InputError
+from corollary.warehouse.set_difference import minus
+from corollary.warehouse.sources.source import Source, SourceChange
+
+HALF = RowBound(share=0.5)
+"""What is accepted where nothing else is said."""
+SMALL_MAX_ROWS = 1000
+"""A relation with fewer rows is small: a share of so few rows says little."""
+_SHOWN_RECORDS_MAX = 3
+
+
+@dataclass(frozen=True, slots=True)
+class SourceGuards:
+    """What a run accepts of its sources, where an `.input` does not say otherwise.
+
+    Attributes:
+        max_bad: how many records of a source may be malformed.
+        max_deletes: how many rows of a relation a source may delete.
+    """
+
+    max_bad: RowBound = HALF
+    max_deletes: RowBound = HALF
+
+    def check_records(self, source: Source, change: SourceChange, good: int, bad: int) -> None:
+        """Raise if too many records of a source are malformed, or a file of it has lost all.
+
+        Args:
+            source: the source.
+            change: what has changed in it.
+            good: how many good records it has now, read in this run or before.
+            bad: how many malformed ones.
+
+        Raises:
+            InputError: `C0944` or `C0946`.
+        """
+        bound = _bound(source.directive, "max_bad", self.max_bad)
+        if bad and bound.is_exceeded(bad, good + bad):
+            raise _refusal(
+                "C0944",
+                f"{bad:,} of the {good + bad:,} records of `{_place(source.name)}` are malformed, "
+                f"and {_at_most(bound)} may be{_first_reason(change)}",
+                source.directive,
+                "max_bad",
+                source.relation.name,
+            )
+        if change.emptied_files and not self._deletes(source.directive).is_off:
+            raise _refusal(
+                "C0946",
+                f"`{change.emptied_files[0]}` is empty, without the header that it promises, and "
+                "had rows before.",
+                source.directive,
+                "max_deletes",
+                source.relation.name,
+            )
+
+    def check_deletes(
+        self, changes: "Sequence[SourceDifference]", sizes: Mapping[str, int]
+    ) -> None:
+        """Raise if a source deletes too much of its relation.
+
+        Args:
+            changes: what all sources that were read add and remove.
+            sizes: how many rows each relation had.
+
+        Raises:
+            InputError: `C0947`.
+        """
+        for each in changes:
+            name, bound = each.relation.name, self._deletes(each.directive)
+            size = sizes[name]
+            is_small = size < SMALL_MAX_ROWS and bound.share is not None
+            if is_small or not bound.is_exceeded(each.removed.num_rows, size):
+                continue
+            added = [other.added for other in changes if other.relation.name == name]
+            deleted = _count_deleted(each, added)
+            if not bound.is_exceeded(deleted, size):
+                continue
+            what = (
+                f"`{_place(each.source)}` would delete"
+                if each.directive is not None
+                else f"The program does not read `{_place(each.source)}` any more, which deletes"
+            )
+            raise _refusal(
+                "C0947",
+                f"{what} {deleted:,} of the {size:,} rows of `{name}`, and {_at_most(bound)} may "
+                "be deleted at once.",
+                each.directive,
+                "max_deletes",
+                name,
+            )
+
+    def _deletes(self, directive: Directive | None) -> RowBound:
+        return _bound(directive, "max_deletes", self.max_deletes)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceDifference:
+    """What a source adds to its relation and removes from it.
+
+    Attributes:
+        source: its name.
+        key: the columns of the key of the relation.
+        directive: its `.input`; None if the program no longer has it.
+    """
+
+    source: str
+    relation: Relation
+    added: pa.Table
+    removed: pa.Table
+    key: tuple[str, ...] = ()
+    directive: Directive | None = None
+
+
+def refuse_quarantined(held: pa.Table, source: Source) -> None:
+    """Raise if records of a source are in quarantine.
+
+    Raises:
+        InputError: `C0948`, with the first of them.
+    """
+    number = held.num_rows
+    if not number:
+        return
+    ordered = held.sort_by([("file", "ascending"), ("line", "ascending")])
+    shown = [
+        f"line {row['line']} of `{row['file']}`: {row['reason']}"
+        for row in ordered.slice(0, _SHOWN_RECORDS_MAX).to_pylist()
+    ]
+    what = "malformed record of `{}` is" if number == 1 else "malformed records of `{}` are"
+    raise InputError.of(
+        "C0948",
+        f"{number:,} {what.format(_place(source.name))} in quarantine since an earlier run: "
+        f"{'; '.join(shown)}{'; …' if number > len(shown) else ''}.",
+        source.directive.span,
+        "correct the file, or leave them there with `--bad-rows quarantine`; nothing was changed",
+    )
+
+
+def _count_deleted(change: SourceDifference, added: Sequence[pa.Table]) -> int:
+    """Return how many removed rows no source adds again; by key, if there is one."""
+    relation, removed = change.relation, change.removed
+    if not relation.types:
+        return removed.num_rows if not any(each.num_rows for each in added) else 0
+    now = pa.concat_tables([expand_table(each, relation) for each in added])
+    then = expand_table(removed, relation).cast(now.schema)
+    columns = list(change.key or relation.columns)
+    return int(minus(then.select(columns), now.select(columns)).num_rows)
+
+
+def _bound(directive: Directive | None, parameter: str, default: RowBound) -> RowBound:
+    text = "" if directive is None else directive.parameter(parameter)
+    return (RowBound.parse(text) if text else None) or default
+
+
+def _place(source: str) -> str:
+    """Return the place in the name of a source."""
+    return source.partition(" < ")[2]
+
+
+def _at_most(bound: RowBound) -> str:
+    return f"at most {bound}" if bound.share or bound.count else "none"
+
+
+def _first_reason(change: SourceChange) -> str:
+    if not change.bad_rows:
+        return "."
+    first = change.bad_rows[0]
+    return f"; the first is line {first.line} of `{first.file}`: {first.reason.rstrip('.')}."
+
+
+def _refusal(
+    code: str, message: str, directive: Directive | None, parameter: str, relation: str
+) -> InputError:
+    ways = [f'`.input {relation}({parameter}="off")`'] if directive is not None else []
+    if directive is None or not directive.parameter(parameter):
+        ways.insert(0, f"`--{parameter.replace('_', '-')} off`")
+    span = None if directive is None else directive.span
+    cure = f"correct the source, or allow it with {' or '.join(ways)}; nothing was changed"
+    return InputError([Diagnostic(code, message, span, cure)])

@@ -1,0 +1,199 @@
+"""Which steps of a plan are one query: an aggregation with the join below it, and with others.
+
+A `Derive` is *fused* with the aggregations that read its target if nothing else does: then its
+tuples are never made. Aggregations of the same tuples by the same keys are a *batch*. Both hold for
+steps of one sequence, between which nobody writes what they read.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from corollary.core.logic import Constant, Variable
+from corollary.core.pipeline import AntiProbe, Pipeline, Probe, Reference
+from corollary.core.plans import (
+    WORKING_SEPARATOR,
+    Aggregate,
+    Call,
+    Clear,
+    Derive,
+    Loop,
+    PlacedCall,
+    Plan,
+    Reduce,
+    Step,
+    StoreRelation,
+    Total,
+    When,
+    Within,
+    references_read,
+    relations_written,
+    steps_of,
+)
+from corollary.core.states import State
+from corollary.core.types import Type
+from corollary.engines.sql.compiled import Summary
+
+GroupStep = Aggregate | Total
+"""A step that makes tuples of groups."""
+
+
+@dataclass(frozen=True, slots=True)
+class FusedSteps:
+    """What is computed together.
+
+    Attributes:
+        derivations: the fused steps by their targets.
+        batches: for each aggregation, by its identity, all those that are computed with it, in the
+            order of the plan.
+    """
+
+    derivations: Mapping[str, Derive] = field(default_factory=dict)
+    batches: Mapping[int, tuple[GroupStep, ...]] = field(default_factory=dict)
+
+
+def find_fused_steps(plan: Plan) -> FusedSteps:
+    """Return the steps of a plan that can be computed together."""
+    readers = _readers(plan)
+    writes = Counter(relations_written(plan))
+    private = {name for names in plan.locals.values() for name in names}
+    derivations: dict[str, Derive] = {}
+    batches: dict[int, tuple[GroupStep, ...]] = {}
+    for steps in _sequences(plan):
+        for at, step in enumerate(steps):
+            if isinstance(step, Derive) and _is_fusible(step, readers.get(step.target, ())):
+                name = step.target
+                is_own = writes[name] == 1 and name not in private
+                read = {each.relation for each in sources_of(step.pipelines[0])}
+                if is_own and _reaches(steps[at + 1 :], readers[name], read):
+                    derivations[name] = step
+        for at, step in enumerate(steps):
+            if isinstance(step, Aggregate | Total) and id(step) not in batches:
+                batch = (step, *_similar_steps(step, steps[at + 1 :], derivations))
+                batches |= {id(each): batch for each in batch}
+    return FusedSteps(derivations, batches)
+
+
+def sources_of(pipeline: Pipeline) -> Iterator[Reference]:
+    """Yield what a pipeline reads."""
+    for stage in pipeline.stages:
+        if isinstance(stage, Probe | AntiProbe):
+            yield stage.source
+
+
+def scan(step: GroupStep, types: Mapping[str, tuple[Type, ...]]) -> Pipeline:
+    """Return the pipeline that gives the tuples of an aggregation's body, each once."""
+    row = types[step.body.relation]
+    columns = tuple(Variable(f"_{at}", type_) for at, type_ in enumerate(row))
+    return Pipeline((Probe(step.body, columns, ()),), columns, step.aggregation.origin, is_bag=True)
+
+
+def summary_of(step: GroupStep, types: Mapping[str, tuple[Type, ...]]) -> Summary:
+    """Return what a query has to compute of each group."""
+    aggregation = step.aggregation
+    result = types[step.target][-1] if isinstance(step, Aggregate) else None
+    return Summary(aggregation.operator, aggregation.value, result)
+
+
+def _readers(plan: Plan) -> dict[str, list[Step]]:
+    """Return for each relation the steps that read it, for each reference once."""
+    found: dict[str, list[Step]] = {}
+    for step in steps_of(plan):
+        if isinstance(step, Loop | When | Within):
+            references: Iterable[Reference] = (
+                step.until_empty if isinstance(step, Loop) else getattr(step, "nonempty", ())
+            )
+        else:
+            references = references_read(Plan({"": (step,)}, {}))
+        for each in references:
+            found.setdefault(each.relation, []).append(step)
+    return found
+
+
+def _sequences(plan: Plan) -> Iterator[Sequence[Step]]:
+    """Yield all lists of steps; procedures that the main one calls once continue its list."""
+    calls = Counter(each.procedure for each in steps_of(plan) if isinstance(each, Call))
+    joined: list[Step] = []
+    called = {plan.main}
+    for step in plan.procedures[plan.main]:
+        if isinstance(step, Call) and step.argument is None and calls[step.procedure] == 1:
+            joined += plan.procedures[step.procedure]
+            called.add(step.procedure)
+        else:
+            joined.append(step)
+    yield joined
+    yield from (steps for name, steps in plan.procedures.items() if name not in called)
+    for step in steps_of(plan):
+        if isinstance(step, Loop | When):
+            yield step.steps
+        elif isinstance(step, Within):
+            yield from (step.steps, step.otherwise or ())
+
+
+def _is_fusible(step: Derive, readers: Sequence[Step]) -> bool:
+    """Whether a step makes the rows of some aggregations, and does nothing else."""
+    if len(step.pipelines) != 1 or step.without or step.role is not None or not readers:
+        return False
+    pipeline, is_weighted = step.pipelines[0], step.reduce is Reduce.SUM
+    if WORKING_SEPARATOR not in step.target or pipeline.is_lenient or not pipeline.stages:
+        return False
+    if any(isinstance(each, Probe) and each.extreme is not None for each in pipeline.stages):
+        return False
+    if is_weighted:
+        last = pipeline.head[-1]
+        if not (pipeline.is_bag and isinstance(last, Constant) and last.value == 1):
+            return False
+    elif step.reduce is not None or pipeline.is_bag:
+        return False
+    return all(_reads_all(each, is_weighted) for each in readers)
+
+
+def _reads_all(step: Step, is_weighted: bool) -> bool:
+    if not isinstance(step, Aggregate | Total) or step.body.state is not State.NEW:
+        return False
+    return is_weighted == (isinstance(step, Total) and step.is_weighted)
+
+
+def _reaches(steps: Sequence[Step], readers: Sequence[Step], read: set[str]) -> bool:
+    """Whether all readers come before a step that writes some relations."""
+    left = {id(each) for each in readers}
+    for step in steps:
+        left.discard(id(step))
+        if not left:
+            return True
+        if _writes_any(step, read):
+            return False
+    return False
+
+
+def _similar_steps(
+    first: GroupStep, steps: Sequence[Step], derivations: Mapping[str, Derive]
+) -> Iterator[GroupStep]:
+    """Yield the steps that aggregate the same tuples by the same keys, while these stay."""
+    fused = derivations.get(first.body.relation)
+    sources = [first.body] if fused is None else list(sources_of(fused.pipelines[0]))
+    read = {each.relation for each in sources} | {first.body.relation}
+    for step in steps:
+        if (
+            isinstance(step, Aggregate | Total)
+            and step.body == first.body
+            and step.aggregation.groups == first.aggregation.groups
+            and not (isinstance(step, Total) and step.is_weighted and fused is None)
+        ):
+            yield step
+        if _writes_any(step, read):
+            return
+
+
+def _writes_any(step: Step, relations: set[str]) -> bool:
+    """Whether a step may write some relations; a call may write any."""
+    inner = list(steps_of(Plan({"": (step,)}, {})))
+    if any(isinstance(each, Call | PlacedCall) for each in inner):
+        return True
+    written = set(relations_written(Plan({"": (step,)}, {})))
+    for each in inner:
+        if isinstance(each, StoreRelation):
+            written.add(each.source)
+        elif isinstance(each, Clear):
+            written |= set(each.relations)
+    return not written.isdisjoint(relations)

@@ -1,0 +1,274 @@
+"""Bulk aggregations: groups of a relation, or of a join that is never made, by one query.
+
+A `Derive` that is fused with the aggregations of its tuples (`fusion`) is put off: its target stays
+empty, and the first of the aggregations runs one query for all of them. If a row lacks a value, the
+tuples are derived after all, and the local engine decides what is an error.
+"""
+
+from collections.abc import Collection, Sequence
+from contextlib import closing
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from corollary.core.engine import BULK_MIN_TUPLES
+from corollary.core.pipeline import Pipeline, Probe, Reference
+from corollary.core.plans import Aggregate, Derive, Plan, Total
+from corollary.core.states import State
+from corollary.core.types import NUMBER
+from corollary.engines.local.bulk.columns import (
+    encode_array,
+    encode_columns,
+    numbers_of,
+    truths_of,
+)
+from corollary.engines.local.bulk.connection import run_query
+from corollary.engines.local.bulk.distinct_rows import has_distinct_rows
+from corollary.engines.local.bulk.fusion import (
+    FusedSteps,
+    GroupStep,
+    find_fused_steps,
+    scan,
+    sources_of,
+    summary_of,
+)
+from corollary.engines.local.bulk.queries import BulkQueries, QueryText, has_fault
+from corollary.engines.local.evaluation.pipelines import RunContext, record_probes
+from corollary.engines.local.storage.code_range import Codes
+from corollary.engines.local.storage.layout import Mask, Words
+from corollary.engines.local.storage.runs import sort_distinct
+from corollary.engines.sql.compiled import MARK, ROWS, NotCompiled
+
+_Key = tuple[tuple[int, ...], bool]
+"""The steps of a batch, and whether each row of the body counts as it comes."""
+
+
+class _GroupQuery:
+    """A query for groups: its text, and where in its result the summaries are."""
+
+    __slots__ = ("places", "text")
+
+    def __init__(self, text: QueryText, places: Sequence[tuple[int, int]]) -> None:
+        self.text = text
+        self.places = places
+
+
+class BulkGroups:
+    """Runs the aggregations of one plan on DuckDB where that is faster and exact.
+
+    Args:
+        queries: the tables.
+        plan: the plan.
+        held: the relations of the engine, whose lookups are recorded.
+    """
+
+    def __init__(self, queries: BulkQueries, plan: Plan, held: Collection[str]) -> None:
+        self._queries = queries
+        self._plan = plan
+        self._types = plan.types
+        self._held = held
+        self._put_off: dict[str, Pipeline] = {}
+        self._results: dict[int, Words] = {}
+        self._compiled: dict[_Key, _GroupQuery | NotCompiled] = {}
+        # Steps that have met a row without a value: they run here, from then on.
+        self._faulty: set[int] = set()
+
+    @cached_property
+    def _fused(self) -> FusedSteps:
+        """Which steps of the plan are computed together; small work does not ask for it."""
+        return find_fused_steps(self._plan)
+
+    def reset(self) -> None:
+        """Forget what a run has put off."""
+        self._put_off.clear()
+        self._results.clear()
+
+    # --- what is put off -----------------------------------------------------------------------
+
+    def put_off(self, step: Derive) -> int | None:
+        """Put a derivation off until its tuples are aggregated, if its aggregations are bulk.
+
+        Returns the number of tuples that lead it; None if it has to be run now.
+        """
+        self._put_off.pop(step.target, None)
+        if len(step.pipelines) != 1 or id(step) in self._faulty:
+            return None
+        (pipeline,) = step.pipelines
+        lead = next((each.source for each in pipeline.stages if isinstance(each, Probe)), None)
+        size = 0 if lead is None else self._queries.tables[lead.relation].size(lead.state)
+        if lead is None or not size or not self._may_be_due(pipeline, lead, size):
+            return None
+        if self._fused.derivations.get(step.target) is not step:
+            return None
+        # Rows that are aggregated as they come need not be stored, which makes up for less.
+        is_due = self._queries.is_forced or self._queries.has_many_rows(
+            pipeline, lead, BULK_MIN_TUPLES
+        )
+        if not is_due:
+            return None
+        if not pipeline.is_bag and has_distinct_rows(pipeline, self._queries.tables):
+            pipeline = replace(pipeline, is_bag=True)
+        self._put_off[step.target] = pipeline
+        batches = {
+            id(batch): batch
+            for batch in self._fused.batches.values()
+            if batch[0].body.relation == step.target
+        }
+        if any(isinstance(self._query(batch), NotCompiled) for batch in batches.values()):
+            del self._put_off[step.target]
+            return None
+        return size
+
+    def _may_be_due(self, pipeline: Pipeline, lead: Reference, size: int) -> bool:
+        """Whether many rows may flow through a pipeline; a small change must not pay for it."""
+        if self._queries.is_forced or size >= self._queries.min_tuples:
+            return True
+        tables = self._queries.tables
+        return (
+            lead.relation in self._held
+            and lead.state is State.NEW
+            and any(
+                tables[each.relation].size(each.state) >= BULK_MIN_TUPLES
+                for each in sources_of(pipeline)
+            )
+        )
+
+    def recall(self, relation: str) -> Derive | None:
+        """Return the derivation that was put off for a relation; it has to be run now."""
+        if self._put_off.pop(relation, None) is None:
+            return None
+        step = self._fused.derivations[relation]
+        self._faulty.add(id(step))
+        return step
+
+    # --- queries -------------------------------------------------------------------------------
+
+    def tuples(self, step: GroupStep, context: RunContext) -> Words | None:
+        """Return the tuples of an aggregation, packed and sorted for its target; None if not bulk.
+
+        Tuples of the step's `without` are among them.
+        """
+        if (known := self._results.pop(id(step), None)) is not None:
+            return known
+        if step.body.relation not in self._put_off and not self._is_due(step):
+            return None
+        batch = self._batch(step)
+        query = self._query(batch) if batch else NotCompiled("its body is small")
+        if isinstance(query, NotCompiled):
+            return None
+        found = self._run(step, query, context)
+        if found is None:
+            self._faulty |= {id(each) for each in batch}
+            return None
+        if found is _NO_GROUPS:
+            for each in batch:
+                self._results[id(each)] = self._queries.tables[each.target].layout.empty
+            return self._results.pop(id(step))
+        keys = encode_columns(found, query.text.compiled.outputs, self._queries.dictionary)
+        for each, (first, count) in zip(batch, query.places, strict=True):
+            columns = [found.column(f"m{at}") for at in range(first, first + count)]
+            self._results[id(each)] = self._pack(each, keys, columns)
+        return self._results.pop(id(step))
+
+    def _is_due(self, step: GroupStep) -> bool:
+        """Whether an aggregation of a relation is bulk."""
+        if id(step) in self._faulty or (isinstance(step, Total) and step.is_weighted):
+            return False
+        size = self._queries.tables[step.body.relation].size(step.body.state)
+        return size >= (1 if self._queries.is_forced else BULK_MIN_TUPLES)
+
+    def _batch(self, step: GroupStep) -> tuple[GroupStep, ...]:
+        """Return the steps that are computed with one, from it on; none if it has no exact form."""
+        batch = self._fused.batches[id(step)]
+        batch = batch[[id(each) for each in batch].index(id(step)) :]
+        if step.body.relation in self._put_off:
+            return batch
+        due = tuple(each for each in batch if id(each) not in self._faulty)
+        if isinstance(self._query(due), NotCompiled):
+            due = tuple(each for each in due if not isinstance(self._query((each,)), NotCompiled))
+        return due if due and due[0] is step else ()
+
+    def _query(self, batch: Sequence[GroupStep]) -> _GroupQuery | NotCompiled:
+        first = batch[0]
+        rows = self._put_off.get(first.body.relation)
+        key = (tuple(map(id, batch)), rows is None or rows.is_bag)
+        known = self._compiled.get(key)
+        if known is None:
+            from corollary.engines.sql.duckdb_dialect import DUCKDB
+            from corollary.engines.sql.groups import GroupedRows, compile_groups
+
+            found = compile_groups(
+                GroupedRows(
+                    scan(first, self._types) if rows is None else rows,
+                    self._types[first.body.relation],
+                    first.aggregation.groups,
+                ),
+                [summary_of(each, self._types) for each in batch],
+                self._types,
+                DUCKDB,
+                self._queries.encode_constant,
+            )
+            known = (
+                found
+                if isinstance(found, NotCompiled)
+                else _GroupQuery(QueryText(found.compiled), found.summaries)
+            )
+            self._compiled[key] = known
+        return known
+
+    def _run(
+        self, step: GroupStep, query: _GroupQuery, context: RunContext
+    ) -> pa.RecordBatch | None:
+        """Return the result of a query; None if a row lacks a value, or is not exact."""
+        budget, rows = context.budget, self._put_off.get(step.body.relation)
+
+        def check() -> None:
+            if rows is None:
+                budget.check_seconds()
+            else:
+                budget.count_rows(rows, 0)
+
+        context.recorder.bulk()
+        if rows is not None:
+            led = record_probes(rows, self._queries.tables, self._held, context)
+            budget.count_rows(rows, led)
+        text = query.text
+        tables = self._queries.read_inputs(text)
+        if has_fault(text, tables, check):
+            return None
+        with closing(run_query(text.text, tables, check)) as batches:
+            found = list(batches)
+        if not found:
+            return _NO_GROUPS
+        (whole,) = (
+            found if len(found) == 1 else pa.Table.from_batches(found).combine_chunks().to_batches()
+        )
+        if text.compiled.has_mark and truths_of(whole.column(MARK)).any():
+            return None
+        counts, _ = numbers_of(whole.column(ROWS))
+        budget.count_step_rows(int(counts.sum()))
+        return whole
+
+    # --- results -------------------------------------------------------------------------------
+
+    def _pack(self, step: GroupStep, keys: Sequence[Codes], columns: Sequence[pa.Array]) -> Words:
+        """Return the tuples of a step: the keys, and what was computed of the groups."""
+        dictionary, target = self._queries.dictionary, self._queries.tables[step.target]
+        is_kept: Mask | None = None
+        if isinstance(step, Aggregate):
+            codes = [encode_array(columns[0], target.types[-1], dictionary)]
+            if step.aggregation.operator not in ("sum", "count"):
+                is_kept = codes[0] != 0
+        else:
+            totals = [numbers_of(each)[0] for each in columns]
+            is_kept = np.any(np.stack(totals) != 0, axis=0)
+            codes = [dictionary.encode(each, None, NUMBER) for each in totals]
+        found = [*keys, *codes]
+        if is_kept is not None and not is_kept.all():
+            found = [column[is_kept] for column in found]
+        return sort_distinct(target.pack(found, len(found[-1])))
+
+
+_NO_GROUPS = pa.RecordBatch.from_arrays([], names=[])

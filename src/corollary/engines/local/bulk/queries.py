@@ -1,0 +1,83 @@
+"""What all bulk queries need: the tables that they read, their texts, and the test for faults."""
+
+from collections.abc import Callable, Mapping
+from contextlib import closing
+
+import pyarrow as pa
+
+from corollary.core.engine import BULK_MIN_FRAME_ROWS, BULK_MIN_TUPLES, BulkMode
+from corollary.core.logic import Constant
+from corollary.core.pipeline import Pipeline, Reference
+from corollary.engines.local.bulk.columns import read_columns
+from corollary.engines.local.bulk.connection import run_query
+from corollary.engines.local.bulk.estimates import RowEstimates
+from corollary.engines.local.evaluation.expressions import type_of
+from corollary.engines.local.storage.table import Table
+from corollary.engines.local.values.codes import Dictionary
+from corollary.engines.sql.compiled import CompiledQuery
+
+ESTIMATE_MIN_TUPLES = 1 << 10
+"""A pipeline led by fewer tuples is never estimated: small work must not pay for it."""
+
+
+class QueryText:
+    """A compiled query with its texts, which are made once."""
+
+    __slots__ = ("compiled", "fault_texts", "text")
+
+    def __init__(self, compiled: CompiledQuery) -> None:
+        from corollary.engines.sql.duckdb_dialect import DUCKDB
+
+        self.compiled = compiled
+        self.text = DUCKDB.text(compiled.query)
+        self.fault_texts = [DUCKDB.text(each) for each in compiled.fault_queries]
+
+
+class BulkQueries:
+    """The tables of one plan, as queries read them.
+
+    Attributes:
+        is_forced: whether everything is bulk that has an exact form.
+        min_tuples: a pipeline whose first probe gives fewer tuples is never bulk.
+        estimates: of the rows that flow through pipelines.
+    """
+
+    def __init__(self, tables: Mapping[str, Table], dictionary: Dictionary, mode: BulkMode) -> None:
+        self.tables = tables
+        self.dictionary = dictionary
+        self.is_forced = mode is BulkMode.ALWAYS
+        self.min_tuples = 1 if self.is_forced else ESTIMATE_MIN_TUPLES
+        self.estimates = RowEstimates(tables)
+
+    def has_many_rows(
+        self, pipeline: Pipeline, lead: Reference, enough: int = BULK_MIN_FRAME_ROWS
+    ) -> bool:
+        """Whether many tuples lead a pipeline, or about enough rows flow through it."""
+        if self.tables[lead.relation].size(lead.state) >= BULK_MIN_TUPLES:
+            return True
+        return self.estimates.flow(pipeline).most >= enough
+
+    def encode_constant(self, constant: Constant) -> int:
+        """Return the code of a constant."""
+        return self.dictionary.encode_value(constant.value, type_of(constant))
+
+    def read_inputs(self, query: QueryText) -> dict[str, pa.Table]:
+        """Return the tables that a query reads."""
+        return {
+            each.name: read_columns(
+                self.tables[each.source.relation],
+                each.source.state,
+                each.columns,
+                self.dictionary,
+            )
+            for each in query.compiled.inputs
+        }
+
+
+def has_fault(query: QueryText, tables: Mapping[str, pa.Table], check: Callable[[], None]) -> bool:
+    """Whether a value that would be looked up is missing in some row."""
+    for text in query.fault_texts:
+        with closing(run_query(text, tables, check)) as batches:
+            if any(batch.num_rows for batch in batches):
+                return True
+    return False

@@ -1,0 +1,375 @@
+"""Functions of dates and timestamps, on arrays: days and microseconds since 1970, in UTC.
+
+The calendar is NumPy's, which is Gregorian for all years, as Python's is. Years go from 1 to 9999:
+what would be outside overflows.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from corollary.core.arrow_buffers import fixed_array, fixed_values, text_scalar
+from corollary.core.functors import read_time_format
+from corollary.core.types import Kind, Type
+from corollary.engines.local.evaluation.arithmetic import (
+    FAILED_CONVERSION,
+    OVERFLOW,
+    Operand,
+    Result,
+)
+from corollary.engines.local.storage.layout import Mask
+from corollary.engines.local.values.native import NativeArray
+from corollary.engines.local.values.texts import Texts
+
+SECOND_MICROSECONDS = 1_000_000
+DAY_SECONDS = 86_400
+DAY_MICROSECONDS = DAY_SECONDS * SECOND_MICROSECONDS
+
+LEAST_DAY, LAST_DAY = -719_162, 2_932_896
+"""The first day of the year 1, and the last one of the year 9999."""
+
+ADDED_MAX = {
+    "add_days": LAST_DAY - LEAST_DAY + 1,
+    "add_months": 12 * 9999,
+    "add_seconds": (LAST_DAY - LEAST_DAY + 1) * DAY_SECONDS,
+}
+"""Whoever adds more leaves the calendar."""
+
+MONTHS = (
+    *("January", "February", "March", "April", "May", "June", "July", "August", "September"),
+    *("October", "November", "December"),
+)
+WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+Function = Callable[[list[Operand], Type], Result]
+
+
+# --- the calendar ------------------------------------------------------------------------------
+
+
+def _split(values: NativeArray, type_: Type) -> tuple[NativeArray, NativeArray]:
+    """Return the days of dates or timestamps, and the microseconds since midnight."""
+    if type_.kind is Kind.DATE:
+        return values, np.zeros(len(values), np.int64)
+    days = values // DAY_MICROSECONDS
+    return days, values - days * DAY_MICROSECONDS
+
+
+def _join(days: NativeArray, clock: NativeArray, type_: Type) -> NativeArray:
+    return days if type_.kind is Kind.DATE else days * DAY_MICROSECONDS + clock
+
+
+def _months(days: NativeArray) -> NativeArray:
+    """Return the months of days, counted from January 1970."""
+    found: NativeArray = days.view("M8[D]").astype("M8[M]").view(np.int64)
+    return found
+
+
+def _first_days(months: NativeArray) -> NativeArray:
+    """Return the first days of months."""
+    found: NativeArray = months.view("M8[M]").astype("M8[D]").view(np.int64)
+    return found
+
+
+def _year(days: NativeArray) -> NativeArray:
+    return _months(days) // 12 + 1970
+
+
+def _month(days: NativeArray) -> NativeArray:
+    return _months(days) % 12 + 1
+
+
+def _quarter(days: NativeArray) -> NativeArray:
+    return _months(days) % 12 // 3 + 1
+
+
+def _day(days: NativeArray) -> NativeArray:
+    return days - _first_days(_months(days)) + 1
+
+
+def _monday(days: NativeArray) -> NativeArray:
+    monday: NativeArray = days - (days + 3) % 7  # the first day of 1970 was a Thursday
+    return monday
+
+
+def _weekday(days: NativeArray) -> NativeArray:
+    return (days + 3) % 7 + 1
+
+
+def _week_year(days: NativeArray) -> NativeArray:
+    return _year(_monday(days) + 3)
+
+
+def _week(days: NativeArray) -> NativeArray:
+    return (_day_of_year(_monday(days) + 3) - 1) // 7 + 1
+
+
+def _day_of_year(days: NativeArray) -> NativeArray:
+    months = _months(days)
+    return days - _first_days(months - months % 12) + 1
+
+
+DAY_PARTS: Mapping[str, Callable[[NativeArray], NativeArray]] = {
+    "year": _year,
+    "quarter": _quarter,
+    "month": _month,
+    "day": _day,
+    "week_year": _week_year,
+    "week": _week,
+    "weekday": _weekday,
+    "day_of_year": _day_of_year,
+}
+CLOCK_PARTS = {
+    "hour": (3600 * SECOND_MICROSECONDS, 24),
+    "minute": (60 * SECOND_MICROSECONDS, 60),
+    "second": (SECOND_MICROSECONDS, 60),
+    "microsecond": (1, SECOND_MICROSECONDS),
+}
+"""How many microseconds a unit has, and how many of it make the next larger one."""
+
+
+def _part(name: str, days: NativeArray, clock: NativeArray) -> NativeArray:
+    if name in DAY_PARTS:
+        return DAY_PARTS[name](days)
+    unit, count = CLOCK_PARTS[name]
+    return clock // unit % count
+
+
+def _part_of(name: str) -> Function:
+    def apply(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001 - one shape for all
+        return _part(name, *_split(*operands[0])), []
+
+    return apply
+
+
+# --- differences, sums, starts -----------------------------------------------------------------
+
+
+def _between(unit: int) -> Function:
+    def apply(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001
+        (one, _), (two, _) = operands
+        apart = two - one
+        return np.sign(apart) * (np.abs(apart) // unit), []
+
+    return apply
+
+
+def _within_calendar(days: NativeArray, clock: NativeArray, type_: Type) -> Result:
+    outside = (days < LEAST_DAY) | (days > LAST_DAY)
+    if not outside.any():
+        return _join(days, clock, type_), []
+    return _join(np.where(outside, 0, days), clock, type_), [(outside, OVERFLOW)]
+
+
+def _added(name: str, operands: list[Operand]) -> tuple[NativeArray, NativeArray, NativeArray]:
+    """Return the days, the clock and what is added, cut off where it leaves the calendar anyway."""
+    days, clock = _split(*operands[0])
+    return days, clock, np.clip(operands[1][0], -ADDED_MAX[name], ADDED_MAX[name])
+
+
+def _add_days(operands: list[Operand], type_: Type) -> Result:
+    days, clock, count = _added("add_days", operands)
+    return _within_calendar(days + count, clock, type_)
+
+
+def _add_months(operands: list[Operand], type_: Type) -> Result:
+    """The day stays, but for the end of a shorter month."""
+    days, clock, count = _added("add_months", operands)
+    months = _months(days) + count
+    first = _first_days(months)
+    last = _first_days(months + 1) - 1
+    return _within_calendar(np.minimum(first + _day(days) - 1, last), clock, type_)
+
+
+def _add_seconds(operands: list[Operand], type_: Type) -> Result:
+    days, clock, count = _added("add_seconds", operands)
+    total = clock + count % DAY_SECONDS * SECOND_MICROSECONDS
+    days = days + count // DAY_SECONDS + total // DAY_MICROSECONDS
+    return _within_calendar(days, total % DAY_MICROSECONDS, type_)
+
+
+def _start_of_months(count: int) -> Function:
+    def apply(operands: list[Operand], type_: Type) -> Result:
+        days, clock = _split(*operands[0])
+        months = _months(days)
+        return _join(_first_days(months - months % count), np.zeros_like(clock), type_), []
+
+    return apply
+
+
+def _start_of_week(operands: list[Operand], type_: Type) -> Result:
+    days, clock = _split(*operands[0])
+    return _join(_monday(days), np.zeros_like(clock), type_), []
+
+
+def _start_of_unit(unit: int) -> Function:
+    def apply(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001
+        values = operands[0][0]
+        return values - values % unit, []
+
+    return apply
+
+
+# --- formats -----------------------------------------------------------------------------------
+
+_DIGITS = {
+    "Y": ("year", 4),
+    "m": ("month", 2),
+    "d": ("day", 2),
+    "H": ("hour", 2),
+    "M": ("minute", 2),
+    "S": ("second", 2),
+    "f": ("microsecond", 6),
+    "j": ("day_of_year", 3),
+    "u": ("weekday", 1),
+    "G": ("week_year", 4),
+    "V": ("week", 2),
+}
+"""The part that a directive writes as digits, and how many there are."""
+
+_NAMES = {
+    "a": ("weekday", tuple(name[:3] for name in WEEKDAYS)),
+    "A": ("weekday", WEEKDAYS),
+    "b": ("month", tuple(name[:3] for name in MONTHS)),
+    "B": ("month", MONTHS),
+}
+
+
+def _format_time(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001
+    values, source = operands[0]
+    if not len(values):
+        return Texts.of([]), []
+    days, clock = _split(values, source)
+    parts = [
+        _written(part, days, clock) for part in read_time_format("format_time", _format(operands))
+    ]
+    if not any(isinstance(part, pa.Array) for part in parts):
+        return Texts.of(["".join(map(str, parts))] * len(values)), []
+    return Texts(pc.binary_join_element_wise(*parts, text_scalar(""))), []
+
+
+def _format(operands: list[Operand]) -> str:
+    """Return the format, which is the same literal in all rows."""
+    return str(operands[1][0][0])
+
+
+def _written(part: str, days: NativeArray, clock: NativeArray) -> Any:
+    if not part.startswith("%"):
+        return text_scalar(part)
+    if part[1] == "%":
+        return text_scalar("%")
+    if part[1] in _DIGITS:
+        name, width = _DIGITS[part[1]]
+        digits = fixed_array(_part(name, days, clock), pa.int64()).cast(pa.large_string())
+        return pc.ascii_lpad(digits, width, "0")
+    name, names = _NAMES[part[1]]
+    numbers = fixed_array(_part(name, days, clock) - 1, pa.int64())
+    return pa.array(names, pa.large_string()).take(numbers)
+
+
+_READ = {
+    **dict.fromkeys("mdHMS", "[0-9]{1,2}"),
+    "Y": "[0-9]{4}",
+    "f": "[0-9]{1,6}",
+    "j": "[0-9]{1,3}",
+    "b": f"(?i:{'|'.join(name[:3] for name in MONTHS)})",
+    "B": f"(?i:{'|'.join(MONTHS)})",
+}
+
+
+@lru_cache(maxsize=256)
+def _pattern(name: str, text: str) -> tuple[str, tuple[str, ...]]:
+    """Return the regular expression of a format, and the directives in it."""
+    pattern, letters = "", list[str]()
+    for part in read_time_format(name, text):
+        if not part.startswith("%") or part == "%%":
+            literal = "%" if part == "%%" else part
+            pattern += "".join(rf"\x{{{ord(each):x}}}" for each in literal)
+        else:
+            pattern += f"(?P<{part[1]}>{_READ[part[1]]})"
+            letters.append(part[1])
+    return f"^{pattern}$", tuple(letters)
+
+
+def _parse(name: str) -> Function:
+    def apply(operands: list[Operand], type_: Type) -> Result:
+        texts: Texts = operands[0][0]
+        if not len(texts):
+            return np.zeros(0, np.int64), []
+        pattern, letters = _pattern(name, _format(operands))
+        found = pc.extract_regex(texts.array, pattern)
+        is_read = ~fixed_values(found.is_null().cast(pa.int8()), np.int8).astype(np.bool_)
+        read = {letter: _number(found.field(letter), letter, is_read) for letter in letters}
+        days, clock, is_valid = _composed(read, len(texts))
+        bad = ~(is_read & is_valid)
+        values = _join(np.where(bad, 0, days), np.where(bad, 0, clock), type_)
+        return values, [(bad, FAILED_CONVERSION)] if bad.any() else []
+
+    return apply
+
+
+def _number(texts: pa.Array, letter: str, is_read: Mask) -> NativeArray:
+    """Return the numbers that a directive has read, 0 where the format does not match."""
+    if letter in "bB":
+        short = pc.ascii_lower(pc.utf8_slice_codeunits(texts, 0, 3))
+        known = pa.array([name[:3].lower() for name in MONTHS], short.type)
+        numbers = (
+            fixed_values(pc.index_in(short, known).fill_null(-1).cast(pa.int64()), np.int64) + 1
+        )
+    else:
+        if letter == "f":
+            texts = pc.ascii_rpad(texts, 6, "0")
+        # Where nothing was read the text is null or empty.
+        digits = pc.if_else(pa.array(is_read), texts, "0")
+        numbers = fixed_values(digits.cast(pa.int64()), np.int64)
+    return np.where(is_read, numbers, 0)
+
+
+def _composed(read: Mapping[str, NativeArray], count: int) -> tuple[NativeArray, NativeArray, Mask]:
+    """Return days and clocks of what was read, and which of them are in the calendar."""
+    ones, zeros = np.ones(count, np.int64), np.zeros(count, np.int64)
+    year = read["Y"]
+    month = next((read[letter] for letter in "mbB" if letter in read), ones)
+    is_valid = (year >= 1) & (month >= 1) & (month <= 12)
+    months = np.where(is_valid, (year - 1970) * 12 + month - 1, 0)
+    span = 12 if "j" in read else 1
+    first, after = _first_days(months), _first_days(months + span)
+    days = first + read.get("j", read.get("d", ones)) - 1
+    is_valid &= (days >= first) & (days < after)
+    clock = zeros
+    for letter, unit, most in _clock_units():
+        value = read.get(letter, zeros)
+        is_valid &= value < most
+        clock = clock + value * unit
+    return days, clock, is_valid
+
+
+def _clock_units() -> Sequence[tuple[str, int, int]]:
+    return [(letter, *CLOCK_PARTS[_DIGITS[letter][0]]) for letter in "HMSf"]
+
+
+TIME_FUNCTIONS: dict[str, Function] = {
+    **{name: _part_of(name) for name in (*DAY_PARTS, *CLOCK_PARTS)},
+    "days_between": _between(1),
+    "seconds_between": _between(SECOND_MICROSECONDS),
+    "microseconds_between": _between(1),
+    "add_days": _add_days,
+    "add_months": _add_months,
+    "add_seconds": _add_seconds,
+    "start_of_year": _start_of_months(12),
+    "start_of_quarter": _start_of_months(3),
+    "start_of_month": _start_of_months(1),
+    "start_of_week": _start_of_week,
+    "start_of_day": _start_of_unit(DAY_MICROSECONDS),
+    **{
+        f"start_of_{name}": _start_of_unit(CLOCK_PARTS[name][0])
+        for name in ("hour", "minute", "second")
+    },
+    "format_time": _format_time,
+    "parse_date": _parse("parse_date"),
+    "parse_time": _parse("parse_time"),
+}

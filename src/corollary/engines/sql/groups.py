@@ -1,0 +1,160 @@
+"""Aggregates over the rows of a pipeline: one query for a join and all that is asked of its groups.
+
+The rows are those of a set: a pipeline that may derive one twice makes them distinct first. Groups
+come by their codes where these are known; what is computed of a group comes as numbers, as its
+*summary* says.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from corollary.core.pipeline import Pipeline
+from corollary.core.types import Type
+from corollary.engines.sql import nodes
+from corollary.engines.sql.aggregates import SOURCE, aggregate_form, count_rows
+from corollary.engines.sql.compiled import (
+    MARK,
+    ROWS,
+    CompiledGroups,
+    CompiledQuery,
+    NotCompiled,
+    OutputColumn,
+    Summary,
+)
+from corollary.engines.sql.dialect import NotExactError, SqlDialect
+from corollary.engines.sql.nodes import Node
+from corollary.engines.sql.pipelines import EncodeConstant, query_of
+
+
+@dataclass(frozen=True, slots=True)
+class GroupedRows:
+    """The rows that are aggregated.
+
+    Attributes:
+        pipeline: what gives them. If it is a bag, its rows are known to be distinct, or to count
+            each; else they are made distinct.
+        types: the column types of its head.
+        keys: the columns of its head that rows of a group agree in.
+    """
+
+    pipeline: Pipeline
+    types: tuple[Type, ...]
+    keys: tuple[int, ...]
+
+
+def compile_groups(
+    rows: GroupedRows,
+    summaries: Sequence[Summary],
+    types: Mapping[str, tuple[Type, ...]],
+    dialect: SqlDialect,
+    encode: EncodeConstant | None = None,
+) -> CompiledGroups | NotCompiled:
+    """Return groups of rows as a query, or the reason why they have none.
+
+    A value that is null is no value, except for a sum, which is null where it is too large.
+
+    Args:
+        rows: what is aggregated.
+        summaries: what is asked of each group.
+        types: the column types of every relation.
+        dialect: the engine that runs the query.
+        encode: the codes of constants, for a dialect with codes.
+    """
+    try:
+        return _Grouping(rows, tuple(summaries), dialect).compile(types, encode)
+    except NotExactError as error:
+        return NotCompiled(str(error))
+
+
+class _Grouping:
+    def __init__(
+        self, rows: GroupedRows, summaries: tuple[Summary, ...], dialect: SqlDialect
+    ) -> None:
+        self._summaries = summaries
+        self._dialect = dialect
+        pipeline, groups = rows.pipeline, rows.keys
+        values = dict.fromkeys(each.column for each in summaries if each.column is not None)
+        # What nobody asks for is left out, unless it makes rows distinct. A key that is aggregated,
+        # too, is a column of its own, as it may have another form.
+        shared = [at for at in values if at in groups]
+        others = (
+            (at for at in values if at not in groups)
+            if pipeline.is_bag
+            else (at for at in range(len(pipeline.head)) if at not in groups)
+        )
+        columns = (*groups, *others, *shared)
+        self._rows = replace(pipeline, head=tuple(pipeline.head[at] for at in columns))
+        self._types = tuple(rows.types[at] for at in columns)
+        self._groups = range(len(groups))
+        last = len(columns) - 1
+        self._places = {at: last - columns[::-1].index(at) for at in values}
+
+    def compile(
+        self, types: Mapping[str, tuple[Type, ...]], encode: EncodeConstant | None
+    ) -> CompiledGroups:
+        """Return the query."""
+        values = frozenset(self._places.values())
+        body = query_of(self._rows, types, self._types, self._dialect, encode, values=values)
+        if not self._rows.is_bag:
+            body.query.set("distinct", exp.Distinct())
+        names = _column_names(body.outputs)
+        keys = [
+            nodes.column(name, SOURCE) for at in self._groups if (name := names[at]) is not None
+        ]
+        items = [nodes.named(each, f"h{at}") for at, each in enumerate(keys)]
+        marks: list[Node] = []
+        places: list[tuple[int, int]] = []
+        count = 0
+        for summary in self._summaries:
+            made = self._summarise(summary, names, marks)
+            items += [nodes.named(each, f"m{count + at}") for at, each in enumerate(made)]
+            places.append((count, len(made)))
+            count += len(made)
+        items.append(nodes.named(count_rows(), ROWS))
+        if body.has_mark:
+            marks.append(nodes.call("BOOL_OR", nodes.column(MARK, SOURCE)))
+        mark = nodes.any_of(marks)
+        if mark is not None:
+            items.append(nodes.named(mark, MARK))
+        query = nodes.select(items, nodes.subquery(body.query, SOURCE), groups=keys)
+        if not keys:  # an aggregate of no rows would be a row
+            test = nodes.binary(exp.GT, count_rows(), nodes.integer(0, "BIGINT"))
+            query.set("having", exp.Having(this=test))
+        outputs = tuple(body.outputs[at] for at in self._groups)
+        found = CompiledQuery(query, body.fault_queries, mark is not None, outputs, body.inputs)
+        return CompiledGroups(found, tuple(places))
+
+    def _summarise(
+        self, summary: Summary, names: Sequence[str | None], marks: list[Node]
+    ) -> list[Node]:
+        """Return the columns of a summary; tests whether they are inexact go to the marks."""
+        if summary.column is None:
+            return [count_rows()]
+        place = self._places[summary.column]
+        name, source = names[place], self._types[place]
+        if name is None:
+            raise NotExactError(f"`{summary.operator}` of a constant has no exact form in SQL")
+        column = nodes.column(name, SOURCE)
+        if summary.result is not None:
+            value, mark = aggregate_form(summary.operator, source, self._dialect)(
+                column, source, summary.result
+            )
+            marks += [] if mark is None else [mark]
+            return [value]
+        form = self._dialect.totals.get(source.kind)
+        if form is None:
+            raise NotExactError(f"running totals of {source} have no exact form in SQL")
+        counted = count_rows() if summary.operator == "sum" else nodes.call("COUNT", column)
+        return [counted, *form(column, source)]
+
+
+def _column_names(outputs: Sequence[OutputColumn]) -> list[str | None]:
+    """Return the columns of a query for its outputs; constants have none."""
+    names: list[str | None] = []
+    count = 0
+    for output in outputs:
+        names.append(None if output.form is None else f"h{count}")
+        count += output.form is not None
+    return names

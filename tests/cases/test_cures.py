@@ -1,0 +1,154 @@
+"""Cures that work: what a note says to do is done, and the finding is gone.
+
+The notes of `tests/cases/errors` that say what to write instead of the place they point at are
+applied as they are. The others are in `tests/cases/cures`, a file for each code: a part of the
+note, what of it the cured program has (nothing if the note is prose), the program before and after.
+"""
+
+import re
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from pathlib import Path
+
+import pytest
+
+from corollary.analysis.check import diagnose
+from corollary.errors import Diagnostic, InputError, Severity
+from corollary.frontends.datalog.parser import parse
+from corollary.source import SourceFile, Span
+from support.diagnostic_codes import codes_in
+from support.paths import REPOSITORY
+
+ERRORS = sorted((REPOSITORY / "tests" / "cases" / "errors").glob("*.dl"))
+
+
+def findings(text: str) -> tuple[Diagnostic, ...]:
+    source = SourceFile("program.dl", text)
+    try:
+        return diagnose(parse(source))
+    except InputError as error:
+        return error.diagnostics
+
+
+# --- notes that are applied as they are -----------------------------------------------------------
+
+REPLACEMENT = re.compile(r"^(?:convert it|round it): `(.+)`$|^write `([^`]+)`$")
+MISSPELLED = re.compile(r"did you mean `(.+)`\?$")
+NAMED = re.compile(r"`([^`]+)`")
+WRITTEN = {"C0301", "C0302", "C0303", "C0304", "C0305"}
+"""The codes whose note is what to write in the place that the finding points at."""
+
+
+def identity(found: Diagnostic) -> tuple[str, str, int]:
+    return found.code, found.message, found.span.line if found.span else 0
+
+
+def likeness(one: str, other: str) -> float:
+    return SequenceMatcher(None, one.lower(), other.lower()).ratio()
+
+
+def replaced(text: str, span: Span, by: str) -> str:
+    lines = text.split("\n")
+    assert span.line == span.end_line
+    line = lines[span.line - 1]
+    lines[span.line - 1] = line[: span.column - 1] + by + line[span.end_column - 1 :]
+    return "\n".join(lines)
+
+
+def applied(text: str, found: Diagnostic) -> list[str]:
+    """Return the text with the cure of a finding, in each place of the line that it may mean.
+
+    There is none if the note is not a replacement.
+    """
+    if found.note is None or found.span is None:
+        return []
+    near = MISSPELLED.search(found.note)
+    written = REPLACEMENT.match(found.note)
+    if near is None and (written is None or found.code not in WRITTEN):
+        return []
+    groups = (*(near.groups() if near else ()), *(written.groups() if written else ()))
+    new = next(each for each in groups if each)
+    converted = re.fullmatch(r"(?:to_)\w+\((.+?)(?:, \d+)?\)", new)
+    named = [each for each in NAMED.findall(f"{found.message} {found.note}") if each != new]
+    old = converted[1] if converted else max(named, key=lambda each: likeness(each, new))
+    word = re.compile(rf"(?<!\w){re.escape(old)}(?!\w)" if old[-1].isalnum() else re.escape(old))
+    line = text.split("\n")[found.span.line - 1]
+    file, number = found.span.file, found.span.line
+    spans = [Span(file, number, m.start() + 1, number, m.end() + 1) for m in word.finditer(line)]
+    return [replaced(text, span, new) for span in spans]
+
+
+APPLICABLE = [
+    pytest.param(path, number, id=f"{path.stem}-{number}")
+    for path in ERRORS
+    for number, found in enumerate(findings(path.read_text("utf-8")))
+    if applied(path.read_text("utf-8"), found)
+]
+
+
+@pytest.mark.parametrize(("path", "number"), APPLICABLE)
+def test_what_a_note_says_to_write_is_right(path: Path, number: int) -> None:
+    text = path.read_text("utf-8")
+    before = findings(text)
+    said = identity(before[number])
+    ways = [findings(cured) for cured in applied(text, before[number])]
+    for way in ways:
+        has_new = any(each.code == "C0101" for each in way) and before[number].code != "C0101"
+        if not has_new and said not in map(identity, way):
+            return
+    pytest.fail(f"{before[number]}\n{ways}")
+
+
+# --- cases ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Cure:
+    """A program with a finding, a part of its note, and the program after the cure.
+
+    Attributes:
+        uses: what the note quotes, and the cured program has; empty if the note is prose.
+    """
+
+    code: str
+    wrong: str
+    note: str
+    cured: str
+    uses: str = ""
+
+
+CASE = re.compile(r"==== (.+)\n==== ?(.*)\n((?s:.+?))\n==== becomes\n((?s:.+?))\n(?=\n====|\Z)")
+CURES = [
+    Cure(path.stem, wrong, note, cured, uses)
+    for path in sorted((REPOSITORY / "tests" / "cases" / "cures").glob("*.txt"))
+    for note, uses, wrong, cured in CASE.findall(path.read_text("utf-8"))
+]
+
+
+@pytest.mark.parametrize("cure", CURES, ids=lambda cure: f"{cure.code}-{cure.note[:20]}")
+def test_cures(cure: Cure) -> None:
+    found = [each for each in findings(cure.wrong) if each.code == cure.code]
+    assert found, f"{cure.wrong}\n{findings(cure.wrong)}"
+    notes = [each.note or "" for each in found]
+    assert any(cure.note in note for note in notes), notes
+    assert not cure.uses or any(cure.uses in note for note in notes if cure.note in note), notes
+    assert cure.uses in cure.cured
+    left = [
+        each
+        for each in findings(cure.cured)
+        if each.code == cure.code or each.severity is Severity.ERROR
+    ]
+    assert not left, f"{cure.cured}\n{left}"
+
+
+UNTRIED = {
+    "C0104",  # files that cannot be included: tests/unit/frontends/test_preprocessor.py
+    "C0503",  # found after the checks, by the rewriting
+    "C1030",  # says what ends it, not how to change the program
+}
+"""The codes of programs whose cures are not tried here."""
+
+
+def test_every_code_of_programs_has_a_cure_that_was_tried() -> None:
+    tried = {cure.code for cure in CURES}
+    assert codes_in("frontends", "analysis") - tried == UNTRIED & codes_in("frontends", "analysis")
