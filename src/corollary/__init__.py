@@ -83,4 +83,11 @@ def _start_stream(*arguments: Any, **options: Any) -> Any:
     return start(*arguments, **options)
 
 
+def _run_pipeline(*arguments: Any, **options: Any) -> Any:
+    from corollary.database.intake.pipeline import run_files
+
+    return run_files(*arguments, **options)
+
+
 EXTENSIONS.start_stream = _start_stream
+EXTENSIONS.run_pipeline = _run_pipeline

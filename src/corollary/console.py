@@ -42,6 +42,7 @@ class Phase(StrEnum):
 
     READ = "read"
     CHECK = "check"
+    PLAN = "plan"
     EVALUATE = "evaluate"
     STORE = "store"
     PUBLISH = "publish"
@@ -269,6 +270,10 @@ class TerminalConsole:
             if self._has_work and (self._is_verbose or work >= min_seconds):
                 self.note(self._watch.closing_line())
             self.restart()
+
+    def seconds_of(self, phase: Phase) -> float:
+        """Return the seconds that a phase has taken so far, once it has ended."""
+        return self._watch.seconds[phase]
 
     def restart(self) -> None:
         """Let the seconds of phases begin now."""

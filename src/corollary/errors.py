@@ -2,9 +2,11 @@
 
 import errno
 import re
+import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 
 from corollary.source import Span
 
@@ -12,6 +14,8 @@ EXCERPT_MAX_CHARS = 160
 """Longer lines are clipped in an excerpt."""
 BEFORE_CARET_MAX_CHARS = 60
 """The maximum number of characters before the caret in a clipped line."""
+CATALOG_MIN_FREE_BYTES = 1 << 16
+"""With less room than this on its disk, a catalog in a file cannot be written."""
 
 
 class Severity(StrEnum):
@@ -209,13 +213,54 @@ class WarehouseError(InputError):
         if problem in ("file is not a database", "database disk image is malformed"):
             code, text = "C0934", f"The catalog `{place}` is damaged: {problem}."
             cure = "restore the warehouse from a backup with `corollary restore`"
+        elif not location.startswith("postgresql:") and is_disk_full(Path(location).parent):
+            code, text = "C0932", f"The catalog `{place}` cannot be written: the disk is full."
+            cure = "make room: `corollary gc` removes files that nobody needs; nothing was changed"
         elif problem in ("unable to open database file", "attempt to write a readonly database"):
             code, text = "C0932", f"The catalog `{place}` cannot be opened and written: {problem}."
             cure = (
-                "check the permissions of its directory, or copy the warehouse elsewhere: "
-                "it must be writable even to be read"
+                "check the permissions of its directory, or copy the warehouse elsewhere; "
+                "one that is read-only can be queried and exported"
             )
         return cls([Diagnostic(code, text, None, cure)])
+
+
+class UnknownOutcomeError(WarehouseError):
+    """The connection was lost while a transaction of the catalog was being committed."""
+
+    @classmethod
+    def at_commit(cls, location: str, error: Exception) -> "UnknownOutcomeError":
+        """Return the error of any transaction."""
+        place, reason = redact_password(location), str(error).strip().splitlines()
+        text = (
+            "The connection to the catalog was lost at the end of a transaction, and whether it "
+            f"was made is not known: {reason[0] if reason else type(error).__name__}."
+        )
+        cure = f"when {place} can be reached again, do the same once more"
+        return cls([Diagnostic("C0938", text, None, cure)])
+
+    @classmethod
+    def of_commit(cls, location: str, number: int, key: str | None) -> "UnknownOutcomeError":
+        """Return the error of a commit that could not be looked up."""
+        place = redact_password(location)
+        text = (
+            f"The connection to the catalog was lost while commit {number} was being made, and "
+            "whether it was made is not known."
+        )
+        cure = f"when {place} can be reached again, `corollary log` shows whether it was; " + (
+            "or do it once more with an idempotency key from the start"
+            if key is None
+            else f"or repeat it with the same key, `{key}`, which never does it twice"
+        )
+        return cls([Diagnostic("C0938", text, None, cure)])
+
+
+def is_disk_full(directory: Path) -> bool:
+    """Whether a disk has no room for the files that a catalog needs to be written."""
+    try:
+        return shutil.disk_usage(directory).free < CATALOG_MIN_FREE_BYTES
+    except OSError:
+        return False
 
 
 def redact_password(url: str) -> str:

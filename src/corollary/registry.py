@@ -9,9 +9,11 @@ class Extensions:
 
     Attributes:
         start_stream: starts `Database.stream`, see `corollary.streaming.stream.start`.
+        run_pipeline: does `Database.run`, see `corollary.database.intake.pipeline.run_files`.
     """
 
     start_stream: Callable[..., Any]
+    run_pipeline: Callable[..., Any]
 
 
 EXTENSIONS = Extensions()

@@ -17,7 +17,19 @@ import pytest
 from click.testing import Result
 
 from corollary.cli.main import COMMANDS
-from support.command_line import INPUT, INTERRUPTED, LIMIT, OK, USAGE, cli, of_json, put, real, tree
+from support.command_line import (
+    CONSTRAINT,
+    INPUT,
+    INTERRUPTED,
+    LIMIT,
+    OK,
+    USAGE,
+    cli,
+    of_json,
+    put,
+    real,
+    tree,
+)
 
 NETWORK = """\
 .decl edge(x: symbol, y: symbol)
@@ -398,7 +410,7 @@ def test_a_limit_that_is_not_reached_changes_nothing() -> None:
     assert Path("out/link.csv").read_text() == LINKS
 
 
-@pytest.mark.parametrize("amount", ["lots", "", "5X", "M"])
+@pytest.mark.parametrize("amount", ["lots", "", "5X", "M", "-1", "-5M", "nan", "inf"])
 def test_an_amount_of_memory_that_makes_no_sense_is_wrong_usage(amount: str) -> None:
     result = evaluate("--limit-memory", amount)
     assert result.exit_code == USAGE
@@ -480,6 +492,54 @@ def test_query_prints_a_line_per_answer() -> None:
     assert ask("link(_, y)").stdout == "y\nb\nc\n"
     assert ask('edge("b", y).').stdout == "y\nc\n"
     assert ask('first("a")?').stdout == "yes\n"
+
+
+ODD = "a\\tb\\\\c\\nd\\u001b[31m\\r\\u0085é"
+
+
+def test_query_escapes_what_would_be_ambiguous() -> None:
+    put("odd.dl", f'.decl t(x: symbol, y: symbol?)\nt("{ODD}", "e").\nt("plain", null).\n')
+    result = cli("query", "odd.dl", "t(x, y)")
+    assert result.stdout == "x\ty\n" + r"a\tb\\c\nd\x1b[31m\r\x85é" + "\te\nplain\t\n"
+
+
+def test_standard_output_has_no_terminal_escapes() -> None:
+    put("odd.dl", f'.decl t(x: symbol)\nt("{ODD}").\n.output t(IO=stdout)\n')
+    assert "\na\tb\\c\nd\\x1b[31m\\r\\x85é\n" in cli("run", "odd.dl").stdout
+
+
+KEYED = ".decl p(x: number, y: symbol) key(x)\n{}.output p\n"
+DOORS = {
+    "a file": ".input p\n",
+    "JSON lines": '.input p(filename="p.jsonl")\n',
+    "the text": 'p(1, "a").\np(1, "b").\n',
+    "two files": '.input p(filename="1.csv")\n.input p(filename="2.csv")\n',
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_a_violated_key_has_one_exit_status(door: str) -> None:
+    put("p.dl", KEYED.format(DOORS[door]))
+    put("facts/p.facts", "1\ta\n1\tb\n")
+    put("facts/p.jsonl", '[1, "a"]\n[1, "b"]\n')
+    put("facts/1.csv", "1,a\n")
+    put("facts/2.csv", "1,b\n")
+    for options in ((), ("--warehouse", "wh", "--engine", "local")):
+        result = cli("run", "p.dl", "-F", "facts", *options)
+        assert result.exit_code == CONSTRAINT
+        assert "C0937" in result.stderr or "C0954" in result.stderr
+    assert cli("query", "p.dl", "-F", "facts", "p(x, y)").exit_code == CONSTRAINT
+    put("empty.dl", KEYED.format(""))
+    cli("run", "empty.dl", "--warehouse", "other", "--engine", "local")
+    said = cli("apply", "other", "--insert", "p=facts/p.facts")
+    assert said.exit_code == CONSTRAINT
+
+
+def test_of_a_key_the_last_row_counts_without_a_warehouse_too() -> None:
+    put("p.dl", KEYED.format('.input p(order="y")\n'))
+    put("facts/p.facts", "1\ta\n1\tb\n")
+    assert evaluate(program="p.dl").exit_code == OK
+    assert tree("out") == {"out/p.csv": b"1\tb\n"}
 
 
 def test_query_without_variables_says_yes_or_no() -> None:
@@ -776,6 +836,27 @@ def test_options_can_be_set_in_the_environment(monkeypatch: pytest.MonkeyPatch) 
     result = cli("run", "endless.dl")
     assert result.exit_code == LIMIT
     assert "7 rounds" in result.stderr
+
+
+def test_an_unknown_setting_in_the_environment_is_a_warning(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in (
+        "RUN_LIMIT_MEMROY",
+        "RUN_FACTS",
+        "BULK",
+        "WATCH_ANYTHING",
+        "TEST_ALL",
+        "RUM_FACTS",
+    ):
+        monkeypatch.setenv(f"COROLLARY_{name}", "facts" if name == "RUN_FACTS" else "")
+    result = evaluate()
+    assert result.exit_code == OK
+    warnings = [line for line in result.stderr.splitlines() if "C0922" in line]
+    assert ["RUM_FACTS" in line or "LIMIT_MEMROY" in line for line in warnings] == [True, True]
+    assert "did you mean `COROLLARY_RUN_LIMIT_MEMORY`?" in result.stderr
+    assert "did you mean `COROLLARY_RUN_FACTS`?" in result.stderr
+    assert evaluate("-q").stderr == ""
 
 
 # --------------------------------------------------------------------------------- real processes

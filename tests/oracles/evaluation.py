@@ -110,6 +110,7 @@ PYTHON_TYPES: dict[str, tuple[type, ...]] = {
 }  # fmt: skip
 ARITHMETIC = ("+", "-", "*", "/", "%", "^", "neg")
 BITS = ("band", "bor", "bxor", "bnot", "bshl", "bshr", "bshru", "land", "lor", "lxor", "lnot")
+MIXED = ("+", "-", "*", "/")
 SAME_TYPE = (*ARITHMETIC, *BITS, "min", "max", "range")
 RESULTS = {
     "cat": SYMBOL, "strlen": NUMBER, "substr": SYMBOL, "ord": NUMBER, "to_number": NUMBER,
@@ -300,6 +301,19 @@ def on_calendar(name: str, *args: Value) -> Value:
         return calendar.FUNCTORS[name](*args)
     except (ValueError, OverflowError) as error:
         raise Fault(f"{name}: {error}") from None
+
+
+def as_decimal(run: Run) -> Run:
+    """An integer beside a decimal."""
+
+    def converted(env: Env) -> Value:
+        value = run(env)
+        try:
+            return value if value is None or isinstance(value, Failure) else to_decimal(value, 0)
+        except Fault as fault:
+            return Failure(str(fault))
+
+    return converted
 
 
 def substr(text: str, index: int, length: int) -> str:
@@ -665,6 +679,8 @@ class Conjunction:
                 return Type("decimal", scale)
             case Fn(name, args) if name in SAME_TYPE:
                 known = [t for t in map(self.type_of, args) if t]
+                if name in MIXED and any(t.name == "decimal" for t in known):
+                    known = [t for t in known if t.name not in BOUNDS]
                 if known and known[0].name == "decimal":
                     scales = [t.scale for t in known] + [literal_scale(arg) for arg in args]
                     return Type("decimal", max(scales))
@@ -782,6 +798,11 @@ class Conjunction:
         if name in SAME_TYPE:
             type_ = type_ or expected or self.default(node)
             compiled = [self.expression(arg, type_) for arg in args]
+            if name in MIXED and type_.name == "decimal":
+                compiled = [
+                    (Type("decimal"), as_decimal(run)) if found.name in BOUNDS else (found, run)
+                    for found, run in compiled
+                ]
             if any(found.name != type_.name for found, _ in compiled):
                 raise OracleRejected(f"operands of {name} differ in type")
             if type_.name == "decimal":

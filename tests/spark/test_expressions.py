@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from corollary.core.functors import CHECKED_SUM, FUNCTORS, PARTITION_OF, result_type
+from corollary.core.functors import CHECKED_SUM, FUNCTORS, PARTITION_OF, TIME_FORMATS, result_type
 from corollary.core.logic import NEGATED_OPERATORS, Condition, Constant, Functor, Variable
 from corollary.core.types import DATE, FLOAT, NUMBER, SYMBOL, TIMESTAMP, UNSIGNED, Type, decimal
 from corollary.engines.local.evaluation import expressions as local
@@ -58,6 +58,8 @@ def functors(type_: Type) -> list[Functor]:
         arguments: tuple[Any, ...] = (x, y)[: signature.min_arguments]
         if name == "substr":
             arguments = (x, Constant(1, NUMBER), Constant(2, NUMBER))
+        if name in TIME_FORMATS:
+            arguments = (x, Constant("%Y-%m-%d", SYMBOL))
         found.append(Functor(name, arguments, result_type(name, [each.type for each in arguments])))
     if type_.kind in FUNCTORS["to_decimal"].kinds(0):
         two = Constant(2, NUMBER)

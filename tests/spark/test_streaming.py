@@ -223,7 +223,7 @@ def test_files_of_a_batch_are_read_in_their_order(db: Database, tmp_path: Path) 
         file("z.jsonl", 1, b'["a","b","+"]\n["c","d","+"]\n'),
         file("c.parquet", 2, buffer.getvalue().to_pybytes()),
         file("b.jsonl.gz", 2, gzip.compress(b'{"src":"a","dst":"b","op":"i"}\n')),
-        file("sub/a.csv", 3, b"e\tf\ti\nno row\n"),
+        file("sub/a.tsv", 3, b"e\tf\ti\nno row\n"),
     ]
     reader = FolderReader(Directive("input", "direct_link", (("op", "op"),)), "/in")
     batch = Frame(pa.Table.from_pylist(files))
@@ -237,7 +237,7 @@ def test_files_of_a_batch_are_read_in_their_order(db: Database, tmp_path: Path) 
         ("a", "b", "d"),
         ("e", "f", "i"),
     ]
-    assert [(each.file, each.line) for each in events.bad] == [("sub/a.csv", 2)]
+    assert [(each.file, each.line) for each in events.bad] == [("sub/a.tsv", 2)]
     assert len(findings) == 1
 
 

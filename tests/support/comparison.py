@@ -16,7 +16,7 @@ from corollary.database.intake.evaluate_once import (
     evaluate_views,
     fill_engine,
 )
-from corollary.database.program.goals import answer_relation
+from corollary.database.program.goals import AskedGoal, read_goal
 from corollary.database.program.loaded_program import LoadedProgram, load_program
 from corollary.engines.local.engine import LocalEngine
 from corollary.errors import EvaluationError
@@ -55,9 +55,9 @@ def package_result(text: str, facts: Rows, *, has_bodies: bool = True) -> dict[s
     bodies = set() if has_bodies else {each.body for each in loaded.normal.aggregations}
     names = [name for name, each in loaded.normal.relations.items() if each.is_declared]
     asked = [name for name in names if name not in bodies]
-    recorder = ProgressRecorder(SilentConsole())
     try:
-        evaluate_views(loaded, engine, recorder, LIMITS, asked=None if has_bodies else asked)
+        asked_or_all = None if has_bodies else asked
+        evaluate_views(loaded, engine, SilentConsole(), LIMITS, asked=asked_or_all)
     except EvaluationError:
         return FAILED
     return {name: comparable(to_python(engine.read(name))) for name in asked}
@@ -74,9 +74,19 @@ def oracle_result(text: str, facts: Rows) -> dict[str, Any] | str:
 def goal_result(text: str, facts: Rows, goal: Literal) -> list[Any] | str:
     """Return the answers of a goal by tabled evaluation, or FAILED."""
     loaded, engine = prepared(text, facts)
-    answers = answer_relation(goal)
+    return _answers(engine, AskedGoal(goal, loaded.normal, is_atom=True))
+
+
+def body_result(text: str, facts: Rows, body: str) -> list[Any] | str:
+    """Return the answers of a goal that is the body of a rule, or FAILED."""
+    loaded, engine = prepared(text, facts)
+    return _answers(engine, read_goal(loaded, body))
+
+
+def _answers(engine: LocalEngine, goal: AskedGoal) -> list[Any] | str:
+    answers = goal.answers
     engine.declare({answers.name: answers})
-    plan = solve(loaded.normal, goal, engine.statistics())
+    plan = solve(goal.program, goal.literal, engine.statistics())
     try:
         engine.run(plan, ProgressRecorder(SilentConsole()), LIMITS)
     except EvaluationError:

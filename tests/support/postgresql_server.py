@@ -12,12 +12,13 @@ import shutil
 import signal
 import socket
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
+
+from corollary.engines.spark.scratch_directory import ScratchDirectory
 
 USER = "corollary"
 ACCOUNT = "postgres"
@@ -95,7 +96,8 @@ def postgresql() -> Iterator[Server]:
         MissingError: it cannot be had.
     """
     programs, prefix = _programs(), _as_account()
-    root = Path(tempfile.mkdtemp(prefix="corollary-postgresql-"))
+    scratch = ScratchDirectory("corollary-postgresql")
+    root = scratch.path
     if not os.geteuid():
         account = pwd.getpwnam(ACCOUNT)
         os.chown(root, account.pw_uid, account.pw_gid)
@@ -123,7 +125,7 @@ def postgresql() -> Iterator[Server]:
             process.send_signal(signal.SIGQUIT)
             process.wait(PATIENCE)
     finally:
-        shutil.rmtree(root, ignore_errors=True)
+        scratch.close()
 
 
 def _wait(server: Server, process: subprocess.Popen[bytes], log: Path) -> None:

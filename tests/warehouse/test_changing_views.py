@@ -35,9 +35,9 @@ from corollary.warehouse.warehouse import Warehouse
 from oracles import evaluation, parser
 from support.command_line import tree
 from support.comparison import comparable
+from support.generators.view_edits import EDITS, SALES, programs
+from support.generators.view_variants import EDGE, READERS, TOPS, VIEWS, program
 from support.payload_check import check_payload
-from support.view_edits import EDITS, SALES, programs
-from support.view_variants import EDGE, READERS, TOPS, VIEWS, program
 
 Row = tuple[Any, ...]
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 import corollary
 from corollary.database import commit as commits
-from corollary.errors import WarehouseError
+from corollary.errors import UnknownOutcomeError, WarehouseError
 from corollary.warehouse import warehouse
+from corollary.warehouse.catalog import catalog as catalog_module
+from corollary.warehouse.catalog.connections import CatalogConnection
 from support.command_line import INPUT, cli, put
 from support.maintained_database import closure, delete, insert, opened, pairs, reopened
 from support.postgresql_server import Server
@@ -25,8 +29,6 @@ def place(server: Server, tmp_path: Path) -> str:
 
 def hang_up(server: Server, place: str) -> None:
     """Let the server end all connections to the database of a warehouse."""
-    import psycopg
-
     name = place.partition("?")[0].rpartition("/")[2]
     with psycopg.connect(server.url("postgres"), autocommit=True) as connection:
         connection.execute(
@@ -59,6 +61,72 @@ def test_a_dry_run_makes_no_catalog(place: str, tmp_path: Path) -> None:
     assert result.exit_code == INPUT
     assert "warehouse" in result.stderr
     assert not (tmp_path / "warehouse").exists()
+
+
+class Loss:
+    """Loses the connection at the COMMIT of a commit: before it, or its acknowledgement."""
+
+    def __init__(self, server: Server, place: str, *, is_made: bool, is_gone: bool) -> None:
+        self._hang_up = partial(hang_up, server, place)
+        self._execute = CatalogConnection.execute
+        self.is_made = is_made
+        self.is_gone = is_gone
+        self.is_armed = False
+        self._is_over = False
+
+    def arm(self, connection: CatalogConnection, table: str, rows: Any) -> None:
+        """Be ready for the COMMIT of the transaction that inserts a commit."""
+        self.is_armed |= table == "corollary_commits"
+        self._insert(connection, table, rows)
+
+    _insert = staticmethod(CatalogConnection.insert)
+
+    def execute(self, connection: CatalogConnection, statement: str, *values: Any) -> int:
+        """Execute a statement."""
+        if statement != "COMMIT" or not self.is_armed:
+            return self._execute(connection, statement, *values)
+        self.is_armed = False
+        if self.is_made:
+            self._execute(connection, statement)
+        self._hang_up()
+        self._is_over = True
+        return self._execute(connection, "SELECT 1")
+
+    def connect(self, *arguments: Any, **options: Any) -> Any:
+        """Connect, unless the server is not there any more."""
+        if self._is_over and self.is_gone:
+            raise psycopg.OperationalError("connection refused")
+        return self._connect(*arguments, **options)
+
+    _connect = staticmethod(psycopg.connect)
+
+
+@pytest.mark.parametrize("is_gone", [False, True], ids=["back again", "gone"])
+@pytest.mark.parametrize("is_made", [False, True], ids=["before the commit", "behind it"])
+def test_the_outcome_of_a_commit_is_looked_up(
+    server: Server, place: str, monkeypatch: pytest.MonkeyPatch, is_made: bool, is_gone: bool
+) -> None:
+    monkeypatch.setattr(catalog_module, "RECONNECT_SECONDS", (0.01,))
+    db = opened(closure(), place=place)
+    loss = Loss(server, place, is_made=is_made, is_gone=is_gone)
+    with monkeypatch.context() as patch:
+        patch.setattr(CatalogConnection, "execute", lambda *each: loss.execute(*each))  # noqa: PLW0108 - with the connection
+        patch.setattr(CatalogConnection, "insert", lambda *each: loss.arm(*each))  # noqa: PLW0108
+        patch.setattr(psycopg, "connect", loss.connect)
+        if is_gone:
+            with pytest.raises(UnknownOutcomeError, match="C0938") as caught:
+                insert(db, "edge", pairs("ab"), idempotency="one")
+            assert "`one`" in str(caught.value)
+        elif is_made:
+            assert insert(db, "edge", pairs("ab"), idempotency="one").commit_number == 2
+        else:
+            with pytest.raises(WarehouseError, match="nothing was changed"):
+                insert(db, "edge", pairs("ab"), idempotency="one")
+    assert insert(db, "edge", pairs("ab"), idempotency="one").commit_number == 2
+    db.close()
+    with reopened("", place=place) as db:
+        assert db.relation("reach").rows() == pairs("ab")
+        assert db.commits == 2
 
 
 @pytest.mark.parametrize("is_late", [False, True], ids=["before the commit", "behind it"])
@@ -116,8 +184,6 @@ def test_what_the_server_refuses(place: str) -> None:
 
 def test_a_database_of_somebody_else_is_shared(server: Server, place: str) -> None:
     """A catalog has tables of its own names, and leaves the others alone."""
-    import psycopg
-
     url = place.partition("?")[0]
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("create table meta (x int)")

@@ -33,7 +33,7 @@ from corollary.core.logic import Aggregation, Rule
 from corollary.core.pipeline import Reference
 from corollary.core.plans import Plan, Step, When, effect_relation, event_relation
 from corollary.core.program import ActiveRules, NormalProgram, Relation
-from corollary.core.states import CHANGES, State
+from corollary.core.states import CHANGES, SIGNS, State
 from corollary.maintain.algorithms.seminaive import fixpoint
 from corollary.maintain.draft import Draft
 from corollary.maintain.update import Update
@@ -56,16 +56,27 @@ def required_events(active: ActiveRules, goals: Iterable[str]) -> set[str]:
     return found
 
 
+def observed_change(event: str) -> tuple[str, State]:
+    """Return the relation and sign of an event that is no event predicate.
+
+    >>> observed_change("link"), observed_change("-link")
+    (('link', <State.ADDED: 'added'>), ('link', <State.REMOVED: 'removed'>))
+    """
+    sign = SIGNS.get(event[:1])
+    return (event, State.ADDED) if sign is None else (event[1:], sign)
+
+
 def required_changes(active: ActiveRules, goals: Collection[str]) -> dict[str, frozenset[State]]:
     """Return the relations whose changes goals need, with the signs.
 
-    A goal is an event predicate, or a relation whose additions are needed.
+    A goal is an event predicate, or a relation whose additions are needed; or `+p` or `-p`.
     """
     events = required_events(active, goals)
     found: dict[str, set[State]] = {}
-    for name in goals:
-        if name not in active.relations:
-            found.setdefault(name, set()).add(State.ADDED)
+    for goal in goals:
+        if goal not in active.relations:
+            name, sign = observed_change(goal)
+            found.setdefault(name, set()).add(sign)
     for read in _read(active, events):
         relation, state = active.marked.get(read, ("", State.NEW))
         if state in CHANGES:

@@ -10,9 +10,7 @@ from typing import assert_never
 
 from corollary.core import logic
 from corollary.core.program import MarkedRelation, marked_name
-from corollary.core.states import State
-
-SIGNS = {"+": State.ADDED, "-": State.REMOVED}
+from corollary.core.states import SIGNS, State
 
 
 @dataclass(slots=True)

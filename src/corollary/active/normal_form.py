@@ -17,7 +17,8 @@ from dataclasses import replace
 
 from corollary.active.marks import MarkRenamer
 from corollary.analysis.check import CheckedProgram, check
-from corollary.core.logic import Aggregation, Literal, Rule
+from corollary.core.logic import Aggregation, Literal, Origin, Rule
+from corollary.core.printer import print_clause
 from corollary.core.program import ActiveRules, NormalProgram, Program, Relation, marked_name
 from corollary.core.states import State
 from corollary.rewrite.normalise import lower_clauses
@@ -51,10 +52,24 @@ def with_active_rules(program: NormalProgram, checked: CheckedProgram) -> Normal
             program.relations[relation], name=name, is_derived=True, is_declared=False
         )
     lowered = lower_clauses(plain, known, known)
+    texts = zip(map(print_clause, plain), map(print_clause, clauses), strict=True)
+    _quote_marks(lowered, dict(texts))
     split = _Split(program, events.keys() | marks.triggers, marks.read, lowered)
     return split.program(
         ActiveRules(marked=marks.read, triggers=marks.triggers, reactions=reactions)
     )
+
+
+def _quote_marks(lowered: TranslationUnit, written: Mapping[str, str]) -> None:
+    """Let rules quote the clauses that they come from with the marks that users have written."""
+
+    def quote(origin: Origin) -> Origin:
+        return replace(origin, text=written.get(origin.text, origin.text))
+
+    lowered.rules = [replace(each, origin=quote(each.origin)) for each in lowered.rules]
+    lowered.aggregations = [
+        replace(each, origin=quote(each.origin)) for each in lowered.aggregations
+    ]
 
 
 def with_old_queries(before: NormalProgram, after: NormalProgram) -> NormalProgram:

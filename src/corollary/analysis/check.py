@@ -18,6 +18,7 @@ from corollary.analysis.pragmas import unknown_pragmas, without_allowed
 from corollary.analysis.resolution import ResolvedProgram, resolve_program
 from corollary.analysis.today import with_today
 from corollary.analysis.types.infer import TypedProgram, infer_types
+from corollary.core.engine import check_deadline
 from corollary.core.logic import Clause
 from corollary.core.program import Declaration, NormalProgram, Program
 from corollary.core.types import Type
@@ -105,7 +106,10 @@ def diagnose(program: Program) -> tuple[Diagnostic, ...]:
 def _examine(program: Program) -> tuple[ResolvedProgram, TypedProgram, tuple[Diagnostic, ...]]:
     resolved = resolve_program(program)
     typed = infer_types(resolved)
-    findings = [finding for check_pass in PASSES for finding in check_pass(resolved)]
+    findings: list[Diagnostic] = []
+    for check_pass in PASSES:
+        check_deadline()
+        findings += check_pass(resolved)
     findings += [*alerts(resolved, typed.columns), *typed.findings, *program.warnings]
     known = [finding for finding in findings if finding.code != "C0308"]
     if any(finding.severity is Severity.ERROR for finding in known):

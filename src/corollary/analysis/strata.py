@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 
 from corollary.core.graph import strongly_connected_components
-from corollary.core.logic import Aggregation, Rule
+from corollary.core.logic import Aggregation, Rule, rules_by_head
 from corollary.core.program import NormalProgram
 
 
@@ -17,7 +18,7 @@ class Polarity(StrEnum):
     AGGREGATE = "aggregate"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Stratum:
     """Derived relations that depend on each other, with what defines them."""
 
@@ -25,6 +26,16 @@ class Stratum:
     rules: tuple[Rule, ...]
     aggregations: tuple[Aggregation, ...]
     is_recursive: bool
+
+    @cached_property
+    def members(self) -> frozenset[str]:
+        """The relations, for look-ups."""
+        return frozenset(self.relations)
+
+    @cached_property
+    def rules_by_head(self) -> Mapping[str, list[Rule]]:
+        """The rules of each relation."""
+        return rules_by_head(self.rules)
 
 
 def dependency_polarities(
@@ -47,9 +58,7 @@ def dependency_polarities(
 def strata(program: NormalProgram) -> tuple[Stratum, ...]:
     """Return the strata of the derived relations, each after those it reads."""
     graph = dependency_polarities(program)
-    rules: dict[str, list[Rule]] = {}
-    for rule in program.rules:
-        rules.setdefault(rule.head.relation, []).append(rule)
+    rules = rules_by_head(program.rules)
     aggregations: dict[str, list[Aggregation]] = {}
     for aggregation in program.aggregations:
         aggregations.setdefault(aggregation.relation, []).append(aggregation)

@@ -39,10 +39,11 @@ def with_today(program: Program, before: NormalProgram | None = None) -> Program
         program: as written.
         before: the program in force until now, whose day is kept.
     """
-    clauses = tuple(_Replacement().clause(clause) for clause in program.clauses)
+    is_used = any(logic.applies_functor(each, (TODAY,)) for each in program.clauses)
     is_kept = before is not None and TODAY_RELATION in before.relations
-    if clauses == program.clauses and not is_kept:
+    if not is_used and not is_kept:
         return program
+    clauses = tuple(_Replacement().clause(clause) for clause in program.clauses)
     declarations = program.declarations
     if all(each.name != TODAY_RELATION for each in declarations):
         columns = (Column(TODAY_COLUMN, TypeName(str(DATE))),)

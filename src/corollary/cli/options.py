@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
+from corollary.cli.environment import warn_of_unknown_variables
 from corollary.cli.output import print_json, report_errors
 from corollary.cli.parameters import (
     COUNT,
@@ -60,6 +61,7 @@ class FormatOptions:
                 it is asked for with `-v`; a command that only shows something has none.
         """
         console = self._console()
+        warn_of_unknown_variables(console)
         with report_errors(console, is_json=self.is_json):
             try:
                 yield console
@@ -272,7 +274,7 @@ class LimitOptions:
 
     limit_rounds: Annotated[
         int | None,
-        "Stop a recursion after this many rounds, 1,000,000 by default.",
+        "Stop a recursion after this many rounds, 10,000,000 by default.",
         option(type=COUNT),
     ]
     limit_tuples: Annotated[

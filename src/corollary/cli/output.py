@@ -68,13 +68,17 @@ def print_json(value: Any) -> None:
 
 
 def print_rows(table: "pa.Table", relation: "Relation") -> None:
-    """Print the names of the columns and a line per row, separated by tabs."""
+    r"""Print the names of the columns and a line per row, separated by tabs.
+
+    Tabs, line breaks, backslashes and control characters in texts are escaped: `\t`, `\n`, `\\`.
+    """
     from corollary.core.program import Directive
-    from corollary.warehouse.formats.delimited_lines import lines_of
+    from corollary.warehouse.formats.delimited_lines import AMBIGUOUS_CHARACTERS, lines_of
     from corollary.warehouse.formats.dialect import dialect_of
 
     output = Directive("output", relation.name, (("headers", "true"),))
-    for lines in lines_of(table, relation, output, dialect_of(relation, output), is_verified=False):
+    dialect = dialect_of(relation, output)
+    for lines in lines_of(table, relation, output, dialect, escaped=AMBIGUOUS_CHARACTERS):
         click.echo(lines, nl=False)
 
 

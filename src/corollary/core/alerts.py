@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -118,8 +119,9 @@ def alerts_of(
     if has_callbacks and all(sink.kind is not SinkKind.CALLBACK for _, sink in templates):
         message = alerting[0].message if alerting else ""
         templates.append((message, Sink(SinkKind.CALLBACK, event)))
+    distinct = tuple(dict.fromkeys(templates))
     for row in rows:
-        for template, sink in dict.fromkeys(templates):
+        for template, sink in distinct:
             message = render_message(template, columns, row, types)
             yield Alert(event, row, message, columns, types, sink)
 
@@ -136,16 +138,29 @@ def render_message(
     >>> render_message("{{{x}}} is lost", ("x",), (7,), (NUMBER,))
     '{7} is lost'
     """
-    texts = {
-        column: "null" if value is None else format_value(value, type_)
-        for column, value, type_ in zip(columns, row, types, strict=True)
-    }
+    return "".join(
+        [
+            each
+            if isinstance(each, str)
+            else "null"
+            if row[each] is None
+            else format_value(row[each], types[each])
+            for each in _pieces(template, tuple(columns))
+        ]
+    )
 
-    def filled(found: re.Match[str]) -> str:
-        name = found.group(1)
-        return found.group()[0] if name is None else texts[name]
 
-    return PLACEHOLDER.sub(filled, template)
+@lru_cache(maxsize=1024)
+def _pieces(template: str, columns: tuple[str, ...]) -> tuple[str | int, ...]:
+    """Return a template as texts, and the columns whose values are between them."""
+    found: list[str | int] = []
+    end = 0
+    for each in PLACEHOLDER.finditer(template):
+        name = each.group(1)
+        found += [template[end : each.start()]]
+        found.append(each.group()[0] if name is None else columns.index(name))
+        end = each.end()
+    return (*found, template[end:])
 
 
 def distinct_alerts(alerts: Iterable[Alert]) -> list[Alert]:

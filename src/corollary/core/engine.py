@@ -1,8 +1,11 @@
-"""The interface of every engine."""
+"""The interface of every engine, and the limits of its work."""
 
 import os
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
@@ -14,7 +17,7 @@ from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
 from corollary.core.statistics import Statistics
-from corollary.errors import InputError
+from corollary.errors import InputError, LimitError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,7 +60,7 @@ def bulk_mode(name: str | None = None) -> BulkMode:
     return BulkMode(chosen)
 
 
-ROUNDS_MAX = 1_000_000
+ROUNDS_MAX = 10_000_000
 """The rounds of a loop after which it is taken to be endless, unless a limit is set."""
 
 
@@ -71,14 +74,68 @@ class Limits:
         tuples: the maximum number of tuples in all relations together.
         seconds: the maximum duration of the whole run.
         memory: the maximum number of bytes of relations, batches and computed symbols.
-        since: when the seconds began, on the monotonic clock; None for the start of the plan.
     """
 
     rounds: int | None = None
     tuples: int | None = None
     seconds: float | None = None
     memory: int | None = None
-    since: float | None = None
+
+    def __post_init__(self) -> None:
+        """Check that a bound is a number, and not negative.
+
+        Raises:
+            InputError: `C0923`.
+        """
+        for name in ("rounds", "tuples", "seconds", "memory"):
+            value = getattr(self, name)
+            is_number = isinstance(value, int | float) and not isinstance(value, bool)
+            if value is not None and not (is_number and value >= 0):
+                message = f"`{value!r}` is not a limit on {name}."
+                cure = "give a number that is not negative, or None for no limit"
+                raise InputError.of("C0923", message, None, cure)
+
+
+_DEADLINE: ContextVar[tuple[float, float] | None] = ContextVar("deadline", default=None)
+"""When the seconds of a run began, on the monotonic clock, and how many there are.
+
+They count for all of its work: reading a program, planning, computing. The deadline belongs to the
+thread (or task) that has set it.
+"""
+
+
+@contextmanager
+def within_seconds(limits: Limits | None) -> Iterator[None]:
+    """Let the seconds of some limits count from here on; inside of another deadline, that holds."""
+    if limits is None or limits.seconds is None or _DEADLINE.get() is not None:
+        yield
+        return
+    token = _DEADLINE.set((time.monotonic(), limits.seconds))
+    try:
+        yield
+    finally:
+        _DEADLINE.reset(token)
+
+
+def deadline_start() -> float | None:
+    """Return when the seconds began, on the monotonic clock, if they are limited."""
+    deadline = _DEADLINE.get()
+    return None if deadline is None else deadline[0]
+
+
+def check_deadline() -> None:
+    """Check the time; whoever does long work before an evaluation calls it now and then.
+
+    Raises:
+        LimitError: the seconds are over.
+    """
+    deadline = _DEADLINE.get()
+    if deadline is not None and time.monotonic() - deadline[0] > deadline[1]:
+        raise LimitError(
+            f"the work was stopped at its limit of {deadline[1]:g} seconds, before the evaluation; "
+            "nothing was changed\n"
+            "  = raise the limit with `--limit-seconds`, or split long rules and programs"
+        )
 
 
 class ValueRange(NamedTuple):

@@ -1,6 +1,6 @@
 """Terms, clauses as the user wrote them, and rules in normal form, which all later passes read."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
@@ -339,6 +339,35 @@ def literals_of(items: tuple[BodyItem, ...]) -> Iterator[Atom | Negation | Compa
                 assert_never(item)
 
 
+def applies_functor(clause: Clause, names: Collection[str]) -> bool:
+    """Whether a clause applies one of some functors, aggregates entered.
+
+    >>> clause = Clause((Atom("p", (Functor("+", (Variable("x"), Constant(1))),)),))
+    >>> applies_functor(clause, ("+",)), applies_functor(clause, ("*",))
+    (True, False)
+    """
+    work: list[object] = [*clause.heads, *clause.body]
+    while work:
+        match work.pop():
+            case Atom(arguments=arguments):
+                work += arguments
+            case Functor(name=name, arguments=arguments):
+                if name in names:
+                    return True
+                work += arguments
+            case Comparison(left=left, right=right):
+                work += (left, right)
+            case Negation(atom=atom):
+                work.append(atom)
+            case Disjunction(alternatives=alternatives):
+                work += [item for alternative in alternatives for item in alternative]
+            case AggregateTerm(target=target, body=body):
+                work += (target, *body)
+            case _:
+                pass  # a leaf
+    return False
+
+
 def terms_of(item: Atom | Negation | Comparison | Truth) -> tuple[Term, ...]:
     """Return the terms of a literal."""
     match item:
@@ -364,6 +393,14 @@ def variable_names(literal: Literal | Condition) -> set[str]:
 def head_arguments(rule: Rule) -> tuple[Variable | Constant, ...]:
     """Return the arguments of a rule's head, which are variables and constants."""
     return tuple(slot for slot in rule.head.slots if isinstance(slot, Variable | Constant))
+
+
+def rules_by_head(rules: Iterable[Rule]) -> dict[str, list[Rule]]:
+    """Return the rules of each relation, in their order."""
+    found: dict[str, list[Rule]] = {}
+    for rule in rules:
+        found.setdefault(rule.head.relation, []).append(rule)
+    return found
 
 
 def has_distinct_variables(literal: Literal) -> bool:

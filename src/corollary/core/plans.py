@@ -23,6 +23,21 @@ def working_relation(relation: str, role: str) -> str:
     return f"{relation}{WORKING_SEPARATOR}{role}"
 
 
+WATCHED = "watched"
+"""The role under which a warehouse records the changes of a virtual relation."""
+
+
+def watched_name(relation: str) -> str:
+    """Return the name under which the changes of a watched virtual relation are recorded."""
+    return working_relation(relation, WATCHED)
+
+
+def watched_relation(name: str) -> str | None:
+    """Return the virtual relation whose changes are recorded under a name, None for others."""
+    relation, separator, role = name.partition(WORKING_SEPARATOR)
+    return relation if separator and role == WATCHED else None
+
+
 def event_relation(relation: str) -> str:
     """Return the working relation that holds the tuples of an event predicate."""
     return working_relation(relation, "event")
@@ -59,6 +74,8 @@ class Role(StrEnum):
     SUSPENDED = "suspended"
     RELEVANT = "relevant"
     """The updates that pass a selection; the others that led the step are irrelevant."""
+    PROPAGATED = "propagated"
+    """What one rule derives of a result that is counted as a whole; its leads are counted."""
 
 
 class Reduce(StrEnum):
@@ -76,6 +93,8 @@ class Derive:
         reduce: how to combine the last column of tuples that agree in the others. A sum is over
             all rows of all pipelines; tuples whose sum is 0 are left out.
         role: the role of the result, counted for the relation `about`.
+        is_gathering: whether the pipelines gather what other steps have derived, and no updates
+            lead them.
     """
 
     target: str
@@ -84,6 +103,7 @@ class Derive:
     reduce: Reduce | None = None
     role: Role | None = None
     about: str = ""
+    is_gathering: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,6 +276,8 @@ class RecordTrace:
     """Whether the relation `about` gains or loses tuples."""
     source: str = ""
     """The relation of the updates, where a working relation holds them."""
+    stage: str = ""
+    """The stage of an algorithm that has several, such as `overestimate`."""
 
 
 Step = (

@@ -35,8 +35,13 @@ class Recorder(Protocol):
     def switch(self, within: Within) -> None:
         """Steps have exceeded their budget and are abandoned."""
 
-    def row(self, row: RecordTrace, relations: "Mapping[str, tuple[pa.Table, ...]]") -> None:
-        """A row of a trace: the tables of `updates`, `approximation`, `disqualified`, `actual`."""
+    def row(
+        self, row: RecordTrace, relations: "Mapping[str, tuple[pa.Table, ...]]", number: int
+    ) -> None:
+        """A row of a trace: the tables of `updates`, `approximation`, `disqualified`, `actual`.
+
+        It is recorded in a round of the loop it is in; the number is 0 outside of loops.
+        """
 
 
 @dataclass(slots=True)
@@ -71,5 +76,7 @@ class CountingRecorder:
     def switch(self, within: Within) -> None:
         """Ignored."""
 
-    def row(self, row: RecordTrace, relations: "Mapping[str, tuple[pa.Table, ...]]") -> None:
+    def row(
+        self, row: RecordTrace, relations: "Mapping[str, tuple[pa.Table, ...]]", number: int
+    ) -> None:
         """Ignored."""

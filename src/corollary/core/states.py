@@ -15,5 +15,8 @@ class State(StrEnum):
     REMOVED = "removed"
 
 
+SIGNS = {"+": State.ADDED, "-": State.REMOVED}
+"""The states that the marks of programs stand for."""
+
 CHANGES = (State.ADDED, State.REMOVED)
 """The two states that make up the change of a relation."""

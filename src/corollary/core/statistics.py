@@ -28,8 +28,10 @@ class Statistics:
         2.0
         """
         rows = float(self.rows.get(relation, UNMEASURED_ROWS))
-        distinct = self.distinct.get(relation)
+        distinct = self.distinct.get(relation, ())
         for column in bound:
-            # Columns count as independent; one that was never measured as the root of the rows.
-            rows /= max(1.0, float(distinct[column])) if distinct else rows**0.5 or 1.0
+            # Columns count as independent; one that was never measured as the root of the rows,
+            # such as a column that a view gets just now.
+            is_measured = column < len(distinct)
+            rows /= max(1.0, float(distinct[column])) if is_measured else rows**0.5 or 1.0
         return rows

@@ -126,12 +126,12 @@ def format_row(row: Iterable[Value], types: Iterable[Type]) -> str:
 
 
 def is_encodable(text: str) -> bool:
-    r"""Whether a string can be encoded as UTF-8: it has no lone surrogate.
+    r"""Whether a string can be stored and written: it is UTF-8 and has no NUL character.
 
-    >>> is_encodable("\N{GRINNING FACE}"), is_encodable("\ud83d")
-    (True, False)
+    >>> is_encodable("\N{GRINNING FACE}"), is_encodable("\ud83d"), is_encodable("\0")
+    (True, False, False)
     """
-    return text.isascii() or _SURROGATE.search(text) is None
+    return "\0" not in text and (text.isascii() or _SURROGATE.search(text) is None)
 
 
 def quote_text(text: str) -> str:

@@ -6,13 +6,15 @@ from typing import Any
 
 import pyarrow as pa
 
+from corollary.analysis.relevance import BOTH_SIGNS, Signs
 from corollary.core.arrow import from_python, schema_of, sort_rows, to_python
 from corollary.core.engine import Engine, LocalTable, TableHandle
-from corollary.core.plans import working_relation
-from corollary.core.program import Relation
+from corollary.core.plans import watched_name, working_relation
+from corollary.core.program import NormalProgram, Relation
 from corollary.core.states import CHANGES
 from corollary.core.values import value_to_json
 from corollary.database.engines import SparkFrames
+from corollary.errors import InputError
 from corollary.maintain.update import Update
 
 CHANGE_TYPE = "_change_type"
@@ -20,7 +22,7 @@ JSON_MAX_ROWS = 1000
 """The maximum number of rows of a list in JSON, unless asked otherwise."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Change:
     """The change of one relation; the tuples are decoded when they are read.
 
@@ -48,6 +50,15 @@ class Change:
     def counts(self) -> tuple[int, int]:
         """How many tuples were added and removed."""
         return len(self._added), len(self._removed)
+
+    @property
+    def summary(self) -> str:
+        """How many tuples were added and removed, such as `+3 −1`."""
+        added, removed = self.counts
+        return f"+{added:,} −{removed:,}"
+
+    def __repr__(self) -> str:
+        return f"<Change of {self.relation.name}: {self.summary}>"
 
     def arrow(self) -> pa.Table:
         """Return both as one Arrow table, with the column `_change_type`."""
@@ -91,6 +102,13 @@ def json_rows(
     ]
 
 
+class UnknownChangeError(InputError, KeyError):
+    """The changes of a relation were not asked for, or it does not exist."""
+
+    def __str__(self) -> str:
+        return Exception.__str__(self)  # that of `KeyError` is a `repr`
+
+
 class Changes(Mapping[str, Change]):
     """The changes of a transaction by relation.
 
@@ -104,16 +122,39 @@ class Changes(Mapping[str, Change]):
     def __getitem__(self, relation: str) -> Change:
         found = self._changes.get(relation) or self._known.get(relation)
         if found is None:
-            raise KeyError(
-                f"`{relation}` is neither stored nor watched: watch it before the change"
+            raise UnknownChangeError.of(
+                "C0926",
+                f"The changes of `{relation}` are not known: it is neither stored nor watched.",
+                None,
+                f'ask for them before the change with `db.watch("{relation}")`',
             )
         return found
+
+    def __repr__(self) -> str:
+        listed = ", ".join(f"{name} {each.summary}" for name, each in self._changes.items())
+        return f"<Changes: {listed or 'none'}>"
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._changes)
 
     def __len__(self) -> int:
         return len(self._changes)
+
+
+def virtual_changes(
+    engine: Engine, signs: Signs, program: NormalProgram
+) -> Iterator[tuple[str, TableHandle, TableHandle]]:
+    """Yield what a warehouse records of virtual relations: its name, tuples gained, tuples lost.
+
+    All that are watched for both are recorded, also where nothing has changed: a commit without
+    such a record was not watched.
+    """
+    for name, watched in signs.items():
+        relation = program.relations.get(name)
+        is_shown = relation is not None and relation.is_declared and not relation.is_stored
+        if is_shown and watched == BOTH_SIGNS:
+            gained, lost = (engine.handle(working_relation(name, each)) for each in CHANGES)
+            yield watched_name(name), gained, lost
 
 
 def collect_changes(

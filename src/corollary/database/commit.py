@@ -10,15 +10,14 @@ net change of base relations and rules
 → deliver
 """
 
-import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from corollary.active.events import has_observable_change
 from corollary.console import Phase
 from corollary.core.alerts import Alert
-from corollary.core.engine import TableHandle
+from corollary.core.engine import TableHandle, within_seconds
 from corollary.core.plans import WORKING_SEPARATOR
 from corollary.core.program import NormalProgram, Program, Relation
 from corollary.core.states import CHANGES
@@ -83,7 +82,7 @@ class CommitRequest:
     reads: list[Callable[[], pending_commit.DeferredOperations]] = field(default_factory=list)
     edits: list[Callable[[Program], Program]] = field(default_factory=list)
     # What is known from the start.
-    algorithm: str | None = None
+    algorithm: str | Mapping[str, str] | None = None
     is_traced: bool = False
     idempotency: str | None = None
     is_dry: bool = False
@@ -140,7 +139,8 @@ def commit(state: DatabaseState, store: Store, request: CommitRequest) -> Commit
         )
     with state.lock:
         try:
-            outcome = retry_on_conflict(state, store, lambda: _attempt(state, store, request))
+            with within_seconds(state.limits):
+                outcome = retry_on_conflict(state, store, lambda: _attempt(state, store, request))
             if outcome.commit_number is not None and not outcome.is_repeated:
                 store.fold_if_due(state)
             if request.publishes and not request.is_dry:
@@ -205,6 +205,7 @@ def _attempt(state: DatabaseState, store: Store, request: CommitRequest) -> Comm
         is_new = program.program != state.program or request.idempotency is not None
         must_record = (store.is_durable and is_new) or pending.has_other_relations
         run: pending_commit.PlanRun | None = None
+        rounds: TriggerRounds | None = None
         if must_record or not _is_empty(state, update):
             has_triggers = _has_triggers(update)
             if not has_triggers:  # triggers may still repair a violated key
@@ -235,10 +236,9 @@ def _attempt(state: DatabaseState, store: Store, request: CommitRequest) -> Comm
             run = None  # triggers may undo everything
 
         # Constraints and alerts.
-        _react(state, update, request, outcome)
+        _react(state, update, request, rounds, outcome)
         if request.is_dry or pending.after.normal is not state.loaded.normal:
-            outcome.plan = _describe(state, pending, update, outcome)
-            outcome.program = pending.after
+            _describe(state, pending, update, outcome)
         if request.is_dry:
             return outcome
         if outcome.failures:
@@ -254,7 +254,7 @@ def _attempt(state: DatabaseState, store: Store, request: CommitRequest) -> Comm
         pending.alerts = outcome.alerts
         pending.stats = {name: each.as_json() for name, each in outcome.stats.items()}
         payload = state.planner.payload_after(update, run.maintenance, run.recorder)
-        number = store.record(state, pending, payload)
+        number = store.record(state, pending, payload & pending.stored)
         state.accept(pending, run, number)
         state.day = None
     outcome.commit_number = number
@@ -262,10 +262,14 @@ def _attempt(state: DatabaseState, store: Store, request: CommitRequest) -> Comm
 
 
 def _react(
-    state: DatabaseState, update: Update, request: CommitRequest, outcome: CommitOutcome
+    state: DatabaseState,
+    update: Update,
+    request: CommitRequest,
+    rounds: TriggerRounds | None,
+    outcome: CommitOutcome,
 ) -> None:
     """Find alerts, and what would violate constraints."""
-    result = evaluate_reactions(state, update, request.existing)
+    result = evaluate_reactions(state, update, request.existing, rounds)
     outcome.alerts, outcome.existing = result.alerts, result.existing
     outcome.failures += result.findings
 
@@ -275,9 +279,10 @@ def _describe(
     pending: pending_commit.PendingCommit,
     update: Update,
     outcome: CommitOutcome,
-) -> list[RelationPlan]:
-    """Return what happens to relations, and why."""
-    return plan_relations(
+) -> None:
+    """Note what happens to relations, and why."""
+    outcome.program = pending.after
+    outcome.plan = plan_relations(
         state.engine,
         old=state.loaded.normal,
         update=update,
@@ -385,7 +390,8 @@ def _plan(
         stage = Stage.NOTHING
     elif after.active.triggers and not has_triggered:
         stage = Stage.TRIGGERS
-    return state.planner.plan(
+    state.console.enter(Phase.PLAN)
+    planned = state.planner.plan(
         before,
         after,
         changes,
@@ -394,6 +400,8 @@ def _plan(
         is_traced=request.is_traced,
         refilled=refilled,
     )
+    state.console.enter(Phase.EVALUATE)
+    return planned
 
 
 def _has_triggers(update: Update) -> bool:
@@ -411,10 +419,7 @@ def _maintain(
     """Run the plan."""
     recorder = counters.StatsRecorder(state.console, update.new, maintenance.choices)
     pending.rebuilt |= state.planner.rebuild_payload(update, maintenance, state.limits)
-    limits = state.limits
-    if limits.seconds is not None:
-        limits = replace(limits, since=time.monotonic())
-    state.engine.run(maintenance.plan, recorder, limits)
+    state.engine.run(maintenance.plan, recorder, state.limits)
     state.console.done()
     return pending_commit.PlanRun(update, maintenance, recorder)
 

@@ -1,7 +1,7 @@
 """Recorders: the progress line, the counters of each relation, and the rows of a trace."""
 
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,9 @@ from corollary.maintain.update import Update
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+CHECKING_STAGES = ("kept", "suspended")
+"""The stages of a trace that check what was found before the loop, or in its last round."""
 
 BULK = "bulk"
 """The placement of strata with a step that was a query over whole relations."""
@@ -74,6 +77,7 @@ class TraceRow:
         relation: of the head; the last three lists are tuples of it.
         updates: each with its relation.
         sign: whether the head gains or loses tuples.
+        stage: the stage of an algorithm that has several, with the round of its loop.
     """
 
     rule: str
@@ -83,6 +87,8 @@ class TraceRow:
     disqualified: tuple[list[Any], ...]
     actual: tuple[list[Any], ...]
     sign: State | None = None
+    stage: str = ""
+    round: int = 0
 
     @property
     def is_empty(self) -> bool:
@@ -150,9 +156,11 @@ class StatsRecorder(ProgressRecorder):
             if step.role is Role.RELEVANT:
                 counts["irrelevant_updates"] += led - size
                 return
-            counts[step.role.value] += size
-            if step.role in (Role.APPROXIMATED, Role.CHECKED):
+            is_updated = step.role in (Role.APPROXIMATED, Role.CHECKED, Role.PROPAGATED)
+            if is_updated and not step.is_gathering:
                 counts["propagated"] += led
+            if step.role is not Role.PROPAGATED:
+                counts[step.role.value] += size
 
     def round(self, count: int = 1) -> None:
         """Count rounds of the stratum."""
@@ -175,7 +183,9 @@ class StatsRecorder(ProgressRecorder):
         """Note that a stratum was recomputed after its budget was used up."""
         self.strata[within.about].has_switched = True
 
-    def row(self, row: RecordTrace, relations: "Mapping[str, tuple[pa.Table, ...]]") -> None:
+    def row(
+        self, row: RecordTrace, relations: "Mapping[str, tuple[pa.Table, ...]]", number: int
+    ) -> None:
         """Keep a row of the trace."""
         updates: list[tuple[str, list[Any]]] = []
         for reference, table in zip(row.updates, relations["updates"], strict=True):
@@ -187,18 +197,27 @@ class StatsRecorder(ProgressRecorder):
             for part in ("approximation", "disqualified", "actual")
         )
         lists = tuple(updates), approximation, disqualified, actual
-        self.rows.append(TraceRow(row.rule, row.about, *lists, row.sign))
+        # What a loop begins with is its first round; `ranked` checks it in the loop.
+        in_round = max(1, number) if row.stage in CHECKING_STAGES else number + 1
+        self.rows.append(TraceRow(row.rule, row.about, *lists, row.sign, row.stage, in_round))
 
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """What the maintenance of one relation took."""
+    """What the maintenance of one relation took.
+
+    Attributes:
+        refused: the algorithm that was asked for and could not be had; empty if there is none.
+        seconds: its share of those of its stratum, and those of what was made for its rules, such
+            as the relations of its aggregates, which have none of their own.
+    """
 
     algorithm: str
     reason: str
     seconds: float
     counts: Mapping[str, int]
     placement: str
+    refused: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """Return the figures as `apply` prints them."""
@@ -221,9 +240,10 @@ def collect_stats(
 ) -> dict[str, Stats]:
     """Return what the maintenance of each relation took; call it before the engine commits."""
     stats: dict[str, Stats] = {}
+    seconds = _seconds_of_relations(update.new, maintenance, recorder)
     for procedure, record in recorder.strata.items():
         choice = maintenance.choices[procedure]
-        algorithm, reason = str(choice.algorithm), choice.reason
+        algorithm, reason = str(choice.algorithm), choice.explanation
         placed = maintenance.places.get(procedure)
         home = BULK if record.is_bulk else engine.default_placement
         placement = home if placed is None else str(placed.placement)
@@ -239,10 +259,33 @@ def collect_stats(
                 seen = counts.get("checked", 0) or counts.get("approximated", 0)
                 disqualified = max(0, seen - engine.size(name, State.REMOVED))
                 counts |= {"approximated": seen, "filtered": seen, "disqualified": disqualified}
-            stats[name] = Stats(algorithm, reason, record.seconds, counts, placement)
+            refused = str(choice.refused or "")
+            stats[name] = Stats(algorithm, reason, seconds[name], counts, placement, refused)
     for name, signs in update.changed.items():
         irrelevant = signs - update.relevant.get(name, frozenset())
         if irrelevant:
             counts = {"irrelevant_updates": sum(engine.size(name, sign) for sign in irrelevant)}
             stats[name] = Stats("none", "nobody asks for it", 0.0, counts, engine.default_placement)
     return stats
+
+
+def _seconds_of_relations(
+    program: NormalProgram, maintenance: Maintenance, recorder: StatsRecorder
+) -> dict[str, float]:
+    """Return the seconds of each relation; they add up to those of all strata."""
+    found: dict[str, float] = defaultdict(float)
+    maintained = {name for each in recorder.strata for name in maintenance.choices[each].relations}
+    for procedure, record in recorder.strata.items():
+        relations = maintenance.choices[procedure].relations
+        for name in relations:
+            owner = name
+            while not _is_declared(owner, program) and "." in owner:
+                owner = owner.rpartition(".")[0]
+            has_owner = owner in maintained and _is_declared(owner, program)
+            found[owner if has_owner else name] += record.seconds / len(relations)
+    return found
+
+
+def _is_declared(name: str, program: NormalProgram) -> bool:
+    relation = program.relations.get(name)
+    return relation is not None and relation.is_declared

@@ -13,6 +13,7 @@ from corollary.database.access.grants import check_grantable, check_reader_name
 from corollary.database.access.read_access import ReadAccess
 from corollary.database.access.reader import Reader
 from corollary.database.alerts.delivery import Delivered, Outlets, SenderFactory, deliver
+from corollary.database.arguments import PATH, checked
 from corollary.database.commit import CommitRequest
 from corollary.database.intake.day import read_day
 from corollary.database.intake.quarantine import with_same_quarantine
@@ -23,6 +24,7 @@ from corollary.database.reactions.reactions import ExistingViolations
 from corollary.database.state import DatabaseState
 from corollary.database.store import OpenArguments, Store
 from corollary.database.transaction import Transaction
+from corollary.errors import InputError
 from corollary.frontends.datalog.parser import parse
 from corollary.registry import EXTENSIONS
 from corollary.source import SourceFile
@@ -79,8 +81,12 @@ class Database(ReadAccess):
         """The program in force, as written."""
         return self._state.program
 
+    def __repr__(self) -> str:
+        return f"<Database {self._store.location}: {self._summary()}>"
+
     # --- changing it ---------------------------------------------------------------------------
 
+    @checked(paths=PATH, text=str, facts=PATH, root=PATH, existing=str)
     def load(
         self,
         *paths: str | Path,
@@ -103,6 +109,13 @@ class Database(ReadAccess):
         Raises:
             InputError: the program or a facts file is not acceptable.
         """
+        if (text is None) is not bool(paths):
+            raise InputError.of(
+                "C0927",
+                "`load` takes the files of a program, or its text.",
+                None,
+                'write `db.load("shop.dl")` or `db.load(text="…")`',
+            )
         if text is not None:
             program = parse(SourceFile("program", text))
         else:
@@ -144,10 +157,11 @@ class Database(ReadAccess):
         with self.transaction() as transaction:
             return transaction
 
+    @checked(algorithm=(str, Mapping), idempotency=str, existing=str)
     def transaction(
         self,
         *,
-        algorithm: str | None = None,
+        algorithm: str | Mapping[str, str] | None = None,
         is_traced: bool = False,
         idempotency: str | None = None,
         is_dry: bool = False,
@@ -185,6 +199,50 @@ class Database(ReadAccess):
         )
         return Transaction(self._state, self._store, request)
 
+    def run(
+        self,
+        *paths: str | Path,
+        facts: str | Path = "",
+        root: str | Path | None = None,
+        bad_rows: str = "quarantine",
+        max_bad: str | int = "50%",
+        max_deletes: str | int = "50%",
+        idempotency: str | None = None,
+    ) -> Any:
+        """Bring the database up to date with a program and its sources, as `corollary run` does.
+
+        What has changed in the sources and in the program since the last run is read, maintained
+        and committed; tables are published and alerts delivered.
+
+        Args:
+            paths: files that make up the program.
+            facts: the directory that the names of sources are relative to; the current one if it
+                is not given.
+            root: the directory that sources may not leave; that of `facts` if not given.
+            bad_rows: `quarantine` sets malformed records aside, `abort` stops at them.
+            max_bad: how many records of a source may be malformed: a share such as `50%`, a number
+                or `off`.
+            max_deletes: how many rows of a relation a source may delete, likewise.
+            idempotency: a key, as for `transaction`.
+
+        Returns:
+            A `corollary.database.intake.pipeline.PipelineRun`.
+
+        Raises:
+            InputError: the program or a source is not acceptable; nothing was changed.
+        """
+        return EXTENSIONS.run_pipeline(
+            self,
+            *paths,
+            facts=facts,
+            root=root,
+            bad_rows=bad_rows,
+            max_bad=max_bad,
+            max_deletes=max_deletes,
+            idempotency=idempotency,
+        )
+
+    @checked(into=str, op=str, order=str, checkpoint=PATH, trigger=Mapping, bad_rows=str)
     def stream(
         self,
         frame: Any,
@@ -234,12 +292,14 @@ class Database(ReadAccess):
             on_batch=on_batch,
         )
 
+    @checked(transaction=Transaction)
     def publish(self, transaction: Transaction | None = None) -> "PublishResult | None":
         """Bring the Delta tables of all `.output` relations up to date with the last commit.
 
         Args:
             transaction: the one that made the last commit, so that it need not be read back.
         """
+        self._state.check_open()
         with self._state.lock:
             is_last = transaction is not None and transaction.commit_number == self.commits
             fresh = transaction.changes if transaction is not None and is_last else None
@@ -264,6 +324,7 @@ class Database(ReadAccess):
 
     # --- who may see what ----------------------------------------------------------------------
 
+    @checked(reader=str, relations=str)
     def grant(self, reader: str, *relations: str) -> None:
         """Let a reader see relations and event predicates, and not what they are derived from.
 
@@ -274,14 +335,18 @@ class Database(ReadAccess):
         names = check_grantable(relations, self._state.loaded.checked.signatures)
         self._store.grants.add(check_reader_name(reader), names)
 
+    @checked(reader=str, relations=str)
     def revoke(self, reader: str, *relations: str) -> None:
         """Withdraw grants; what was not granted is ignored."""
+        self._state.check_open()
         self._store.grants.remove(check_reader_name(reader), relations)
 
     def grants(self) -> dict[str, list[str]]:
         """Return for each reader what it may see."""
+        self._state.check_open()
         return self._store.grants.by_reader()
 
+    @checked(name=str)
     def reader(self, name: str, *, owns: bool = False) -> Reader:
         """Return the database as a reader sees it: what was granted to it, and nothing else.
 
@@ -292,6 +357,7 @@ class Database(ReadAccess):
             name: of the reader.
             owns: whether closing the reader closes this database.
         """
+        self._state.check_open()
         grants = self._store.grants
         return Reader(self._state, self._store, check_reader_name(name), grants, owns=owns)
 
@@ -302,6 +368,7 @@ class Database(ReadAccess):
 
         What goes wrong is reported in the result and tried again later; it raises nothing.
         """
+        self._state.check_open()
         return deliver(self._store.outbox, self._senders)
 
     def _after_commit(self) -> None:

@@ -64,7 +64,10 @@ def forecast_for_program(
         placed.before,
         placed.after,
         {name: frozenset(each) for name, each in found.items()},
-        Statistics(dict.fromkeys(program.relations, UNMEASURED_ROWS)),
+        Statistics(
+            dict.fromkeys(program.relations, UNMEASURED_ROWS),
+            has_fixed_order=MonitoringOptimisation.SIP in without,
+        ),
         {**required_changes(active, goals), **watching},
         frozenset(program.relations),
         frozenset(without),
@@ -97,7 +100,7 @@ def _forecast(
         StratumForecast(
             choice.relations,
             str(choice.algorithm),
-            choice.reason,
+            choice.explanation,
             choice.cost,
             choice.budget,
             is_autonomous(by_relations[choice.relations], update),

@@ -11,6 +11,7 @@ from functools import cache
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from corollary.core.plans import watched_name, watched_relation
 from corollary.core.program import NormalProgram, Relation
 from corollary.core.types import DATE, TIMESTAMP
 from corollary.core.values import format_value, parse_value, quote_text
@@ -186,50 +187,75 @@ def change_feed(
     """
     oldest, latest = int(warehouse.catalog.meta("oldest")), warehouse.catalog.latest_commit()
     last = 0 if latest is None else latest.number
+    names: tuple[str | None, ...] = (None,)
+    if relation is not None:
+        names = relation.name, watched_name(relation.name)
     if (
         relation is not None
         and not relation.is_stored
-        and not warehouse.catalog.changes(oldest - 1, last, relation.name)  # it was always virtual
+        and not any(warehouse.catalog.changes(oldest - 1, last, name) for name in names)
     ):
         raise InputError.of(
             "C0975",
-            f"`{relation.name}` is virtual, so its changes are not stored.",
+            f"`{relation.name}` is virtual, and no commit that is kept has watched it.",
             None,
-            "declare it without `virtual`, or look at the relations it is derived from",
+            "watch it (`db.watch`, or active rules on what it gains and loses), declare it without "
+            "`virtual`, or look at the relations it is derived from",
         )
     for bound in (upto, since):
         if bound is not None and not oldest - 1 <= bound <= last:
             warehouse.commit_at(bound)  # raises the error
     first = oldest - 1 if since is None else since
-    name = None if relation is None else relation.name
-    return _feeds(warehouse, first, last if upto is None else upto, name, granted)
+    return _feeds(warehouse, first, last if upto is None else upto, names, granted)
 
 
 def _feeds(
     warehouse: WarehouseCatalog,
     first: int,
     last: int,
-    relation: str | None,
+    names: tuple[str | None, ...],
     granted: frozenset[str] | None,
 ) -> "Iterator[tuple[Relation, pa.Table]]":
+    """Yield the feeds of what is recorded under some names; None is all of them."""
     programs = _Programs(warehouse)
     commits = {each.number: each for each in warehouse.commits()}
-    found: dict[str, list[tuple[Relation, Commit, StoredChange]]] = {}
-    for number, stored in warehouse.catalog.changes(first, last, relation):
+    watching: dict[str, set[int]] = {}
+    found: dict[str, list[tuple[Relation, Commit, StoredChange | None]]] = {}
+    if names[0] is not None:  # marked even if none of these commits has watched it
+        watching[names[0]], found[names[0]] = set(), []
+    every_change = [each for name in names for each in warehouse.catalog.changes(first, last, name)]
+    for number, stored in sorted(every_change, key=lambda each: each[0]):
         commit = commits.get(number)
-        declared = commit and programs.declared(commit, stored.relation)
-        is_granted = granted is None or stored.relation in granted
-        if commit and declared and is_granted and (stored.added or stored.removed):
-            found.setdefault(stored.relation, []).append((declared, commit, stored))
+        watched = watched_relation(stored.relation)
+        name = watched or stored.relation
+        declared = commit and programs.declared(commit, name)
+        is_granted = granted is None or name in granted
+        is_shown = stored.added or stored.removed or watched is not None
+        if commit and declared and is_granted and is_shown:
+            found.setdefault(name, []).append((declared, commit, stored))
+            if watched is not None:
+                watching.setdefault(name, set()).add(number)
+    for name, numbers in watching.items():
+        for number in range(first + 1, last + 1):
+            commit = commits.get(number)
+            declared = commit and programs.declared(commit, name)
+            if commit and declared and not declared.is_stored and number not in numbers:
+                found[name].append((declared, commit, None))
+        found[name].sort(key=lambda each: each[1].number)
     for every in found.values():
         # Arrow is imported here, since there are rows to show.
         from corollary.database.feed_tables import feed_columns, feed_table
 
         for _, alike in groupby(every, lambda each: (each[0].columns, each[0].types)):
             changes = list(alike)
+            has_gaps = any(stored is None for _, _, stored in changes)
             yield (
-                feed_columns(changes[0][0]),
-                feed_table(warehouse, [(commit, stored) for _, commit, stored in changes]),
+                feed_columns(changes[0][0], has_gaps=has_gaps),
+                feed_table(
+                    warehouse,
+                    changes[0][0],
+                    [(commit, stored) for _, commit, stored in changes],
+                ),
             )
 
 

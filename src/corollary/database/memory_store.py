@@ -30,10 +30,12 @@ class MemoryStore:
 
     is_durable = False
     alert_directory = Path()
+    location = "in memory"
 
     def __init__(self) -> None:
         self.outbox = MemoryOutbox()
         self.grants = MemoryGrants()
+        self._positions: dict[str, Position] = {}
 
     def catch_up(self, state: DatabaseState) -> None:
         """Do nothing: no other process commits here."""
@@ -47,10 +49,17 @@ class MemoryStore:
         for reader in self.grants.by_reader():
             self.grants.remove(reader, pending.dropped)
         self.outbox.record(number, pending.alerts, pending.delivers, pending.depth)
+        self.record_positions(state, pending.positions)
         return number
 
-    def record_positions(self, state: DatabaseState, positions: Mapping[str, Position]) -> None:
-        """Do nothing: sources are read once."""
+    def source_positions(self) -> Mapping[str, Position]:
+        """Return how far sources have been read, by the name of the source."""
+        return self._positions
+
+    def record_positions(self, _: DatabaseState, positions: Mapping[str, Position]) -> None:
+        """Note how far sources have been read; those that are no longer read are forgotten."""
+        every = {**self._positions, **positions}
+        self._positions = {name: each for name, each in every.items() if each[1] is not None}
 
     def invalidate_payload(self, relations: Iterable[str]) -> None:
         """Do nothing: payload is in the engine only."""

@@ -10,6 +10,7 @@ from corollary.core.engine import Limits
 from corollary.core.monitoring_optimisations import parse_optimisations
 from corollary.database.access.reader import Reader
 from corollary.database.alerts.delivery import Outlets
+from corollary.database.arguments import PATH, checked
 from corollary.database.database import Database
 from corollary.database.engines import SPARK, SparkFrames, create_engine
 from corollary.database.reactions.reactions import ExistingViolations
@@ -55,6 +56,19 @@ def open_database(
 ) -> Reader: ...
 
 
+@checked(
+    path=PATH,
+    reader=str,
+    engine=str,
+    placement=str,
+    bulk=str,
+    algorithm=(str, Mapping),
+    without=Iterable,
+    existing=str,
+    limits=Limits,
+    webhooks=Sequence,
+    alerts=PATH,
+)
 def open_database(
     path: str | Path | None = None,
     *,

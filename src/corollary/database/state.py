@@ -10,7 +10,7 @@ from datetime import date
 from threading import RLock
 from typing import Any
 
-from corollary.active.events import required_changes
+from corollary.active.events import observed_change, required_changes
 from corollary.analysis.relevance import NO_SIGNS, Signs
 from corollary.console import Console, SilentConsole
 from corollary.core.engine import Engine, Limits
@@ -57,6 +57,7 @@ class DatabaseState:
         lock: held by the thread that uses the engine; streams commit in threads of their own.
         is_committing: whether a transaction is running: all that it reads belongs to one state,
             so nobody may catch up with other processes meanwhile.
+        is_closed: whether it was closed, and nothing can be read any more.
         is_trial: whether callbacks are not called, since changes are only tried out.
         closing: called before the engine is closed.
         after_commit: called after every commit; delivers to callbacks.
@@ -88,6 +89,7 @@ class DatabaseState:
         self.lock = RLock()
         self.is_committing = False
         self.is_trial = False
+        self.is_closed = False
         self.closing: list[Callable[[], object]] = []
         self.after_commit: Callable[[], None] = lambda: None
         self._event_relations: dict[str, Relation] = {}
@@ -135,9 +137,13 @@ class DatabaseState:
         return {name: each for name, each in self.watched.items() if name in program.relations}
 
     def callback_events(self, program: NormalProgram) -> frozenset[str]:
-        """Return the relations and event predicates of a program that have callbacks."""
-        known = (program.relations, program.active.relations)
-        return frozenset(name for name in self.callbacks if any(name in each for each in known))
+        """Return the relations, their changes (`-p`) and the event predicates with callbacks."""
+        known = program.active.relations
+        return frozenset(
+            name
+            for name in self.callbacks
+            if name in known or observed_change(name)[0] in program.relations
+        )
 
     def watch(self, relation: str, signs: frozenset[State]) -> None:
         """Ask for the changes of a virtual relation in every transaction from now on."""
@@ -187,7 +193,8 @@ class DatabaseState:
         """Return the program in force as it is planned for."""
         program = self.loaded.normal
         reacting = {each.relation for each in program.active.reactions}
-        observed = reacting & program.relations.keys() | self.callback_events(program)
+        observed = {observed_change(each)[0] for each in self.callback_events(program)}
+        observed |= reacting & program.relations.keys()
         kept = observed | self._watched_in(program).keys()
         return self.planner.monitored_program(program, frozenset(kept))
 
@@ -332,7 +339,22 @@ class DatabaseState:
         """Stop what uses the engine, then close it."""
         while self.closing:
             self.closing.pop()()
+        self.is_closed = True
         self.engine.close()
+
+    def check_open(self) -> None:
+        """Refuse to use a database that is closed.
+
+        Raises:
+            InputError: it is.
+        """
+        if self.is_closed:
+            raise InputError.of(
+                "C0925",
+                "The database is closed.",
+                None,
+                "open it again with `corollary.open`, or read before it is closed",
+            )
 
 
 def _merge_signs(some: Signs, others: Signs) -> Signs:

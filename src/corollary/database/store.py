@@ -52,6 +52,10 @@ class Store(Protocol):
     is_durable: bool
 
     @property
+    def location(self) -> str:
+        """Where commits are recorded, for messages."""
+
+    @property
     def alert_directory(self) -> Path:
         """The directory of the files of alerts."""
 
@@ -78,6 +82,9 @@ class Store(Protocol):
             ConflictError: another process has committed first.
             WarehouseError: it cannot be written.
         """
+
+    def source_positions(self) -> Mapping[str, Position]:
+        """Return how far sources have been read, by the name of the source."""
 
     def record_positions(self, state: DatabaseState, positions: Mapping[str, Position]) -> None:
         """Note how far sources have been read, where no tuple has changed."""

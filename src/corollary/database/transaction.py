@@ -1,13 +1,15 @@
 """A transaction: what users ask for and read; `commit` does it."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 from corollary.core.alerts import Alert, distinct_alerts
 from corollary.core.engine import TableHandle
-from corollary.core.program import Program
+from corollary.core.program import Program, Relation
 from corollary.core.states import State
 from corollary.core.values import is_encodable, quote_text
+from corollary.database.arguments import check_function, checked, wrong_argument
 from corollary.database.changes import JSON_MAX_ROWS, Changes
 from corollary.database.commit import CommitOutcome, CommitRequest, commit
 from corollary.database.counters import Stats, TraceRow
@@ -61,6 +63,7 @@ class Transaction:
         self._store = store
         self._request = request or CommitRequest()
         self._is_open = True
+        self._is_done = False
         key = self._request.idempotency
         if key is not None:
             _check_key(key)
@@ -82,6 +85,17 @@ class Transaction:
         self.next_program: LoadedProgram = outcome.program or self._state.loaded
         self.plan: list[RelationPlan] = list(outcome.plan)
 
+    def __repr__(self) -> str:
+        if self.is_repeated:
+            return f"<Transaction: done before as commit {self.commit_number}>"
+        if self._is_open:
+            rows = sum(len(each.rows) for each in self._request.operations)
+            edits = len(self._request.edits)
+            return f"<Transaction: open, {rows:,} rows and {edits} edits of the program>"
+        if self.commit_number is not None:
+            return f"<Transaction: commit {self.commit_number}, {self.changes!r}>"
+        return f"<Transaction: {'nothing changed' if self._is_done else 'rolled back'}>"
+
     def __enter__(self) -> Self:
         return self
 
@@ -95,27 +109,92 @@ class Transaction:
 
     # --- requests ------------------------------------------------------------------------------
 
+    @checked(relation=str)
     def insert(self, relation: str, rows: Any) -> None:
-        """Add tuples to a base relation: an iterable of tuples, an Arrow table or a data frame.
+        """Add tuples to a base relation.
+
+        Args:
+            relation: its name.
+            rows: an iterable of tuples or dictionaries, an Arrow table, a NumPy array or a data
+                frame. Columns of tables are found by name if all names are there, by place if none
+                is.
 
         Raises:
             InputError: there is no such base relation, or a row does not fit it.
         """
-        self._operate(State.ADDED, relation, rows)
+        declared = self._writable(relation)
+        self._operate(Operation(State.ADDED, relation, check_rows(rows, declared)))
 
-    def delete(self, relation: str, rows: Any) -> None:
+    @checked(relation=str)
+    def delete(self, relation: str, rows: Any = (), *, keys: Any = ()) -> None:
         """Remove tuples from a base relation; what is not there is ignored.
 
-        Raises:
-            InputError: there is no such base relation, or a row does not fit it.
-        """
-        self._operate(State.REMOVED, relation, rows)
+        Args:
+            relation: its name.
+            rows: the tuples, as for `insert`.
+            keys: instead, or as well: values for the columns of its key, in the same forms; the
+                tuples that have them are removed, whatever their other values are.
 
-    def _operate(self, sign: State, relation: str, rows: Any) -> None:
+        Raises:
+            InputError: there is no such base relation, a row does not fit it, or it has no key.
+        """
+        declared = self._writable(relation)
+        self._operate(Operation(State.REMOVED, relation, check_rows(rows, declared)))
+        if not isinstance(keys, tuple) or keys:
+            self._delete_keys(declared, keys)
+
+    @checked(relation=str)
+    def upsert(self, relation: str, rows: Any) -> None:
+        """Add tuples to a base relation with a key, in place of those that have the same key.
+
+        It replaces tuples that `insert` and `upsert` have added. A tuple that a source or the
+        program text asserts stays, and then the key is violated.
+
+        Args:
+            relation: its name.
+            rows: the tuples, as for `insert`.
+
+        Raises:
+            InputError: there is no such base relation, a row does not fit it, or it has no key.
+        """
+        declared = self._writable(relation)
+        given = check_rows(rows, declared)
+        positions = [declared.columns.index(name) for name in self._key(declared)]
+        if isinstance(given, list):
+            self._delete_keys(declared, [tuple(row[at] for at in positions) for row in given])
+        else:
+            self._delete_keys(declared, given.select(positions))
+        self._operate(Operation(State.ADDED, relation, given))
+
+    def _writable(self, relation: str) -> Relation:
         self._check_open()
+        declared = self._state.writable_relation(relation)
         if not self.is_repeated:
-            declared = self._request.columns[relation] = self._state.writable_relation(relation)
-            self._request.operations.append(Operation(sign, relation, check_rows(rows, declared)))
+            self._request.columns[relation] = declared
+        return declared
+
+    def _operate(self, operation: Operation) -> None:
+        if not self.is_repeated:
+            self._request.operations.append(operation)
+
+    def _delete_keys(self, relation: Relation, keys: Any) -> None:
+        key = self._key(relation)
+        types = tuple(relation.types[relation.columns.index(name)] for name in key)
+        rows = check_rows(keys, replace(relation, columns=key, types=types))
+        self._operate(Operation(State.REMOVED, relation.name, rows, key=key))
+
+    def _key(self, relation: Relation) -> tuple[str, ...]:
+        """Return the columns of the key of a relation."""
+        for each in self._state.program.declarations:
+            if each.name == relation.name and each.key:
+                return each.key
+        raise InputError.of(
+            "C0921",
+            f"`{relation.name}` has no key, so it is not known which tuples are meant.",
+            None,
+            f"declare one, as in `.decl {relation.name}(…) key(…)`, or give whole tuples to "
+            "`insert` and `delete`",
+        )
 
     def insert_input(self, relation: str, table: "pa.Table") -> None:
         """Add the rows read for an `.input` of the program that is put into force."""
@@ -127,8 +206,17 @@ class Transaction:
         All that it reads of the database belongs to the one state that the commit follows, so
         transactions are serializable. If another process commits first, it is called again.
         """
-        self._request.reads.append(function)
+        check_function(function, "read")
 
+        def read() -> DeferredOperations:
+            found = function()
+            if not isinstance(found, DeferredOperations):
+                raise wrong_argument("read", "function", DeferredOperations, found)
+            return found
+
+        self._request.reads.append(read)
+
+    @checked(text=str, place=str)
     def add_rule(self, text: str, *, place: str = "rule") -> None:
         """Add a rule, such as `link(x, y) :- cable(x, y).`, or a fact.
 
@@ -139,6 +227,7 @@ class Transaction:
         """
         self.edit(lambda program: with_rule(program, text, place))
 
+    @checked(text=str, place=str)
     def remove_rule(self, text: str, *, place: str = "rule") -> None:
         """Remove a rule or fact of the program; the names of its variables do not matter.
 
@@ -149,6 +238,7 @@ class Transaction:
         """
         self.edit(lambda program: without_rule(program, text, place))
 
+    @checked(program=Program)
     def set_program(self, program: Program) -> None:
         """Replace the whole program, as if its text had been edited."""
         self.edit(lambda _: program)
@@ -189,11 +279,14 @@ class Transaction:
         """
         self._check_open()
         self._is_open = False
+        self._state.check_open()
         outcome = commit(self._state, self._store, self._request)
         self._report(outcome)
+        self._is_done = True
         if outcome.failures:  # of a dry run
             raise ConstraintError(outcome.failures)
 
+    @checked(max_rows=int)
     def as_json(self, max_rows: int = JSON_MAX_ROWS) -> dict[str, Any]:
         """Return what happened as `apply` prints it."""
         alerts = distinct_alerts(self.alerts)

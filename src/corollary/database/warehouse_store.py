@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 from corollary.core.engine import Engine, LocalTable
 from corollary.core.logic import Constant, Literal
-from corollary.core.plans import WORKING_SEPARATOR
+from corollary.core.plans import WORKING_SEPARATOR, watched_relation
 from corollary.core.printer import print_program
 from corollary.core.program import Relation
 from corollary.core.states import CHANGES, State
-from corollary.database.changes import Change, Changes
+from corollary.database.changes import Change, Changes, virtual_changes
 from corollary.database.counters import Stats
 from corollary.database.engines import SparkFrames
 from corollary.database.pending_commit import PendingCommit, Position, Replay
@@ -28,7 +28,7 @@ from corollary.database.program.program_edits import load_next_program
 from corollary.database.state import DatabaseState
 from corollary.database.store import OpenArguments
 from corollary.engines.local.engine import LocalEngine
-from corollary.errors import ConflictError, CorollaryError, WarehouseError
+from corollary.errors import ConflictError, CorollaryError, WarehouseError, redact_password
 from corollary.frontends.datalog.parser import parse
 from corollary.maintain.payload import Payload, payload_relations_of
 from corollary.source import SourceFile
@@ -106,6 +106,12 @@ class WarehouseStore:
     def outbox(self) -> CatalogOutbox:
         """The alerts that are not delivered yet."""
         return CatalogOutbox(self.warehouse.catalog)
+
+    @property
+    def location(self) -> str:
+        """Where commits are recorded, for messages."""
+        opened = self.open_arguments
+        return redact_password(str(self.warehouse.root) if opened is None else opened.location)
 
     @property
     def alert_directory(self) -> Path:
@@ -224,6 +230,8 @@ class WarehouseStore:
         payload = payload_relations_of(state.loaded.normal)
         full = set()
         for stored, delta in found:
+            if watched_relation(stored.relation) is not None:
+                continue  # history only
             if stored.relation in payload and stored.is_full:
                 full.add(_owner(stored.relation))
             _apply(state.engine, stored.relation, delta)
@@ -245,8 +253,6 @@ class WarehouseStore:
 
     def record(self, state: DatabaseState, pending: PendingCommit, payload: frozenset[str]) -> int:
         """Record a commit, all or nothing; return its number."""
-        relations = pending.after.normal.relations
-        payload &= {name for name, each in relations.items() if each.is_stored}
         changes = dict(self._changes(state, pending, payload))
         rows = sum(each.rows for each in changes.values())
         state.console.progress("storing changes").advance(rows)
@@ -315,10 +321,17 @@ class WarehouseStore:
                         engine.handle(name, State.ADDED), engine.handle(name, State.REMOVED)
                     ),
                 )
+        signs = state.demand(state.planned_program).signs
+        for name, gained, lost in virtual_changes(engine, signs, pending.planned):
+            yield name, ChangeHandles(gained, lost)
 
     def invalidate_payload(self, relations: Iterable[str]) -> None:
         """Note that the payload of relations in the engine is not the recorded one."""
         self._recorded -= set(relations)
+
+    def source_positions(self) -> Mapping[str, Position]:
+        """Return how far sources have been read, by the name of the source."""
+        return self.warehouse.catalog.source_positions()
 
     def record_positions(self, state: DatabaseState, positions: Mapping[str, Position]) -> None:
         """Note how far sources have been read, where no tuple has changed."""
@@ -341,7 +354,7 @@ class WarehouseStore:
         ).relations
         found = {}
         for _, stored in self.warehouse.catalog.changes(commit.number - 1, commit.number):
-            relation = relations.get(stored.relation)
+            relation = relations.get(watched_relation(stored.relation) or stored.relation)
             if relation is not None and relation.is_declared and (stored.added or stored.removed):
                 delta = self.warehouse.read_change(stored)
                 kept = LocalTable(delta.added), LocalTable(delta.removed)
@@ -366,9 +379,7 @@ class WarehouseStore:
 
         def changed(name: str) -> RelationDelta | None:
             each = None if last_changes is None else last_changes.get(name)
-            if each is None:
-                return None
-            return RelationDelta(each.added, each.removed, is_full=each.is_full)
+            return each if each is None else RelationDelta(each.added, each.removed, each.is_full)
 
         history = RecentHistory(
             number - (last_changes is not None),  # the commit before those that need not be read

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from corollary.core.engine import ROUNDS_MAX, Limits
+from corollary.core.engine import ROUNDS_MAX, Limits, deadline_start
 from corollary.core.pipeline import Pipeline
 from corollary.core.states import State
 from corollary.errors import LimitError
@@ -52,7 +52,8 @@ class Budget:
         self._limits = limits
         self._tables = tables
         self._dictionary = dictionary
-        self._start = time.monotonic() if limits.since is None else limits.since
+        began = deadline_start()
+        self._start = time.monotonic() if began is None else began
         self._seconds = limits.seconds
         self._has_size_limit = limits.tuples is not None or limits.memory is not None
         self._last_pipeline: Pipeline | None = None

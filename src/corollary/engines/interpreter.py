@@ -5,7 +5,7 @@ interpreter has an explicit stack: one frame for every active procedure, loop, b
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sized
+from collections.abc import Iterable, Mapping, Sized
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, assert_never
 
@@ -16,6 +16,7 @@ from corollary.core.pipeline import Reference
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
 from corollary.engines.budget import Budget, BudgetExceeded
+from corollary.engines.loop_schedule import LoopSchedule, LoopSteps, analyse_loop
 from corollary.errors import LimitError
 
 TupleSet = TypeVar("TupleSet", bound=Sized)
@@ -126,10 +127,12 @@ class _Rounds(_Frame):
 
     Attributes:
         searched: the rounds that were a search along a relation.
+        schedule: which steps have something to do, if there are many.
     """
 
     loop: plans.Loop | None = None
     searched: int = 0
+    schedule: LoopSchedule | None = None
 
 
 @dataclass(slots=True)
@@ -156,6 +159,7 @@ class Interpreter:
         self._recorder = prepared.recorder
         self._stack: list[_Frame] = []
         self._depths: Counter[str] = Counter()
+        self._loop_steps: dict[int, LoopSteps | None] = {}
 
     def run(self) -> None:
         """Run the main procedure."""
@@ -166,6 +170,8 @@ class Interpreter:
             try:
                 if frame.at == len(frame.steps):
                     self._finish(frame)
+                elif isinstance(frame, _Rounds) and frame.schedule is not None:
+                    self._scheduled_step(frame, frame.schedule)
                 else:
                     step = frame.steps[frame.at]
                     frame.at += 1
@@ -203,13 +209,20 @@ class Interpreter:
         if rounds := self._prepared.run_breadth_first(loop, frame.round):
             frame.round += rounds
             frame.searched += rounds
+            if frame.schedule is not None:
+                frame.schedule.restart()
             self._recorder.round(rounds)
-        is_done = not self._has_any(loop.until_empty)
+        schedule = frame.schedule
+        ends = loop.until_empty if schedule is None else schedule.ends()
+        is_done = not self._has_any(ends)
         if is_done or any(self._size(name) >= size for name, size in loop.limits):
             self._stack.pop()
             return
         frame.round += 1
         frame.at = 0
+        if schedule is not None:
+            schedule.begin_round()
+            frame.at = schedule.next_index(0)
         self._budget.check_rounds(frame.round, frame.searched)
 
     def _leave(self) -> None:
@@ -281,9 +294,18 @@ class Interpreter:
                 if not self._prepared.run_placed_call(step):
                     self._call(plans.Call(procedure))
             case plans.RecordTrace():
-                self._row(step)
+                self._row(step, frame.round)
             case _:
                 assert_never(step)
+
+    def _scheduled_step(self, frame: _Rounds, schedule: LoopSchedule) -> None:
+        """Run a step of a long loop, and go on to the next one that has something to do."""
+        index = frame.at
+        self._step(frame.steps[index], frame)
+        made = schedule.made(index)
+        if made is not None:
+            schedule.finish_step(index, made, self._has_any((made,)))
+        frame.at = schedule.next_index(index + 1)
 
     def _aggregate(self, step: plans.Aggregate | plans.Total | plans.ReadTotals) -> None:
         source = step.totals if isinstance(step, plans.ReadTotals) else step.body
@@ -307,7 +329,7 @@ class Interpreter:
     def _size(self, relation: str) -> int:
         return self._tables[relation].size(State.NEW)
 
-    def _has_any(self, references: tuple[Reference, ...]) -> bool:
+    def _has_any(self, references: Iterable[Reference]) -> bool:
         return any(self._tables[each.relation].size(each.state) for each in references)
 
     def _assign(self, step: plans.Evaluation, words: Any, read: int) -> None:
@@ -316,7 +338,11 @@ class Interpreter:
         self._recorder.step(step, len(words), read)
 
     def _loop(self, loop: plans.Loop) -> None:
-        rounds = _Rounds(loop.steps, loop=loop)
+        if id(loop) not in self._loop_steps:
+            self._loop_steps[id(loop)] = analyse_loop(loop)
+        steps = self._loop_steps[id(loop)]
+        schedule = None if steps is None else LoopSchedule(steps)
+        rounds = _Rounds(loop.steps, loop=loop, schedule=schedule)
         self._stack.append(rounds)
         self._begin_round(rounds, loop)
 
@@ -326,7 +352,7 @@ class Interpreter:
         self._budget.row_ceiling = min(outer_ceiling, limit)
         self._stack.append(_Attempt(within.steps, number, 0, within, limit, outer_ceiling))
 
-    def _row(self, row: plans.RecordTrace) -> None:
+    def _row(self, row: plans.RecordTrace, number: int) -> None:
         def read(references: tuple[Reference, ...]) -> tuple[pa.Table, ...]:
             return tuple(self._prepared.read(each) for each in references)
 
@@ -336,4 +362,4 @@ class Interpreter:
             "disqualified": read(row.disqualified),
             "actual": read(row.actual),
         }
-        self._recorder.row(row, relations)
+        self._recorder.row(row, relations, number)

@@ -124,8 +124,7 @@ def _weighted_bodies(aggregation: Aggregation, draft: Draft, state: State) -> li
     if program.relations[body].is_inlined:
         return [
             exact.whole_body(rule, state, assignment_head(aggregation, head_arguments(rule), 1))
-            for rule in program.rules
-            if rule.head.relation == body
+            for rule in draft.update.rules_of(body, state)
         ]
     row = draft.variables(body)
     goal = Goal(Literal(body, row), Reference(body, state))
@@ -150,8 +149,7 @@ def _read_body(
     if program.relations[name].is_inlined:
         bodies = [
             make_body(rule, read_in_state(state), is_judged=state is State.NEW)
-            for rule in program.rules
-            if rule.head.relation == name
+            for rule in draft.update.rules_of(name, state)
         ]
     return draft.derive(rows, bodies), Reference(rows)
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from corollary.core.logic import NO_RULE, Literal, Slot, Wildcard
 from corollary.core.pipeline import Reference
 from corollary.core.plans import Add, Plan, Remove, Step
-from corollary.core.program import NormalProgram
+from corollary.core.program import NormalProgram, Relation
 from corollary.core.states import State
 from corollary.core.statistics import Statistics
 from corollary.maintain.draft import Body, Draft
@@ -87,6 +87,27 @@ def plan_key_matches(
         column if at in determinants else Wildcard() for at, column in enumerate(columns)
     )
     lead = Goal(Literal(added.relation, key), added)
+    every = Goal(Literal(relation, columns), Reference(relation))
+    return draft.finish(draft.derive(into, [Body(columns, (lead, every), (), NO_RULE, lead)]))
+
+
+def plan_key_lookup(
+    program: NormalProgram, relation: str, keys: Relation, positions: Sequence[int], into: str
+) -> Plan:
+    """Return the plan that finds all tuples of NEW with some values in the columns of a key.
+
+    Args:
+        program: of the relation.
+        relation: a base relation, or a part of one.
+        keys: the relation that holds the values.
+        positions: of its columns in the relation.
+        into: the relation that receives the tuples.
+    """
+    draft = _new_draft(program)
+    draft.types |= {keys.name: keys.types, into: draft.types[relation]}
+    columns = draft.variables(relation)
+    wanted = Literal(keys.name, tuple(columns[at] for at in positions))
+    lead = Goal(wanted, Reference(keys.name))
     every = Goal(Literal(relation, columns), Reference(relation))
     return draft.finish(draft.derive(into, [Body(columns, (lead, every), (), NO_RULE, lead)]))
 

@@ -10,6 +10,7 @@
 | the same, no tuple with two derivations | dred, which then rederives nothing |
 | stored, recursive | ranked |
 | cheaper to evaluate from scratch | recompute |
+| with bodies so long that a plan for each literal would be too large | recompute |
 
 The estimate: a fresh evaluation handles `work` rows (as many as the last one did, otherwise a guess
 from the sizes). A change of a fraction f of the relations below is assumed to cost
@@ -19,7 +20,7 @@ is abandoned and the stratum recomputed (`Within`).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from corollary.analysis.strata import Stratum
@@ -61,6 +62,12 @@ PLAIN_SPREAD = 3.0
 ADDITIONS_BUDGET_FACTOR = 2
 """A run that only adds visits few tuples that stay, so its budget is larger."""
 
+LONG_BODY_LITERALS = 32
+"""The number of literals above which a body is long."""
+
+PLAN_MAX_LITERALS = 20_000
+"""The literals of long bodies above which the plan costs more than the evaluation."""
+
 BUDGET_MIN_ROWS = 20_000
 """The smallest budget: below it, a recomputation saves nothing worth the estimate."""
 
@@ -72,6 +79,7 @@ class AlgorithmChoice:
     Attributes:
         cost: the estimated number of rows that it handles; None if there is no estimate.
         budget: the number of rows after which the stratum is recomputed instead; None for never.
+        refused: the algorithm that was asked for and cannot maintain the stratum, if it is so.
     """
 
     relations: tuple[str, ...]
@@ -79,6 +87,14 @@ class AlgorithmChoice:
     reason: str
     cost: int | None = None
     budget: int | None = None
+    refused: Algorithm | None = None
+
+    @property
+    def explanation(self) -> str:
+        """Why it was chosen; and if another one was asked for, that this is not possible."""
+        if self.refused is None:
+            return self.reason
+        return f"not {self.refused}, which was asked for; {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +126,17 @@ def choose(
         raise _counting_error(members)
     if requested is Algorithm.RECOMPUTE:
         return AlgorithmChoice(members, requested, "asked for")
+    choice = _choose_possible(stratum, update, requested, sizes, is_virtual=is_virtual)
+    if requested in (Algorithm.AUTO, choice.algorithm):
+        return choice
+    return replace(choice, refused=requested)
+
+
+def _choose_possible(
+    stratum: Stratum, update: Update, requested: Algorithm, sizes: ChangeSizes, *, is_virtual: bool
+) -> AlgorithmChoice:
+    """Return the requested algorithm, or another one where that is not possible."""
+    members = stratum.relations
     if stratum.aggregations:
         return _for_aggregate(stratum, update, sizes, requested)
     known = update.old.relations.keys() - update.refilled
@@ -122,13 +149,12 @@ def choose(
         return AlgorithmChoice(members, Algorithm.EPF, reason)
     if requested is Algorithm.AUTO:
         return _automatic(stratum, update, sizes)
-    if not stratum.is_recursive and requested in (Algorithm.COUNTING, Algorithm.RANKED):
-        choice = _incremental(stratum, update)
-        if choice.algorithm is Algorithm.AUTONOMOUS and requested is Algorithm.COUNTING:
-            return (
-                AlgorithmChoice(members, requested, "asked for") if has_counts(stratum) else choice
-            )
-        return choice
+    if requested is Algorithm.RANKED and not stratum.is_recursive:
+        return _incremental(stratum, update)
+    if requested is Algorithm.COUNTING and not has_counts(stratum):
+        return _incremental(stratum, update)
+    if requested is Algorithm.COUNTING and update.recursive_before & set(members):
+        return _incremental(stratum, update)
     return AlgorithmChoice(members, requested, "asked for")
 
 
@@ -190,11 +216,28 @@ def _automatic(stratum: Stratum, update: Update, sizes: ChangeSizes) -> Algorith
     if choice.algorithm in (Algorithm.AUTONOMOUS, Algorithm.RECOMPUTE):
         return choice
     members = stratum.relations
+    size = _plan_literals(stratum, update)
+    if size > PLAN_MAX_LITERALS:
+        reason = f"long rules: a plan for the change would read {size:,} literals"
+        return AlgorithmChoice(members, Algorithm.RECOMPUTE, reason)
     if choice.algorithm in (Algorithm.RANKED, Algorithm.COUNTING) and not (
         update.valid_payload >= set(members)
     ):
         return AlgorithmChoice(members, Algorithm.RECOMPUTE, "its ranks or counts are out of date")
     return _unless_cheaper(stratum, update, sizes, choice)
+
+
+def _plan_literals(stratum: Stratum, update: Update) -> int:
+    """Return how many literals a plan for the change reads: a body for each that changes."""
+    return sum(
+        len(rule.literals)
+        * sum(
+            literal.relation in stratum.members or bool(update.signs_of(literal.relation))
+            for literal in rule.literals
+        )
+        for rule in stratum.rules
+        if len(rule.literals) > LONG_BODY_LITERALS
+    )
 
 
 def _unless_cheaper(
@@ -248,12 +291,5 @@ def _changed_fractions(stratum: Stratum, update: Update, sizes: ChangeSizes) -> 
 
 def _base_below(stratum: Stratum, update: Update) -> set[str]:
     """Return the base relations that a stratum depends on, directly or not."""
-    reads = update.dependencies
-    reached: set[str] = set()
-    pending = list(stratum.relations)
-    while pending:
-        name = pending.pop()
-        if name not in reached:
-            reached.add(name)
-            pending.extend(reads.get(name, ()))
-    return {name for name in reached if name not in reads}
+    below = update.base_relations_below
+    return set().union(*(below.get(name, {name}) for name in stratum.relations))

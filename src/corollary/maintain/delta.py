@@ -16,7 +16,7 @@ Example: `tc(x,z) :- tc(x,y), edge(y,z)`, edge(b,d) removed: rem_2 reads edge@re
 tc@old(x,y) with y bound.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from corollary.analysis.relevance import flip_signs
@@ -57,7 +57,7 @@ class ChangedLiteral:
         return Goal(self.literal, self.source)
 
 
-def recursive_positions(rule: logic.Rule, members: Sequence[str]) -> tuple[int, ...]:
+def recursive_positions(rule: logic.Rule, members: Container[str]) -> tuple[int, ...]:
     """Return the positions of the positive literals that belong to the rule's own stratum."""
     return tuple(
         position
@@ -66,9 +66,10 @@ def recursive_positions(rule: logic.Rule, members: Sequence[str]) -> tuple[int, 
     )
 
 
-def unchanged_rules(draft: Draft, members: Sequence[str]) -> tuple[logic.Rule, ...]:
+def unchanged_rules(draft: Draft, members: Iterable[str]) -> tuple[logic.Rule, ...]:
     """Return the rules of some relations that are in OLD and in NEW."""
-    return tuple(rule for rule in draft.update.unchanged_rules if rule.head.relation in members)
+    rules = draft.update.unchanged_by_head
+    return tuple(rule for name in members for rule in rules.get(name, ()))
 
 
 def changes_below(stratum: Stratum, draft: Draft) -> tuple[Reference, ...]:
@@ -81,7 +82,7 @@ def changes_below(stratum: Stratum, draft: Draft) -> tuple[Reference, ...]:
 
 
 def changed_literals(
-    draft: Draft, rules: Iterable[logic.Rule], members: Sequence[str], sign: State
+    draft: Draft, rules: Iterable[logic.Rule], members: Container[str], sign: State
 ) -> Iterator[ChangedLiteral]:
     """Yield the literals below a stratum whose changes may add or remove heads."""
     for rule in rules:
@@ -111,7 +112,7 @@ def apply_selections(draft: Draft, changed: ChangedLiteral) -> tuple[list[Step],
     has_constant = any(isinstance(slot, logic.Constant) for slot in literal.slots)
     if not (conditions or has_constant or len(set(variables)) < len(variables)):
         return [], changed
-    number = draft.update.new.rules.index(rule) if rule in draft.update.new.rules else 0
+    number = draft.update.rule_numbers.get(rule, 0)
     source = changed.source
     name = WORKING_SEPARATOR.join((source.relation, source.state, f"{number}.{changed.position}"))
     draft.types[name] = draft.types[literal.relation]
@@ -194,12 +195,12 @@ def seed_bodies(
     """
     steps: list[Step] = []
     bodies: dict[str, list[Body]] = {name: [] for name in members}
-    for changed in changed_literals(draft, rules, members, sign):
+    for changed in changed_literals(draft, rules, bodies, sign):
         selection, chosen = apply_selections(draft, changed)
         steps += selection
         bodies[changed.rule.head.relation].append(make(chosen.rule, chosen.position, chosen.lead))
     update = draft.update
     for rule in update.added_rules if sign is State.ADDED else update.removed_rules:
-        if rule.head.relation in members:
+        if rule.head.relation in bodies:
             bodies[rule.head.relation].append(make(rule, None, None))
     return steps, bodies

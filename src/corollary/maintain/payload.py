@@ -13,6 +13,7 @@ database keeps a validity mark that says whether the invariant holds; it is clea
 algorithm writes the relation without maintaining the payload.
 """
 
+from collections.abc import Container
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -213,7 +214,7 @@ class RankedBody:
 
 def rank_body(
     rule: logic.Rule,
-    members: tuple[str, ...],
+    members: Container[str],
     draft: Draft,
     state: State,
     *,

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from corollary.analysis.pivots import pivots
 from corollary.analysis.strata import Stratum, strata
 from corollary.core.engine import Engine
+from corollary.core.logic import Rule, rules_by_head
 from corollary.core.plans import PlacedCall, Placement, procedure_name
 from corollary.core.program import NormalProgram
 from corollary.rewrite.partitions import partition_program
@@ -27,10 +28,12 @@ class PlacedPrograms:
 def place_strata(engine: Engine, before: NormalProgram, after: NormalProgram) -> PlacedPrograms:
     """Let an engine place the strata of NEW, and rewrite both programs for the partitions."""
     places = {}
+    old_rules = rules_by_head(before.rules)
+    new_rules = old_rules if before is after else rules_by_head(after.rules)
     for stratum in strata(after):
         is_stored = all(after.relations[name].is_stored for name in stratum.relations)
         rules = dict.fromkeys(
-            rule for rule in before.rules if rule.head.relation in stratum.relations
+            rule for name in stratum.relations for rule in old_rules.get(name, ())
         )
         # Rules that the transaction removes are evaluated too, so the pivot has to suit them.
         both = replace(stratum, rules=tuple(rules | dict.fromkeys(stratum.rules)))
@@ -38,7 +41,7 @@ def place_strata(engine: Engine, before: NormalProgram, after: NormalProgram) ->
             continue
         pivot = pivots(both)
         below = {each.relation for rule in both.rules for each in rule.literals}
-        below |= _aggregated_relations(stratum, after)
+        below |= _aggregated_relations(stratum, after, new_rules)
         placement = engine.placement(
             stratum.relations, sorted(below - set(stratum.relations)), has_pivot=pivot is not None
         )
@@ -59,9 +62,11 @@ def place_strata(engine: Engine, before: NormalProgram, after: NormalProgram) ->
     return PlacedPrograms(old, new, places)
 
 
-def _aggregated_relations(stratum: Stratum, program: NormalProgram) -> set[str]:
+def _aggregated_relations(
+    stratum: Stratum, program: NormalProgram, rules: Mapping[str, list[Rule]]
+) -> set[str]:
     """Return the relations that the aggregates of a stratum read, through inlined bodies."""
     bodies = {each.body for each in stratum.aggregations}
     inlined = {name for name in bodies if program.relations[name].is_inlined}
-    read = (rule.literals for rule in program.rules if rule.head.relation in inlined)
+    read = (rule.literals for name in inlined for rule in rules.get(name, ()))
     return bodies - inlined | {each.relation for literals in read for each in literals}

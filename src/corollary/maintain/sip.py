@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 
 from corollary.core import logic
+from corollary.core.engine import check_deadline
 from corollary.core.functors import may_fail
 from corollary.core.pipeline import (
     AntiProbe,
@@ -173,6 +174,7 @@ class _Ordering:
             _, number, version = heappop(self._costs)
             waiting = self._goals[number]
             if waiting.version == version and not waiting.is_placed:
+                check_deadline()
                 waiting.is_placed = True
                 self.probe(waiting.goal)
                 self.place_ready()

@@ -172,7 +172,7 @@ class _Layer:
             pipelines = [
                 replace(each, judge=()) for each in self._variants(prefix, arguments, rule, node)
             ]
-            is_own = stage.source.relation in self.stratum.relations
+            is_own = stage.source.relation in self.stratum.members
             if is_own and not tables.is_tail_recursive(callee):
                 self.asks.setdefault(callee, []).extend(pipelines)
             else:
@@ -219,7 +219,7 @@ class _Layer:
 
     def _is_available(self, source: Reference) -> bool:
         """Whether a literal is read as stored; the stratum's own NEW may still be incomplete."""
-        is_own = source.relation in self.stratum.relations and self.state is State.NEW
+        is_own = source.relation in self.stratum.members and self.state is State.NEW
         return not is_own and self.tables.is_available(source)
 
     @property
@@ -230,7 +230,7 @@ class _Layer:
 
     def _is_stored(self, goal: Goal) -> bool:
         """Whether a literal of the stratum is read as stored, without a call."""
-        return goal.source.relation == goal.literal.relation in self.stratum.relations
+        return goal.source.relation == goal.literal.relation in self.stratum.members
 
 
 def _solve_stratum(stratum: Stratum, state: State, tables: tabling.CallTables) -> list[plans.Step]:
@@ -243,9 +243,8 @@ def _solve_stratum(stratum: Stratum, state: State, tables: tabling.CallTables) -
             continue
         if node.relation in aggregated:
             layer.below += _aggregate(node, aggregated[node.relation], tables)
-        for rule in stratum.rules:
-            if rule.head.relation == node.relation:
-                layer.add(rule, node)
+        for rule in stratum.rules_by_head.get(node.relation, ()):
+            layer.add(rule, node)
     nodes = [node for node in every if not tables.is_tail_recursive(node)]
     derive: list[plans.Step] = [
         plans.Derive(node.new_calls, tuple(layer.asks.get(node, ())), (Reference(node.calls),))

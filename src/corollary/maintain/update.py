@@ -1,12 +1,14 @@
 """The update of a transaction: its changes of data and rules, before and after."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from corollary.analysis import relevance
 from corollary.analysis.strata import Stratum, strata
-from corollary.core.logic import Aggregation, Rule
+from corollary.core.graph import strongly_connected_components
+from corollary.core.logic import Aggregation, Rule, rules_by_head
 from corollary.core.monitoring_optimisations import MonitoringOptimisation
 from corollary.core.program import NormalProgram
 from corollary.core.states import State
@@ -70,6 +72,41 @@ class Update:
         return tuple(rule for rule in self.new.rules if rule_key(rule) in known)
 
     @cached_property
+    def unchanged_by_head(self) -> Mapping[str, list[Rule]]:
+        """The same, of each relation."""
+        return rules_by_head(self.unchanged_rules)
+
+    @cached_property
+    def rule_numbers(self) -> Mapping[Rule, int]:
+        """The number of each rule of NEW, that of the first one for equal rules."""
+        numbers: dict[Rule, int] = {}
+        for number, rule in enumerate(self.new.rules):
+            numbers.setdefault(rule, number)
+        return numbers
+
+    @cached_property
+    def numbers_in_relation(self) -> Mapping[Rule, int]:
+        """The number of each rule among those of its relation, in NEW and then in OLD, from 1."""
+        numbers: dict[Rule, int] = {}
+        counts: Counter[str] = Counter()
+        for rule in (*self.new.rules, *self.old.rules):
+            if rule not in numbers:
+                counts[rule.head.relation] += 1
+                numbers[rule] = counts[rule.head.relation]
+        return numbers
+
+    @cached_property
+    def base_relations_below(self) -> Mapping[str, frozenset[str]]:
+        """The base relations that each relation of NEW depends on, directly or not."""
+        found: dict[str, frozenset[str]] = {}
+        for names in strongly_connected_components(self.dependencies):
+            below = {each for name in names for each in self.dependencies.get(name, ())}
+            bases = frozenset(each for each in (*names, *below) if each not in self.dependencies)
+            every = bases.union(*(found.get(each, frozenset()) for each in below))
+            found |= dict.fromkeys(names, every)
+        return found
+
+    @cached_property
     def dependencies(self) -> Mapping[str, frozenset[str]]:
         """The relations that the rules and aggregations of each relation of NEW read."""
         found: dict[str, set[str]] = {}
@@ -80,6 +117,19 @@ class Update:
             found.setdefault(aggregation.relation, set()).add(aggregation.body)
         return {name: frozenset(below) for name, below in found.items()}
 
+    @cached_property
+    def _new_by_head(self) -> Mapping[str, list[Rule]]:
+        return rules_by_head(self.new.rules)
+
+    @cached_property
+    def _old_by_head(self) -> Mapping[str, list[Rule]]:
+        return rules_by_head(self.queried_old.rules)
+
+    def rules_of(self, relation: str, state: State) -> list[Rule]:
+        """Return the rules of a relation in a state."""
+        rules = self._old_by_head if state is State.OLD else self._new_by_head
+        return rules.get(relation, [])
+
     def read_below(self, stratum: Stratum) -> tuple[str, ...]:
         """Return the relations that a stratum reads, instead of inlined bodies what these read."""
         rules = list(stratum.rules)
@@ -87,11 +137,11 @@ class Update:
         for each in stratum.aggregations:
             body = self.new.relations.get(each.body)
             if body is not None and body.is_inlined:
-                rules += [rule for rule in self.new.rules if rule.head.relation == each.body]
+                rules += self._new_by_head.get(each.body, ())
             else:
                 found.append(each.body)
         read = [literal.relation for rule in rules for literal in rule.literals] + found
-        return tuple(dict.fromkeys(name for name in read if name not in stratum.relations))
+        return tuple(dict.fromkeys(name for name in read if name not in stratum.members))
 
     @cached_property
     def redefined(self) -> frozenset[str]:

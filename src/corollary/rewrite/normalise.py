@@ -3,6 +3,7 @@
 from collections.abc import Callable, Container, Mapping, Sequence
 
 from corollary.analysis.check import CheckedProgram
+from corollary.core.engine import check_deadline
 from corollary.core.logic import Clause
 from corollary.core.program import NormalProgram, Relation
 from corollary.rewrite.aggregates import aggregates
@@ -53,6 +54,7 @@ def normalise(checked: CheckedProgram, before: NormalProgram | None = None) -> N
         before,
     )
     for rewrite_pass in PASSES:
+        check_deadline()
         rewrite_pass(unit)
     facts = {name: tuple(rows) for name, rows in unit.facts.items()}
     return NormalProgram(

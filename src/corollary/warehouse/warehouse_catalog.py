@@ -64,7 +64,7 @@ class WarehouseCatalog:
         try:
             if has_files:
                 catalog.check_not_lost(root / DATA_DIRECTORY)
-            if create:
+            if create and not (_has_catalog(root) and catalog.is_read_only()):
                 catalog.create()
             catalog.check_format()
         except BaseException:

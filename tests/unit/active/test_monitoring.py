@@ -384,3 +384,15 @@ def test_explain_shows_what_is_watched(tmp_path: Path) -> None:
     plain = cli("explain", str(program), "--added", "temp", "--without", "specialisation")
     assert plain.exit_code == OK
     assert "for1" not in plain.output
+
+
+def test_explain_shows_the_order_of_the_text_without_data(tmp_path: Path) -> None:
+    program = tmp_path / "generations.dl"
+    program.write_text(GENERATIONS)
+    for more in (["--removed", "par"], ["--goal", "sg(x, 1)"]):
+        ordered, plain = (
+            cli("explain", str(program), *more, *without).output
+            for without in ((), ("--without", "sip"))
+        )
+        assert "sg^ff" in plain
+        assert "sg^ff" not in ordered

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -54,7 +57,30 @@ NULL = pa.table({"x": pa.array([1, None]), "y": pa.array([1, 2])})
 
 ROWS: dict[str, tuple[str, Any, str]] = {
     "too few values": ("edge", [(1, 2), (1,)], "Row 2 has 1 value"),
-    "a mapping": ("edge", [{"x": 1, "y": 2}], "in the order of the columns: x, y"),
+    "a mapping without a column": ("edge", [{"x": 1}], "Row 1 for `edge` has no `y`"),
+    "a mapping with another": ("edge", [{"x": 1, "y": 2, "z": 3}], "`z`, which is no column"),
+    "one mapping": ("edge", {"x": 1, "y": 2}, "The rows for `edge` are a `dict`"),
+    "a text": ("edge", "ab", "The rows for `edge` are a `str`"),
+    "no rows at all": ("edge", 7, "The rows for `edge` are a `int`"),
+    "bytes": ("edge", [b"ab"], "Row 1 has 1 value"),
+    "an array of one dimension": ("edge", np.zeros(2), "has 1 dimension"),
+    "an array of three columns": ("edge", np.zeros((2, 3)), "has 3 columns, `edge` has 2"),
+    "an array of fractions": ("edge", np.full((2, 2), 0.5), "does not fit `edge`"),
+    "an array of texts": ("edge", np.array([["a", "b"]]), "convert it to `int` first"),
+    "a frame of texts": ("edge", pd.DataFrame({"x": ["a"], "y": [1]}), "does not fit `edge`"),
+    "a mixed frame": ("edge", pd.DataFrame({"x": [1, "a"], "y": [1, 2]}), "does not fit `edge`"),
+    "NUL": ("seen", [(NOW, 1, "a\0b")], "remove NUL"),
+    "NUL in Arrow": (
+        "seen",
+        pa.table({"at": [NOW], "price": [None], "who": ["\0"]}),
+        "a text has a NUL character",
+    ),
+    "some names in Arrow": ("edge", pa.table({"x": [1], "z": [1]}), "name them x, y, each once"),
+    "a name twice": (
+        "edge",
+        pa.Table.from_arrays([pa.array([1])] * 3, ["x", "x", "y"]),
+        "The columns of the table, `x`, `x`, `y`, are not those of `edge`",
+    ),
     "wrong type": ("edge", [(1, "2")], "convert it to `int` first"),
     "truth for a number": ("edge", [(1, True)], "convert it to `int` first"),
     "out of range": ("edge", [(1, 2**63)], "in the range of `number`"),
@@ -63,7 +89,7 @@ ROWS: dict[str, tuple[str, Any, str]] = {
     "too many digits": ("seen", [(NOW, 10**6, "a")], "in the range of `decimal"),
     "half a surrogate pair": ("seen", [(NOW, 1, "a\ud800")], r"'a\ud800' in the column `who`"),
     "null in Arrow": ("edge", NULL, "null in the column `x`"),
-    "text in Arrow": ("edge", pa.table({"x": ["a"], "y": [1]}), "cast its columns"),
+    "text in Arrow": ("edge", pa.table({"x": ["a"], "y": [1]}), "convert its columns"),
     "columns in Arrow": ("edge", pa.table({"z": [1]}), "has 1 column, `edge` has 2"),
 }
 
@@ -250,13 +276,17 @@ def test_errors_have_one_base() -> None:
 
 
 def test_what_is_no_text_is_refused(db: Database, tmp_path: Path) -> None:
-    """A lone surrogate cannot be written down, so it comes in nowhere."""
+    """A lone surrogate or NUL cannot be written down, so it comes in nowhere."""
     for action, code in (
         (lambda: db.query('seen(_, _, "\udc00")'), "C0103"),
         (lambda: db.load(text=f'{PROGRAM}.decl p(x: symbol)\np("\ud800").\n'), "C0103"),
         (lambda: db.transaction().add_rule('tc(1, 1) :- seen(_, _, "\ud800").'), "C0103"),
         (lambda: db.transaction(idempotency="\ud800"), "C0920"),
         (lambda: db.transaction(idempotency="k" * 201), "C0920"),
+        (lambda: db.query('seen(_, _, "\0")'), "C0103"),
+        (lambda: db.query('seen(_, _, "\\u0000")'), "C0103"),
+        (lambda: db.transaction(idempotency="\0"), "C0920"),
+        (lambda: corollary.open(tmp_path / "w\0"), "C0930"),
         (lambda: corollary.open(tmp_path / "w\udcff"), "C0930"),
     ):
         with pytest.raises(InputError) as caught:
@@ -264,3 +294,11 @@ def test_what_is_no_text_is_refused(db: Database, tmp_path: Path) -> None:
         assert [each.code for each in caught.value.diagnostics] == [code]
         assert caught.value.diagnostics[0].note
         str(caught.value).encode()
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [{"memory": -1}, {"rounds": -1}, {"tuples": True}, {"seconds": "7"}, {"seconds": math.nan}],
+)
+def test_limits_are_numbers(bounds: dict[str, Any]) -> None:
+    fails(lambda: corollary.Limits(**bounds), "C0923", "not negative")

@@ -12,7 +12,8 @@ import pytest
 import corollary
 from corollary.core.arrow import nullary_table
 from corollary.database.database import Database, warehouse_of
-from corollary.errors import InputError, WarehouseError
+from corollary.errors import AccessError, InputError, WarehouseError
+from support.command_line import cli
 
 CLOSURE = """\
 .decl edge(x: number, y: number)
@@ -196,3 +197,69 @@ def test_before_the_first_commit(dated: Database, tmp_path: Path) -> None:
 def test_a_time_of_the_log_is_that_commit(db: Database) -> None:
     for commit in db.log():
         assert db.at(commit.at).commits == commit.number
+
+
+# --- virtual views --------------------------------------------------------------------------------
+
+WATCHED = """\
+.decl edge(x: number, y: number)
+.decl link(x: number, y: number) virtual
+link(x, y) :- edge(x, y).
+link(x, z) :- link(x, y), edge(y, z).
+"""
+
+
+def test_the_changes_of_a_watched_virtual_view_are_history(tmp_path: Path) -> None:
+    """A commit in which nobody watched is marked; one in which nothing changed has no row."""
+    place = tmp_path / "w"
+    with corollary.open(place, engine="local") as db:
+        db.load(text=WATCHED)
+        db.grant("alice", "link")
+        for watched, edges in ((False, [(1, 2)]), (True, [(2, 3)]), (True, [(1, 3)])):
+            if watched:
+                db.watch("link")
+            with db.transaction() as tx:
+                tx.insert("edge", edges)
+    with corollary.open(place, engine="local") as db:
+        with db.transaction() as tx:
+            tx.delete("edge", [(2, 3)])
+        told = [
+            (row["_commit_version"], row["_change_type"], row["x"], row["y"])
+            for _, table in db.feed("link")
+            for row in table.to_pylist()
+        ]
+        assert told == [
+            (1, "unwatched", None, None),
+            (2, "unwatched", None, None),
+            (3, "insert", 1, 3),
+            (3, "insert", 2, 3),
+            (5, "unwatched", None, None),
+        ]
+        ((_, only),) = db.feed("link", since=4, upto=5)
+        assert only.column("_change_type").to_pylist() == ["unwatched"]
+        assert [fed.name for fed, _ in db.feed()] == ["edge", "link"]
+        assert [fed.name for fed, _ in db.reader("alice").feed()] == ["link"]
+        assert sorted(db.relation("link").rows()) == [(1, 2), (1, 3)]
+        assert "link" in db.changes(3)
+    said = cli("changes", str(place), "link", "--commit", "5").output
+    assert said.splitlines()[1].split("\t")[:4] == ["", "", "unwatched", "5"]
+    assert cli("verify", str(place)).exit_code == 0
+
+
+def test_readers_subscribe_to_what_a_virtual_view_gains_and_loses() -> None:
+    db = corollary.open(None, engine="local")
+    db.load(text=WATCHED)
+    db.grant("alice", "link")
+    alice = db.reader("alice")
+    told: list[tuple[str, list[tuple[int, int]]]] = []
+    for event in ("+link", "-link"):
+        alice.on(event)(lambda rows: told.append((rows[0].event, sorted(map(tuple, rows)))))
+    with db.transaction() as tx:
+        tx.insert("edge", [(1, 2), (2, 3)])
+    with db.transaction() as tx:
+        tx.delete("edge", [(2, 3)])
+    assert told == [("+link", [(1, 2), (1, 3), (2, 3)]), ("-link", [(1, 3), (2, 3)])]
+    with pytest.raises(AccessError, match="C1040"):
+        alice.on("-edge")
+    with pytest.raises(InputError, match="C1013"):
+        db.on("-lnk")

@@ -44,6 +44,52 @@ def messages(tx: Any) -> list[str]:
 
 # ------------------------------------------------------------------------------------- constraints
 
+SEATS = """\
+.decl seat(n: number)
+.decl booked(who: symbol, n: number)
+.decl waiting(who: symbol)
+.decl guest(who: symbol)
+.decl twice(n: number)
+twice(n) :- booked(a, n), booked(b, n), a != b.
+.abort twice "seat {n} would be booked twice"
+arrived(w) :- +waiting(w).
++booked(w, n) :- arrived(w), seat(n).
++waiting(w) :- +guest(w).
+"""
+
+
+def test_a_violation_by_a_trigger_names_it_and_the_change_of_the_user() -> None:
+    db = opened(SEATS)
+    insert(db, "seat", (1,))
+    insert(db, "booked", ("ann", 1))
+    caused = (
+        "caused by `+booked(bob, 1)`, which the trigger `+booked(w, n) :- arrived(w), seat(n).` "
+        "makes because of `{}`; nothing was changed"
+    )
+    for relation in ("waiting", "guest"):
+        with pytest.raises(ConstraintError) as error:
+            insert(db, relation, ("bob",))
+        (found,) = error.value.diagnostics
+        assert found.note == caused.format(f"+{relation}(bob)")
+    with pytest.raises(ConstraintError) as error:
+        insert(db, "booked", ("bob", 1))
+    assert "trigger" not in str(error.value)
+    assert db.relation("booked").rows() == [("ann", 1)]
+
+
+def test_a_violation_by_a_trigger_on_a_view_names_what_it_is_derived_from() -> None:
+    db = opened(
+        ".decl part(p: symbol, n: number)\n.decl order(p: symbol)\n"
+        ".decl low(p: symbol)\nlow(p) :- part(p, n), n < 3.\n"
+        '+order(p) :- +low(p).\n.abort order "no orders"\n'
+    )
+    with pytest.raises(
+        ConstraintError,
+        match=r"`\+order\(p\) :- \+low\(p\)\.` makes because of "
+        r"`\+part\(nut, 2\)`",
+    ):
+        insert(db, "part", ("nut", 2))
+
 
 def test_a_violation_names_the_tuple_the_rule_and_the_change() -> None:
     db = opened(

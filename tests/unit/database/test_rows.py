@@ -2,8 +2,11 @@
 
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -64,3 +67,159 @@ def test_many_rows_are_inserted_in_parts(monkeypatch: pytest.MonkeyPatch) -> Non
     with database.transaction() as tx:
         tx.delete("p", table.slice(0, 7))
     assert sorted(database.relation("q").rows()) == [(7,), (8,), (9,)]
+
+
+# --- forms of rows --------------------------------------------------------------------------------
+
+PEOPLE = """
+.decl person(id: number, name: symbol, height: float?) key(id)
+.decl tall(name: symbol)
+tall(n) :- person(_, n, h), h > 1.8.
+"""
+ANN, BOB = (1, "Ann", 1.7), (2, "Bob", 1.9)
+NAMED = {"name": ["Ann", "Bob"], "id": [1, 2], "height": [1.7, 1.9], "more": [0, 0]}
+PLACED = {"a": [1, 2], "b": ["Ann", "Bob"], "c": [1.7, 1.9]}
+RECORDS = np.array([ANN, BOB], [("id", "i8"), ("name", "U9"), ("height", "f8")])
+
+FORMS: dict[str, Any] = {
+    "tuples": [ANN, BOB],
+    "a generator": (row for row in (ANN, BOB)),
+    "lists": [list(ANN), list(BOB)],
+    "dictionaries": [
+        {"name": "Ann", "id": 1, "height": 1.7},
+        {"id": 2, "height": 1.9, "name": "Bob"},
+    ],
+    "NumPy scalars": [(np.int64(1), np.str_("Ann"), np.float64(1.7)), BOB],
+    "rows that are arrays": [np.array(ANN, object), np.array(BOB, object)],
+    "an array of objects": np.array([ANN, BOB], object),
+    "a structured array": RECORDS,
+    "a table by name": pa.table(NAMED),
+    "a table by place": pa.table(PLACED),
+    "a batch": pa.RecordBatch.from_pydict(PLACED),
+    "a frame by name": pd.DataFrame(NAMED),
+    "a frame by place": pd.DataFrame([ANN, BOB]),
+}
+
+
+def people(**options: Any) -> corollary.Database:
+    database = corollary.open(None, engine="local", **options)
+    database.load(text=PEOPLE)
+    return database
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_forms_of_rows(form: str) -> None:
+    database = people()
+    with database.transaction() as tx:
+        tx.insert("person", FORMS[form])
+    assert sorted(database.relation("person").rows()) == [ANN, BOB]
+    assert database.relation("tall").rows() == [("Bob",)]
+
+
+def test_a_dictionary_may_leave_out_what_may_be_null() -> None:
+    database = people()
+    with database.transaction() as tx:
+        tx.insert("person", [{"id": 1, "name": "Ann"}])
+    assert database.relation("person").rows() == [(1, "Ann", None)]
+
+
+@pytest.mark.parametrize("kind", ["i4", "u2", "i8", "f8"])
+def test_arrays_of_two_dimensions(kind: str) -> None:
+    database = corollary.open(None, engine="local")
+    database.load(text=".decl e(x: number, y: number)\n.decl one(x: number)\n.decl no()")
+    table = np.arange(2000, dtype=kind).reshape(1000, 2)
+    with database.transaction() as tx:
+        tx.insert("e", table)
+        tx.insert("e", table[::-1])  # not contiguous
+        tx.insert("one", np.arange(3, dtype=kind))
+        tx.insert("no", np.zeros((2, 0)))
+    assert max(database.relation("e").rows()) == (1998, 1999)
+    assert len(database.relation("e")) == 1000
+    assert sorted(database.relation("one").rows()) == [(0,), (1,), (2,)]
+    assert database.relation("no").rows() == [()]
+
+
+def test_a_streaming_frame_goes_to_a_stream() -> None:
+    frame = SimpleNamespace(isStreaming=True, toArrow=lambda: pytest.fail("it has no end"))
+    with pytest.raises(corollary.InputError, match=r'db\.stream\(frame, into="person"\)'):
+        people().transaction().insert("person", frame)
+
+
+# --- keys -----------------------------------------------------------------------------------------
+
+TALLER = (1, "Ann", 2.0)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [TALLER],
+        [{"id": 1, "name": "Ann", "height": 2.0}],
+        pa.table({"i": [1], "n": ["Ann"], "h": [2.0]}),
+    ],
+)
+def test_upsert_replaces_what_has_the_same_key(rows: Any) -> None:
+    database = people()
+    with database.transaction() as tx:
+        tx.insert("person", [ANN])
+        tx.upsert("person", [BOB])
+    with database.transaction() as tx:
+        tx.upsert("person", rows)
+    assert sorted(database.relation("person").rows()) == [TALLER, BOB]
+    assert tx.changes["person"].counts == (1, 1)
+    assert tx.changes["tall"].added.to_pylist() == [{"name": "Ann"}]
+    with database.transaction() as tx:
+        tx.upsert("person", rows)  # nothing new
+    assert tx.commit_number is None
+
+
+def test_operations_on_keys_apply_in_order() -> None:
+    database = people()
+    with database.transaction() as tx:
+        tx.insert("person", [ANN, BOB])
+        tx.upsert("person", [TALLER])  # also what the same transaction has inserted
+        tx.delete("person", keys=[2, 7])
+        tx.upsert("person", [(3, "Eve", None)])
+    assert sorted(database.relation("person").rows()) == [TALLER, (3, "Eve", None)]
+
+
+@pytest.mark.parametrize(
+    "keys", [[1, 9], [(1,)], [{"id": 1}], pa.table({"id": [1]}), np.array([1])]
+)
+def test_delete_by_key(keys: Any) -> None:
+    database = people()
+    with database.transaction() as tx:
+        tx.insert("person", [ANN, BOB])
+    with database.transaction() as tx:
+        tx.delete("person", keys=keys)
+    assert database.relation("person").rows() == [BOB]
+    with database.transaction() as tx:
+        tx.delete("person", [BOB], keys=[])
+    assert database.relation("person").rows() == []
+
+
+def test_keys_are_needed_and_checked() -> None:
+    database = corollary.open(None, engine="local")
+    database.load(text=".decl e(x: number, y: number)")
+    for attempt in (
+        lambda: database.transaction().upsert("e", [(1, 2)]),
+        lambda: database.transaction().delete("e", keys=[1]),
+    ):
+        with pytest.raises(corollary.InputError, match="C0921"):
+            attempt()
+    with pytest.raises(corollary.InputError, match="C0910"):
+        people().transaction().delete("person", keys=[("a",)])
+    with pytest.raises(corollary.ConstraintError, match="C0937"), people().transaction() as tx:
+        tx.upsert("person", [ANN, TALLER])
+
+
+def test_upsert_leaves_what_others_assert() -> None:
+    database = corollary.open(None, engine="local")
+    database.load(text=PEOPLE + 'person(1, "Ann", 1.7).')
+    with pytest.raises(corollary.ConstraintError, match="C0937"), database.transaction() as tx:
+        tx.upsert("person", [TALLER])
+    with database.transaction() as tx:
+        tx.upsert("person", [BOB])
+        tx.delete("person", keys=[1])
+    assert [handle.table().num_rows for handle in tx.kept.values()] in ([], [1])
+    assert sorted(database.relation("person").rows()) == [ANN, BOB]

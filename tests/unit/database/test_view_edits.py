@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,11 +17,11 @@ from corollary.rewrite.partitions import PARTITIONS
 from corollary.source import SourceFile
 from oracles import evaluation
 from support.comparison import comparable
+from support.generators.view_variants import EDGE, READERS, TOPS, VIEWS, program
 from support.in_process_partitions import InProcess, share_out
 from support.maintained_database import ALGORITHMS, algorithm_for, changes_of, held
 from support.payload_check import check_payload
 from support.selection import sampled
-from support.view_variants import EDGE, READERS, TOPS, VIEWS, program
 
 Row = tuple[Any, ...]
 
@@ -118,12 +119,16 @@ went({names}) :- -v({atom}).
 """
 
 
+@pytest.mark.parametrize("is_durable", [False, True])
 @pytest.mark.parametrize("case", WATCHED)
-def test_other_columns_are_no_event_but_other_data_is(case: str) -> None:
+def test_other_columns_are_no_event_but_other_data_is(
+    case: str, is_durable: bool, tmp_path: Path
+) -> None:
     """What a view held before, seen with its new columns, is neither added nor removed."""
     first, second = WATCHED[case]
-    with corollary.open(None, engine="local") as db:
+    with corollary.open(str(tmp_path / "wh") if is_durable else None, engine="local") as db:
         db.load(text=EDGE + first + events("a, s", "a, s"))
+        db.watch("v")
         with db.transaction() as tx:
             tx.insert("edge", [(1, 2), (1, 3), (2, 2)])
         assert len(tx.alerts) == 2

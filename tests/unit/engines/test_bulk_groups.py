@@ -183,6 +183,46 @@ def test_a_mean_that_is_not_exact_is_computed_here() -> None:
     assert recorder.sizes["line•rows"] == 0
 
 
+JOINS = """
+.decl item(id: number, order: number?, kind: symbol)
+.decl orders(id: number?, customer: symbol, day: number)
+.decl customer(id: symbol, nation: number, segment: symbol)
+.decl supplier(kind: symbol, nation: number)
+.decl line(id: number, day: number, nation: number)
+line(i, d, n) :- item(i, o, k), orders(o, c, d), customer(c, n, "s1"), supplier(k, n), d != 3.
+.decl answer(nation: number, days: number, lines: number)
+answer(n, s, c) :- line(_, _, n), s = sum d : { line(_, d, n) }, c = count : { line(_, _, n) }.
+"""
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("is_key", [True, False])
+def test_joins_by_lookup_are_joins(seed: int, *, is_key: bool) -> None:
+    """Keys that are missing, null, outside of the range, or not unique; constants; two ways."""
+    random = np.random.default_rng(seed)
+
+    def number(below: int) -> int:
+        return int(random.integers(below))
+
+    orders = [(None if at == 5 else at * 3, f"c{number(6)}", number(5)) for at in range(20)]
+    customers = [(f"c{at}", number(2), f"s{number(2)}") for at in range(5)]
+    if not is_key:
+        orders += [(at * 3, f"c{number(6)}", 9) for at in range(4)]
+        customers += [("c1", 7, "s1"), ("c2", 0, "s1")]
+    facts = {
+        "item": [
+            (at, None if at % 9 == 0 else number(90) - 10, f"k{number(4)}") for at in range(300)
+        ],
+        "orders": orders,
+        "customer": customers,
+        "supplier": [("k0", 0), ("k1", 1), ("k2", 0)] + ([] if is_key else [("k0", 1)]),
+    }
+    expected, _ = evaluate(JOINS, facts, BulkMode.NEVER)
+    found, recorder = evaluate(JOINS, facts, BulkMode.ALWAYS)
+    assert found == expected
+    assert recorder.sizes["line•rows"] == 0
+
+
 def test_what_is_asked_for_is_stored() -> None:
     found, recorder = evaluate(SALES, sales(20), BulkMode.ALWAYS, "line")
     assert len(found) == 20

@@ -70,7 +70,9 @@ class Notes(CountingRecorder):
     def switch(self, within: Within) -> None:
         self.heard.append(("switch", within.about))
 
-    def row(self, row: RecordTrace, relations: Mapping[str, tuple[pa.Table, ...]]) -> None:
+    def row(
+        self, row: RecordTrace, relations: Mapping[str, tuple[pa.Table, ...]], number: int
+    ) -> None:
         self.rows.append(relations)
 
     def of(self, kind: str) -> list[Any]:

@@ -112,3 +112,30 @@ def test_many_texts_take_little_more_than_their_bytes() -> None:
     domain.encode_arrow(pa.chunked_array([pa.array(texts)]))
     domain.encode_python(["customer 00000005", "another"])
     assert domain.nbytes < 45 * len(texts)
+
+
+def test_slices_of_a_column_share_the_codes_of_its_dictionary(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(symbols, "LATEST_MIN_TEXTS", 100)
+    texts = [f"text {number}" for number in range(300)]
+    rows = [texts[number * 7 % 300] if number % 11 else None for number in range(2_000)]
+    column = pa.chunked_array([pa.array(rows).dictionary_encode()])
+    domain = SymbolDomain()
+    encoded: list[int] = []
+    really = domain._encode_distinct
+
+    def note(some: pa.Array) -> Any:
+        encoded.append(len(some))
+        return really(some)
+
+    monkeypatch.setattr(domain, "_encode_distinct", note)
+    parts = [domain.encode_arrow(column[at : at + 500]).tolist() for at in range(0, 2_000, 500)]
+    found = [code for part in parts for code in part]
+    assert len(encoded) == 1
+    assert domain.decode_arrow(np.array(found)).to_pylist() == rows
+    other = pa.array([f"new {number}" for number in range(300)]).dictionary_encode()
+    codes = domain.encode_arrow(pa.chunked_array([other])).tolist()
+    assert len({*codes} - {*found}) == 300
+    domain.release()
+    assert domain.encode_arrow(column).tolist() == found

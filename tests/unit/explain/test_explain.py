@@ -220,9 +220,12 @@ procedure tc
 PROPAGATED = """\
 procedure tc rule 2.1 removed (updates)
     locals approximation, filtered, refiltered, disqualified, actual
+    call forget
     derive approximation (approximated)
         updates^ff(x, y) → edge@old^bf(y, z) ⇒ (x, z)
     unless empty: approximation
+        derive filtered (filtered)
+            approximation^ff(_0, _1) ⇒ (_0, _1)
 """
 """The start of a procedure of EPF: its locals stand without the procedure's name."""
 
@@ -345,9 +348,15 @@ def test_a_change_is_explained_from_the_strata_to_the_procedures(tmp_path: Path)
 
 
 def test_procedures_have_a_parameter_and_locals(tmp_path: Path) -> None:
-    said = changed(tmp_path, CLOSURE, "--removed", "edge", "--algorithm", "epf")
+    said = changed(tmp_path, CLOSURE, "--removed", "edge", "--algorithm", "pf")
     assert PROPAGATED in said
     assert "call tc rule 2.1 removed (actual)" in said
+
+
+def test_epf_goes_in_rounds(tmp_path: Path) -> None:
+    said = changed(tmp_path, CLOSURE, "--removed", "edge", "--algorithm", "epf")
+    assert "procedure tc rule" not in said
+    assert "    repeat until empty: tc•removed•actual\n" in said
 
 
 def test_a_choice_is_explained_with_its_cost(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import json
 import random
 from collections.abc import Callable, Iterable
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,8 @@ from corollary.errors import InputError
 from corollary.frontends.datalog.parser import parse
 from corollary.source import SourceFile
 from corollary.warehouse.files import input_files
+from corollary.warehouse.formats import record_blocks
+from corollary.warehouse.formats.block_tables import BlockTables
 from corollary.warehouse.sources.file_bounds import bounds_of, boxes_of, is_within
 from support.selection import examples
 from support.source_model import Row, Run, a_source, canonical, csv, parquet
@@ -68,7 +71,9 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 def test_other_months_are_not_read(tmp_path: Path, form: str, opened: list[str]) -> None:
-    write: Callable[[Iterable[Row]], bytes] = csv if form == "csv" else parquet
+    write: Callable[[Iterable[Row]], bytes] = (
+        partial(csv, delimiter=",") if form == "csv" else parquet
+    )
     months = {month: [(100 * month + day, "x") for day in range(30)] for month in range(12)}
     run = Run(a_source(tmp_path, f"*.{form}"))
 
@@ -102,7 +107,7 @@ def test_other_months_are_not_read(tmp_path: Path, form: str, opened: list[str])
 def test_a_text_that_keeps_files_apart(tmp_path: Path, opened: list[str]) -> None:
     for name in ("north", "south"):
         (tmp_path / f"{name}.csv").write_bytes(csv((at, name * 20) for at in range(9)))
-    run = Run(a_source(tmp_path, "*.csv"))
+    run = Run(a_source(tmp_path, "*.csv", delimiter="\t"))
     run.step()
     opened.clear()
     (tmp_path / "south.csv").write_bytes(csv((at, "south" * 20) for at in range(1, 10)))
@@ -111,10 +116,40 @@ def test_a_text_that_keeps_files_apart(tmp_path: Path, opened: list[str]) -> Non
     assert (change.added.num_rows, change.removed.num_rows) == (1, 1)
 
 
+def test_bounds_of_compact_tables() -> None:
+    """Large files have narrow columns; their bounds are the same."""
+    numbers = random.Random(7)
+    rows = [some_row(numbers, file) for file in range(FILES) for _ in range(9)]
+    rows = [row for row in rows if row[0] not in {EXTREME, -EXTREME} and row[1] < 9]
+    for held in (rows, rows[:1], [(*row[:2], None, None, *row[4:]) for row in rows]):
+        table = from_python(held, WIDE)
+        tables = BlockTables(WIDE)
+        for at in range(0, len(held), 5):
+            tables.add(table.slice(at, 5))
+        assert bounds_of(tables.union()) == bounds_of(table)
+
+
+def test_files_of_several_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(record_blocks, "BLOCK_BYTES", 200)
+    numbers = random.Random(3)
+    run, anew = (
+        Run(a_source(tmp_path, "*.csv", relation=WIDE, headers="true", rfc4180="true"))
+        for _ in range(2)
+    )
+    held = {f"{file}.csv": [some_row(numbers, file) for _ in range(40)] for file in range(3)}
+    for _ in range(3):
+        store(tmp_path, held, WIDE, "csv")
+        anew.position, anew.rows = None, {}
+        anew.step()
+        run.step(anew.rows.values())
+        assert len(run.rows) > 60
+        held["1.csv"] = held["1.csv"][3:]
+
+
 def test_a_row_that_was_left_out_comes_back(tmp_path: Path) -> None:
     """Of rows with one key only the last is taken; when it goes, another file has the next."""
     rows = {"a": [(1, "1"), (5, "5")], "b": [(1, "2")], "c": [(9, "9")]}
-    run = Run(a_source(tmp_path, "*.csv", key=("x",), order="y"))
+    run = Run(a_source(tmp_path, "*.csv", delimiter="\t", key=("x",), order="y"))
     for name, each in rows.items():
         (tmp_path / f"{name}.csv").write_bytes(csv(each))
     run.step([(1, "2"), (5, "5"), (9, "9")])
@@ -217,7 +252,7 @@ def store(folder: Path, held: dict[str, list[Row]], relation: Relation, form: st
     key=st.sampled_from([(), ("id", "part"), ("text",)]),
     has_order=st.booleans(),
 )
-@settings(max_examples=examples(8, 150))
+@settings(max_examples=examples(8, 60))
 def test_a_change_is_reading_anew(
     tmp_path_factory: pytest.TempPathFactory,
     seed: int,

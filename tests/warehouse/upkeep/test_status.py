@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 import tempfile
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -247,9 +248,15 @@ def test_a_directory_that_cannot_be_written(as_nobody: Path) -> None:
     Warehouse.open(as_nobody / "warehouse").close()
     os.seteuid(NOBODY)
     for create in (False, True):
-        said = refused(as_nobody / "warehouse", create=create)
-        assert "C0932" in said
-        assert "permissions" in said
+        with closing(Warehouse.open(as_nobody / "warehouse", create=create)) as found:
+            assert found.catalog.latest_commit() is None
+            row = {"name": "note", "value": "none"}
+            with (
+                pytest.raises(WarehouseError, match="C0932") as caught,
+                found.catalog.write_transaction() as connection,
+            ):
+                connection.insert("corollary_meta", [row])
+            assert "permissions" in str(caught.value)
     assert "C0932" in refused(as_nobody / "new", create=True)
 
 

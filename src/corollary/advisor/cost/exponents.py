@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 from corollary.advisor.model.degree import degree
 from corollary.advisor.model.shapes import NodeShape, VariableBits
+from corollary.core.engine import check_deadline
 
 LEFT_DEEP_MAX_LITERALS = 14
 """Longer bodies are ordered greedily."""
@@ -134,6 +135,7 @@ class _PlanSearch:
         """Join the literal next that gives the smallest degree."""
         chosen, worst, remaining = 0, 0, list(range(len(self._variables)))
         while remaining:
+            check_deadline()
             state = self._state(chosen, is_projecting)
             cost, at = min(
                 (self._degree(state | self._variables[at], chosen | 1 << at), at)

@@ -16,7 +16,7 @@ from corollary.analysis.types.nulls import (
 )
 from corollary.core import logic
 from corollary.core.states import State
-from corollary.core.types import DECIMAL_MAX_DIGITS, Kind, Type
+from corollary.core.types import DECIMAL_MAX_DIGITS, NUMBER, Kind, Type, decimal
 from corollary.errors import Diagnostic
 
 _RANGES = {Kind.NUMBER: (-(2**63), 2**63 - 1), Kind.UNSIGNED: (0, 2**64 - 1)}
@@ -98,9 +98,14 @@ class _ClauseAnnotator:
         """Return a term with its type, and whether it may be null."""
         if isinstance(term, logic.Functor):
             may_be_null = any(is_null for _, is_null in inside)
-            type_ = self._type(next(self.nodes))
+            node = next(self.nodes)
+            type_ = self._type(node)
             type_ = type_.with_null(may_be_null) if type_ else None
-            arguments = tuple(argument for argument, _ in inside)
+            widened = self.constraints.widened.get(node, (False,) * len(inside))
+            arguments = tuple(
+                _as_decimal(argument) if is_integer else argument
+                for (argument, _), is_integer in zip(inside, widened, strict=True)
+            )
             return logic.Functor(term.name, arguments, type_, term.span), may_be_null
         return self._leaf(term), is_nullable(term, self.nullable)
 
@@ -153,6 +158,14 @@ class _ClauseAnnotator:
 
     def _report(self, finding: Diagnostic) -> None:
         self.constraints.findings.append(finding)
+
+
+def _as_decimal(term: logic.Term) -> logic.Term:
+    """Return an integer as a decimal without digits after the point."""
+    assert not isinstance(term, logic.Wildcard)
+    nullable = term.type is not None and term.type.nullable
+    type_ = decimal(DECIMAL_MAX_DIGITS, 0).with_null(nullable)
+    return logic.Functor("to_decimal", (term, logic.Constant(0, NUMBER)), type_, term.span)
 
 
 def convert(constant: logic.Constant, type_: Type) -> logic.Value:

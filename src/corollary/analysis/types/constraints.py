@@ -5,6 +5,7 @@ declared column gives its arguments its type. Event predicates without a declara
 their columns, so that their types come from all their rules at once.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import assert_never
@@ -14,7 +15,14 @@ from corollary.analysis.resolution import RelationSchema, ResolvedProgram
 from corollary.analysis.types import mismatch
 from corollary.analysis.types.unify import PartialType, Reason, Unifier
 from corollary.core import logic
-from corollary.core.functors import ANY, FUNCTORS, TIME_FORMATS, Kinds, read_time_format
+from corollary.core.functors import (
+    ANY,
+    FUNCTORS,
+    INTEGRAL,
+    TIME_FORMATS,
+    Kinds,
+    read_time_format,
+)
 from corollary.core.types import DECIMAL_MAX_DIGITS, NUMERIC, Kind
 from corollary.errors import Diagnostic
 
@@ -24,6 +32,10 @@ _AGGREGATE_RESULTS: dict[str, Kinds] = {
     "mean": frozenset({Kind.FLOAT}),
 }
 """The aggregates whose result has another type than what is aggregated."""
+
+
+MIXABLE = ("+", "-", "*", "/")
+"""The operators that take an integer beside a decimal."""
 
 
 @dataclass(slots=True)
@@ -38,6 +50,8 @@ class TypeConstraints:
         computed: functors whose digits follow from those of their arguments.
         constants: the literals and their nodes.
         compared: the sides of comparisons, whose digits may differ.
+        widened: for operations of integers and decimals, which operands are integers, by the node
+            of the result: `annotate` converts them.
     """
 
     resolved: ResolvedProgram
@@ -49,13 +63,17 @@ class TypeConstraints:
     computed: list[tuple[logic.Functor, int, tuple[int, ...]]] = field(default_factory=list)
     constants: list[tuple[logic.Constant, int]] = field(default_factory=list)
     compared: list[tuple[int, int]] = field(default_factory=list)
+    widened: dict[int, tuple[bool, ...]] = field(default_factory=dict)
 
 
 def collect_constraints(resolved: ResolvedProgram) -> TypeConstraints:
     """Return the nodes of all terms, unified as far as they can be."""
     constraints = TypeConstraints(resolved)
-    for clause in resolved.clauses:
-        _ClauseConstraints(constraints).visit(clause)
+    for clause, uses in zip(resolved.clauses, resolved.uses, strict=True):
+        found = _ClauseConstraints(constraints)
+        if logic.applies_functor(clause, MIXABLE):
+            found.bind_variables(use.atom for use in uses)
+        found.visit(clause)
     return constraints
 
 
@@ -69,6 +87,20 @@ class _ClauseConstraints:
         self._order: list[int] = []
         constraints.variables.append(self._variables)
         constraints.order.append(self._order)
+
+    def bind_variables(self, atoms: Iterable[logic.Atom]) -> None:
+        """Let variables have the kinds of their columns before any operation is met.
+
+        Two columns that disagree are reported when their atoms are visited.
+        """
+        for atom in atoms:
+            schema = self._constraints.resolved.schema_of(atom)
+            if schema is None:
+                continue
+            for term, name, type_ in zip(atom.arguments, schema.columns, schema.types, strict=True):
+                if isinstance(term, logic.Variable) and type_ is not None:
+                    reason = Reason(f"column `{name}` of `{schema.name}`", term.span)
+                    self._unifier.restrict(self._term(term), frozenset({type_.kind}), reason)
 
     def visit(self, clause: logic.Clause) -> None:
         """Add the nodes of a clause, body before heads."""
@@ -198,7 +230,18 @@ class _ClauseConstraints:
         return result
 
     def _operands(self, term: logic.Functor, nodes: tuple[int, ...], result: int) -> None:
-        """Let the operands and the result have one kind; their digits may differ."""
+        """Let the operands and the result have one kind; their digits may differ.
+
+        An integer may be beside a decimal: it is a decimal without digits after the point then.
+        """
+        kinds = [self._unifier.partial_type(node).kinds for node in nodes]
+        integers = tuple(each <= INTEGRAL for each in kinds)
+        if term.name in MIXABLE and any(integers) and frozenset({Kind.DECIMAL}) in kinds:
+            decimals = tuple(node for node, each in zip(nodes, integers, strict=True) if not each)
+            self._unifier.unify_kinds(decimals[0], result)
+            self._constraints.computed.append((term, result, decimals))
+            self._constraints.widened[result] = integers
+            return
         for argument, node in zip(term.arguments[1:], nodes[1:], strict=True):
             if not self._unifier.unify_kinds(nodes[0], node):
                 first = (term.arguments[0], self._unifier.partial_type(nodes[0]))

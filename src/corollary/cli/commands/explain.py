@@ -168,6 +168,7 @@ def _evaluation(
     programs: tuple[Path, ...], options: ExplainOptions, console: Console
 ) -> tuple[str, dict[str, Any]]:
     """Return the plan of an evaluation, or of a query, as text and as JSON."""
+    from corollary.core.monitoring_optimisations import MonitoringOptimisation, parse_optimisations
     from corollary.core.statistics import Statistics
     from corollary.database.program.goals import read_goal
     from corollary.database.program.loaded_program import load_program, read_programs
@@ -190,12 +191,14 @@ def _evaluation(
             today=options.today,
         )
         sizes = _measured(database)
+    without = parse_optimisations(options.without)
+    statistics = Statistics(has_fixed_order=MonitoringOptimisation.SIP in without)
     if options.goal is None:
-        plan = plan_program(normal, Statistics(), asked=loaded.written_relations or None)
+        plan = plan_program(normal, statistics, asked=loaded.written_relations or None)
     else:
         goal = read_goal(loaded, options.goal)
         normal = goal.program
-        plan = solve(normal, goal.literal, Statistics())
+        plan = solve(normal, goal.literal, statistics)
     note = _bulk_note(plan, options.bulk, lambda each: _size(each, sizes, {}))
     return print_plan(plan, normal, note), plan_as_json(plan, normal, note)
 

@@ -1,6 +1,6 @@
 """`corollary trace`."""
 
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,9 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 import click
 
 from corollary.cli.databases import load_in_memory
-from corollary.cli.options import FileOptions, LimitOptions, OutputOptions, PropagationOptions
+from corollary.cli.options import (
+    ALGORITHMS,
+    FileOptions,
+    LimitOptions,
+    OutputOptions,
+    PropagationOptions,
+    Without,
+)
 from corollary.cli.parameters import COUNT, family, option, programs
-from corollary.console import TerminalConsole
+from corollary.console import Console, SilentConsole
 from corollary.database.database import Database, state_of
 
 if TYPE_CHECKING:
@@ -47,6 +54,37 @@ class UpdateOptions:
 
 
 @dataclass(frozen=True)
+class TracePropagationOptions(PropagationOptions):
+    """What maintains derived relations, and without which optimisations; several to compare."""
+
+    without: Without
+    compare: Annotated[
+        str | None,
+        "Let each of these maintain the derived relations, and show them side by side.",
+        option(metavar="ALGORITHM,…", allow_from_autoenv=False),
+    ]
+
+    @property
+    def compared(self) -> tuple[str, ...]:
+        """The algorithms to compare, each once.
+
+        Raises:
+            click.BadParameter: one does not exist, or there are not two.
+        """
+        if self.compare is None:
+            return ()
+        names = tuple(dict.fromkeys(each.strip() for each in self.compare.split(",")))
+        wrong = [each for each in names if each not in ALGORITHMS]
+        if wrong or len(names) < 2:
+            what = f"there is no algorithm '{wrong[0]}'" if wrong else "name two or more"
+            raise click.BadParameter(
+                f"{what}; write dred,epf, with some of {', '.join(ALGORITHMS)}",
+                param_hint="'--compare'",
+            )
+        return names
+
+
+@dataclass(frozen=True)
 class TraceOutputOptions(OutputOptions):
     """How the trace is printed."""
 
@@ -69,14 +107,14 @@ class TraceOutputOptions(OutputOptions):
 @programs
 @family("files", FileOptions)
 @family("update", UpdateOptions)
-@family("propagation", PropagationOptions)
+@family("propagation", TracePropagationOptions)
 @family("limits", LimitOptions)
 @family("output", TraceOutputOptions)
 def command(
     programs: tuple[Path, ...],
     files: FileOptions,
     update: UpdateOptions,
-    propagation: PropagationOptions,
+    propagation: TracePropagationOptions,
     limits: LimitOptions,
     output: TraceOutputOptions,
 ) -> None:
@@ -88,30 +126,58 @@ def command(
     (actual). Then the changes of every relation, and the counters with the algorithm and why it was
     chosen. No file is changed.
 
+    For dred and ranked, which work in stages, a line is what a rule derives in a round of a stage:
+    overestimate and rederived, or candidates, kept and suspended. With --compare, each algorithm
+    makes the same transaction; tables and counters of all are shown, and whether the changes are
+    the same.
+
     \b
       corollary trace tc.dl -F facts --remove 'edge("b", "d")' --algorithm epf
       corollary trace tc.dl -F facts --add 'edge("b", "f")' --relation tc=ranked
       corollary trace tc.dl -F facts --add-rule 'tc(x, x) :- edge(x, _).' --format json
+      corollary trace tc.dl -F facts --remove 'edge("b", "d")' --compare dred,pf,epf,ranked
+      corollary trace tc.dl -F facts --remove 'edge("b", "d")' --algorithm epf --without sharing
     """
     if not any(astuple(update)):
         raise click.UsageError(
             "nothing changes, so there is nothing to trace; say what does, as in "
             '--remove \'edge("b", "d")\', or with --add, --add-rule or --remove-rule'
         )
+    compared = propagation.compared
+    if compared and propagation.algorithm != "auto":
+        raise click.UsageError("--compare names the algorithms; leave out --algorithm")
     with output.reporting() as console:
         from corollary.cli.report.changes import alert_lines
-        from corollary.cli.report.trace import trace_as_json, trace_lines
-
-        database = load_in_memory(
-            programs,
-            files.facts,
-            files.root,
-            propagation,
-            limits.limits,
-            console,
-            today=files.today,
+        from corollary.cli.report.trace import (
+            comparison_as_json,
+            comparison_lines,
+            trace_as_json,
+            trace_lines,
         )
-        transaction = _change(database, update, console)
+
+        def change(algorithm: str) -> "Transaction":
+            database = load_in_memory(
+                programs,
+                files.facts,
+                files.root,
+                replace(propagation, algorithm=algorithm),
+                limits.limits,
+                console,
+                without=propagation.without,
+                today=files.today,
+            )
+            # What has no effect is said once.
+            is_first = algorithm in (compared or (algorithm,))[:1]
+            return _change(database, update, console if is_first else SilentConsole())
+
+        if compared:
+            traced = {algorithm: change(algorithm) for algorithm in compared}
+            output.show(
+                lambda: comparison_as_json(traced, output.limit),
+                comparison_lines(traced, output.limit, is_full=output.verbose),
+            )
+            return
+        transaction = change(propagation.algorithm)
         output.show(
             lambda: trace_as_json(transaction, output.limit),
             chain(
@@ -121,7 +187,7 @@ def command(
         )
 
 
-def _change(database: Database, update: UpdateOptions, console: TerminalConsole) -> "Transaction":
+def _change(database: Database, update: UpdateOptions, console: Console) -> "Transaction":
     """Commit one transaction with all updates; note which of them have no effect."""
     from corollary.database.program.loaded_program import read_facts
 
@@ -146,12 +212,16 @@ def _note_idle(
     transaction: "Transaction",
     removed: "list[Fact]",
     added: "list[Fact]",
-    console: TerminalConsole,
+    console: Console,
 ) -> None:
-    """Note which tuples were there already, or were not there to be removed."""
+    """Note which tuples stay since the text asserts them, were there, or were not there."""
+    from corollary.cli.report.changes import retained_lines
     from corollary.core.arrow import to_python
     from corollary.core.printer import print_value
 
+    for line in retained_lines(transaction, database):
+        console.note(line)
+    kept = {name: set(to_python(each.table())) for name, each in transaction.kept.items()}
     for updates, others, remark in (
         (removed, added, "was not there to be removed"),
         (added, removed, "was there already"),
@@ -159,6 +229,8 @@ def _note_idle(
         for name, row in updates:
             relation = state_of(database).writable_relation(name)
             if relation.is_derived or (name, row) in others:
+                continue
+            if updates is removed and row in kept.get(name, ()):
                 continue
             change = transaction.changes[name]
             if row not in to_python(change.removed if updates is removed else change.added):

@@ -12,7 +12,7 @@ from corollary.cli.options import ChangeOutputOptions
 from corollary.cli.output import print_warnings
 from corollary.cli.report.plan import plan_lines
 from corollary.cli.report.tables import align, counted, signed
-from corollary.console import TerminalConsole
+from corollary.console import Phase, TerminalConsole
 from corollary.database.database import Database, state_of
 from corollary.errors import ConstraintError, redact_password
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from corollary.database.intake.pipeline import PipelineRun
     from corollary.database.transaction import Transaction
 
+OTHER_MIN_SECONDS = 0.5
+"""Less than this for other things than relations is not worth a line."""
 MAX_VIOLATIONS = 20
 """The maximum number of tuples that are listed for a new constraint."""
 
@@ -48,7 +50,10 @@ def report_run(
     output.show(lambda: outcome.as_json(output.max_rows), lines)
     print_warnings(dict.fromkeys(outcome.warnings), console)
     if outcome.transaction is not None:
-        for line in _retained(outcome.transaction, database):
+        note_other_seconds(outcome.transaction, console)
+        for line in retained_lines(outcome.transaction, database):
+            console.note(line)
+        for line in _refused(outcome.transaction):
             console.note(line)
         for line in _existing(outcome.transaction):
             console.note(line)
@@ -74,6 +79,21 @@ def report_run(
         if not output.is_json:
             click.echo(str(ConstraintError(list(outcome.plan.constraints))), err=True)
         sys.exit(ConstraintError.exit_code)
+
+
+def note_other_seconds(transaction: "Transaction", console: TerminalConsole) -> None:
+    """Note the seconds of the evaluation that are not those of relations that have changed."""
+    shown = sum(
+        transaction.stats[name].seconds
+        for name, change in transaction.changes.items()
+        if name in transaction.stats and change.relation.is_derived
+    )
+    rest = console.seconds_of(Phase.EVALUATE) - shown
+    if rest >= OTHER_MIN_SECONDS:
+        console.note(
+            f"evaluate: {shown:.2f} s for the relations that have changed, {rest:.2f} s for "
+            "others, base relations, keys and events"
+        )
 
 
 def note_delivery(delivered: "Delivered | None", console: TerminalConsole) -> None:
@@ -154,7 +174,14 @@ def _cells(transaction: "Transaction") -> Iterator[list[str]]:
         yield cells
 
 
-def _retained(transaction: "Transaction", database: Database) -> Iterator[str]:
+def _refused(transaction: "Transaction") -> Iterator[str]:
+    """Yield which relations are not maintained by the algorithm that was asked for, and why."""
+    for name, stats in transaction.stats.items():
+        if stats.refused:
+            yield f"`{name}` is maintained by {stats.algorithm}, {stats.reason}"
+
+
+def retained_lines(transaction: "Transaction", database: Database) -> Iterator[str]:
     """Yield which deleted tuples stay because another part asserts them."""
     from corollary.database.program.parts import MANUAL_PART, describe_parts
 

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from corollary.database.transaction import Transaction
 
 INDENT = "    "
+STAGE_HEADER = ("stage", "round")
 HEADER = ("rule", "updates", "approximation", "disqualified", "actual")
 KINDS = {State.ADDED: "additions", State.REMOVED: "removals", None: "changes"}
 EMPTY_CELL = "–"
@@ -32,13 +33,8 @@ def trace_lines(transaction: "Transaction", limit: int, *, is_full: bool) -> Ite
         yield "nothing has changed"
         return
     rows = [row for row in transaction.trace if is_full or not row.is_empty]
-    rules = {row.rule: 0 for row in rows if not _is_summary(row)}
-    rules = {rule: number for number, rule in enumerate(rules, 1)}
-    if rules:
-        yield "rules"
-        for rule, number in rules.items():
-            yield f"{INDENT}{number}  {rule}"
-        yield ""
+    rules = _numbers(rows)
+    yield from _rules(rules)
     yield from _groups(rows, rules, limit)
     left = len(transaction.trace) - len(rows)
     if left:
@@ -60,19 +56,125 @@ def trace_lines(transaction: "Transaction", limit: int, *, is_full: bool) -> Ite
         yield f"lists are cut at {limit} tuples; --max-rows shows more"
 
 
+def comparison_lines(
+    traced: "Mapping[str, Transaction]", limit: int, *, is_full: bool
+) -> Iterator[str]:
+    """Yield the tables of several algorithms, then the changes, then the counters side by side.
+
+    Args:
+        traced: what happened, by the algorithm that was asked for.
+        limit: the maximum number of tuples of a list.
+        is_full: whether invocations with an empty approximation are shown too.
+    """
+    first = next(iter(traced.values()))
+    if all(each.commit_number is None for each in traced.values()):
+        yield "nothing has changed"
+        return
+    rows = {
+        algorithm: [row for row in each.trace if is_full or not row.is_empty]
+        for algorithm, each in traced.items()
+    }
+    rules = _numbers([row for each in rows.values() for row in each])
+    yield from _rules(rules)
+    for algorithm, each in rows.items():
+        if not each:
+            yield f"{algorithm}: nothing was propagated rule by rule"
+            yield ""
+        for line in _groups(each, rules, limit, f"{algorithm}, "):
+            yield line
+    yield from _changes(first, limit)
+    told = {name: _outcome(each) for name, each in traced.items()}
+    others = [name for name, each in told.items() if each != _outcome(first)]
+    yield f"{INDENT}not the same for {', '.join(others)}" if others else f"{INDENT}the same for all"
+    yield ""
+    yield "counters"
+    names = dict.fromkeys(name for each in traced.values() for name in each.stats)
+    for name in names:
+        stats = [each.stats.get(name) for each in traced.values()]
+        cells = [["algorithm", *(each.algorithm if each else EMPTY_CELL for each in stats)]]
+        for counter in COUNTER_NAMES:
+            counts = [each.counts.get(counter, 0) if each else 0 for each in stats]
+            if any(counts):
+                cells.append([counter, *(f"{count:,}" for count in counts)])
+        wrapped = [[[cell] for cell in row] for row in cells]
+        for line in table((name, *traced), wrapped, terminal_width() - len(INDENT)):
+            yield INDENT + line
+        for algorithm, transaction in traced.items():
+            found = transaction.stats.get(name)
+            if found is not None and found.refused:
+                yield f"{INDENT}{algorithm}: {found.algorithm}, {found.reason}"
+        yield ""
+
+
+def _outcome(transaction: "Transaction") -> dict[str, Any]:
+    """Return all changes of a transaction, to be compared."""
+    return {
+        name: each.as_json(max(each.counts)) for name, each in sorted(transaction.changes.items())
+    }
+
+
+def comparison_as_json(traced: "Mapping[str, Transaction]", limit: int) -> dict[str, Any]:
+    """Return the reports of several algorithms as JSON, each under its name."""
+    return {algorithm: trace_as_json(each, limit) for algorithm, each in traced.items()}
+
+
+def _numbers(rows: Sequence[TraceRow]) -> dict[str, int]:
+    """Return the rules of rows with the numbers that they have in tables."""
+    rules = dict.fromkeys(row.rule for row in rows if not _is_summary(row))
+    return {rule: number for number, rule in enumerate(rules, 1)}
+
+
+def _rules(rules: dict[str, int]) -> Iterator[str]:
+    if rules:
+        yield "rules"
+        for rule, number in rules.items():
+            yield f"{INDENT}{number}  {rule}"
+        yield ""
+
+
 def _is_summary(row: TraceRow) -> bool:
     """Whether a row is about all rules of a relation together."""
     return row.rule.startswith(f"{row.relation}: ")
 
 
-def _groups(rows: Sequence[TraceRow], rules: dict[str, int], limit: int) -> Iterator[str]:
+def _groups(
+    rows: Sequence[TraceRow], rules: dict[str, int], limit: int, title: str = ""
+) -> Iterator[str]:
     """Yield a table for each run of rows about one relation and sign."""
-    for (relation, sign), group in groupby(rows, lambda row: (row.relation, row.sign)):
-        yield f"{relation}: {KINDS[sign]}"
-        cells = [_cells(row, rules, limit) for row in group]
-        for line in table(HEADER, cells, terminal_width() - len(INDENT)):
+    for (relation, sign), group in _runs(rows):
+        yield f"{title}{relation}: {KINDS[sign]}"
+        has_stages = any(row.stage not in ("", "result") for row in group)
+        header = (*STAGE_HEADER, *HEADER) if has_stages else HEADER
+        cells = [
+            [*(_stage_cells(row) if has_stages else ()), *_cells(row, rules, limit)]
+            for row in group
+        ]
+        for line in table(header, cells, terminal_width() - len(INDENT)):
             yield INDENT + line
         yield ""
+
+
+def _runs(
+    rows: Sequence[TraceRow],
+) -> Iterator[tuple[tuple[str, State | None], list[TraceRow]]]:
+    """Yield runs of rows about one relation and sign; those of one algorithm with stages at once.
+
+    Such an algorithm derives removals and additions in the same rounds.
+    """
+    for has_stages, some in groupby(rows, lambda row: bool(row.stage)):
+        if has_stages:
+            every = list(some)
+            keys = dict.fromkeys((row.relation, row.sign) for row in every)
+            for key in keys:
+                yield key, [row for row in every if (row.relation, row.sign) == key]
+        else:
+            for key, group in groupby(some, lambda row: (row.relation, row.sign)):
+                yield key, list(group)
+
+
+def _stage_cells(row: TraceRow) -> list[list[str]]:
+    is_result = row.stage == "result"
+    return [[row.stage or EMPTY_CELL], [EMPTY_CELL if is_result else str(row.round)]]
 
 
 def _cells(row: TraceRow, rules: dict[str, int], limit: int) -> list[list[str]]:
@@ -142,6 +244,8 @@ def _row_as_json(row: TraceRow, limit: int) -> dict[str, Any]:
         "actual": row.actual,
     }
     document: dict[str, Any] = {"rule": row.rule}
+    if row.stage:
+        document |= {"stage": row.stage, "round": row.round}
     document |= {name: list(each[:limit]) for name, each in parts.items()}
     if any(len(each) > limit for each in parts.values()):
         counts = {name: len(each) for name, each in parts.items()}

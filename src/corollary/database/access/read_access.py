@@ -4,13 +4,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from corollary.active.events import observed_change
 from corollary.analysis.phrases import suggest_name
 from corollary.analysis.today import TODAY_RELATION
 from corollary.console import Phase
 from corollary.core.arrow import schema_of, to_python
+from corollary.core.engine import within_seconds
 from corollary.core.logic import Literal, Variable
 from corollary.core.program import Relation
 from corollary.core.states import CHANGES
+from corollary.database.arguments import check_function, checked
 from corollary.database.changes import Changes
 from corollary.database.counters import ProgressRecorder
 from corollary.database.engines import LOCAL, SparkFrames, create_engine
@@ -20,7 +23,7 @@ from corollary.database.program.goals import AskedGoal, arrange, read_goal
 from corollary.database.program.names import readable_relation
 from corollary.database.state import DatabaseState
 from corollary.database.store import Store
-from corollary.errors import InputError
+from corollary.errors import CorollaryError, InputError
 from corollary.maintain.solve import answer_goal
 
 if TYPE_CHECKING:
@@ -32,7 +35,7 @@ if TYPE_CHECKING:
 Callback = TypeVar("Callback", bound=Callable[..., Any])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class RelationView:
     """A relation, as it is whenever it is read."""
 
@@ -40,6 +43,18 @@ class RelationView:
     _columns: Callable[[str], Relation]
     _read: "Callable[[str], pa.Table]"
     _frames: SparkFrames
+    _size: Callable[[str], int | None]
+
+    def __repr__(self) -> str:
+        try:
+            relation, size = self.shape, self._size(self.name)
+        except CorollaryError:  # the database is closed, or the relation is gone
+            return f"<relation {self.name}>"
+        columns = zip(relation.columns, relation.types, strict=True)
+        listed = ", ".join(f"{column}: {type_}" for column, type_ in columns)
+        kind = "base" if not relation.is_derived else "virtual" if size is None else "derived"
+        counted = "" if size is None else f", {size:,} tuple{'s' * (size != 1)}"
+        return f"<relation {self.name}({listed}), {kind}{counted}>"
 
     @property
     def shape(self) -> Relation:
@@ -81,13 +96,20 @@ class ReadAccess:
         """The number of the last commit."""
         return self._state.commits
 
+    @checked(name=str)
     def relation(self, name: str) -> RelationView:
         """Return a relation to read."""
         self.refresh()
         self._columns(name)
-        return RelationView(name, self._columns, self._read, self._state.frames)
+        return RelationView(name, self._columns, self._read, self._state.frames, self._size)
+
+    def _size(self, name: str) -> int | None:
+        """Return how many tuples a relation has; None if they would have to be computed."""
+        with self._state.lock:
+            return self._state.engine.size(name) if self._columns(name).is_stored else None
 
     def _columns(self, name: str) -> Relation:
+        self._state.check_open()
         return readable_relation(self._state.loaded.normal, name)
 
     def _read(self, name: str) -> "pa.Table":
@@ -101,6 +123,7 @@ class ReadAccess:
                 return answers.rename_columns(list(relation.columns)) if relation.arity else answers
             return self._state.engine.read(name)
 
+    @checked(goal=str, limit=int)
     def query(
         self, goal: str, *, order: str | Sequence[str] = (), limit: int | None = None
     ) -> "pa.Table":
@@ -120,9 +143,11 @@ class ReadAccess:
             return table
         return arrange(table, (order,) if isinstance(order, str) else order, limit)
 
+    @checked(goal=str)
     def answers(self, goal: str) -> "tuple[Relation, pa.Table]":
         """Return the relation of a goal's answers (a column per variable) and its rows."""
-        with self._state.lock:
+        state = self._state
+        with state.lock, within_seconds(state.limits):
             self.refresh()
             asked = read_goal(self._state.loaded, goal)
             known = self._state.loaded.normal.relations
@@ -152,6 +177,7 @@ class ReadAccess:
 
     def refresh(self) -> None:
         """See what other processes have committed."""
+        self._state.check_open()
         with self._state.lock:
             if not self._state.is_committing:
                 self._store.catch_up(self._state)
@@ -162,6 +188,7 @@ class ReadAccess:
     def _history(self) -> "WarehouseStore":
         from corollary.database.warehouse_store import WarehouseStore
 
+        self._state.check_open()
         if isinstance(self._store, WarehouseStore):
             return self._store
         raise InputError.of(
@@ -185,12 +212,14 @@ class ReadAccess:
         WarehouseStore(self._history.warehouse).restore(past, commit)
         return past, MemoryStore()
 
+    @checked(limit=int)
     def log(self, limit: int | None = None) -> "list[CommitSummary]":
         """Return the commits that are kept, newest first and at most `limit`."""
         from corollary.database.history import commit_log
 
         return commit_log(self._history.warehouse, limit)
 
+    @checked(commit=int)
     def changes(self, commit: int) -> Changes:
         """Return what a commit changed.
 
@@ -199,6 +228,7 @@ class ReadAccess:
         """
         return self._history.changes_at(commit)
 
+    @checked(relation=str, since=int, upto=int)
     def feed(
         self, relation: str | None = None, *, since: int | None = None, upto: int | None = None
     ) -> "Iterator[tuple[Relation, pa.Table]]":
@@ -234,12 +264,14 @@ class ReadAccess:
 
     # --- watching ------------------------------------------------------------------------------
 
+    @checked(relation=str)
     def watch(self, relation: str, *, added: bool = True, removed: bool = True) -> None:
         """Ask for the changes of a virtual relation in every transaction from now on."""
         self._columns(relation)
         signs = zip(CHANGES, (added, removed), strict=True)
         self._state.watch(relation, frozenset(sign for sign, is_watched in signs if is_watched))
 
+    @checked(event=str)
     def on(self, event: str) -> Callable[[Callback], Callback]:
         """Call a function after every commit in which an event has happened.
 
@@ -256,19 +288,23 @@ class ReadAccess:
         ...     print([(x, row.commit) for row in rows for x in row])
 
         Args:
-            event: an event predicate or relation.
+            event: an event predicate or relation; or what a relation, stored or virtual, gains or
+                loses: `+link`, `-link`.
 
         Raises:
             InputError: `C1013`, the program has none of that name.
         """
+        self._state.check_open()
         known = self._state.loaded.checked.signatures
-        if known and event not in known:
-            near = suggest_name(event, known)
+        relation = observed_change(event)[0]
+        is_known = relation in known and (relation == event or not known[relation].is_event)
+        if known and not is_known:
+            near = suggest_name(relation, known)
             text = f"There is no event or relation `{event}`."
             raise InputError.of("C1013", text, None, near or "load the program that has it first")
 
         def register(function: Callback) -> Callback:
-            self._state.add_callback(event, function)
+            self._state.add_callback(event, check_function(function, "on"))
             self._state.after_commit()
             return function
 
@@ -282,7 +318,17 @@ class ReadAccess:
         self._store.close()
 
     def __enter__(self) -> Self:
+        self._state.check_open()
         return self
+
+    def _summary(self) -> str:
+        """Return what the database is, for `repr`."""
+        state = self._state
+        if state.is_closed:
+            return "closed"
+        declared = state.loaded.normal.relations.values()
+        relations = sum(each.is_declared for each in declared)
+        return f"commit {state.commits}, {relations} relation{'s' * (relations != 1)}"
 
     def __exit__(self, *_: object) -> None:
         self.close()

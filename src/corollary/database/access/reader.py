@@ -8,25 +8,29 @@ What a view is computed from stays hidden, also in errors: an error in a rule wo
 and the values that it failed on, so the reader only learns that there was one.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
-from typing import TYPE_CHECKING, Any, NoReturn
+from functools import partial
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
+from corollary.active.events import observed_change
 from corollary.core.program import Relation
 from corollary.database.access.grants import Grants, require_grant, unknown_relation
 from corollary.database.access.read_access import Callback, ReadAccess
+from corollary.database.arguments import checked
 from corollary.database.changes import Change, Changes
 from corollary.database.program.goals import goal_relations
 from corollary.database.program.names import list_names
 from corollary.database.state import DatabaseState
 from corollary.database.store import Store
-from corollary.errors import AccessError, EvaluationError, LimitError
+from corollary.errors import AccessError, Diagnostic, EvaluationError, LimitError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from corollary.database.history import CommitSummary
+
+Result = TypeVar("Result")
 
 
 def _refusal(what: str) -> Callable[..., NoReturn]:
@@ -71,6 +75,9 @@ class Reader(ReadAccess):
         self._grants = grants
         self._owns = owns
 
+    def __repr__(self) -> str:
+        return f"<Reader {self.name!r}: {self._summary()}>"
+
     # --- what is granted -----------------------------------------------------------------------
 
     @property
@@ -92,24 +99,30 @@ class Reader(ReadAccess):
         if relation not in self._state.loaded.checked.signatures:
             raise unknown_relation(self.name, relation, self.granted)
 
-    @contextmanager
-    def _without_details(self, *relations: str) -> Iterator[None]:
-        """Hide the details of an error in rules."""
+    def _without_details(self, relations: Sequence[str], compute: Callable[[], Result]) -> Result:
+        """Return what a function computes; hide the details of an error in rules."""
         named = list_names(relations) or "the goal"
+        hidden: AccessError | LimitError
         try:
-            yield
+            return compute()
         except EvaluationError:
-            raise AccessError.of(
-                "C1042",
-                f"{named} cannot be computed: an expression in a rule has no value.",
-                None,
-                "who runs the warehouse can see which rule, and for which values",
-            ) from None
+            hidden = AccessError(
+                [
+                    Diagnostic(
+                        "C1042",
+                        f"{named} cannot be computed: an expression in a rule has no value.",
+                        None,
+                        "who runs the warehouse can see which rule, and for which values",
+                    )
+                ]
+            )
         except LimitError:
-            raise LimitError(
+            hidden = LimitError(
                 f"a limit was hit while {named} was computed\n"
                 "  = ask for less, or ask who runs the warehouse to raise the limit"
-            ) from None
+            )
+        # Raised above, it would have the error with all its details as its context.
+        raise hidden
 
     # --- reading -------------------------------------------------------------------------------
 
@@ -119,17 +132,16 @@ class Reader(ReadAccess):
 
     def _read(self, name: str) -> "pa.Table":
         self._require_existing(name)
-        with self._without_details(name):
-            return super()._read(name)
+        return self._without_details([name], partial(super()._read, name))
 
+    @checked(goal=str)
     def answers(self, goal: str) -> "tuple[Relation, pa.Table]":
         """Return the answers to a goal, and the relation that they make."""
         self.refresh()
         asked = goal_relations(goal)
         for relation in asked:
             self._require_existing(relation)
-        with self._without_details(*asked):
-            return super().answers(goal)
+        return self._without_details(asked, partial(super().answers, goal))
 
     # --- history -------------------------------------------------------------------------------
 
@@ -142,6 +154,7 @@ class Reader(ReadAccess):
         """
         return Reader(*self._past(point), self.name, self._grants, owns=True)
 
+    @checked(limit=int)
     def log(self, limit: int | None = None) -> "list[CommitSummary]":
         """Return the commits that are kept, newest first, with how much each has changed."""
         from corollary.database.history import commit_log
@@ -169,12 +182,12 @@ class Reader(ReadAccess):
 
     def on(self, event: str) -> Callable[[Callback], Callback]:
         """Let a function be called when an event has happened; see `Database.on`."""
-        self._require_existing(event)
+        self._require_existing(observed_change(event)[0])
         return super().on(event)
 
     # --- what a reader cannot do ---------------------------------------------------------------
 
-    load = _refusal("change the program")
+    load = run = _refusal("change the program")
     transaction = stream = set_today = _refusal("change data")
     publish = _refusal("publish tables")
     deliver = _refusal("deliver alerts")

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 from corollary.analysis.today import TODAY_RELATION
 from corollary.console import Console, Phase, SilentConsole
 from corollary.core.arrow import empty_table
-from corollary.core.engine import Engine, Limits
+from corollary.core.engine import Engine, Limits, within_seconds
 from corollary.core.program import Directive, Program, Relation
-from corollary.core.recorder import Recorder
 from corollary.core.spark_io import display_name, is_spark_io
 from corollary.database.counters import ProgressRecorder
 from corollary.database.engines import LOCAL, SparkFrames, create_engine
 from corollary.database.intake.day import unset_day
 from corollary.database.program.goals import read_goal
 from corollary.database.program.loaded_program import LoadedProgram, load_program
+from corollary.database.reactions.keys import check_keys
 from corollary.errors import Diagnostic, InputError, render
 from corollary.maintain import solve
 from corollary.maintain.algorithms import seminaive
@@ -121,19 +121,16 @@ def run_once(
     """
     console = console or SilentConsole()
     began = time.monotonic()
-    loaded = load_program(program)
-    targets = output_paths(loaded, places)
     frames = frames or SparkFrames()
-    with closing(create_engine(engine) if isinstance(engine, str) else engine) as used:
+    with (
+        closing(create_engine(engine) if isinstance(engine, str) else engine) as used,
+        within_seconds(limits),
+    ):
+        loaded = load_program(program)
+        targets = output_paths(loaded, places)
         fill_engine(loaded, places, console, used, frames, today=today)
-        console.enter(Phase.EVALUATE)
-        evaluate_views(
-            loaded,
-            used,
-            ProgressRecorder(console),
-            replace(limits or Limits(), since=began),
-            asked=loaded.written_relations,
-        )
+        asked = loaded.written_relations
+        evaluate_views(loaded, used, console, limits or Limits(), asked=asked)
         console.enter(Phase.STORE)
         outcome = write_results(loaded, used, places, targets, frames)
     console.enter(Phase.OTHER)
@@ -152,15 +149,15 @@ def query_once(
 ) -> "tuple[Relation, pa.Table]":
     """Return the relation of a goal's answers (a column per variable) and its rows."""
     console = console or SilentConsole()
-    began = time.monotonic()
-    loaded = load_program(program)
-    goal = read_goal(loaded, text)
-    engine = fill_engine(replace(loaded, normal=goal.program), places, console, today=today)
-    answers = goal.answers
-    engine.declare({answers.name: answers})
-    console.enter(Phase.EVALUATE)
-    plan = solve.solve(goal.program, goal.literal, engine.statistics())
-    engine.run(plan, ProgressRecorder(console), replace(limits or Limits(), since=began))
+    with within_seconds(limits):
+        loaded = load_program(program)
+        goal = read_goal(loaded, text)
+        engine = fill_engine(replace(loaded, normal=goal.program), places, console, today=today)
+        answers = goal.answers
+        engine.declare({answers.name: answers})
+        console.enter(Phase.EVALUATE)
+        plan = solve.solve(goal.program, goal.literal, engine.statistics())
+        engine.run(plan, ProgressRecorder(console), limits or Limits())
     console.enter(Phase.OTHER)
     return answers, engine.read(answers.name)
 
@@ -178,6 +175,7 @@ def fill_engine(
 
     Raises:
         InputError: a facts file is not acceptable, or the program needs a day.
+        ConstraintError: two tuples of a base relation have the same key.
     """
     engine = engine or create_engine(LOCAL)
     normal = loaded.normal
@@ -191,6 +189,7 @@ def fill_engine(
         engine.insert(name, rows)
     for name, table in read_inputs(loaded, places, console, frames or SparkFrames()):
         engine.insert(normal.bases.get(name, name), table)
+    check_keys(engine, (), loaded.program, normal, Limits())
     return engine
 
 
@@ -199,6 +198,7 @@ def read_inputs(
 ) -> "Iterator[tuple[str, pa.Table]]":
     """Yield the relations that have an `.input`, with the rows read for each."""
     normal = loaded.normal
+    keys = {each.name: each.key for each in loaded.program.declarations}
     has_read = False
     for directive in loaded.program.directives:
         if directive.name == "input":
@@ -223,8 +223,9 @@ def read_inputs(
                     )
                 has_read = True
                 table = delimited.read_stream(sys.stdin.buffer, relation, directive)
-            elif is_spark or not _is_delimited_file(directive, places):
-                table = _read_source(loaded, directive, places, frames, console)
+            elif is_spark or keys.get(relation.name) or not _is_delimited(directive, places):
+                key = keys.get(relation.name, ())
+                table = _read_source(relation, directive, places, frames, console, key=key)
             else:
                 path = places.input_path(directive)
                 table = delimited.read(
@@ -233,7 +234,7 @@ def read_inputs(
             yield relation.name, table
 
 
-def _is_delimited_file(directive: Directive, places: FileLocations) -> bool:
+def _is_delimited(directive: Directive, places: FileLocations) -> bool:
     """Return whether an `.input` names one file of delimited text."""
     name = file_name_of(directive)
     if format_of(directive, name) != "csv":
@@ -243,24 +244,24 @@ def _is_delimited_file(directive: Directive, places: FileLocations) -> bool:
 
 
 def _read_source(
-    loaded: LoadedProgram,
+    relation: Relation,
     directive: Directive,
     places: FileLocations,
     frames: SparkFrames,
     console: Console,
+    *,
+    key: Sequence[str],
 ) -> "pa.Table":
-    """Return the rows of a source that may be in any format, or through Spark."""
+    """Return the rows of a source in any format, or through Spark, with each key once."""
     from corollary.warehouse.sources.earlier_rows import TableRows
     from corollary.warehouse.sources.source_factory import source_of
 
-    relation = loaded.normal.relations[directive.relation]
-    keys = {each.name: each.key for each in loaded.program.declarations}
     source = source_of(
         directive,
         relation,
         base=places.facts,
         root=places.root,
-        key=keys.get(relation.name, ()),
+        key=key,
         fetch=frames.read,
         console=console,
     )
@@ -273,15 +274,17 @@ def _read_source(
 def evaluate_views(
     loaded: LoadedProgram,
     engine: Engine,
-    recorder: Recorder,
+    console: Console,
     limits: Limits,
     *,
     asked: Collection[str] | None = None,
 ) -> None:
     """Evaluate every derived relation; those that nobody asks for need not be stored."""
+    console.enter(Phase.PLAN)
     placed = place_strata(engine, loaded.normal, loaded.normal)
     plan = seminaive.plan_program(placed.after, engine.statistics(), placed.places, asked)
-    engine.run(plan, recorder, limits)
+    console.enter(Phase.EVALUATE)
+    engine.run(plan, ProgressRecorder(console), limits)
 
 
 def output_paths(loaded: LoadedProgram, places: FileLocations) -> dict[Directive, Path | None]:

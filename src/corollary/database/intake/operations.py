@@ -16,7 +16,11 @@ from corollary.database.program.parts import (
     relations_with_parts,
     working_copy,
 )
-from corollary.maintain.base_plans import plan_intersections, plan_union_of_parts
+from corollary.maintain.base_plans import (
+    plan_intersections,
+    plan_key_lookup,
+    plan_union_of_parts,
+)
 
 ENCODED_MAX_ROWS = 2**24
 """The maximum number of rows that an engine gets at once: it needs about 100 bytes for each."""
@@ -24,12 +28,18 @@ ENCODED_MAX_ROWS = 2**24
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """Tuples to insert into a base relation or to delete from it, in one part of it."""
+    """Tuples to insert into a base relation or to delete from it, in one part of it.
+
+    Attributes:
+        key: if it is not empty, the rows have these columns only, and all tuples with these values
+            are deleted.
+    """
 
     sign: State
     relation: str
     rows: Any
     part: str = MANUAL_PART
+    key: tuple[str, ...] = ()
 
 
 def fact_edits(before: NormalProgram, after: NormalProgram) -> list[Operation]:
@@ -91,9 +101,12 @@ def apply_operations(
             continue
         base = program.bases.get(each.relation, each.relation)
         parts = program.parts.get(base, {})
+        target = parts.get(each.part)
+        if each.key:
+            found = _find_by_key(engine, program, target, each, limits)
+            each = replace(each, rows=found, key=())
         if each.part == MANUAL_PART and set(parts) - {MANUAL_PART}:
             manual.setdefault(base, []).append(each)
-        target = parts.get(each.part)
         if target is None:
             continue
         touched.append(base)
@@ -111,6 +124,33 @@ def apply_operations(
         if any(each.sign is State.REMOVED for each in every)
     }
     return _still_there(engine, program, deleted, limits) if deleted else {}
+
+
+def _find_by_key(
+    engine: Engine,
+    program: NormalProgram,
+    target: str | None,
+    operation: Operation,
+    limits: Limits,
+) -> Any:
+    """Return the tuples of a part that have the values of an operation in the columns of a key."""
+    if target is None:
+        return ()
+    relation = program.relations[target]
+    positions = [relation.columns.index(name) for name in operation.key]
+    types = tuple(relation.types[at] for at in positions)
+    keys = replace(working_copy(relation, "keys"), columns=operation.key, types=types)
+    found = working_copy(relation, "found")
+    made = {each.name: each for each in (keys, found)}
+    engine.declare(made)
+    try:
+        for rows in _slices(operation.rows):
+            engine.insert(keys.name, rows)
+        plan = plan_key_lookup(program, target, keys, positions, found.name)
+        engine.run(plan, CountingRecorder(), limits)
+        return engine.read(found.name)
+    finally:
+        engine.drop(made)
 
 
 def _slices(rows: Any) -> Iterator[Any]:

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 from corollary.analysis.check import check
 from corollary.analysis.pragmas import without_allowed
 from corollary.core.arrow import empty_table
-from corollary.core.program import Program
+from corollary.core.program import ROW_BOUND_FORMS, Program, RowBound
 from corollary.core.spark_io import is_spark_io
 from corollary.core.states import State
-from corollary.database.database import Database, state_of, warehouse_of
+from corollary.database.arguments import PATH, checked
+from corollary.database.changes import Changes
+from corollary.database.database import Database, state_of, store_of
 from corollary.database.intake import quarantine
 from corollary.database.intake.dry_run import RunPlan, SourcePlan, SourceReading, try_out
 from corollary.database.intake.operations import Operation
@@ -26,9 +28,10 @@ from corollary.database.intake.source_guards import (
     refuse_quarantined,
 )
 from corollary.database.pending_commit import DeferredOperations, Position
-from corollary.database.program.loaded_program import load_program
+from corollary.database.program.loaded_program import load_program, read_programs
 from corollary.database.program.parts import SOURCE_PREFIX
 from corollary.database.state import DatabaseState
+from corollary.database.store import Store
 from corollary.database.transaction import Transaction
 from corollary.errors import Diagnostic, InputError
 from corollary.warehouse.sources.quarantine import QUARANTINE, BadRowPolicy, remaining
@@ -36,7 +39,6 @@ from corollary.warehouse.sources.source_factory import sources_of
 
 if TYPE_CHECKING:
     from corollary.database.alerts.delivery import Delivered
-    from corollary.warehouse.catalog.catalog import Catalog
     from corollary.warehouse.publishing.publisher import PublishResult
     from corollary.warehouse.sources.source import Source, SourceChange
 
@@ -80,6 +82,11 @@ class PipelineRun:
     sources: list[SourcePlan] = field(default_factory=list)
     plan: RunPlan | None = None
 
+    @property
+    def changes(self) -> Changes:
+        """What was added and removed, by relation."""
+        return Changes({}, {}) if self.transaction is None else self.transaction.changes
+
     def as_json(self, max_rows: int) -> dict[str, Any]:
         """Return what happened as `run --warehouse` prints it."""
         found: dict[str, Any] = {"commit": None, "changes": {}, "alerts": [], "stats": {}}
@@ -108,6 +115,43 @@ def run(
     if not is_dry:
         outcome.delivered = database.deliver()
     return outcome
+
+
+@checked(paths=PATH, facts=PATH, root=PATH, bad_rows=str, idempotency=str)
+def run_files(
+    database: Database,
+    *paths: str | Path,
+    facts: str | Path = "",
+    root: str | Path | None = None,
+    bad_rows: str = BadRowPolicy.QUARANTINE,
+    max_bad: str | int = "50%",
+    max_deletes: str | int = "50%",
+    idempotency: str | None = None,
+) -> PipelineRun:
+    """Bring a database up to date with a program in files; see `Database.run`."""
+    if bad_rows not in list(BadRowPolicy):
+        raise InputError.of(
+            "C0927",
+            f"`{bad_rows}` is not a choice for malformed records.",
+            None,
+            f"choose {' or '.join(f'`{each}`' for each in BadRowPolicy)}",
+        )
+    if not paths:
+        cure = 'write `db.run("shop.dl")`'
+        raise InputError.of("C0927", "`run` takes the files of a program.", None, cure)
+    guards = SourceGuards(_bound("max_bad", max_bad), _bound("max_deletes", max_deletes))
+    place = None if root is None else Path(root)
+    inputs = Inputs(Path(facts), place, BadRowPolicy(bad_rows), guards)
+    program = read_programs([Path(each) for each in paths])
+    return run(database, program, inputs, idempotency=idempotency)
+
+
+def _bound(name: str, value: str | int) -> RowBound:
+    found = None if isinstance(value, bool) else RowBound.parse(str(value))
+    if found is None:
+        message = f"`{value}` is not a value for `{name}`."
+        raise InputError.of("C0927", message, None, f"give {ROW_BOUND_FORMS}")
+    return found
 
 
 def _run(
@@ -148,12 +192,11 @@ def _run(
     if program != database.program:
         transaction.set_program(program)
         is_needed = True
-    warehouse = warehouse_of(database)
-    assert warehouse is not None, "a pipeline needs a warehouse"
-    known = warehouse.catalog.source_positions()
+    store = store_of(database)
+    known = store.source_positions()
     changed = [each for each in sources if not each.is_unchanged(_position(known, each.name))]
     gone = sorted(known.keys() - {each.name for each in sources})
-    reader = _SourceReader(state, warehouse.catalog, outcome, program, inputs)
+    reader = _SourceReader(state, store, outcome, program, inputs)
     unchanged = [each for each in sources if each not in changed]
     reader.refuse_quarantined(unchanged)
     outcome.sources += [
@@ -207,7 +250,7 @@ class _SourceReader:
     """Reads sources, relative to the state that a transaction starts from."""
 
     state: DatabaseState
-    catalog: "Catalog"
+    store: Store
     outcome: PipelineRun
     program: Program
     inputs: Inputs
@@ -241,7 +284,7 @@ class _SourceReader:
             operations += quarantine.quarantine_operations(
                 self.state, source.name, change.bad_rows, change.reread_files
             )
-        known = self.catalog.source_positions()
+        known = self.store.source_positions()
         for name in gone:
             positions[name] = known[name][0], None
             operations += quarantine.quarantine_operations(self.state, name, (), None)
@@ -274,7 +317,7 @@ class _SourceReader:
     def _change(self, source: "Source") -> "SourceChange":
         """Return what has changed in a source, if that is accepted."""
         self.state.console.progress(f"reading {source.name}")
-        before = _position(self.catalog.source_positions(), source.name)
+        before = _position(self.store.source_positions(), source.name)
         earlier = PartRows(self.state, source.relation, SOURCE_PREFIX + source.name)
         change = source.change_since(before, earlier)
         self.outcome.warnings += without_allowed(change.warnings)

@@ -5,9 +5,12 @@ from datetime import date, datetime
 from decimal import Context, Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from corollary.core.arrow import schema_of
+from corollary.core.arrow_buffers import bool_array, fixed_array
 from corollary.core.program import Relation
 from corollary.core.types import Kind, Type
 from corollary.core.values import is_encodable
@@ -32,14 +35,17 @@ def check_rows(rows: Any, relation: Relation) -> list[tuple[Any, ...]] | pa.Tabl
     """Return rows that fit a relation: tuples, or an Arrow table with its columns in order.
 
     Args:
-        rows: an iterable of tuples (a value counts as a tuple of one), an Arrow table or record
-            batch, or anything that has `to_arrow` or is a pandas frame.
+        rows: an iterable of tuples (a value counts as a tuple of one) or of mappings from the names
+            of columns, an Arrow table or record batch, a NumPy array, or anything that has
+            `to_arrow` or is a pandas frame.
         relation: the relation they are for.
 
     Raises:
         InputError: a row does not fit; the message names it.
     """
-    table = _as_arrow(rows)
+    if isinstance(rows, np.ndarray):
+        rows = _from_numpy(rows, relation)
+    table = _as_arrow(rows, relation)
     if table is not None:
         return _checked_table(table, relation)
     given = list(rows)
@@ -47,15 +53,75 @@ def check_rows(rows: Any, relation: Relation) -> list[tuple[Any, ...]] | pa.Tabl
         return given
     found = []
     for number, row in enumerate(given, 1):
-        if isinstance(row, Mapping):
-            raise _error(
-                f"Row {number} for `{relation.name}` is a mapping, not a tuple.",
-                f"give the values in the order of the columns: {', '.join(relation.columns)}",
-            )
-        values = tuple(row) if isinstance(row, Sequence) and not isinstance(row, str) else (row,)
+        values = _values(row, number, relation)
         _check_row(values, number, relation)
         found.append(values)
     return found
+
+
+def _values(row: Any, number: int, relation: Relation) -> tuple[Any, ...]:
+    """Return the values of a row in the order of the columns."""
+    if isinstance(row, np.ndarray):
+        row = row.tolist()
+    if isinstance(row, Mapping):
+        row = _in_order(row, number, relation)
+    elif isinstance(row, str | bytes) or not isinstance(row, Sequence):
+        row = (row,)
+    return tuple(value.item() if isinstance(value, np.generic) else value for value in row)
+
+
+def _in_order(row: Mapping[Any, Any], number: int, relation: Relation) -> list[Any]:
+    """Return the values of a mapping; what it does not have is null."""
+    unknown = [name for name in row if name not in relation.columns]
+    missing = [
+        name
+        for name, type_ in zip(relation.columns, relation.types, strict=True)
+        if name not in row and not type_.nullable
+    ]
+    if unknown or missing:
+        fault = f"`{unknown[0]}`, which is no column" if unknown else f"no `{missing[0]}`"
+        raise _error(
+            f"Row {number} for `{relation.name}` has {fault}.",
+            f"the columns are {', '.join(relation.columns) or 'none'}",
+        )
+    return [row.get(name) for name in relation.columns]
+
+
+def _from_numpy(array: "np.ndarray[Any, Any]", relation: Relation) -> Any:
+    """Return the rows of an array: a table, or tuples where values are Python objects."""
+    names = array.dtype.names
+    if names is not None and array.ndim == 1:
+        columns = [array[name] for name in names]
+    elif array.ndim == 1 and relation.arity == 1:
+        columns = [array]
+    elif array.ndim == 2:
+        columns = list(array.T)
+    else:
+        raise _error(
+            f"The array for `{relation.name}` has {_counted(array.ndim, 'dimension')}.",
+            "give one with two dimensions: a row for each tuple, a column for each value",
+        )
+    arrays = [_from_numpy_column(column) for column in columns]
+    if not arrays or any(each is None for each in arrays):
+        listed = [column.tolist() for column in columns]
+        rows = list(zip(*listed, strict=True)) if listed else [()] * len(array)
+        return [dict(zip(names, row, strict=True)) for row in rows] if names else rows
+    return pa.table(arrays, names=names or [f"column {at}" for at in range(1, len(arrays) + 1)])
+
+
+def _from_numpy_column(column: "np.ndarray[Any, Any]") -> pa.Array | None:
+    """Return a column of numbers or truth values; None if it has others."""
+    match column.dtype.kind:
+        case "b":
+            return bool_array(column)
+        case "i":
+            return fixed_array(column.astype(np.int64), pa.int64())
+        case "u":
+            return fixed_array(column.astype(np.uint64), pa.uint64())
+        case "f":
+            return fixed_array(column.astype(np.float64), pa.float64())
+        case _:
+            return None
 
 
 def _fit_by_column(rows: list[Any], relation: Relation) -> bool:
@@ -76,7 +142,9 @@ def _fits_by_class(values: Sequence[Any], type_: Type) -> bool:
         return False
     match type_.kind:
         case Kind.SYMBOL:
-            return all(map(str.isascii, values)) or all(map(is_encodable, values))
+            if all(map(str.isascii, values)):
+                return "\0" not in "".join(values)
+            return all(map(is_encodable, values))
         case Kind.NUMBER | Kind.UNSIGNED:
             low, high = INTEGER_RANGES[type_.kind]
             return not values or (low <= min(values) and max(values) <= high)
@@ -86,24 +154,50 @@ def _fits_by_class(values: Sequence[Any], type_: Type) -> bool:
             return True
 
 
-def _as_arrow(rows: Any) -> pa.Table | None:
+def _as_arrow(rows: Any, relation: Relation) -> pa.Table | None:
+    """Return rows that are a table or a frame as an Arrow table; None if they are neither."""
     if isinstance(rows, pa.Table):
         return rows
     if isinstance(rows, pa.RecordBatch):
         return pa.Table.from_batches([rows])
+    if getattr(rows, "isStreaming", False) is True:
+        raise _error(
+            f"The frame for `{relation.name}` is a streaming one, which has no end.",
+            f'let it change the relation with `db.stream(frame, into="{relation.name}")`',
+        )
     for method in ("toArrow", "to_arrow"):
         if hasattr(rows, method):
-            return _as_arrow(getattr(rows, method)())
+            return _as_arrow(getattr(rows, method)(), relation)
     if type(rows).__module__.partition(".")[0] == "pandas":
-        return pa.Table.from_pandas(rows, preserve_index=False)
-    if not isinstance(rows, Iterable):
-        raise TypeError(f"rows are tuples, an Arrow table or a data frame, not {type(rows)}")
+        try:
+            return pa.Table.from_pandas(rows, preserve_index=False)
+        except (pa.ArrowException, AttributeError, TypeError) as error:
+            raise _misfit(relation, error) from error
+    if isinstance(rows, str | bytes | Mapping) or not isinstance(rows, Iterable):
+        raise _error(
+            f"The rows for `{relation.name}` are a `{type(rows).__name__}`.",
+            "give a list of tuples or dictionaries, an Arrow table, a NumPy array or a data frame",
+        )
     return None
 
 
+def _by_name_or_place(table: pa.Table, relation: Relation) -> pa.Table:
+    """Return the columns of a relation: by name if all are there, by place if none is."""
+    names = table.column_names
+    if all(names.count(column) == 1 for column in relation.columns):
+        return table.select(list(relation.columns))
+    if set(names) & set(relation.columns):
+        listed = ", ".join(f"`{name}`" for name in names)
+        raise _error(
+            f"The columns of the table, {listed}, are not those of `{relation.name}`.",
+            f"name them {', '.join(relation.columns)}, each once; or give none of these names, "
+            "and the same order",
+        )
+    return table
+
+
 def _checked_table(table: pa.Table, relation: Relation) -> pa.Table:
-    if set(table.column_names) >= set(relation.columns):
-        table = table.select(list(relation.columns))
+    table = _by_name_or_place(table, relation)
     if table.num_columns != relation.arity:
         columns = ", ".join(relation.columns)
         raise _error(
@@ -120,12 +214,21 @@ def _checked_table(table: pa.Table, relation: Relation) -> pa.Table:
                 f"leave these rows out, or declare the column as `{type_}?`",
             )
     try:
-        return table.rename_columns(list(relation.columns)).cast(schema_of(relation))
+        table = table.rename_columns(list(relation.columns)).cast(schema_of(relation))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
-        raise _error(
-            f"The table does not fit `{relation.name}`: {error}.",
-            f"cast its columns to the types of `{relation.name}` first",
-        ) from error
+        raise _misfit(relation, error) from error
+    for column, type_ in zip(table.columns, relation.types, strict=True):
+        has_nul = type_.kind is Kind.SYMBOL and pc.any(pc.match_substring(column, "\0")).as_py()
+        if has_nul:
+            raise _misfit(relation, "a text has a NUL character")
+    return table
+
+
+def _misfit(relation: Relation, reason: object) -> InputError:
+    return _error(
+        f"The table does not fit `{relation.name}`: {str(reason).rstrip('.')}.",
+        f"convert its columns to the types of `{relation.name}` first",
+    )
 
 
 def _check_row(row: tuple[Any, ...], number: int, relation: Relation) -> None:
@@ -150,7 +253,7 @@ def _cure(value: Any, type_: Type) -> str:
     if value is None:
         return f"leave the row out, or declare the column as `{type_}?`"
     if type_.kind is Kind.SYMBOL and isinstance(value, str):
-        return "remove lone surrogates, which are not characters: decode texts strictly"
+        return "remove NUL and lone surrogates, which are not characters of a text"
     if type_.kind is Kind.TIMESTAMP and isinstance(value, datetime):
         return "give it a time zone, such as `datetime.UTC`"
     if isinstance(value, PYTHON_TYPES[type_.kind]) and not isinstance(value, bool):

@@ -6,10 +6,11 @@ tuples that the data of OLD gives under the rules of NEW.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+from corollary.active.events import observed_change
 from corollary.core.alerts import Alert, SinkKind, alerts_of, render_message
 from corollary.core.arrow import to_python
 from corollary.core.plans import event_relation, working_relation
@@ -17,6 +18,8 @@ from corollary.core.program import NormalProgram, Reaction, Relation
 from corollary.core.states import State
 from corollary.core.values import format_row
 from corollary.database.counters import ProgressRecorder
+from corollary.database.reactions.trigger_blame import TriggerBlame
+from corollary.database.reactions.trigger_rounds import TriggerRounds
 from corollary.database.reactions.violation_causes import ViolationCauses
 from corollary.database.relation_contents import evaluated_relation
 from corollary.database.state import DatabaseState
@@ -81,12 +84,21 @@ class ReactionResult:
 
 
 def evaluate_reactions(
-    state: DatabaseState, update: Update, existing: ExistingViolations
+    state: DatabaseState,
+    update: Update,
+    existing: ExistingViolations,
+    rounds: TriggerRounds | None = None,
 ) -> ReactionResult:
     """Return the alerts and violations of a transaction whose views are maintained.
 
     A constraint is violated by what it changes; or by what was there, if the constraint is new and
     that is to be refused.
+
+    Args:
+        state: the database.
+        update: what the transaction changes.
+        existing: what is done about tuples that violate a new constraint.
+        rounds: what triggers have done, if they have done anything.
     """
     normal = update.new
     occurred = _Occurrences(state, normal)
@@ -112,13 +124,14 @@ def evaluate_reactions(
         if not rows:
             continue
         if reaction.name == "abort":
-            findings += _violation_findings(state, update, reaction, rows)
+            findings += _violation_findings(state, update, reaction, rows, rounds)
         else:
             relation = _relation(normal, name)
             result.alerts += alerts_of(name, relation.columns, relation.types, rows, [reaction])
     for name in sorted(state.callback_events(normal)):
         own = [each for each in normal.active.reactions if each.relation == name]
-        result.alerts += _callback_alerts(_relation(normal, name), occurred[name], own)
+        relation = replace(_relation(normal, name), name=name)
+        result.alerts += _callback_alerts(relation, occurred[name], own)
     return result
 
 
@@ -132,7 +145,7 @@ def _callback_alerts(
 
 
 def _relation(normal: NormalProgram, name: str) -> Relation:
-    return normal.active.relations.get(name) or normal.relations[name]
+    return normal.active.relations.get(name) or normal.relations[observed_change(name)[0]]
 
 
 class _Occurrences(dict[str, list[Row]]):
@@ -163,10 +176,10 @@ class _Occurrences(dict[str, list[Row]]):
             return self._by_predicate(active.merged[name]).get(name, [])
         if name in active.relations:
             return self._rows(event_relation(name), State.NEW)
-        relation = self._normal.relations[name]
-        if relation.is_derived and relation.is_virtual:
-            return self._rows(working_relation(name, State.ADDED), State.NEW)
-        return self._rows(name, State.ADDED)
+        name, sign = observed_change(name)
+        if self._normal.relations[name].is_stored:
+            return self._rows(name, sign)
+        return self._rows(working_relation(name, sign), State.NEW)
 
     def _by_predicate(self, merged: str) -> dict[str, list[Row]]:
         """Return the tuples of event predicates that were evaluated together, by predicate."""
@@ -225,11 +238,15 @@ def _violation(reaction: Reaction, row: Row, normal: NormalProgram) -> Violation
 
 
 def _violation_findings(
-    state: DatabaseState, update: Update, reaction: Reaction, rows: list[Row]
+    state: DatabaseState,
+    update: Update,
+    reaction: Reaction,
+    rows: list[Row],
+    rounds: TriggerRounds | None,
 ) -> list[Diagnostic]:
     """Return the findings for tuples that violate a constraint, with the changes behind them."""
     normal = update.new
-    causes = ViolationCauses(state, update)
+    causes = ViolationCauses(state, update, TriggerBlame(rounds) if rounds else None)
     listed = []
     for row in rows[:MESSAGE_VIOLATIONS]:
         changes = causes.find(reaction.relation, row)

@@ -64,13 +64,14 @@ class TriggerRounds:
 
     Attributes:
         chain: what triggers did, round by round.
+        steps: what was added to stored relations and removed, as each round saw it.
     """
 
     state: DatabaseState
     store: Store
     pending: PendingCommit
     chain: list[TriggerEffects] = field(default_factory=list)
-    _steps: "list[dict[str, tuple[pa.Table, pa.Table]]]" = field(default_factory=list)
+    steps: "list[dict[str, tuple[pa.Table, pa.Table]]]" = field(default_factory=list)
     _payload: frozenset[str] = frozenset()
     _rebuilt: set[str] = field(default_factory=set)
 
@@ -82,7 +83,7 @@ class TriggerRounds:
         state, engine = self.state, self.state.engine
         state.clear_event_relations()
         engine.rollback()
-        for step in reversed(self._steps):
+        for step in reversed(self.steps):
             for name, (added, removed) in step.items():
                 engine.apply_change(name, removed, added)
         engine.commit()
@@ -110,7 +111,7 @@ class TriggerRounds:
         if len(self.chain) > limit:
             raise _endless(self.chain, limit)
         state, planning = self.state, self.state.planner
-        self._steps.append(dict(self._changes()))
+        self.steps.append(dict(self._changes()))
         self._rebuilt |= self.pending.rebuilt
         state.clear_event_relations()
         state.engine.commit()

@@ -16,7 +16,7 @@ from corollary.console import Console, Phase, SilentConsole
 from corollary.database.state import DatabaseState
 from corollary.database.warehouse_store import WarehouseStore
 from corollary.engines.local.engine import LocalEngine
-from corollary.errors import InputError, WarehouseError
+from corollary.errors import InputError, WarehouseError, is_disk_full
 from corollary.warehouse.catalog.catalog_rows import Commit, NewCommit
 from corollary.warehouse.catalog.inventory import read_inventory
 from corollary.warehouse.catalog.program_layout import program_of_layout
@@ -122,13 +122,25 @@ def collect(
     if is_dry:
         return _preview(warehouse, expired, retention, oldest)
     console.enter(Phase.REMOVE)
+    removed = _make_room(warehouse) if is_disk_full(warehouse.root) else (0, 0)
     expire_intents(catalog, retention.intents)
     dropped, has_folded = None, False
     if oldest > int(catalog.meta("oldest")):
         console.progress(f"dropping what was before commit {oldest}")
         cut, has_folded = _prepare_cut(warehouse, oldest, console)
         dropped = drop_history(catalog, cut)
-    return remove_files(warehouse, console, dropped, expired, has_folded=has_folded)
+    return remove_files(
+        warehouse, console, dropped, expired, has_folded=has_folded, removed=removed
+    )
+
+
+def _make_room(warehouse: Warehouse) -> tuple[int, int]:
+    """Remove files without references, for which nothing is written; return how many, and bytes."""
+    found = list_data_files(warehouse.root, warehouse.catalog)
+    if found.has_copy_lease:
+        return 0, 0
+    remove_orphans(warehouse.root, found)
+    return len(found.orphans), sum(found.sizes[path] for path in found.orphans)
 
 
 def remove_files(
@@ -138,8 +150,18 @@ def remove_files(
     expired: tuple[str, ...] = (),
     *,
     has_folded: bool = False,
+    removed: tuple[int, int] = (0, 0),
 ) -> RetentionResult:
-    """Remove files without references, and free space in the catalog."""
+    """Remove files without references, and free space in the catalog.
+
+    Args:
+        warehouse: where.
+        console: shows what happens.
+        dropped: what of the history was removed before.
+        expired: the writers that were considered dead.
+        has_folded: whether snapshots had to be written first.
+        removed: how many files were removed before, and their size.
+    """
     catalog = warehouse.catalog
     fault.hit("during_gc")
     progress = console.progress("removing files")
@@ -161,8 +183,8 @@ def remove_files(
         int(catalog.meta("oldest")),
         dropped,
         has_folded,
-        len(gone),
-        sum(found.sizes[path] for path in gone),
+        removed[0] + len(gone),
+        removed[1] + sum(found.sizes[path] for path in gone),
         max(0, before - warehouse.catalog_bytes),
         _clean_tables(warehouse),
         is_dry=False,

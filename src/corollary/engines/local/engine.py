@@ -254,6 +254,7 @@ class LocalEngine(SinglePlacement):
         If it fails, the changes of the relations that the plan writes are rolled back; those of the
         relations that `insert` and `delete` have changed stay.
         """
+        self._dictionary.release()
         prepared = self._prepare(plan)
         prepared.begin_run(recorder, limits)
         try:

@@ -6,8 +6,6 @@ at most their open changes, or a copy if a step here reads them.
 """
 
 import json
-import shutil
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,6 +21,7 @@ from corollary.core.states import State
 from corollary.engines.local.engine import LocalEngine
 from corollary.engines.local.prepared_plan import PreparedPlan
 from corollary.engines.spark import remote
+from corollary.engines.spark.scratch_directory import ScratchDirectory
 from corollary.engines.spark.session import parallelism_of, private_session, release_session
 from corollary.rewrite.partitions import PARTITIONS
 
@@ -81,7 +80,7 @@ class DriverEngine(LocalEngine):
         self._parts = remote.PlanCache(remote.placed_parts)
         self._limits = Limits()
         self._private_session: SparkSession | None = None
-        self._directory: Path | None = None
+        self._directory: ScratchDirectory | None = None
         self._queries: Queries | None = None
         super().declare({PARTITIONS.name: PARTITIONS})
 
@@ -97,9 +96,8 @@ class DriverEngine(LocalEngine):
     def _root(self) -> Path:
         """The directory of the files of partitions."""
         if self._directory is None:
-            made = tempfile.mkdtemp(prefix="corollary-partitions-", dir=self._scratch)
-            self._directory = Path(made)
-        return self._directory
+            self._directory = ScratchDirectory("corollary-partitions", self._scratch)
+        return self._directory.path
 
     def _new_sql_engine(self) -> Engine:
         from corollary.engines.spark.sql.engine import SparkEngine
@@ -154,7 +152,7 @@ class DriverEngine(LocalEngine):
             release_session(self._private_session)
             self._private_session = None
         if self._directory is not None:
-            shutil.rmtree(self._directory, ignore_errors=True)
+            self._directory.close()
             self._directory = None
 
     def _run_job(self, request: "Request") -> list[bytes]:

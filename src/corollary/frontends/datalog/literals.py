@@ -98,7 +98,7 @@ def read_string(text: str) -> str:
     """
     if not is_encodable(text):
         raise LiteralError(
-            "The text has half a surrogate pair, which is not a character.",
+            "The text has a NUL or half a surrogate pair, which are not characters.",
             "write the character itself, or leave it out",
         )
     return _ESCAPE.sub(_unescape, text) if "\\" in text else text
@@ -108,8 +108,9 @@ def _unescape(found: re.Match[str]) -> str:
     escape = found.group(1)
     if escape.startswith("u") and len(escape) == 5:
         code = int(escape[1:], 16)
-        if 0xD800 <= code <= 0xDFFF:
-            raise LiteralError(f"The escape `\\{escape}` is not a character.")
+        if not is_encodable(chr(code)):
+            message = f"The escape `\\{escape}` is not a character of a text."
+            raise LiteralError(message, "write another character, or leave it out")
         return chr(code)
     if escape in _ESCAPED:
         return _ESCAPED[escape]

@@ -38,7 +38,7 @@ from corollary.maintain.algorithms.seminaive import insert
 from corollary.maintain.draft import Body, Draft, working_goal
 from corollary.maintain.payload import has_single_derivations
 from corollary.maintain.sip import Goal
-from corollary.maintain.trace import trace_rows
+from corollary.maintain.trace import derive_by_rule, trace_rows
 
 
 def plan(stratum: Stratum, draft: Draft) -> list[Step]:
@@ -73,20 +73,25 @@ def _overdelete(stratum: Stratum, draft: Draft) -> list[Step]:
     again: list[Step] = []
     extend: list[Step] = []
     take_out: list[Step] = []
-    for name in members:
-        following, over = (
-            draft.working_relation(name, "next_over"),
-            draft.working_relation(name, "over"),
+    every = {name: draft.working_relation(name, "over") for name in members}
+    for name, over in every.items():
+        following = draft.working_relation(name, "next_over")
+        steps += derive_by_rule(
+            draft, following, bodies[name], name, "overestimate", role=Role.APPROXIMATED
         )
-        steps += draft.derive(following, bodies[name], role=Role.APPROXIMATED, about=name)
         further = [
             _overdelete_further(rule, position)
-            for rule in kept
-            if rule.head.relation == name
-            for position in delta.recursive_positions(rule, members)
+            for rule in delta.unchanged_rules(draft, (name,))
+            for position in delta.recursive_positions(rule, stratum.members)
         ]
-        again += draft.derive(
-            following, further, without=(Reference(over),), role=Role.APPROXIMATED, about=name
+        again += derive_by_rule(
+            draft,
+            following,
+            further,
+            name,
+            "overestimate",
+            without=(Reference(over),),
+            role=Role.APPROXIMATED,
         )
         extend.append(Extend(over, following))
         take_out.append(Remove(name, over))
@@ -127,6 +132,5 @@ def _rederive(name: str, stratum: Stratum, draft: Draft) -> list[Body]:
         delta.make_body(
             rule, delta.read_in_state(State.NEW), lead=working_goal(over, head_arguments(rule))
         )
-        for rule in stratum.rules
-        if rule.head.relation == name
+        for rule in stratum.rules_by_head.get(name, ())
     ]

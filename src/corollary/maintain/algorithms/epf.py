@@ -156,15 +156,11 @@ class _Propagation:
         draft, approximation = self.draft, Reference(local["approximation"])
         filter_state = State.OLD if sign is State.ADDED else State.NEW
         filtering, proved = self._query_disq(local, name, filter_state, known, sign)
-        filtering.append(
-            draft.intersect(
-                local["disqualified"],
-                approximation,
-                proved,
-                role=plans.Role.DISQUALIFIED,
-                about=name,
-            )
+        disqualified = draft.intersect(
+            local["disqualified"], approximation, proved, role=plans.Role.DISQUALIFIED, about=name
         )
+        # What is proved only grows: where there is nothing, nothing was disqualified before.
+        filtering.append(plans.When((proved,), (disqualified,)))
         actual = draft.copy(
             local["actual"],
             approximation,
@@ -182,17 +178,17 @@ class _Propagation:
         kept = delta.unchanged_rules(draft, members)
         signs = {name: draft.update.signs_of(name) for name in members}
         for rule in kept:
-            for position in delta.recursive_positions(rule, members):
+            for position in delta.recursive_positions(rule, self.stratum.members):
                 for sign in sorted(signs[rule.head.relation]):
                     self._procedure(rule, position, sign)
         steps: list[plans.Step] = []
         for sign in (State.REMOVED, State.ADDED):
-            for changed in delta.changed_literals(draft, kept, members, sign):
+            for changed in delta.changed_literals(draft, kept, self.stratum.members, sign):
                 if sign in signs[changed.rule.head.relation]:
                     steps += self._start(changed)
             rules = draft.update.added_rules if sign is State.ADDED else draft.update.removed_rules
             for rule in rules:
-                if rule.head.relation in members:
+                if rule.head.relation in self.stratum.members:
                     # Its whole body is the approximation.
                     steps.append(plans.Call(self._procedure(rule, None, sign)))
         return steps
@@ -209,7 +205,7 @@ class _Propagation:
     def _procedure(self, rule: Rule, position: int | None, sign: State) -> str:
         """Return the name of propagate_filter for a rule, a position and a type, made once."""
         draft, name = self.draft, rule.head.relation
-        number = _number(rule, draft)
+        number = draft.update.numbers_in_relation[rule]
         at = "" if position is None else f".{position + 1}"
         procedure = (
             f"{name}{plans.WORKING_SEPARATOR}rule {number}{at}{plans.WORKING_SEPARATOR}{sign}"
@@ -289,7 +285,7 @@ class _Propagation:
             hits = draft.intersect(
                 filtered, approximation, answers, role=plans.Role.MEMO_HITS, about=name
             )
-            memo.append(hits)
+            memo.append(plans.When((answers,), (hits,)))
         known_before = [known] if self.is_minimised else []
         known_before += [answers] if self.has_memo else []
         variables = draft.variables(filtered)
@@ -335,7 +331,7 @@ class _Propagation:
         for rule in delta.unchanged_rules(draft, members):
             if sign not in draft.update.signs_of(rule.head.relation):
                 continue
-            for position in delta.recursive_positions(rule, members):
+            for position in delta.recursive_positions(rule, self.stratum.members):
                 if rule.literals[position].relation == name:
                     yield plans.Call(self._procedure(rule, position, sign), actual)
 
@@ -354,18 +350,6 @@ def _propagation_body(rule: Rule, position: int | None, lead: Goal | None, sign:
         position=position,
         is_judged=sign is State.ADDED,
     )
-
-
-def _number(rule: Rule, draft: Draft) -> int:
-    """Return the number of a rule among those of its relation, in NEW and then in OLD."""
-    rules = dict.fromkeys(
-        [
-            each
-            for each in (*draft.update.new.rules, *draft.update.old.rules)
-            if each.head.relation == rule.head.relation
-        ]
-    )
-    return list(rules).index(rule) + 1
 
 
 def complete_clear_tables(draft: Draft) -> None:

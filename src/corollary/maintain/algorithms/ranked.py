@@ -47,7 +47,7 @@ from corollary.maintain import delta, payload
 from corollary.maintain.algorithms.seminaive import insert
 from corollary.maintain.draft import Body, Draft, working_goal
 from corollary.maintain.sip import Goal
-from corollary.maintain.trace import trace_rows
+from corollary.maintain.trace import derive_by_rule, record_whole, trace_rows
 
 
 def plan(stratum: Stratum, draft: Draft) -> list[Step]:
@@ -86,7 +86,7 @@ def _derivation(
     goals: Sequence[Goal] = (),
 ) -> Body:
     """Return a rule in NEW whose head gets its rank from the premises, as stage (4) derives it."""
-    ranked = payload.rank_body(rule, stratum.relations, draft, State.NEW)
+    ranked = payload.rank_body(rule, stratum.members, draft, State.NEW)
     return delta.make_body(
         rule,
         ranked.read,
@@ -135,8 +135,12 @@ def _suspend(stratum: Stratum, draft: Draft) -> list[Step]:
             draft.working_relation(name, "suspended", NUMBER),
             draft.working_relation(name, "out"),
         )
-        steps += draft.derive(candidate, bodies[name], role=Role.CHECKED, about=name)
-        check += draft.derive(kept, _supports(name, stratum, draft))
+        steps += derive_by_rule(
+            draft, candidate, bodies[name], name, "candidates", role=Role.CHECKED
+        )
+        check += derive_by_rule(
+            draft, kept, _supports(name, stratum, draft), name, "kept", is_disqualifying=True
+        )
         check.append(
             draft.copy(
                 lost,
@@ -146,13 +150,16 @@ def _suspend(stratum: Stratum, draft: Draft) -> list[Step]:
                 about=name,
             )
         )
+        check += record_whole(draft, name, lost, "suspended")
         extend.append(Extend(suspended, lost))
-        follow += draft.derive(
+        follow += derive_by_rule(
+            draft,
             candidate,
             _dependents(name, stratum, draft),
+            name,
+            "candidates",
             without=(Reference(suspended),),
             role=Role.CHECKED,
-            about=name,
         )
         take_out += [
             draft.copy(out, Reference(suspended)),
@@ -171,7 +178,7 @@ def _supports(name: str, stratum: Stratum, draft: Draft) -> Iterator[Body]:
     for rule in stratum.rules:
         if rule.head.relation != name:
             continue
-        ranked = payload.rank_body(rule, stratum.relations, draft, State.OLD)
+        ranked = payload.rank_body(rule, stratum.members, draft, State.OLD)
         not_suspended: list[Goal] = []
         for position in ranked.ranks:
             literal = ranked.ranked_literal(position)
@@ -198,8 +205,8 @@ def _dependents(name: str, stratum: Stratum, draft: Draft) -> Iterator[Body]:
     for rule in stratum.rules:
         if rule.head.relation != name:
             continue
-        for position in delta.recursive_positions(rule, stratum.relations):
-            ranked = payload.rank_body(rule, stratum.relations, draft, State.OLD)
+        for position in delta.recursive_positions(rule, stratum.members):
+            ranked = payload.rank_body(rule, stratum.members, draft, State.OLD)
             suspended = draft.working_relation(
                 rule.literals[position].relation, "suspended", NUMBER
             )
@@ -209,7 +216,7 @@ def _dependents(name: str, stratum: Stratum, draft: Draft) -> Iterator[Body]:
             # The other premises may be suspended themselves: without them, a head whose premises
             # are suspended in the same round would be missed.
             def read(at: int, literal: Literal, position: int = position) -> Goal:
-                if literal.relation in stratum.relations and not literal.negated and at != position:
+                if literal.relation in stratum.members and not literal.negated and at != position:
                     stored = payload.rank_relation(draft, literal.relation)
                     slots = (*literal.slots, Wildcard())
                     return Goal(Literal(stored, slots), Reference(stored, State.OLD))

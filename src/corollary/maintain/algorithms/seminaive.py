@@ -57,6 +57,7 @@ from corollary.maintain.payload import (
     rank_relation,
 )
 from corollary.maintain.sip import Goal
+from corollary.maintain.trace import INSERTION, derive_by_rule
 from corollary.maintain.update import EMPTY_PROGRAM, Update
 
 
@@ -194,18 +195,17 @@ def _first(name: str, stratum: Stratum, state: State) -> list[Body]:
     """Return the bodies of the first round: rules without a literal of the stratum."""
     return [
         make_body(rule, read_in_state(state), is_judged=state is State.NEW)
-        for rule in stratum.rules
-        if rule.head.relation == name and not recursive_positions(rule, stratum.relations)
+        for rule in stratum.rules_by_head.get(name, ())
+        if not recursive_positions(rule, stratum.members)
     ]
 
 
 def _variants(stratum: Stratum, name: str, state: State) -> Iterator[Body]:
     """Yield the k variants of every rule of a relation with k literals of its stratum."""
-    for rule in stratum.rules:
-        if rule.head.relation == name:
-            positions = recursive_positions(rule, stratum.relations)
-            for position in positions:
-                yield _variant(rule, positions, position, state)
+    for rule in stratum.rules_by_head.get(name, ()):
+        positions = recursive_positions(rule, stratum.members)
+        for position in positions:
+            yield _variant(rule, positions, position, state)
 
 
 def _variant(rule: Rule, positions: Sequence[int], position: int, state: State) -> Body:
@@ -240,20 +240,19 @@ def insert(
     start: list[plans.Step] = []
     again: list[plans.Step] = []
     grow: list[plans.Step] = []
-    for name in members:
-        found, new = (
-            draft.working_relation(name, "found", *rank),
-            draft.working_relation(name, "new", *rank),
-        )
+    every = {name: draft.working_relation(name, "new", *rank) for name in members}
+    for name, new in every.items():
+        found = draft.working_relation(name, "found", *rank)
         known = () if with_ranks else (Reference(name),)
-        start += draft.derive(found, first.get(name, ()), reduce=reduce, without=known)
+        start += derive_by_rule(
+            draft, found, first.get(name, ()), name, INSERTION, reduce=reduce, without=known
+        )
         bodies = [
             _following(rule, stratum, draft, position, with_ranks)
-            for rule in stratum.rules
-            if rule.head.relation == name
-            for position in recursive_positions(rule, members)
+            for rule in stratum.rules_by_head.get(name, ())
+            for position in recursive_positions(rule, stratum.members)
         ]
-        again += draft.derive(found, bodies, reduce=reduce, without=known)
+        again += derive_by_rule(draft, found, bodies, name, INSERTION, reduce=reduce, without=known)
         grow.append(plans.Extend(new, found))
         if with_ranks:
             unranked = draft.working_relation(name, "came")
@@ -281,7 +280,7 @@ def _following(rule: Rule, stratum: Stratum, draft: Draft, position: int, with_r
             position=position,
             is_judged=True,
         )
-    ranked = rank_body(rule, stratum.relations, draft, State.NEW)
+    ranked = rank_body(rule, stratum.members, draft, State.NEW)
     return make_body(
         rule,
         ranked.read,

@@ -17,7 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from corollary import fault
-from corollary.errors import ConflictError, WarehouseError, redact_password
+from corollary.errors import (
+    ConflictError,
+    UnknownOutcomeError,
+    WarehouseError,
+    redact_password,
+)
 from corollary.warehouse.catalog import outbox, schema
 from corollary.warehouse.catalog.catalog_reader import CatalogReader, program_checksum
 from corollary.warehouse.catalog.catalog_rows import NewCommit, StoredIndex, StoredSnapshot
@@ -25,6 +30,10 @@ from corollary.warehouse.catalog.connections import CatalogConnection, Duplicate
 
 BEAT_SECONDS = 60.0
 """The least time between two heartbeats of a writer."""
+
+
+RECONNECT_SECONDS = (0.1, 0.5, 2.0, 5.0)
+"""How long to wait before a lost connection is made again, time after time."""
 
 
 class Catalog(CatalogReader):
@@ -144,26 +153,58 @@ class Catalog(CatalogReader):
         """
         fault.hit("before_commit")
         number = new.parent + 1
+        commit = {
+            "number": number,
+            "parent": new.parent,
+            "created": time.time(),
+            "idempotency": new.idempotency,
+            "payload": json.dumps(sorted(new.payload)),
+            "stats": json.dumps(new.stats),
+        }
         try:
             with self.write_transaction() as connection:
                 if intent is not None:
                     # First: a fenced writer must not get further.
                     self.consume_intent(connection, intent)
-                commit = {
-                    "number": number,
-                    "parent": new.parent,
-                    "created": time.time(),
-                    "program": self._program_for(connection, new),
-                    "idempotency": new.idempotency,
-                    "payload": json.dumps(sorted(new.payload)),
-                    "stats": json.dumps(new.stats),
-                }
-                connection.insert("corollary_commits", [commit])
+                program = self._program_for(connection, new)
+                connection.insert("corollary_commits", [{**commit, "program": program}])
                 self._record(connection, number, new)
         except DuplicateRowError as error:  # the number, the parent or the idempotency key exists
             raise ConflictError.commit_taken(number) from error
+        except UnknownOutcomeError as error:
+            self._look_up(commit, error)
         fault.hit("after_commit")
         return number
+
+    def _look_up(self, commit: Mapping[str, Any], lost: UnknownOutcomeError) -> None:
+        """Find out whether a commit was made whose acknowledgement was lost.
+
+        Its time, with what it says of itself, is its own: of all writers only this one has it.
+
+        Raises:
+            WarehouseError: it was not made.
+            UnknownOutcomeError: the catalog cannot be reached.
+        """
+        number, key = commit["number"], commit["idempotency"]
+        pauses = iter(RECONNECT_SECONDS)
+        while True:
+            try:
+                # A write transaction: it waits until the server has ended the lost one.
+                with self.write_transaction() as connection:
+                    columns = ", ".join(commit)
+                    query = f"SELECT {columns} FROM corollary_commits WHERE number = ?"  # noqa: S608
+                    row = connection.first(query, number)
+            except WarehouseError:
+                pause = next(pauses, None)
+                if pause is None:
+                    raise UnknownOutcomeError.of_commit(self.location, number, key) from lost
+                time.sleep(pause)
+                continue
+            if row is not None and tuple(row) == tuple(commit.values()):
+                return
+            raise WarehouseError.catalog_failure(
+                self.location, ConnectionError("the connection was lost before the commit")
+            ) from lost
 
     @staticmethod
     def consume_intent(connection: CatalogConnection, intent: str) -> None:

@@ -4,15 +4,20 @@ Statements are the same text for both: the SQL that both know, with `?` for each
 are in autocommit mode, so that transactions begin and end where this module says.
 """
 
+import os
+import shutil
 import sqlite3
+import tempfile
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from functools import cache
+from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar
+from urllib.parse import quote
 
-from corollary.errors import WarehouseError
+from corollary.errors import UnknownOutcomeError, WarehouseError, is_disk_full
 
 BUSY_SECONDS = 30
 """The maximum time that a writer waits for another one's catalog transaction."""
@@ -78,6 +83,11 @@ class CatalogConnection:
         """Return the first column of a query."""
         return [row[0] for row in self._cursor(query, values)]
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether the server cannot be heard any more."""
+        return self._driver.is_lost(self._connection)
+
     def tables(self) -> frozenset[str]:
         """Return the names of all tables."""
         return frozenset(self.column(self._driver.TABLES))
@@ -103,6 +113,11 @@ class Connections:
     def is_file(self) -> bool:
         """Whether it is an SQLite file, not a database of a server."""
         return isinstance(self._driver, _Sqlite)
+
+    def is_read_only(self) -> bool:
+        """Whether it is a file that cannot be written now."""
+        with self.read_transaction():
+            return self._driver.is_read_only
 
     def close(self) -> None:
         """Close all connections that are not in use."""
@@ -147,7 +162,12 @@ class Connections:
             for statement in begin:
                 connection.execute(statement)
             yield connection
-            connection.execute("COMMIT")
+            try:
+                connection.execute("COMMIT")
+            except self._driver.module.Error as error:
+                if connection.is_lost:
+                    raise UnknownOutcomeError.at_commit(self.location, error) from error
+                raise
 
     @contextmanager
     def _connection(self) -> Iterator[CatalogConnection]:
@@ -185,19 +205,58 @@ class _Sqlite:
 
     def __init__(self, location: str) -> None:
         self._location = location
+        self.is_read_only = False
 
     def connect(self) -> sqlite3.Connection:
+        try:
+            opened = self._open(
+                self._location, "journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"
+            )
+        except sqlite3.OperationalError:
+            path = Path(self._location)
+            is_writable = _has_access(path, os.W_OK) and _has_access(path.parent, os.W_OK)
+            if not _has_access(path, os.R_OK) or (is_writable and not is_disk_full(path.parent)):
+                raise
+            opened, self.is_read_only = self._open_to_read(), True
+        else:
+            self.is_read_only = False
+        return opened
+
+    def _open(self, location: str, *settings: str) -> sqlite3.Connection:
         connection = sqlite3.connect(
-            self._location, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+            location,
+            timeout=BUSY_SECONDS,
+            isolation_level=None,
+            check_same_thread=False,
+            uri=location.startswith("file:"),
         )
         connection.row_factory = _named_row
         try:
-            for setting in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
+            for setting in settings:
                 connection.execute(f"PRAGMA {setting}")
         except BaseException:
             connection.close()
             raise
         return connection
+
+    def _open_to_read(self) -> sqlite3.Connection:
+        """Open a file that cannot be written, nor anything beside it."""
+        place = f"file:{quote(str(Path(self._location).absolute()))}?mode=ro"
+        with suppress(sqlite3.OperationalError):  # SQLite needs the files of a writer beside it
+            return self._open(place, "schema_version")
+        log = Path(f"{self._location}-wal")
+        if not log.exists() or not log.stat().st_size:
+            return self._open(f"{place}&immutable=1", "schema_version")
+        # Somebody was writing when it became read-only: what is in the log belongs to it.
+        with tempfile.TemporaryDirectory(prefix="corollary-catalog-") as directory:
+            copy = Path(directory) / "catalog.sqlite"
+            shutil.copyfile(self._location, copy)
+            shutil.copyfile(log, f"{copy}-wal")
+            memory = self._open(IN_MEMORY)
+            with closing(sqlite3.connect(copy)) as source:
+                source.backup(memory)
+        memory.execute("PRAGMA query_only = ON")
+        return memory
 
     def begin_writing(self) -> Sequence[str]:
         # Taking the write lock at once avoids the upgrade from reader to writer, which fails with
@@ -205,7 +264,13 @@ class _Sqlite:
         return ("BEGIN IMMEDIATE",)
 
     def checked(self, connection: sqlite3.Connection) -> sqlite3.Connection | None:
+        if self.is_read_only:  # it may have been opened as a file that nobody changes
+            connection.close()
+            return None
         return connection
+
+    def is_lost(self, connection: sqlite3.Connection) -> bool:  # noqa: ARG002 - it is a file
+        return False
 
     def statement(self, text: str) -> str:
         return text
@@ -218,6 +283,7 @@ class _Postgresql:
         "SELECT relname FROM pg_class WHERE relkind = 'r' AND pg_table_is_visible(oid)"
     )
     BEGIN_READING: ClassVar = ("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",)
+    is_read_only = False
 
     def __init__(self, location: str) -> None:
         try:
@@ -254,8 +320,15 @@ class _Postgresql:
             return None
         return connection
 
+    def is_lost(self, connection: Any) -> bool:
+        return bool(connection.closed)
+
     def statement(self, text: str) -> str:
         return text.replace("?", "%s")
+
+
+def _has_access(path: Path, mode: int) -> bool:
+    return os.access(path, mode, effective_ids=os.access in os.supports_effective_ids)
 
 
 def _named_row(cursor: sqlite3.Cursor, values: tuple[Any, ...]) -> Any:

@@ -21,7 +21,7 @@ from corollary.source import SourceFile, Span
 from corollary.warehouse.files import input_files
 from corollary.warehouse.formats.block_reader import Malformed, read_block
 from corollary.warehouse.formats.block_tables import BlockTables, map_blocks
-from corollary.warehouse.formats.delimited_lines import lines_of
+from corollary.warehouse.formats.delimited_lines import CONTROL_CHARACTERS, lines_of
 from corollary.warehouse.formats.delimited_records import split_record
 from corollary.warehouse.formats.dialect import Dialect, dialect_of
 from corollary.warehouse.formats.record_blocks import (
@@ -90,10 +90,13 @@ def write(table: pa.Table, stream: BinaryIO, relation: Relation, directive: Dire
 
 
 def print_rows(table: pa.Table, stream: BinaryIO, relation: Relation, directive: Directive) -> None:
-    """Write the rows, sorted, as Soufflé prints a relation with `IO=stdout`."""
+    """Write the rows, sorted, as Soufflé prints a relation with `IO=stdout`.
+
+    What would change a terminal is escaped.
+    """
     dialect = dialect_of(relation, directive)
     stream.write(f"---------------\n{relation.name}\n".encode())
-    rows = lines_of(sort_rows(table), relation, directive, dialect, is_verified=False)
+    rows = lines_of(sort_rows(table), relation, directive, dialect, escaped=CONTROL_CHARACTERS)
     if dialect.has_header and relation.types:
         stream.write(next(rows))
     stream.write(b"===============\n")

@@ -1,5 +1,6 @@
 """Turns a table into the lines of a facts file, and refuses what could not be read back."""
 
+import re
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -12,6 +13,11 @@ from corollary.core.values import format_value, quote_text
 from corollary.errors import InputError
 from corollary.warehouse.formats.dialect import Dialect
 
+CONTROL_CHARACTERS = r"[\x00-\x08\x0b-\x1f\x7f-\x{9f}]"
+"""What would change a terminal rather than show in it; all but tabs and line breaks."""
+AMBIGUOUS_CHARACTERS = r"[\x00-\x1f\x7f-\x{9f}\\]"
+"""These, what separates fields and lines, and what begins an escape."""
+_ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
 _BATCH_ROWS = 65536
 _BYTE_ORDER_MARK = "\N{ZERO WIDTH NO-BREAK SPACE}"
 
@@ -22,16 +28,17 @@ def lines_of(
     directive: Directive,
     dialect: Dialect,
     *,
-    is_verified: bool = True,
+    escaped: str = "",
 ) -> Iterator[bytes]:
-    """Yield the lines of a file with these rows, many in each piece.
+    r"""Yield the lines of a file with these rows, many in each piece.
 
     Args:
         table: the rows.
         relation: the relation of the rows.
         directive: the `.output`, for messages.
         dialect: the syntax of the file.
-        is_verified: whether rows that could not be read back are refused.
+        escaped: a pattern of characters that are written as escapes such as `\x1b`. Without one,
+            rows that could not be read back are refused.
 
     Raises:
         InputError: `C0807`; a row has a text that the file's syntax cannot express.
@@ -44,7 +51,12 @@ def lines_of(
             return
         rows = table.slice(first, _BATCH_ROWS).combine_chunks()
         texts = [text_column(*pair) for pair in zip(rows.columns, relation.types, strict=True)]
-        if is_verified:
+        if escaped:
+            texts = [
+                _escape(text, escaped) if type_.kind is Kind.SYMBOL else text
+                for text, type_ in zip(texts, relation.types, strict=True)
+            ]
+        else:
             _Check(relation, directive, dialect, rows, first).check(texts)
         if dialect.is_quoted:
             texts = [
@@ -91,6 +103,25 @@ def _join(parts: list[pa.Array | str], separator: str) -> pa.Array:
     return pc.binary_join_element_wise(
         *parts, separator, null_handling="replace", null_replacement=""
     )
+
+
+def _escape(text: pa.Array, characters: str) -> pa.Array:
+    r"""Return texts with escapes in place of the characters of a pattern.
+
+    >>> _escape(pa.array(["a", "\x1b[1m\t"]), AMBIGUOUS_CHARACTERS).to_pylist()
+    ['a', '\\x1b[1m\\t']
+    """
+    needs = pc.fill_null(pc.match_substring_regex(text, characters), False)
+    if not pc.any(needs, min_count=0).as_py():
+        return text
+    pattern = re.compile(characters.replace("{", "").replace("}", ""))
+    escaped = [pattern.sub(_escape_of, each) for each in text.filter(needs).to_pylist()]
+    return pc.replace_with_mask(text, needs, pa.array(escaped, text.type))
+
+
+def _escape_of(found: re.Match[str]) -> str:
+    character = found.group()
+    return _ESCAPES.get(character, f"\\x{ord(character):02x}")
 
 
 def _quote(text: pa.Array) -> pa.Array:

@@ -93,7 +93,8 @@ def from_arrow_or_dictionary(
                 chunk.dictionary.validate(full=True)  # texts have to be UTF-8
         except pa.ArrowException:
             return from_arrow(column, type_)
-        if not any(chunk.dictionary.null_count for chunk in column.chunks):
+        words = [chunk.dictionary for chunk in column.chunks]
+        if not any(each.null_count or _has_nul(each) for each in words):
             return column, {}
     return from_arrow(column, type_)
 
@@ -111,9 +112,11 @@ def from_json(values: Sequence[object], type_: Type) -> tuple[pa.ChunkedArray, F
     }
     if classes <= {plain.get(type_.kind)}:  # exact classes: `bool` is a subclass of `int`
         try:
-            return pa.chunked_array([pa.array(values, arrow_type(type_))]), {}
+            array = pa.array(values, arrow_type(type_))
         except (pa.ArrowException, OverflowError, UnicodeError):
-            pass
+            array = None
+        if array is not None and not (type_.kind is Kind.SYMBOL and _has_nul(array)):
+            return pa.chunked_array([array]), {}
     return _one_by_one(values, type_, _from_json)
 
 
@@ -191,11 +194,7 @@ def _from_json(value: object, type_: Type) -> Value:
     """Return a decoded JSON value as one of our values."""
     match type_.kind, value:
         case Kind.SYMBOL, str():
-            if not is_encodable(value):
-                raise ValueError(
-                    f"{quote_text(value)} contains half a surrogate pair, which is not text"
-                )
-            return value
+            return _encodable(value)
         case Kind.BOOL, bool():
             return value
         case _, bool():
@@ -215,6 +214,13 @@ def _from_json(value: object, type_: Type) -> Value:
         case _:
             pass
     raise ValueError(_mismatch(value, type_))
+
+
+def _encodable(text: str) -> str:
+    if not is_encodable(text):
+        what = "a NUL character" if "\0" in text else "half a surrogate pair"
+        raise ValueError(f"{quote_text(text)} contains {what}, which is not text")
+    return text
 
 
 def _digits(number: int | Decimal) -> str:
@@ -304,6 +310,8 @@ def _cast(column: pa.ChunkedArray, type_: Type) -> pa.ChunkedArray | None:
         converted = column.cast(wanted)
         if type_.kind is Kind.SYMBOL:
             converted.validate(full=True)  # Parquet readers do not check that texts are UTF-8
+            if _has_nul(converted):
+                return None
     except pa.ArrowException:
         return None
     if type_.kind is Kind.FLOAT:
@@ -311,6 +319,11 @@ def _cast(column: pa.ChunkedArray, type_: Type) -> pa.ChunkedArray | None:
     if type_.kind in {Kind.DATE, Kind.TIMESTAMP} and not _is_in_calendar(converted, type_):
         return None
     return converted
+
+
+def _has_nul(texts: pa.Array | pa.ChunkedArray) -> bool:
+    """Return whether a text has a NUL character."""
+    return bool(pc.any(pc.match_substring(texts, "\0"), min_count=0).as_py())
 
 
 def _is_in_calendar(column: pa.ChunkedArray, type_: Type) -> bool:
@@ -334,7 +347,9 @@ def _from_arrow(value: object, type_: Type) -> Value:
             raise ValueError(f"{quote_text(str(value))} has more digits than a float holds")
         case int() | float() if type_.kind is Kind.FLOAT:
             return canonical_float(float(value))
-        case bool() | str():
+        case str():
+            return _encodable(value)
+        case bool():
             return value
         case int() | Decimal():
             return parse_value(_digits(value), type_)

@@ -22,6 +22,7 @@ from corollary.core.arrow_buffers import (
     Mask,
     decimal_words,
     fixed_array,
+    fixed_values,
     null_mask,
     string_array,
     true_mask,
@@ -119,11 +120,24 @@ def _column_bounds(column: pa.ChunkedArray) -> ColumnBounds:
         column = pa.chunked_array([each.dictionary for each in column.chunks])
     if column.null_count == len(column):
         return [None, None, has_null]
+    if pa.types.is_decimal32(type_) or pa.types.is_decimal64(type_):  # of large files
+        return [*_narrow_bounds(column.chunks), has_null]
     ends = pc.min_max(column)
     least, greatest = ends["min"], ends["max"]
     if pa.types.is_string(column.type):
         return [*text_bounds(least.as_py(), greatest.as_py()), has_null]
     return [_integer(least), _integer(greatest), has_null]
+
+
+def _narrow_bounds(chunks: Iterable[pa.Array]) -> tuple[int, int]:
+    """Return the bounds of the integers behind narrow decimals, which Arrow does not compute."""
+    ends = []
+    for chunk in chunks:
+        values, nulls = fixed_values(chunk, f"i{chunk.type.bit_width // 8}"), null_mask(chunk)
+        present = values if nulls is None else values[~nulls]
+        if len(present):
+            ends.append((int(present.min()), int(present.max())))
+    return min(least for least, _ in ends), max(greatest for _, greatest in ends)
 
 
 def _integer(value: pa.Scalar) -> int:

@@ -48,6 +48,10 @@ _ARROW_KINDS = {Kind.SYMBOL, Kind.NUMBER, Kind.UNSIGNED, Kind.FLOAT, Kind.BOOL}
 """What Arrow reads from JSON as we do; other kinds are texts there."""
 
 
+_NUL = rb"\u0000"
+"""A character that JSON has and our texts do not have."""
+
+
 def syntax(*_: object) -> Dialect:
     """Return the syntax of a file: each line is a record."""
     return _LINES
@@ -166,6 +170,8 @@ def read_vectorized(data: bytes, relation: Relation) -> tuple[pa.Table, set[str]
     lines = count_lines(data) + 1
     is_regular = data.startswith(b"{") and data.endswith(b"}")
     if not relation.types or not is_regular or data.count(b"}\n{") != lines - 1:
+        return None
+    if _NUL in data:
         return None
     fields = [(name, _read_as(type_)) for name, type_ in _columns(relation)]
     try:

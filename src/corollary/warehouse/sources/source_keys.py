@@ -14,7 +14,7 @@ from corollary.core.arrow import dependency_violations, expand_table, sort_rows,
 from corollary.core.arrow_buffers import bool_array, index_array
 from corollary.core.program import Directive, Relation
 from corollary.core.values import format_row
-from corollary.errors import Diagnostic, InputError
+from corollary.errors import ConstraintError, Diagnostic
 from corollary.warehouse.row_words import is_among, repeated_words, row_words
 from corollary.warehouse.set_difference import distinct
 
@@ -36,7 +36,7 @@ def resolve_keys(
     """Return the rows, each once, such that no two have the same key.
 
     Raises:
-        InputError: `C0954`, listing the rows that are in conflict.
+        ConstraintError: `C0954`, listing the rows that are in conflict.
     """
     positions = [relation.columns.index(name) for name in key.columns]
     words = row_words([rows.column(at) for at in positions], rows.num_rows)
@@ -50,7 +50,7 @@ def resolve_keys(
     rest = [at for at in range(relation.arity) if at not in positions]
     ones, others = dependency_violations(several, positions, rest)
     if ones.num_rows:
-        raise InputError(_conflicts(ones, others, key, relation, directive))
+        raise ConstraintError(_conflicts(ones, others, key, relation, directive))
     others = rows.filter(bool_array(~is_repeated))
     return pa.concat_tables([expand_table(others, relation), several])
 

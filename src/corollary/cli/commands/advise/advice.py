@@ -30,6 +30,7 @@ from corollary.cli.databases import is_warehouse, load_in_memory, open_warehouse
 from corollary.cli.options import OutputOptions, PropagationOptions
 from corollary.cli.output import print_json
 from corollary.console import TerminalConsole
+from corollary.core.engine import within_seconds
 from corollary.core.printer import print_program
 from corollary.database.database import Database, state_of
 from corollary.database.intake.quarantine import with_same_quarantine
@@ -47,7 +48,10 @@ def advise_on(
     console: TerminalConsole,
 ) -> None:
     """Print advice on a program or on the program of a warehouse, and do what is asked with it."""
-    with _open_source(programs, options, console) as source:
+    with (
+        within_seconds(options.limits),
+        _open_source(programs, options, console) as source,
+    ):
         checked = check(source.program)
         advice = _advice(options, source, console)
         after = reformulate(checked, source.program, advice)

@@ -4,7 +4,7 @@ NumPy arrays become Arrow arrays and back by their buffers: nothing is copied, a
 conversions, which import pandas where it is installed, are not used.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -66,19 +66,26 @@ def read_columns(
 ) -> pa.Table:
     """Return columns of a table in a state, as codes (`c0`) and as values (`v0`)."""
     words, layout = table.tuples(state), table.layout
-    names: list[str] = []
-    arrays: list[pa.Array] = []
-    known: dict[int, Codes] = {}
-    for form, at in columns:
-        if at not in known:
-            known[at] = layout.unpack_column(words, at)
-        names.append(f"{form}{at}")
-        is_code = form is Form.CODE
-        arrays.append(
-            array_of(known[at]) if is_code else _values(known[at], table.types[at], dictionary)
-        )
+    needed = {at for _, at in columns}
+    codes = {at: layout.unpack_column(words, at) for at in needed}
+    return arrow_table(codes, table.types, len(words), columns, dictionary)
+
+
+def arrow_table(
+    codes: Mapping[int, Codes],
+    types: Sequence[Type],
+    count: int,
+    columns: Sequence[tuple[Form, int]],
+    dictionary: Dictionary,
+) -> pa.Table:
+    """Return columns, given by their codes, as codes (`c0`) and as values (`v0`)."""
+    names = [f"{form}{at}" for form, at in columns]
+    arrays = [
+        array_of(codes[at]) if form is Form.CODE else _values(codes[at], types[at], dictionary)
+        for form, at in columns
+    ]
     if not arrays:
-        names, arrays = [UNIT_COLUMN], [array_of(np.zeros(len(words), np.int64))]
+        names, arrays = [UNIT_COLUMN], [array_of(np.zeros(count, np.int64))]
     return pa.Table.from_arrays(arrays, names=names)
 
 

@@ -7,7 +7,7 @@ tuples are derived after all, and the local engine decides what is an error.
 
 from collections.abc import Collection, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -34,6 +34,7 @@ from corollary.engines.local.bulk.fusion import (
     sources_of,
     summary_of,
 )
+from corollary.engines.local.bulk.lookups import WIDE_RELATION, WideRows, join_by_lookup
 from corollary.engines.local.bulk.queries import BulkQueries, QueryText, has_fault
 from corollary.engines.local.evaluation.pipelines import RunContext, record_probes
 from corollary.engines.local.storage.code_range import Codes
@@ -41,8 +42,21 @@ from corollary.engines.local.storage.layout import Mask, Words
 from corollary.engines.local.storage.runs import sort_distinct
 from corollary.engines.sql.compiled import MARK, ROWS, NotCompiled
 
-_Key = tuple[tuple[int, ...], bool]
-"""The steps of a batch, and whether each row of the body counts as it comes."""
+_Key = tuple[tuple[int, ...], Pipeline | None]
+"""The steps of a batch, and the rows of the body if they are not there."""
+
+
+@dataclass(frozen=True, slots=True)
+class _PutOff:
+    """A derivation that was put off: its pipeline, and what has been joined by lookup."""
+
+    pipeline: Pipeline
+    wide: WideRows | None
+
+    @property
+    def rows(self) -> Pipeline:
+        """What gives the rows."""
+        return self.pipeline if self.wide is None else self.wide.pipeline
 
 
 class _GroupQuery:
@@ -69,7 +83,7 @@ class BulkGroups:
         self._plan = plan
         self._types = plan.types
         self._held = held
-        self._put_off: dict[str, Pipeline] = {}
+        self._put_off: dict[str, _PutOff] = {}
         self._results: dict[int, Words] = {}
         self._compiled: dict[_Key, _GroupQuery | NotCompiled] = {}
         # Steps that have met a row without a value: they run here, from then on.
@@ -108,9 +122,16 @@ class BulkGroups:
         )
         if not is_due:
             return None
-        if not pipeline.is_bag and has_distinct_rows(pipeline, self._queries.tables):
+        tables = self._queries.tables
+        if not pipeline.is_bag and has_distinct_rows(pipeline, tables):
             pipeline = replace(pipeline, is_bag=True)
-        self._put_off[step.target] = pipeline
+        wide = join_by_lookup(
+            pipeline,
+            tables,
+            self._queries.encode_constant,
+            1 if self._queries.is_forced else BULK_MIN_TUPLES,
+        )
+        self._put_off[step.target] = _PutOff(pipeline, wide)
         batches = {
             id(batch): batch
             for batch in self._fused.batches.values()
@@ -192,8 +213,11 @@ class BulkGroups:
 
     def _query(self, batch: Sequence[GroupStep]) -> _GroupQuery | NotCompiled:
         first = batch[0]
-        rows = self._put_off.get(first.body.relation)
-        key = (tuple(map(id, batch)), rows is None or rows.is_bag)
+        put_off = self._put_off.get(first.body.relation)
+        rows, types = None if put_off is None else put_off.rows, self._types
+        if put_off is not None and put_off.wide is not None:
+            types = {**types, WIDE_RELATION: put_off.wide.types}
+        key = (tuple(map(id, batch)), rows)
         known = self._compiled.get(key)
         if known is None:
             from corollary.engines.sql.duckdb_dialect import DUCKDB
@@ -205,8 +229,8 @@ class BulkGroups:
                     self._types[first.body.relation],
                     first.aggregation.groups,
                 ),
-                [summary_of(each, self._types) for each in batch],
-                self._types,
+                [summary_of(each, types) for each in batch],
+                types,
                 DUCKDB,
                 self._queries.encode_constant,
             )
@@ -222,20 +246,20 @@ class BulkGroups:
         self, step: GroupStep, query: _GroupQuery, context: RunContext
     ) -> pa.RecordBatch | None:
         """Return the result of a query; None if a row lacks a value, or is not exact."""
-        budget, rows = context.budget, self._put_off.get(step.body.relation)
+        budget, put_off = context.budget, self._put_off.get(step.body.relation)
 
         def check() -> None:
-            if rows is None:
+            if put_off is None:
                 budget.check_seconds()
             else:
-                budget.count_rows(rows, 0)
+                budget.count_rows(put_off.pipeline, 0)
 
         context.recorder.bulk()
-        if rows is not None:
-            led = record_probes(rows, self._queries.tables, self._held, context)
-            budget.count_rows(rows, led)
+        if put_off is not None:
+            led = record_probes(put_off.pipeline, self._queries.tables, self._held, context)
+            budget.count_rows(put_off.pipeline, led)
         text = query.text
-        tables = self._queries.read_inputs(text)
+        tables = self._queries.read_inputs(text, None if put_off is None else put_off.wide)
         if has_fault(text, tables, check):
             return None
         with closing(run_query(text.text, tables, check)) as batches:

@@ -8,13 +8,14 @@ import pyarrow as pa
 from corollary.core.engine import BULK_MIN_FRAME_ROWS, BULK_MIN_TUPLES, BulkMode
 from corollary.core.logic import Constant
 from corollary.core.pipeline import Pipeline, Reference
-from corollary.engines.local.bulk.columns import read_columns
+from corollary.engines.local.bulk.columns import arrow_table, read_columns
 from corollary.engines.local.bulk.connection import run_query
 from corollary.engines.local.bulk.estimates import RowEstimates
+from corollary.engines.local.bulk.lookups import WIDE_RELATION, WideRows
 from corollary.engines.local.evaluation.expressions import type_of
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.values.codes import Dictionary
-from corollary.engines.sql.compiled import CompiledQuery
+from corollary.engines.sql.compiled import CompiledQuery, InputTable
 
 ESTIMATE_MIN_TUPLES = 1 << 10
 """A pipeline led by fewer tuples is never estimated: small work must not pay for it."""
@@ -61,17 +62,17 @@ class BulkQueries:
         """Return the code of a constant."""
         return self.dictionary.encode_value(constant.value, type_of(constant))
 
-    def read_inputs(self, query: QueryText) -> dict[str, pa.Table]:
-        """Return the tables that a query reads."""
-        return {
-            each.name: read_columns(
-                self.tables[each.source.relation],
-                each.source.state,
-                each.columns,
-                self.dictionary,
-            )
-            for each in query.compiled.inputs
-        }
+    def read_inputs(self, query: QueryText, wide: WideRows | None = None) -> dict[str, pa.Table]:
+        """Return the tables that a query reads; rows that have been joined are one of them."""
+        return {each.name: self._read(each, wide) for each in query.compiled.inputs}
+
+    def _read(self, input_: InputTable, wide: WideRows | None) -> pa.Table:
+        source, columns = input_.source, input_.columns
+        if wide is not None and source.relation == WIDE_RELATION:
+            codes = dict(enumerate(wide.columns))
+            return arrow_table(codes, wide.types, wide.count, columns, self.dictionary)
+        table = self.tables[source.relation]
+        return read_columns(table, source.state, columns, self.dictionary)
 
 
 def has_fault(query: QueryText, tables: Mapping[str, pa.Table], check: Callable[[], None]) -> bool:

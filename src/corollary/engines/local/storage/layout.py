@@ -324,10 +324,13 @@ class LayoutFamily:
     @property
     def current(self) -> "LayoutFamily":
         """The family that this one has been merged into, or itself."""
+        last = self
+        while last.successor is not None:
+            last = last.successor
         family = self
-        while family.successor is not None:
-            family = family.successor
-        return family
+        while family.successor is not None:  # the next look has a shorter way
+            family.successor, family = last, family.successor
+        return last
 
     def join(self, other: "LayoutFamily") -> None:
         """Merge another family into this one."""

@@ -38,6 +38,12 @@ class Dictionary:
         for (kind, scale), header, blocks in saved:
             self.domain(Type(kind, scale=scale)).restore(header, blocks)
 
+    def release(self) -> None:
+        """Let go of what is kept only for the next slice of a large table."""
+        for each in self._domains.values():
+            if isinstance(each, SymbolDomain):
+                each.release()
+
     def domain(self, type_: Type) -> NumericDomain | SymbolDomain:
         """Return the domain of a type."""
         known = self._domains.get(type_.domain)

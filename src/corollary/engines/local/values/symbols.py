@@ -43,6 +43,9 @@ PENDING_TEXTS_MAX = 1 << 12
 HASH_ALL_RATIO = 8
 """Arrow hashes all known texts if there are at most this many for each one to be found."""
 
+LATEST_MIN_TEXTS = 1 << 16
+"""The codes of a dictionary of so many texts are kept for the next slice of its column."""
+
 LOAD_ALL_SEARCH_RATIO = 64
 """All stored strings are loaded once one in this many has been searched for by value."""
 
@@ -65,6 +68,7 @@ class SymbolDomain:
         # All texts from this code on are in the dictionary: they need not be in the index.
         self._cached_from = sum(map(len, chunks))
         self._searched = 0
+        self._latest: tuple[tuple[int, ...], Codes, pa.Array] | None = None
 
     @property
     def _stored_count(self) -> int:
@@ -137,7 +141,7 @@ class SymbolDomain:
         if pa.types.is_dictionary(column.type):
             # The dictionary of a source may have a text twice, or null.
             encoded = column.unify_dictionaries().combine_chunks()
-            known = self.encode_arrow(pa.chunked_array([encoded.dictionary]))
+            known = self._dictionary_codes(encoded.dictionary)
         else:
             if column.nbytes >> 30:  # the distinct texts may be too large for 32-bit offsets
                 column = column.cast(pa.large_string())
@@ -153,6 +157,22 @@ class SymbolDomain:
         codes = np.zeros(len(rows), np.int64)
         codes[~nulls] = known[rows[~nulls]]
         return codes
+
+    def _dictionary_codes(self, texts: pa.Array) -> Codes:
+        """Return the codes of a dictionary's texts; the next slice of a column has the same one."""
+        if len(texts) < LATEST_MIN_TEXTS:
+            return self.encode_arrow(pa.chunked_array([texts]))
+        places = [0 if buffer is None else buffer.address for buffer in texts.buffers()]
+        key = (*places, texts.offset, len(texts))
+        if self._latest is None or self._latest[0] != key:
+            self._latest = None
+            # The texts are held as well, so that no other ones can be at their place.
+            self._latest = key, self.encode_arrow(pa.chunked_array([texts])), texts
+        return self._latest[1]
+
+    def release(self) -> None:
+        """Let go of the latest dictionary."""
+        self._latest = None
 
     def _encode_distinct(self, texts: pa.Array) -> Codes:
         """Return the codes of distinct texts, none of them null."""

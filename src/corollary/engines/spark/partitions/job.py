@@ -75,8 +75,8 @@ def report_run(remote_run: RemoteRun, records: list[TaskRecorder], recorder: Rec
     if rounds := max(each.rounds for each in records):
         recorder.round(rounds)
     for each in records:
-        for number, relations in each.rows:
-            recorder.row(steps[number], relations)  # type: ignore[arg-type]
+        for number, relations, in_round in each.rows:
+            recorder.row(steps[number], relations, in_round)  # type: ignore[arg-type]
     handled = remote_run.handled + sum(each.handled for each in records)
     recorder.end(remote_run.plan.main, handled)
     return handled

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from corollary.core.engine import Limits
+from corollary.core.engine import Limits, deadline_start
 from corollary.core.plans import Evaluation, RecordTrace, Within
 from corollary.core.program import Relation
 from corollary.engines.local.values.native import from_arrow, partition_of
@@ -118,7 +118,7 @@ class TaskRecorder:
     rounds: int = 0
     handled: int = 0
     switched: set[int] = field(default_factory=set)
-    rows: list[tuple[int, Mapping[str, tuple[pa.Table, ...]]]] = field(default_factory=list)
+    rows: list[tuple[int, Mapping[str, tuple[pa.Table, ...]], int]] = field(default_factory=list)
 
     def procedure(self, name: str) -> None:
         """Nothing to record."""
@@ -148,9 +148,11 @@ class TaskRecorder:
         """Record steps that exceeded their budget."""
         self.switched.add(self.steps[id(within)])
 
-    def row(self, row: RecordTrace, relations: Mapping[str, tuple[pa.Table, ...]]) -> None:
+    def row(
+        self, row: RecordTrace, relations: Mapping[str, tuple[pa.Table, ...]], number: int
+    ) -> None:
         """Record a row of a trace."""
-        self.rows.append((self.steps[id(row)], relations))
+        self.rows.append((self.steps[id(row)], relations, number))
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +204,8 @@ def read_pickle(path: str) -> Any:
 
 def remaining_limits(limits: Limits) -> Limits:
     """Return limits with the seconds that are left: clocks of other machines differ."""
-    if limits.seconds is None or limits.since is None:
+    began = deadline_start()
+    if limits.seconds is None or began is None:
         return limits
-    left = limits.seconds - (time.monotonic() - limits.since)
-    return replace(limits, seconds=max(0.0, left), since=None)
+    left = limits.seconds - (time.monotonic() - began)
+    return replace(limits, seconds=max(0.0, left))

@@ -6,7 +6,6 @@ the next query.
 """
 
 import shutil
-import tempfile
 import uuid
 import weakref
 from collections import deque
@@ -20,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from corollary.core.types import Type
+from corollary.engines.spark.scratch_directory import ScratchDirectory
 from corollary.engines.spark.session import describe_jobs
 from corollary.engines.spark.sql import sql
 from corollary.engines.spark.sql.columns import FAULT, ddl_of, names_of, schema_of
@@ -176,7 +176,7 @@ class Pieces:
         self._numbers = count(1)
         self._views: set[str] = set()
         self._scratch = scratch
-        self._directory: Path | None = None
+        self._directory: ScratchDirectory | None = None
         self._modes = Modes(session)
 
     def new_name(self) -> str:
@@ -295,14 +295,13 @@ class Pieces:
         self.garbage.extend((view, None) for view in list(self._views))
         self.sweep()
         if self._directory is not None:
-            shutil.rmtree(self._directory, ignore_errors=True)
+            self._directory.close()
             self._directory = None
 
     def _new_path(self) -> Path:
         if self._directory is None:
-            self._directory = Path(tempfile.mkdtemp(prefix="corollary-", dir=self._scratch))
-            weakref.finalize(self, shutil.rmtree, self._directory, ignore_errors=True)
-        return self._directory / str(next(self._numbers))
+            self._directory = ScratchDirectory("corollary-sets", self._scratch)
+        return self._directory.path / str(next(self._numbers))
 
     @contextmanager
     def _querying(self, query: sql.Node, about: str, inputs: int) -> Iterator["DataFrame"]:

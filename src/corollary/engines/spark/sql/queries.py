@@ -41,8 +41,10 @@ class _Onward:
     def switch(self, within: Within) -> None:
         self.recorder.switch(within)
 
-    def row(self, row: RecordTrace, relations: "Mapping[str, tuple[pa.Table, ...]]") -> None:
-        self.recorder.row(row, relations)
+    def row(
+        self, row: RecordTrace, relations: "Mapping[str, tuple[pa.Table, ...]]", number: int
+    ) -> None:
+        self.recorder.row(row, relations, number)
 
 
 class Queries:

@@ -1,0 +1,96 @@
+"""Checks the arguments of what users call, so that a wrong one is an `InputError` that names it."""
+
+import os
+from collections.abc import Callable
+from functools import wraps
+from inspect import Parameter, signature
+from typing import Any, ParamSpec, TypeVar
+
+from corollary.errors import InputError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+Classes = type | tuple[type, ...]
+
+PATH: Classes = (str, os.PathLike)
+SHOWN_MAX_CHARACTERS = 60
+
+
+def checked(**classes: Classes) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Return a decorator that checks the classes of arguments by their names.
+
+    None is accepted where it is the default. A truth value is not a number.
+
+    >>> @checked(limit=int)
+    ... def first(limit=None, *others): ...
+    >>> first(), first(3)
+    (None, None)
+    >>> first("3")
+    Traceback (most recent call last):
+    ...
+    corollary.errors.InputError: error[C0924]: `first` takes an `int` for `limit`, not '3'.
+      = give another value
+    """
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        parameters = signature(function).parameters
+        places = {
+            at: name
+            for at, (name, each) in enumerate(parameters.items())
+            if name in classes and each.kind is not Parameter.KEYWORD_ONLY
+        }
+        rest = next((at for at, name in places.items() if _takes_many(parameters[name])), None)
+        accepts_none = {name for name in classes if parameters[name].default is None}
+
+        def check(name: str, value: object) -> None:
+            accepted = classes[name]
+            is_truth = isinstance(value, bool) and accepted is not bool
+            if value is None and name in accepts_none:
+                return
+            if is_truth or not isinstance(value, accepted):
+                raise wrong_argument(function.__name__, name, accepted, value)
+
+        @wraps(function)
+        def call(*arguments: P.args, **named: P.kwargs) -> R:
+            for at, value in enumerate(arguments):
+                name = places[rest] if rest is not None and at >= rest else places.get(at)
+                if name is not None:
+                    check(name, value)
+            for name, value in named.items():
+                if name in classes:
+                    check(name, value)
+            return function(*arguments, **named)
+
+        return call
+
+    return decorate
+
+
+def wrong_argument(function: str, name: str, accepted: Classes, value: object) -> InputError:
+    """Return the error of an argument of another class."""
+    every = accepted if isinstance(accepted, tuple) else (accepted,)
+    listed = " or ".join(f"`{each.__name__}`" for each in every)
+    article = "an" if every[0].__name__[0] in "aeiouAEIOU" else "a"
+    shown = repr(value)
+    if len(shown) > SHOWN_MAX_CHARACTERS:
+        shown = f"a `{type(value).__name__}`"
+    message = f"`{function}` takes {article} {listed} for `{name}`, not {shown}."
+    return InputError.of("C0924", message, None, "give another value")
+
+
+def _takes_many(parameter: Parameter) -> bool:
+    return parameter.kind is Parameter.VAR_POSITIONAL
+
+
+def check_function(function: Any, name: str) -> Any:
+    """Return a function that users pass.
+
+    Raises:
+        InputError: it is not one.
+    """
+    if not callable(function):
+        raise InputError.of(
+            "C0924", f"`{name}` takes a function, not {function!r}.", None, "give a function"
+        )
+    return function

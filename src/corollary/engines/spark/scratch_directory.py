@@ -1,0 +1,55 @@
+"""Directories for the files of one process, which go with it.
+
+A directory is removed when it is closed, when its owner is collected, or when the process ends. A
+process that is killed leaves it behind: the next one that makes a directory of the same kind in the
+same place sees that nobody holds its lock any more, and removes it.
+"""
+
+import os
+import shutil
+import tempfile
+import weakref
+from contextlib import suppress
+from fcntl import LOCK_EX, LOCK_NB, flock
+from pathlib import Path
+from typing import IO
+
+LOCK_SUFFIX = ".lock"
+
+
+class ScratchDirectory:
+    """A directory that is removed with its owner.
+
+    Args:
+        prefix: the beginning of its name.
+        parent: where it is made; in the directory of temporary files, if it is not given.
+    """
+
+    def __init__(self, prefix: str, parent: Path | None = None) -> None:
+        root = Path(tempfile.gettempdir()) if parent is None else parent
+        _remove_abandoned(root, prefix)
+        self.path = Path(tempfile.mkdtemp(prefix=f"{prefix}-", dir=root))
+        lock = Path(f"{self.path}{LOCK_SUFFIX}").open("wb")  # noqa: SIM115 - held by the finalizer
+        flock(lock, LOCK_EX)
+        self._finalizer = weakref.finalize(self, _remove, self.path, lock, os.getpid())
+
+    def close(self) -> None:
+        """Remove it."""
+        self._finalizer()
+
+
+def _remove(path: Path, lock: IO[bytes], owner: int) -> None:
+    if os.getpid() == owner:  # not in a process that was forked from it
+        shutil.rmtree(path, ignore_errors=True)
+        with suppress(OSError):
+            Path(f"{path}{LOCK_SUFFIX}").unlink(missing_ok=True)
+    lock.close()
+
+
+def _remove_abandoned(root: Path, prefix: str) -> None:
+    """Remove the directories whose process was killed."""
+    for found in root.glob(f"{prefix}-*{LOCK_SUFFIX}"):
+        with suppress(OSError), found.open("rb") as lock:
+            flock(lock, LOCK_EX | LOCK_NB)  # fails if somebody holds it
+            shutil.rmtree(str(found).removesuffix(LOCK_SUFFIX), ignore_errors=True)
+            found.unlink()

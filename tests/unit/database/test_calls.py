@@ -1,0 +1,245 @@
+"""What users call: wrong arguments, closed databases, and what `repr` says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import corollary
+from corollary import AccessError, CorollaryError, Database, InputError
+from corollary.database.intake.pipeline import PipelineRun
+
+PROGRAM = """
+.decl e(x: number, y: number) key(x)
+.decl p(x: number)
+p(x) :- e(x, _).
+.decl v(x: number) virtual
+v(x) :- p(x).
+"""
+
+
+def opened(place: Any = None) -> Database:
+    database = corollary.open(place, engine="local")
+    database.load(text=PROGRAM)
+    with database.transaction() as tx:
+        tx.insert("e", [(1, 2)])
+    return database
+
+
+# --- wrong arguments ------------------------------------------------------------------------------
+
+OPEN: dict[str, dict[str, Any]] = {
+    "algorithm": {"algorithm": 5},
+    "alerts": {"alerts": 5},
+    "bulk": {"bulk": 5},
+    "engine": {"engine": 5},
+    "existing": {"existing": 5},
+    "limits": {"limits": {"rounds": 3}},
+    "path": {"path": 5},
+    "reader": {"path": "w", "reader": 5},
+    "webhooks": {"webhooks": 5},
+    "without": {"without": 5},
+}
+CALLS: dict[str, Callable[[Database], object]] = {
+    "add_rule": lambda db: db.transaction().add_rule(5),  # type: ignore[arg-type]
+    "as_json": lambda db: db.transaction().as_json("x"),  # type: ignore[arg-type]
+    "at": lambda db: db.at("x"),
+    "changes": lambda db: db.changes("x"),  # type: ignore[arg-type]
+    "feed": lambda db: db.feed(5),  # type: ignore[arg-type]
+    "feed since": lambda db: list(db.feed("e", since="x")),  # type: ignore[arg-type]
+    "grant": lambda db: db.grant(5, "e"),  # type: ignore[arg-type]
+    "grant of": lambda db: db.grant("a", "e", 5),  # type: ignore[arg-type]
+    "insert": lambda db: db.transaction().insert(["e"], []),  # type: ignore[arg-type]
+    "load": lambda db: db.load(5),  # type: ignore[arg-type]
+    "load facts": lambda db: db.load("x.dl", facts=5),  # type: ignore[arg-type]
+    "load nothing": lambda db: db.load(),
+    "load text": lambda db: db.load(text=5),  # type: ignore[arg-type]
+    "load two programs": lambda db: db.load("x.dl", text=PROGRAM),
+    "log": lambda db: db.log("x"),  # type: ignore[arg-type]
+    "on": lambda db: db.on(5),  # type: ignore[arg-type]
+    "on no function": lambda db: db.on("e")(5),  # type: ignore[type-var]
+    "publish": lambda db: db.publish(5),  # type: ignore[arg-type]
+    "query": lambda db: db.query(5),  # type: ignore[arg-type]
+    "read": lambda db: db.transaction().read(5),  # type: ignore[arg-type]
+    "reader": lambda db: db.reader(5),  # type: ignore[arg-type]
+    "relation": lambda db: db.relation(5),  # type: ignore[arg-type]
+    "relations": lambda db: db.relation(["e"]),  # type: ignore[arg-type]
+    "remove_rule": lambda db: db.transaction().remove_rule(None),  # type: ignore[arg-type]
+    "revoke": lambda db: db.revoke(5),  # type: ignore[arg-type]
+    "run": lambda db: db.run(5),  # type: ignore[arg-type]
+    "run nothing": lambda db: db.run(),
+    "run bad_rows": lambda db: db.run("x.dl", bad_rows="some"),
+    "run max_bad": lambda db: db.run("x.dl", max_bad="some"),
+    "run max_deletes": lambda db: db.run("x.dl", max_deletes=-1),
+    "set_program": lambda db: db.transaction().set_program(PROGRAM),  # type: ignore[arg-type]
+    "stream": lambda db: db.stream(None, into=5),  # type: ignore[arg-type]
+    "transaction": lambda db: db.transaction(algorithm=5),  # type: ignore[arg-type]
+    "transaction key": lambda db: db.transaction(idempotency=5),  # type: ignore[arg-type]
+    "watch": lambda db: db.watch(5),  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.parametrize("name", OPEN)
+def test_open_names_a_wrong_argument(name: str, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=f"`{name}`"):
+        corollary.open(**OPEN[name])
+
+
+def test_a_call_names_a_wrong_argument(tmp_path: Path) -> None:
+    with opened(tmp_path / "w") as database:
+        for name, call in CALLS.items():
+            with pytest.raises(CorollaryError) as raised:
+                call(database)
+            assert isinstance(raised.value, InputError), name
+            (found,) = raised.value.diagnostics
+            assert found.note, name
+        reader = database.reader("alice")
+        for ask in (lambda: reader.query(5), lambda: reader.log("x"), lambda: reader.changes("x")):
+            with pytest.raises(InputError, match="C0924"):
+                ask()
+        with pytest.raises(AccessError, match="C1041"):
+            reader.run("x.dl")
+
+
+def test_what_a_deferred_read_returns() -> None:
+    tx = opened().transaction()
+    tx.read(lambda: None)  # type: ignore[arg-type, return-value]
+    with pytest.raises(InputError, match="DeferredOperations"):
+        tx.commit()
+
+
+def test_unknown_changes_are_both_errors() -> None:
+    database = opened()
+    with database.transaction() as tx:
+        tx.insert("e", [(2, 3)])
+    with pytest.raises(KeyError) as raised:
+        tx.changes["v"]
+    assert isinstance(raised.value, CorollaryError)
+    assert 'db.watch("v")' in str(raised.value)
+    assert "v" not in tx.changes
+    assert tx.changes.get("v") is None
+
+
+# --- closed databases -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_durable", [False, True])
+def test_a_closed_database_is_refused(is_durable: bool, tmp_path: Path) -> None:
+    database = opened(tmp_path / "w" if is_durable else None)
+    relation, reader, tx = database.relation("e"), database.reader("alice"), database.transaction()
+    tx.insert("e", [(3, 4)])
+    database.grant("alice", "p")
+    database.close()
+    asked: list[Callable[[], object]] = [
+        relation.rows,
+        relation.arrow,
+        lambda: len(relation),
+        lambda: relation.shape,
+        lambda: database.relation("e"),
+        lambda: database.query("e(x, y)"),
+        lambda: database.load(text=PROGRAM),
+        database.transaction,
+        database.log,
+        database.publish,
+        database.refresh,
+        database.deliver,
+        database.grants,
+        database.__enter__,
+        lambda: database.watch("v"),
+        lambda: database.on("e"),
+        lambda: database.reader("alice"),
+        lambda: reader.relation("p"),
+        tx.commit,
+    ]
+    for ask in asked:
+        with pytest.raises(InputError, match="C0925"):
+            ask()
+    database.close()  # twice does no harm
+    assert repr(relation) == "<relation e>"
+    assert repr(database).endswith(": closed>")
+
+
+# --- repr ----------------------------------------------------------------------------------
+
+
+def test_repr_says_something(tmp_path: Path) -> None:
+    database = opened()
+    assert repr(database) == "<Database in memory: commit 2, 3 relations>"
+    assert repr(database.reader("alice")) == "<Reader 'alice': commit 2, 3 relations>"
+    assert repr(database.relation("e")) == "<relation e(x: number, y: number), base, 1 tuple>"
+    assert repr(database.relation("p")) == "<relation p(x: number), derived, 1 tuple>"
+    assert repr(database.relation("v")) == "<relation v(x: number), virtual>"
+    tx = database.transaction()
+    tx.insert("e", [(2, 3), (4, 5)])
+    assert repr(tx) == "<Transaction: open, 2 rows and 0 edits of the program>"
+    tx.commit()
+    assert repr(tx) == "<Transaction: commit 3, <Changes: e +2 −0, p +2 −0>>"
+    assert repr(tx.changes["p"]) == "<Change of p: +2 −0>"
+    tx = database.transaction()
+    tx.rollback()
+    assert repr(tx) == "<Transaction: rolled back>"
+    with database.transaction() as tx:
+        tx.insert("e", [(2, 3)])
+    assert repr(tx) == "<Transaction: nothing changed>"
+    with opened(tmp_path / "w") as durable:
+        assert repr(durable).startswith(f"<Database {tmp_path / 'w'}: commit 2, ")
+        with durable.transaction(idempotency="k") as tx:
+            tx.insert("e", [(2, 3)])
+        assert repr(durable.transaction(idempotency="k")) == (
+            "<Transaction: done before as commit 3>"
+        )
+
+
+# --- run -----------------------------------------------------------------------------------
+
+SHOP = """
+.decl stock(item: symbol, count: number) key(item)
+.input stock(filename="stock.csv")
+.decl scarce(item: symbol)
+scarce(i) :- stock(i, n), n < 3.
+.output scarce
+"""
+
+
+@pytest.mark.parametrize("is_durable", [False, True])
+def test_run_does_what_the_command_does(is_durable: bool, tmp_path: Path) -> None:
+    program, stock = tmp_path / "shop.dl", tmp_path / "facts" / "stock.csv"
+    stock.parent.mkdir()
+    program.write_text(SHOP)
+    stock.write_text("pen,3\nink,1\n")
+    with corollary.open(tmp_path / "w" if is_durable else None, engine="local") as db:
+
+        def run(**options: Any) -> PipelineRun:
+            outcome = db.run(program, facts=stock.parent, **options)
+            assert isinstance(outcome, PipelineRun)
+            return outcome
+
+        first = run()
+        assert (first.commit, first.changes["scarce"].counts) == (1, (1, 0))
+        assert run().transaction is None  # nothing has changed
+        stock.write_text("pen,2\nink,1\nbad\n")
+        second = run()
+        assert second.quarantined == 1
+        assert second.changes["stock"].counts == (1, 1)
+        assert sorted(db.relation("scarce").rows()) == [("ink",), ("pen",)]
+        for options in ({"bad_rows": "abort"}, {"max_bad": 0}, {"max_deletes": 0}):
+            stock.write_text("pen,2\nbad\n")
+            with pytest.raises(InputError):
+                run(**options)
+        assert len(db.relation("stock")) == 2
+        program.write_text(SHOP.replace(".input", "// .input"))
+        run()
+        assert len(db.relation("stock")) == 0
+        assert is_durable == (tmp_path / "w" / "tables" / "scarce").is_dir()
+
+
+def test_run_again_under_a_key(tmp_path: Path) -> None:
+    (tmp_path / "shop.dl").write_text(SHOP)
+    (tmp_path / "stock.csv").write_text("pen,3\n")
+    with corollary.open(tmp_path / "w", engine="local") as db:
+        for _ in range(2):
+            assert db.run(tmp_path / "shop.dl", facts=tmp_path, idempotency="monday").commit == 1
