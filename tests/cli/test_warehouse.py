@@ -283,6 +283,99 @@ def test_views_come_and_go_with_the_text_but_base_columns_stay() -> None:
     refused(run(), "C0912", "corollary alter W edge --program")
 
 
+def test_a_dry_run_makes_no_warehouse() -> None:
+    before = tree(".")
+    said = of_json(done(run("--dry-run", "--format", "json")))
+    assert tree(".") == before
+    assert said["commit"] is None
+    assert [each["change"] for each in said["plan"]["relations"]] == ["new", "new"]
+    assert [each["change"] for each in said["plan"]["tables"]] == ["created"]
+    edges("a,b", "b,c", "c")
+    said = of_json(done(run("--dry-run", "--format", "json")))
+    (source,) = said["plan"]["sources"]
+    assert source["state"] == "read"
+    assert source["rows"] == {"added": 2, "removed": 0, "malformed": 1}
+
+
+WATCHED_NETWORK = """\
+.decl lost(x: symbol, y: symbol)
+lost(x, y) :- -link(x, y).
+.alert lost "lost {x}" (IO=jsonlines, filename="lost.jsonl")
+.decl loop(x: symbol)
+loop(x) :- link(x, x).
+.abort loop "{x} is on a loop"
+"""
+
+
+def test_a_dry_run_says_what_the_run_does_and_changes_nothing() -> None:
+    """Neither files nor rows of the catalog: no commit, outbox entry or offset; the same status."""
+    program(WATCHED_NETWORK)
+    done(run())
+    done(cli("grant", "wh", "maria", "link", "loop"))
+    edges("a,b", "c,d", "d")
+    put("new.csv", "c,a\n")
+    wide = NETWORK.replace("link(x: symbol, y: symbol)", "link(x: symbol, y: symbol, z: number)")
+    wide = wide.replace("link(x, y) :-", "link(x, y, 1) :-")
+    wide = wide.replace("link(x, z) :- link(x, y)", "link(x, z, n + 1) :- link(x, y, n), n < 9")
+    program('lost(x, y) :- -link(x, y, _).\n.alert lost "lost {x}"\n', base=wide)
+    before = tree(".")
+    for options in (["--dry-run"], ["--dry-run", "-v"], ["--dry-run", "--format", "json"]):
+        result = done(run(*options))
+        assert tree(".") == before
+    plan = of_json(result)["plan"]
+    assert {each["relation"]: each["change"] for each in plan["relations"]} == {
+        "edge": "changed", "link": "rebuilt", "loop": "dropped", "quarantine": "changed",
+    }  # fmt: skip
+    (table,) = plan["tables"]
+    assert [each["name"] for each in table["schema"]["before"]] == ["x", "y"]
+    assert [each["name"] for each in table["schema"]["after"]] == ["x", "y", "z"]
+    assert plan["lost_grants"] == {"maria": ["loop"]}
+    said = of_json(result)
+    real = of_json(done(run("--format", "json")))
+    assert real["changes"] == said["changes"]
+    assert real["alerts"] == said["alerts"] != []
+    assert "plan" not in real
+    with corollary.open("wh", engine="local") as db:
+        assert db.grants() == {"maria": ["link"]}
+    before = tree(".")
+    said = of_json(done(apply("--insert", "edge=new.csv", "--dry-run", "--format", "json")))
+    assert tree(".") == before
+    assert said["commit"] is None
+    assert [each["reason"] for each in said["plan"]["relations"]] == [
+        "rows come or go", "edge changes",
+    ]  # fmt: skip
+
+
+def test_a_dry_run_ends_with_the_status_of_the_run() -> None:
+    program(WATCHED_NETWORK)
+    done(run())
+    put("new.csv", "c,a\n")
+    before = tree(".")
+    result = apply("--insert", "edge=new.csv", "--dry-run")
+    assert result.exit_code == CONSTRAINT
+    assert "loop      changed" in result.stdout
+    assert "is on a loop" in result.stderr
+    result = apply("--insert", "edge=new.csv", "--dry-run", "--format", "json")
+    assert result.exit_code == CONSTRAINT
+    assert [each["code"] for each in of_json(result)["plan"]["constraints"]] == ["C1051"] * 3
+    edges("a,b", "b,c", "c,a")
+    assert run("--dry-run").exit_code == CONSTRAINT
+    assert tree(".") == before | {"facts/edge.csv": b"a,b\nb,c\nc,a\n"}
+    edges("a,b", "b,c")
+    program(base=NETWORK.replace("y: symbol)\n.input", "y: symbol) key(x)\n.input"))
+    done(run())
+    put("new.csv", "a,z\n")
+    result = apply("--insert", "edge=new.csv", "--dry-run", "--format", "json")
+    assert result.exit_code == CONSTRAINT
+    assert [each["code"] for each in of_json(result)["plan"]["constraints"]] == ["C0937"]
+    edges("a,b", "a,c", "b,c")
+    refused_status = run("--dry-run").exit_code
+    assert refused_status == run().exit_code != OK
+    program("nonsense")
+    assert run("--dry-run").exit_code == INPUT
+    assert cli("run", "network.dl", "--dry-run").exit_code == USAGE
+
+
 def test_malformed_records_are_set_aside() -> None:
     edges("a,b", "b,c", "c", "d,e,f")
     result = done(run())
@@ -741,6 +834,7 @@ def test_a_dry_run_tells_the_same_and_changes_nothing() -> None:
     assert tree("wh") == before
     wet = of_json(done(apply(*asked, "--format", "json")))
     assert (dry.pop("commit"), wet.pop("commit")) == (None, 2)
+    assert dry.pop("plan")["new_program"]
     for each in (*dry["stats"].values(), *wet["stats"].values()):
         each.pop("seconds")
     assert dry == wet

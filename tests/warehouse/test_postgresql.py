@@ -15,6 +15,7 @@ from corollary.errors import UnknownOutcomeError, WarehouseError
 from corollary.warehouse import warehouse
 from corollary.warehouse.catalog import catalog as catalog_module
 from corollary.warehouse.catalog.connections import CatalogConnection
+from support.command_line import INPUT, cli, put
 from support.maintained_database import closure, delete, insert, opened, pairs, reopened
 from support.postgresql_server import Server
 from support.warehouse_scenarios import loose_files, store_of, stored
@@ -42,6 +43,24 @@ def test_a_connection_breaks_between_transactions(server: Server, place: str) ->
         insert(db, "edge", pairs(edge))
     assert sorted(db.relation("reach").rows()) == pairs("ab ac bc")
     db.close()
+
+
+def test_views_that_are_dropped_take_their_grants_along(place: str) -> None:
+    db = opened(closure(), place=place)
+    insert(db, "edge", pairs("ab"))
+    db.grant("maria", "reach", "edge")
+    db.load(text=closure().partition(".decl reach")[0])
+    assert db.grants() == {"maria": ["edge"]}
+    assert sorted(db.at(2).relation("reach").rows()) == pairs("ab")
+    db.close()
+
+
+def test_a_dry_run_makes_no_catalog(place: str, tmp_path: Path) -> None:
+    program = put(str(tmp_path / "p.dl"), closure())
+    result = cli("run", str(program), "--warehouse", place, "--dry-run")
+    assert result.exit_code == INPUT
+    assert "warehouse" in result.stderr
+    assert not (tmp_path / "warehouse").exists()
 
 
 class Loss:

@@ -35,6 +35,7 @@ from corollary.database.planning import Stage
 from corollary.database.program.loaded_program import LoadedProgram
 from corollary.database.program.names import writable_relation
 from corollary.database.program.program_edits import load_next_program
+from corollary.database.program.relation_plans import RelationPlan, plan_relations
 from corollary.database.reactions.keys import check_keys, resolve_dependencies
 from corollary.database.reactions.reactions import ExistingViolations, Violation, evaluate_reactions
 from corollary.database.reactions.trigger_rounds import (
@@ -44,7 +45,7 @@ from corollary.database.reactions.trigger_rounds import (
 )
 from corollary.database.state import DatabaseState
 from corollary.database.store import Store
-from corollary.errors import ConflictError, InputError, LimitError
+from corollary.errors import ConflictError, ConstraintError, Diagnostic, InputError, LimitError
 from corollary.maintain.maintenance import Maintenance
 from corollary.maintain.update import Update
 from corollary.warehouse.catalog.catalog_rows import DeliveredAlerts
@@ -110,6 +111,9 @@ class CommitOutcome:
     commit_number: int | None = None
     is_repeated: bool = False
     published: "PublishResult | None" = None
+    program: LoadedProgram | None = None
+    plan: Sequence[RelationPlan] = ()
+    failures: list[Diagnostic] = field(default_factory=list)
 
     @classmethod
     def of_replay(cls, replay: pending_commit.Replay) -> "CommitOutcome":
@@ -205,7 +209,7 @@ def _attempt(state: DatabaseState, store: Store, request: CommitRequest) -> Comm
         if must_record or not _is_empty(state, update):
             has_triggers = _has_triggers(update)
             if not has_triggers:  # triggers may still repair a violated key
-                _check_keys(state, pending)
+                _check_keys(state, request, pending, outcome)
             run = _maintain(state, pending, update, maintenance)
             if has_triggers:
                 rounds = TriggerRounds(state, store, pending)
@@ -214,11 +218,11 @@ def _attempt(state: DatabaseState, store: Store, request: CommitRequest) -> Comm
                 outcome.triggered = rounds.chain
                 if rounds.chain:  # undone: apply what was asked and what they added in one step
                     outcome.kept = apply_operations(state.engine, after, operations, state.limits)
-                _check_keys(state, pending)
+                _check_keys(state, request, pending, outcome)
                 run = _maintain_net_change(state, request, pending, run, rounds)
             update = run.update
         else:
-            _check_keys(state, pending)
+            _check_keys(state, request, pending, outcome)
 
         outcome.changes = collect_changes(
             state.engine, update, state.watched, state.frames, pending.created
@@ -232,11 +236,13 @@ def _attempt(state: DatabaseState, store: Store, request: CommitRequest) -> Comm
             run = None  # triggers may undo everything
 
         # Constraints and alerts.
-        result = evaluate_reactions(state, update, request.existing, rounds)
-        outcome.alerts, outcome.existing = result.alerts, result.existing
-
+        _react(state, update, request, rounds, outcome)
+        if request.is_dry or pending.after.normal is not state.loaded.normal:
+            _describe(state, pending, update, outcome)
         if request.is_dry:
             return outcome
+        if outcome.failures:
+            raise ConstraintError(outcome.failures)
         if run is None:
             store.record_positions(state, positions)
             state.note_no_change(program)
@@ -245,14 +251,45 @@ def _attempt(state: DatabaseState, store: Store, request: CommitRequest) -> Comm
 
         # Record, all or nothing.
         state.console.enter(Phase.STORE)
-        pending.alerts = result.alerts
+        pending.alerts = outcome.alerts
         pending.stats = {name: each.as_json() for name, each in outcome.stats.items()}
         payload = state.planner.payload_after(update, run.maintenance, run.recorder)
-        number = store.record(state, pending, payload)
+        number = store.record(state, pending, payload & pending.stored)
         state.accept(pending, run, number)
         state.day = None
     outcome.commit_number = number
     return outcome
+
+
+def _react(
+    state: DatabaseState,
+    update: Update,
+    request: CommitRequest,
+    rounds: TriggerRounds | None,
+    outcome: CommitOutcome,
+) -> None:
+    """Find alerts, and what would violate constraints."""
+    result = evaluate_reactions(state, update, request.existing, rounds)
+    outcome.alerts, outcome.existing = result.alerts, result.existing
+    outcome.failures += result.findings
+
+
+def _describe(
+    state: DatabaseState,
+    pending: pending_commit.PendingCommit,
+    update: Update,
+    outcome: CommitOutcome,
+) -> None:
+    """Note what happens to relations, and why."""
+    outcome.program = pending.after
+    outcome.plan = plan_relations(
+        state.engine,
+        old=state.loaded.normal,
+        update=update,
+        after=pending.after.normal,
+        changes=outcome.changes,
+        stats=outcome.stats,
+    )
 
 
 # --- net change ----------------------------------------------------------------------------------
@@ -310,10 +347,21 @@ def _is_empty(state: DatabaseState, update: Update) -> bool:
     return old == new
 
 
-def _check_keys(state: DatabaseState, pending: pending_commit.PendingCommit) -> None:
+def _check_keys(
+    state: DatabaseState,
+    request: CommitRequest,
+    pending: pending_commit.PendingCommit,
+    outcome: CommitOutcome,
+) -> None:
+    """Refuse what violates a key; a dry run notes it, and goes on."""
     after = pending.after
     known = set(resolve_dependencies(state.program, state.loaded.normal))
-    check_keys(state.engine, known, after.program, after.normal, state.limits)
+    try:
+        check_keys(state.engine, known, after.program, after.normal, state.limits)
+    except ConstraintError as error:
+        if not request.is_dry:
+            raise
+        outcome.failures += error.diagnostics
 
 
 # --- plan, maintain, trigger rounds --------------------------------------------------------------

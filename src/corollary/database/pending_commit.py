@@ -80,6 +80,12 @@ class PendingCommit:
     delivers: DeliveredAlerts | None = None
     depth: int = 0
 
+    @property
+    def stored(self) -> frozenset[str]:
+        """The relations that are stored after it."""
+        relations = self.after.normal.relations
+        return frozenset(name for name, each in relations.items() if each.is_stored)
+
 
 @dataclass(frozen=True, slots=True)
 class Replay:

@@ -1,6 +1,6 @@
 """Plans transactions: statistics, measured costs, and a cache of plans."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
@@ -268,6 +268,13 @@ class Planner:
             if _is_full(choice, record):
                 self._work |= dict.fromkeys(choice.relations, 0)
                 self._work[choice.relations[0]] = record.handled
+
+    def forget_columns(self, relations: Collection[str]) -> None:
+        """Forget what was measured of the columns of relations, which have others now."""
+        distinct = self.statistics.distinct
+        if not distinct.keys().isdisjoint(relations):
+            left = {name: each for name, each in distinct.items() if name not in relations}
+            self.statistics = replace(self.statistics, distinct=left)
 
     def drop_plans(self, program: NormalProgram) -> None:
         """Drop all plans, and the payload of relations that a program does not store."""

@@ -235,6 +235,7 @@ class DatabaseState:
                 self.engine.rollback()
                 if change is not None:
                     change.undo()
+                    self.planner.forget_columns(change.created)
                     self.declare_event_relations()
             self._program_change = None
 
@@ -243,7 +244,9 @@ class DatabaseState:
         normal = after.normal
         observed = {name for name, _ in normal.active.marked.values()}
         observed |= {*self.callback_events(normal), *self.watched}
-        for each in change.begin(observed if self.commits else ()):
+        work = change.begin(observed if self.commits else ())
+        self.planner.forget_columns(change.created)
+        for each in work:
             with evaluated_relation(
                 self.engine,
                 each.rules,

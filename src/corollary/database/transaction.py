@@ -16,12 +16,14 @@ from corollary.database.counters import Stats, TraceRow
 from corollary.database.intake.operations import Operation
 from corollary.database.intake.rows import check_rows
 from corollary.database.pending_commit import DeferredOperations
+from corollary.database.program.loaded_program import LoadedProgram
 from corollary.database.program.program_edits import with_rule, without_rule
+from corollary.database.program.relation_plans import RelationPlan
 from corollary.database.reactions.reactions import Violation
 from corollary.database.reactions.trigger_rounds import TriggerEffects
 from corollary.database.state import DatabaseState
 from corollary.database.store import Store
-from corollary.errors import InputError
+from corollary.errors import ConstraintError, InputError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,6 +50,8 @@ class Transaction:
         existing: the tuples that violate a new constraint and were there before it.
         commit_number: of the commit; None if there was nothing to commit.
         published: the tables that show the commit, if publishing was asked for.
+        next_program: the program that is in force after it, or would be.
+        plan: what happens to relations, and why, if the program changes or in a dry run.
         is_repeated: whether an earlier transaction of the same idempotency key did all this. Such
             a transaction does nothing, whatever is asked of it.
     """
@@ -78,6 +82,8 @@ class Transaction:
         self.commit_number: int | None = outcome.commit_number
         self.published: PublishResult | None = outcome.published
         self.is_repeated: bool = outcome.is_repeated
+        self.next_program: LoadedProgram = outcome.program or self._state.loaded
+        self.plan: list[RelationPlan] = list(outcome.plan)
 
     def __repr__(self) -> str:
         if self.is_repeated:
@@ -280,8 +286,11 @@ class Transaction:
         self._check_open()
         self._is_open = False
         self._state.check_open()
-        self._report(commit(self._state, self._store, self._request))
+        outcome = commit(self._state, self._store, self._request)
+        self._report(outcome)
         self._is_done = True
+        if outcome.failures:  # of a dry run
+            raise ConstraintError(outcome.failures)
 
     @checked(max_rows=int)
     def as_json(self, max_rows: int = JSON_MAX_ROWS) -> dict[str, Any]:

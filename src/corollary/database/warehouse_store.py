@@ -242,8 +242,6 @@ class WarehouseStore:
 
     def record(self, state: DatabaseState, pending: PendingCommit, payload: frozenset[str]) -> int:
         """Record a commit, all or nothing; return its number."""
-        relations = pending.after.normal.relations
-        payload &= {name for name, each in relations.items() if each.is_stored}
         changes = dict(self._changes(state, pending, payload))
         rows = sum(each.rows for each in changes.values())
         state.console.progress("storing changes").advance(rows)
@@ -313,7 +311,7 @@ class WarehouseStore:
                     ),
                 )
         signs = state.demand(state.planned_program).signs
-        for name, gained, lost in virtual_changes(engine, signs, after.normal):
+        for name, gained, lost in virtual_changes(engine, signs, pending.planned):
             yield name, ChangeHandles(gained, lost)
 
     def invalidate_payload(self, relations: Iterable[str]) -> None:
@@ -370,9 +368,7 @@ class WarehouseStore:
 
         def changed(name: str) -> RelationDelta | None:
             each = None if last_changes is None else last_changes.get(name)
-            if each is None:
-                return None
-            return RelationDelta(each.added, each.removed, is_full=each.is_full)
+            return each if each is None else RelationDelta(each.added, each.removed, each.is_full)
 
         history = RecentHistory(
             number - (last_changes is not None),  # the commit before those that need not be read

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,71 +13,17 @@ from corollary.core.arrow import to_python
 from corollary.database.database import Database
 from corollary.errors import AccessError, ConstraintError, InputError
 from corollary.frontends.datalog.parser import parse
+from corollary.rewrite.partitions import PARTITIONS
 from corollary.source import SourceFile
 from oracles import evaluation
 from support.comparison import comparable
+from support.generators.view_variants import EDGE, READERS, TOPS, VIEWS, program
+from support.in_process_partitions import InProcess, share_out
 from support.maintained_database import ALGORITHMS, algorithm_for, changes_of, held
 from support.payload_check import check_payload
 from support.selection import sampled
 
 Row = tuple[Any, ...]
-
-EDGE = ".decl edge(x: number, y: number)\n"
-TWO, THREE = "v({0}, {1})", "v({0}, {1}, _)"
-LOOPLESS = "v(x, y) :- edge(x, y), x != y."
-CLOSURE = "v(x, y) :- edge(x, y).\nv(x, z) :- v(x, y), edge(y, z)."
-VIEWS: dict[str, tuple[str, str, str]] = {
-    "two columns": ("(a: number, b: number)", LOOPLESS, TWO),
-    "virtual": ("(a: number, b: number) virtual", LOOPLESS, TWO),
-    "other names": ("(from: number, to: number)", LOOPLESS, TWO),
-    "turned": ("(b: number, a: number)", "v(y, x) :- edge(x, y), x != y.", "v({1}, {0})"),
-    "three": ("(a: number, b: number, c: number)", "v(x, y, x + y) :- edge(x, y).", THREE),
-    "three, virtual": (
-        "(a: number, b: number, c: number) virtual", "v(x, y, x * y) :- edge(x, y).", THREE
-    ),
-    "a text": ("(a: number, b: number, c: symbol)", "v(x, y, to_string(x)) :- edge(x, y).", THREE),
-    "may be null": (
-        "(a: number, b: number?)",
-        "v(x, y) :- edge(x, y).\nv(x, null) :- edge(_, x), !edge(x, _).",
-        TWO,
-    ),
-    "recursive": ("(a: number, b: number)", CLOSURE, TWO),
-    "recursive, virtual": ("(a: number, b: number) virtual", CLOSURE, TWO),
-    "an aggregate": (
-        "(a: number, b: number, n: number)",
-        "v(x, y, n) :- edge(x, y), n = count : { edge(x, _) }.",
-        THREE,
-    ),
-    "facts too": ("(a: number, b: number)", "v(7, 8). v(1, 2).\nv(x, y) :- edge(y, x).", TWO),
-    "an equivalence": ("(a: number, b: number) eqrel", "v(x, y) :- edge(x, y).", TWO),
-    "gone": ("", "", "edge({0}, {1})"),
-}  # fmt: skip
-READERS: dict[str, str] = {
-    "plain": ".decl w(x: number)\nw(x) :- {read}, x != 3.",
-    "virtual": ".decl w(x: number) virtual\nw(x) :- {read}, x != 3.",
-    "negation": ".decl w(x: number)\nw(x) :- edge(_, x), !{some}.",
-    "aggregate": ".decl w(x: number, n: number)\nw(x, n) :- edge(x, _), n = sum x : {{ {read} }}.",
-    "recursion": ".decl w(x: number, y: number)\nw(x, y) :- {read}.\nw(x, z) :- w(x, y), {next}.",
-    "gone": "",
-}
-TOPS = {
-    "over both": ".decl t(x: number)\nt(x) :- {read}, {w}.",
-    "gone": "",
-}
-
-
-def program(view: str, reader: str, top: str) -> str:
-    """Return a program with one of the views, something that reads it, and something over both."""
-    columns, rules, atom = VIEWS[view]
-    text = f".decl v{columns}\n{rules}" if columns else ""
-    places = {
-        "read": atom.format("x", "y") if reader != "aggregate" else atom.format("x", "_"),
-        "some": atom.format("x", "_"),
-        "next": atom.format("y", "z"),
-    }
-    w = {"aggregate": "w(x, _)", "recursion": "w(x, _)", "gone": "edge(x, _)"}.get(reader, "w(x)")
-    tops = TOPS[top].format(read=atom.format("x", "_"), w=w)
-    return EDGE + "\n".join((text, READERS[reader].format(**places), tops, ""))
 
 
 def check(db: Database, text: str, edges: set[Row]) -> None:
@@ -89,6 +36,28 @@ def check(db: Database, text: str, edges: set[Row]) -> None:
 @pytest.mark.parametrize("algorithm", sampled(ALGORITHMS, 3, ["auto"]))
 def test_any_edit_follows_any_other(algorithm: str, seed: int) -> None:
     """Random edits, with and without a change of the data, and refused ones in between."""
+    walk(algorithm, seed)
+
+
+@pytest.mark.parametrize("placement", ["tasks", "sql"])
+def test_any_edit_where_views_are_elsewhere(
+    placement: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    share_out(monkeypatch, placement)
+    walk("auto", 4)
+    assert InProcess.jobs
+
+
+def kept(db: Database) -> dict[str, Any]:
+    """Return everything that a database holds but the numbers of partitions."""
+    found = held(db)
+    for part in ("relations", "sizes"):
+        found[part].pop(PARTITIONS.name, None)
+    return found
+
+
+def walk(algorithm: str, seed: int) -> None:
+    """Make random edits, and judge what follows."""
     generator = random.Random(seed)
     edges: set[Row] = {(1, 2), (2, 3), (3, 1), (3, 3), (4, 5)}
     with corollary.open(None, engine="local") as db:
@@ -98,11 +67,11 @@ def test_any_edit_follows_any_other(algorithm: str, seed: int) -> None:
             tx.insert("edge", sorted(edges))
         for _ in range(25):
             text = program(*(generator.choice(list(each)) for each in (VIEWS, READERS, TOPS)))
-            before = held(db)
+            before = kept(db)
             with db.transaction(is_dry=True, algorithm=algorithm_for(text, algorithm)) as tx:
                 tx.set_program(parse(SourceFile("program", text)))
                 tx.insert("edge", [(9, 9)])
-            assert held(db) == before
+            assert kept(db) == before
             flip = (generator.randrange(6), generator.randrange(6))
             with db.transaction(algorithm=algorithm_for(text, algorithm)) as tx:
                 tx.set_program(parse(SourceFile("program", text)))
@@ -150,12 +119,16 @@ went({names}) :- -v({atom}).
 """
 
 
+@pytest.mark.parametrize("is_durable", [False, True])
 @pytest.mark.parametrize("case", WATCHED)
-def test_other_columns_are_no_event_but_other_data_is(case: str) -> None:
+def test_other_columns_are_no_event_but_other_data_is(
+    case: str, is_durable: bool, tmp_path: Path
+) -> None:
     """What a view held before, seen with its new columns, is neither added nor removed."""
     first, second = WATCHED[case]
-    with corollary.open(None, engine="local") as db:
+    with corollary.open(str(tmp_path / "wh") if is_durable else None, engine="local") as db:
         db.load(text=EDGE + first + events("a, s", "a, s"))
+        db.watch("v")
         with db.transaction() as tx:
             tx.insert("edge", [(1, 2), (1, 3), (2, 2)])
         assert len(tx.alerts) == 2

@@ -78,7 +78,8 @@ def command(
       {"op": "remove-rule", "rule": "link(x, y) :- edge(x, y)."}
 
     Tuples that the program text or a source asserts as well stay, and the output says so. A rule
-    may also be a trigger, an event rule, or `.alert` and `.abort` lines. Exit status 3: a key or a
+    may also be a trigger, an event rule, or `.alert` and `.abort` lines. --dry-run shows what would
+    happen and why, as that of `corollary run` does, and writes nothing. Exit status 3: a key or a
     constraint would be violated; 4: others committed first again and again; 5: triggers did not
     come to an end.
 
@@ -98,19 +99,22 @@ def command(
         open_warehouse(warehouse, console, today=today, **maintenance.keywords) as database,
     ):
         from corollary.cli.report.changes import report_run
+        from corollary.database.intake.dry_run import try_out
         from corollary.database.intake.pipeline import PipelineRun
 
         maintenance.check(state_of(database).loaded.normal)
         outcome = PipelineRun()
         transaction = database.transaction(idempotency=idempotency_key, is_dry=dry_run)
         outcome.transaction = transaction
-        with transaction:
-            if not transaction.is_repeated:
-                console.enter(Phase.READ)
-                outcome.warnings += _change_rows(database, transaction, files, headers)
-                if changes is not None:
-                    _change_lines(database, transaction, changes)
-        if not dry_run:
+        if not transaction.is_repeated:
+            console.enter(Phase.READ)
+            outcome.warnings += _change_rows(database, transaction, files, headers)
+            if changes is not None:
+                _change_lines(database, transaction, changes)
+        if dry_run:
+            outcome.plan = try_out(database, transaction)
+        else:
+            transaction.commit()
             outcome.commit = transaction.commit_number or database.commits
             outcome.published = database.publish(transaction)
             console.progress("delivering alerts")

@@ -1,13 +1,14 @@
 """`corollary run`."""
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from corollary.analysis.pragmas import without_allowed
-from corollary.cli.databases import open_warehouse
+from corollary.cli.databases import CATALOG_SCHEMES, open_warehouse
 from corollary.cli.options import (
     ChangeOutputOptions,
     FileOptions,
@@ -33,6 +34,7 @@ WAREHOUSE_PARAMETERS = (
     "max_bad",
     "max_deletes",
     "idempotency_key",
+    "dry_run",
     "max_rows",
     "existing",
     "without",
@@ -62,6 +64,9 @@ WAREHOUSE_PARAMETERS = (
     type=click.Choice(["abort", "quarantine"]),
     help="Stop at malformed records, or set them aside. Default: a warehouse sets them aside.",
 )
+@click.option(
+    "--dry-run", is_flag=True, help="Report what a run on the warehouse would do, and do nothing."
+)
 @family("sources", SourceOptions)
 @idempotency_key
 @family("maintenance", MaintenanceOptions)
@@ -71,6 +76,7 @@ def command(
     warehouse: str | None,
     outputs: Path,
     bad_rows: str | None,
+    dry_run: bool,
     idempotency_key: str | None,
     files: FileOptions,
     sources: SourceOptions,
@@ -91,9 +97,15 @@ def command(
     refused; --max-bad and --max-deletes, or the same parameters of an `.input`, allow it. A
     warehouse is a directory, or postgresql://user@host/name?data=DIRECTORY.
 
+    Views may change freely from run to run: other columns, rules or names. --dry-run shows first
+    what that would do: what is read, which relations are new, changed, rebuilt or dropped and why,
+    tuples in and out, the schemas of published tables, constraints that would fail (exit status
+    3), alerts. It does the work and rolls it back, so the numbers are exact; nothing is written.
+
     \b
       corollary run network.dl -F facts -D out
       corollary run network.dl -F facts --warehouse warehouse
+      corollary run network.dl -F facts --warehouse warehouse --dry-run
       corollary run network.dl -F facts --warehouse warehouse --bad-rows abort --format json
     """
     _check_usage(warehouse, bad_rows)
@@ -108,16 +120,8 @@ def command(
         else:
             policy = BadRowPolicy(bad_rows or BadRowPolicy.QUARANTINE)
             inputs = Inputs(files.facts, files.root, policy, sources.guards)
-            _update(
-                warehouse,
-                program,
-                inputs,
-                idempotency_key,
-                maintenance,
-                output,
-                console,
-                files.today,
-            )
+            run = RunRequest(program, inputs, idempotency_key, files.today, dry_run)
+            _update(warehouse, run, maintenance, output, console)
 
 
 def _check_usage(warehouse: str | None, bad_rows: str | None) -> None:
@@ -170,15 +174,23 @@ def _evaluate(
         console.note(f"{each.relation}: {counted(each.tuples, 'tuple')} in {each.path}")
 
 
+@dataclass(frozen=True)
+class RunRequest:
+    """What is to be run on a warehouse."""
+
+    program: "Program"
+    inputs: "Inputs"
+    idempotency_key: str | None
+    today: "date | None"
+    is_dry: bool
+
+
 def _update(
     warehouse: str,
-    program: "Program",
-    inputs: "Inputs",
-    idempotency_key: str | None,
+    request: RunRequest,
     maintenance: MaintenanceOptions,
     output: ChangeOutputOptions,
     console: TerminalConsole,
-    today: "date | None",
 ) -> None:
     """Bring a warehouse up to date with a program and its sources."""
     from corollary.cli.report.changes import report_run
@@ -186,16 +198,24 @@ def _update(
     from corollary.database.program.loaded_program import load_program
     from corollary.warehouse.formats.dialect import is_stream
 
+    program = request.program
     maintenance.check(load_program(program).normal)
     with open_warehouse(
         warehouse,
         console,
-        create=True,
+        # A catalog on a server is made at once, which a dry run must not do.
+        create=not (request.is_dry and warehouse.startswith(CATALOG_SCHEMES)),
         create_on_commit=True,
-        today=today,
+        today=request.today,
         **maintenance.keywords,
     ) as database:
-        outcome = run(database, program, inputs, idempotency=idempotency_key)
+        outcome = run(
+            database,
+            program,
+            request.inputs,
+            idempotency=request.idempotency_key,
+            is_dry=request.is_dry,
+        )
         report_run(outcome, database, warehouse, output, console)
     streamed = [each.relation for each in program.directives if is_stream(each)]
     if streamed:

@@ -1,15 +1,20 @@
 """What `run --warehouse`, `apply` and `watch` print: changes, the commit, alerts, notes."""
 
 import shlex
+import sys
 from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING
+
+import click
 
 from corollary.cli.options import ChangeOutputOptions
 from corollary.cli.output import print_warnings
+from corollary.cli.report.plan import plan_lines
 from corollary.cli.report.tables import align, counted, signed
 from corollary.console import Phase, TerminalConsole
 from corollary.database.database import Database, state_of
-from corollary.errors import redact_password
+from corollary.errors import ConstraintError, redact_password
 
 if TYPE_CHECKING:
     from corollary.database.alerts.delivery import Delivered
@@ -39,7 +44,10 @@ def report_run(
         console: where notes go.
     """
     console.done()
-    output.show(lambda: outcome.as_json(output.max_rows), _result(outcome, output.max_rows))
+    lines = _result(outcome, output.max_rows)
+    if outcome.plan is not None:
+        lines = chain(plan_lines(outcome.plan, is_verbose=output.verbose), lines)
+    output.show(lambda: outcome.as_json(output.max_rows), lines)
     print_warnings(dict.fromkeys(outcome.warnings), console)
     if outcome.transaction is not None:
         note_other_seconds(outcome.transaction, console)
@@ -48,6 +56,8 @@ def report_run(
         for line in _refused(outcome.transaction):
             console.note(line)
         for line in _existing(outcome.transaction):
+            console.note(line)
+        for line in _dropped(outcome):
             console.note(line)
     if outcome.published is not None:
         print_warnings(outcome.published.problems, console)
@@ -65,6 +75,10 @@ def report_run(
             f"{counted(outcome.quarantined, 'malformed record')} set aside, to be seen with "
             f"corollary query {shlex.quote(redact_password(warehouse))} '{goal}'"
         )
+    if outcome.plan is not None and outcome.plan.constraints:
+        if not output.is_json:
+            click.echo(str(ConstraintError(list(outcome.plan.constraints))), err=True)
+        sys.exit(ConstraintError.exit_code)
 
 
 def note_other_seconds(transaction: "Transaction", console: TerminalConsole) -> None:
@@ -105,12 +119,13 @@ def alert_lines(transaction: "Transaction", max_rows: int) -> Iterator[str]:
 def _result(outcome: "PipelineRun", max_rows: int) -> Iterator[str]:
     """Yield a line for each relation that changed, one for the commit, then the alerts."""
     transaction = outcome.transaction
-    if transaction is not None:
+    if transaction is not None and outcome.plan is None:
         yield from change_lines(transaction)
     if transaction is not None and transaction.is_repeated:
         yield f"nothing was done: commit {transaction.commit_number} was made under this key before"
     elif outcome.commit is None:
-        is_idle = transaction is None or not transaction.changes
+        plan = outcome.plan
+        is_idle = plan is None or not (plan.relations or plan.tables or plan.has_new_program)
         yield f"dry run: {'nothing would change' if is_idle else 'nothing was changed'}"
     elif transaction is None or transaction.commit_number is None:
         since = f" since commit {outcome.commit}" if outcome.commit else ""
@@ -120,6 +135,16 @@ def _result(outcome: "PipelineRun", max_rows: int) -> Iterator[str]:
         yield f"commit {outcome.commit}{': no tuple has changed' if is_idle else ''}"
     if transaction is not None and not transaction.is_repeated:
         yield from alert_lines(transaction, max_rows)
+
+
+def _dropped(outcome: "PipelineRun") -> Iterator[str]:
+    """Yield the relations that a commit has dropped."""
+    from corollary.database.program.relation_plans import RelationEdit
+
+    plan = outcome.transaction.plan if outcome.transaction and outcome.plan is None else ()
+    names = [each.relation for each in plan if each.edit is RelationEdit.DROPPED]
+    if names:
+        yield f"dropped: {', '.join(names)}"
 
 
 def _existing(transaction: "Transaction") -> Iterator[str]:

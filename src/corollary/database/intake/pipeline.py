@@ -19,6 +19,7 @@ from corollary.database.arguments import PATH, checked
 from corollary.database.changes import Changes
 from corollary.database.database import Database, state_of, store_of
 from corollary.database.intake import quarantine
+from corollary.database.intake.dry_run import RunPlan, SourcePlan, SourceReading, try_out
 from corollary.database.intake.operations import Operation
 from corollary.database.intake.part_rows import PartRows
 from corollary.database.intake.source_guards import (
@@ -67,6 +68,8 @@ class PipelineRun:
         delivered: the alerts that were delivered, also earlier ones; None in a dry run.
         warnings: about the program or the sources.
         quarantined: how many records are in quarantine.
+        sources: what was read.
+        plan: what a dry run has found.
     """
 
     transaction: Transaction | None = None
@@ -76,6 +79,8 @@ class PipelineRun:
     warnings: list[Diagnostic] = field(default_factory=list)
     quarantined: int = 0
     seconds: float = 0.0
+    sources: list[SourcePlan] = field(default_factory=list)
+    plan: RunPlan | None = None
 
     @property
     def changes(self) -> Changes:
@@ -87,7 +92,8 @@ class PipelineRun:
         found: dict[str, Any] = {"commit": None, "changes": {}, "alerts": [], "stats": {}}
         if self.transaction is not None:
             found = self.transaction.as_json(max_rows)
-        return {**found, "commit": self.commit}
+        found["commit"] = self.commit
+        return found if self.plan is None else {**found, "plan": self.plan.as_json()}
 
 
 def run(
@@ -96,16 +102,18 @@ def run(
     inputs: Inputs | None = None,
     *,
     idempotency: str | None = None,
+    is_dry: bool = False,
 ) -> PipelineRun:
-    """Bring a warehouse up to date with a program and its sources.
+    """Bring a warehouse up to date with a program and its sources; or find out what that would do.
 
     Raises:
         InputError: the program or a source is not acceptable; nothing was changed.
         ConflictError: others committed first every time.
     """
     with state_of(database).lock:
-        outcome = _run(database, program, inputs or Inputs(), idempotency)
-    outcome.delivered = database.deliver()
+        outcome = _run(database, program, inputs or Inputs(), idempotency, is_dry=is_dry)
+    if not is_dry:
+        outcome.delivered = database.deliver()
     return outcome
 
 
@@ -147,13 +155,21 @@ def _bound(name: str, value: str | int) -> RowBound:
 
 
 def _run(
-    database: Database, program: Program, inputs: Inputs, idempotency: str | None
+    database: Database,
+    program: Program,
+    inputs: Inputs,
+    idempotency: str | None,
+    *,
+    is_dry: bool,
 ) -> PipelineRun:
     began = time.monotonic()
     state = state_of(database)
     warnings = [each for each in check(program).warnings if each.code not in ONE_SHOT_WARNINGS]
     _refuse_writing(program)
-    transaction = database.transaction(idempotency=idempotency, publish=True)
+    transaction = database.transaction(idempotency=idempotency, publish=not is_dry, is_dry=is_dry)
+    if transaction.is_repeated and is_dry:
+        plan = try_out(database, transaction)
+        return PipelineRun(transaction, warnings=warnings, plan=plan)
     if transaction.is_repeated:
         published = database.publish()
         return PipelineRun(transaction, transaction.commit_number, published, warnings=warnings)
@@ -181,10 +197,19 @@ def _run(
     changed = [each for each in sources if not each.is_unchanged(_position(known, each.name))]
     gone = sorted(known.keys() - {each.name for each in sources})
     reader = _SourceReader(state, store, outcome, program, inputs)
-    reader.refuse_quarantined([each for each in sources if each not in changed])
+    unchanged = [each for each in sources if each not in changed]
+    reader.refuse_quarantined(unchanged)
+    outcome.sources += [
+        SourcePlan(each.name, each.relation.name, SourceReading.UNCHANGED) for each in unchanged
+    ]
     if changed or gone:
         transaction.read(lambda: reader.read(changed, gone))
         is_needed = True
+    if is_dry:
+        outcome.transaction = transaction
+        outcome.plan = try_out(database, transaction, outcome.sources)
+        outcome.seconds = time.monotonic() - began
+        return outcome
     if is_needed:
         transaction.commit()
         outcome.transaction, outcome.published = transaction, transaction.published
@@ -248,6 +273,11 @@ class _SourceReader:
             change = self._change(source)
             relation = source.relation
             rows = change.added, change.removed
+            counts = change.added.num_rows, change.removed.num_rows
+            read = SourcePlan(
+                source.name, relation.name, SourceReading.READ, counts, len(change.bad_rows)
+            )
+            self._note(read)
             key = keys.get(relation.name, ())
             replaced.append(SourceDifference(source.name, relation, *rows, key, source.directive))
             positions[source.name] = relation.name, change.position
@@ -262,6 +292,10 @@ class _SourceReader:
             if left is None:  # it is gone together with its source
                 continue
             rows = empty_table(left), PartRows(self.state, left, SOURCE_PREFIX + name).table()
+            counts = 0, rows[1].num_rows
+            self._note(SourcePlan(name, left.name, SourceReading.GONE, counts))
+            if left.name not in keys:  # it goes now, and nobody is taken by surprise
+                continue
             replaced.append(SourceDifference(name, left, *rows, keys.get(left.name, ())))
         sizes = {each.relation.name: self._size(each.relation.name) for each in replaced}
         self.inputs.guards.check_deletes(replaced, sizes)
@@ -296,6 +330,11 @@ class _SourceReader:
         bad = held.num_rows + len(change.bad_rows)
         self.inputs.guards.check_records(source, change, good, bad)
         return change
+
+    def _note(self, plan: SourcePlan) -> None:
+        """Note what was read of a source; in another attempt, again."""
+        sources = self.outcome.sources
+        sources[:] = [*(each for each in sources if each.name != plan.name), plan]
 
     def _size(self, relation: str) -> int:
         """Return how many rows a base relation has."""

@@ -145,12 +145,14 @@ def _refuse_losses(
             cure = f"change them with `corollary alter W {name} --program PROGRAM`"
             if was.is_derived:
                 cure = "keep the old declaration"
+            if MANUAL_PART in others:
+                cure = f"{cure}, or delete these tuples first"
             raise InputError.of(
                 "C0912",
                 f"`{name}` was {_columns(was)}, and is declared as {_columns(now)} now; it holds "
                 f"tuples of {describe_parts(sorted(others), ' and ')}.",
                 None,
-                f"{cure}, or delete these tuples first",
+                cure,
             )
 
 

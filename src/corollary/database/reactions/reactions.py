@@ -23,7 +23,7 @@ from corollary.database.reactions.trigger_rounds import TriggerRounds
 from corollary.database.reactions.violation_causes import ViolationCauses
 from corollary.database.relation_contents import evaluated_relation
 from corollary.database.state import DatabaseState
-from corollary.errors import ConstraintError, Diagnostic, InputError
+from corollary.errors import Diagnostic, InputError
 from corollary.maintain.update import Update
 
 Row = tuple[Any, ...]
@@ -75,10 +75,12 @@ class ReactionResult:
 
     Attributes:
         existing: the tuples that violate a new constraint and were there before.
+        findings: why the transaction must not be committed.
     """
 
     alerts: list[Alert] = field(default_factory=list)
     existing: list[Violation] = field(default_factory=list)
+    findings: list[Diagnostic] = field(default_factory=list)
 
 
 def evaluate_reactions(
@@ -89,20 +91,19 @@ def evaluate_reactions(
 ) -> ReactionResult:
     """Return the alerts and violations of a transaction whose views are maintained.
 
+    A constraint is violated by what it changes; or by what was there, if the constraint is new and
+    that is to be refused.
+
     Args:
         state: the database.
         update: what the transaction changes.
         existing: what is done about tuples that violate a new constraint.
         rounds: what triggers have done, if they have done anything.
-
-    Raises:
-        ConstraintError: a constraint is violated by what it changes; or by what was there, if the
-            constraint is new and that is to be refused.
     """
     normal = update.new
     occurred = _Occurrences(state, normal)
     result = ReactionResult()
-    findings: list[Diagnostic] = []
+    findings = result.findings
     fresh: set[Reaction] = set()
     reactions: Iterable[Reaction] = occurred.reactions(state.reactions)
     if update.old is not update.new:
@@ -127,8 +128,6 @@ def evaluate_reactions(
         else:
             relation = _relation(normal, name)
             result.alerts += alerts_of(name, relation.columns, relation.types, rows, [reaction])
-    if findings:
-        raise ConstraintError(findings)
     for name in sorted(state.callback_events(normal)):
         own = [each for each in normal.active.reactions if each.relation == name]
         relation = replace(_relation(normal, name), name=name)

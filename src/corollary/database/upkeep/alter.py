@@ -116,6 +116,7 @@ def _alter(
         payload=frozenset(),
         stats={},
         program=(print_program(after), layout_of(altered.loaded.normal)),
+        dropped=before.checked.signatures.keys() - altered.loaded.checked.signatures.keys(),
     )
     number = warehouse.commit(new, changes)
     size = state.engine.size(relation.name)

@@ -9,5 +9,5 @@
 | `published_table`, `checked_log`     | the state of one table; its log, verified              |
 | `delta_commit`                       | makes a new version of a table                         |
 | `published_files`                    | its Parquet files: linked, written, rewritten, merged  |
-| `delta_schema`                       | names and types of relations in Delta                  |
+| `delta_schema`, `table_schemas`      | names and types of relations in Delta, of tables       |
 """

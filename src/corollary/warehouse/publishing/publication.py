@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
-from deltalake import Schema
 
 from corollary.core.engine import TableHandle
 from corollary.core.program import Relation
@@ -30,6 +29,7 @@ from corollary.warehouse.publishing.delta_schema import (
 )
 from corollary.warehouse.publishing.history import History
 from corollary.warehouse.publishing.published_table import PublishedState, PublishedTable, files_of
+from corollary.warehouse.publishing.table_schemas import columns_of_schema, schema_to_publish
 from corollary.warehouse.set_difference import difference
 
 
@@ -92,7 +92,7 @@ class Publication:
         mark = self._mark(rows, is_start=True)
         version = delta_commit.overwrite_table(self._target, delta, self._schema, new, mark)
         made = self._record(version, rows, 0, len(new))
-        is_other = delta.schema() != Schema.from_arrow(self._schema)
+        is_other = columns_of_schema(delta.schema()) != schema_to_publish(self._relation)
         return replace(made, new_columns=tuple(self._schema.names)) if is_other else made
 
     def replace_table(self) -> PublishedVersion:
