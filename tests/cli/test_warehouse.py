@@ -152,6 +152,7 @@ def test_verbose_says_what_took_how_long() -> None:
     said = done(run("-v", "--format", "json")).stderr.splitlines()
     assert [line.partition(":")[0] for line in said[:-1]] == [
         "read",
+        "plan",
         "evaluate",
         "store",
         "publish",

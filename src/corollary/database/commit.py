@@ -184,7 +184,7 @@ def _attempt(state: DatabaseState, store: Store, request: CommitRequest) -> Comm
     outcome = CommitOutcome()
     program, operations, positions = _gather(state, request)
     operations = [*day_operations(state, program.normal), *operations]
-    state.console.enter(Phase.EVALUATE)
+    state.console.enter(Phase.PLAN)
     with state.begin(with_written_parts(program, operations)) as pending:
         pending.positions, pending.idempotency = positions, request.idempotency
         pending.delivers, pending.depth = request.delivers, pending_commit.ALERT_DEPTH.get()

@@ -287,7 +287,8 @@ class DatabaseState:
         A first evaluation in bulk needs none of them, and each process would sort them again.
         """
         program, engine = self.planned_program, self.engine
-        sizes = {name: engine.size(name) for name in program.relations}
+        stored = (each for each in program.relations.values() if each.is_stored)
+        sizes = {each.name: engine.size(each.name) for each in stored}
         large = {
             name
             for name, size in sizes.items()
@@ -298,7 +299,7 @@ class DatabaseState:
         changes = {
             name: dict.fromkeys(CHANGES, 1)
             for name, relation in program.relations.items()
-            if not relation.is_derived and WORKING_SEPARATOR not in name and sizes[name]
+            if not relation.is_derived and WORKING_SEPARATOR not in name and sizes.get(name)
         }
         with suppress(InputError):  # an algorithm that was asked for does not suit all changes
             _, maintenance = self.planner.plan(

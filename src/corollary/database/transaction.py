@@ -314,6 +314,6 @@ def _check_key(idempotency: str) -> None:
             "C0920",
             f"{quote_text(idempotency[:KEY_MAX_CHARACTERS])} is not an idempotency key.",
             None,
-            f"use a text of at most {KEY_MAX_CHARACTERS} characters, none of them half a "
-            "surrogate pair",
+            f"use a text of at most {KEY_MAX_CHARACTERS} characters, none of them NUL or "
+            "half a surrogate pair",
         )

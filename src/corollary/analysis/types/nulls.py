@@ -138,29 +138,46 @@ class _Evidence:
         """Return the points that a conjunction gives to its variables."""
         points: Counter[str] = Counter()
         partial: dict[str, int] = {}
+        equal: list[tuple[logic.Term, logic.Term]] = []
         for item in items:
             match item:
                 case logic.Atom():
                     self.add(points, self._of_atom(item, _NOT_NULL_POINTS))
                 case logic.Negation(atom=atom):
                     self.add(points, self._of_atom(atom, 1))
-                case logic.Comparison(operator="is", left=left, right=right):
-                    for term, other in ((left, right), (right, left)):
-                        self.add(points, self._of_term(term, self._is_value(other)))
-                case logic.Comparison(left=left, right=right):
+                case logic.Comparison(operator=operator, left=left, right=right):
                     for term in (left, right):
-                        self.add(points, self._of_term(term, True))
+                        self.add(points, self._of_term(term, operator != "is"))
+                    if operator == "is":
+                        equal += [(left, right), (right, left)]
                 case logic.Disjunction(alternatives=alternatives):
                     branches = [self.of_body(branch) for branch in alternatives]
-                    names = {name for branch in branches for name in branch}
-                    self.add(points, {n: min(branch[n] for branch in branches) for n in names})
-                    partial |= {n: min(b[n] for b in branches if n in b) for n in names}
+                    for name in {name for branch in branches for name in branch}:
+                        least = min(branch[name] for branch in branches if name in branch)
+                        if all(name in branch for branch in branches):
+                            self.add(points, {name: least})
+                        else:
+                            partial[name] = least
                 case logic.Truth():
                     pass
                 case _:
                     assert_never(item)
         # A variable that occurs in some branches only, and nowhere else, belongs to them.
-        return points + Counter({name: n for name, n in partial.items() if not points[name]})
+        points.update({name: least for name, least in partial.items() if name not in points})
+        self._add_equal(points, equal)
+        return points
+
+    def _add_equal(
+        self, points: Counter[str], equal: Iterable[tuple[logic.Term, logic.Term]]
+    ) -> None:
+        """Add the points of what `is` something that has a value, here or in the whole clause."""
+        size = -1
+        while size != (size := sum(points.values())):
+            tested = {name for name, count in points.items() if count >= _NOT_NULL_POINTS}
+            for term, other in equal:
+                if not is_nullable(other, self.nullable - tested):
+                    for name, count in self._of_term(term, True).items():
+                        points[name] = max(points[name], count)
 
     def _of_atom(self, atom: logic.Atom, not_null: int) -> Counter[str]:
         points: Counter[str] = Counter()
@@ -182,11 +199,8 @@ class _Evidence:
         if not isinstance(term, logic.AggregateTerm):
             inside = {v.name for aggregate in inner for v in all_variables(aggregate)}
             names = (v.name for v in all_variables(term) if v.name not in inside)
-            self.add(points, dict.fromkeys(names, _NOT_NULL_POINTS if is_value else 1))
+            self.add(points, dict.fromkeys(names, _NOT_NULL_POINTS if is_value else 0))
         return points
-
-    def _is_value(self, term: logic.Term) -> bool:
-        return not is_nullable(term, self.nullable)
 
 
 def null_heads(
