@@ -109,7 +109,7 @@ def test_dred_goes_through_table_1() -> None:
     db = opened(closure(), "dred")
     insert(db, "edge", pairs(GRAPH))
     tx = delete(db, "edge", pairs("ef"), is_traced=True)
-    (row,) = table(tx.trace)
+    *_, row = table(tx.trace)
     assert row[1:] == (
         "edge ef",
         "af ag ah bf bg bh ef eg eh",
