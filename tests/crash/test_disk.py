@@ -134,8 +134,9 @@ def test_gc_on_a_full_disk(small: Path, monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.parametrize("has_log", [False, True], ids=["closed", "with the log of a writer"])
 def test_a_disk_that_is_read_only(small: Path, has_log: bool) -> None:
     place, copy = small / "warehouse", small / "copy"
-    db = opened(CLOSURE, place=str(place))
+    db = opened(f"{CLOSURE}.output reach\n", place=str(place))
     insert(db, "edge", CHAIN[:3])
+    db.publish()
     before = stored(db)
     if has_log:
         shutil.copytree(place, copy, ignore=shutil.ignore_patterns("*-shm"))
@@ -158,6 +159,7 @@ def test_a_disk_that_is_read_only(small: Path, has_log: bool) -> None:
         ("log", str(place)),
         ("changes", str(place)),
         ("status", str(place)),
+        ("verify", str(place)),
         ("export", str(place), "reach", "--to", str(target)),
     ):
         done = real(*command)

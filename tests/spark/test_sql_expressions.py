@@ -14,6 +14,7 @@ from corollary.engines.sql.compiled import MARK, Form, NotCompiled
 from corollary.engines.sql.expressions import type_of
 from corollary.engines.sql.pipelines import compile_pipeline
 from corollary.engines.sql.spark_dialect import SPARK
+from support.selection import examples
 from support.sql.expressions import (
     ROW_TYPES,
     VARIABLES,
@@ -40,7 +41,7 @@ KINDS = tuple(kind for kind in Kind if kind is not Kind.UNSIGNED)
 REFUSED = r"of decimal.* has no exact form|decimal.* have no exact comparison"
 """What is not handed over: decimals that have more than 38 digits on the way."""
 
-DECIMAL_TRIES = 6
+DECIMAL_TRIES = examples(2, 6)
 """Decimals of all lengths need more tries than other kinds."""
 
 Compared = Expression | Condition

@@ -177,7 +177,7 @@ one() :- !none().
 """
 VALUES = [
     ("", 0, 0, 0.0, True, date(1, 1, 1), datetime(1, 1, 1, tzinfo=UTC), Decimal("0.001")),
-    ("a\0b", 2**63 - 1, 2**64 - 1, math.inf, False, date.max, NOW, Decimal("-0.001")),
+    ("a\x01b", 2**63 - 1, 2**64 - 1, math.inf, False, date.max, NOW, Decimal("-0.001")),
     ("\U0001f600é e\u0301", -(2**63), 2**63, math.nan, None, NOW.date(), None, None),
     ("null", 1, None, -5e-324, None, None, NOW, Decimal("999999999999999.999")),
     ("x" * 70_000, None, 1, 1e16, True, None, None, None),

@@ -13,7 +13,7 @@ from corollary.core.values import decimal_value
 def values(type_: Type) -> st.SearchStrategy[Value]:
     largest = 10**type_.precision - 1
     by_kind: dict[str, st.SearchStrategy[Value]] = {
-        "symbol": st.text(st.characters(exclude_categories=["Cs"])),
+        "symbol": st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")),
         "number": st.integers(-(2**63), 2**63 - 1),
         "unsigned": st.integers(0, 2**64 - 1),
         "float": st.floats(),

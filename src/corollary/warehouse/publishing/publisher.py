@@ -212,7 +212,7 @@ class Publisher:
             relation: the relation.
             history: if given, every row is compared with it.
         """
-        with self._tables.lock(relation.name) as target:
+        with self._tables.lock(relation.name, is_read=True) as target:
             recorded = self._recorded_version(relation.name)
             if target.is_absent():
                 gone = TableFinding(TableDefect.CONTENT, "it is gone")

@@ -56,10 +56,15 @@ class TableDirectory:
         return self.directory / directory_name(relation)
 
     @contextmanager
-    def lock(self, relation: str) -> Iterator[PublishedTable]:
-        """Give the table of a relation, locked against other publishers."""
+    def lock(self, relation: str, *, is_read: bool = False) -> Iterator[PublishedTable]:
+        """Give the table of a relation, locked against other publishers.
+
+        Args:
+            relation: the relation.
+            is_read: whether it is only read, which a read-only disk allows.
+        """
         path = self.table_path(relation)
-        with self._locked(path.name):
+        with self._locked(path.name, is_read=is_read):
             yield PublishedTable(path, self.warehouse, relation)
 
     def remove_unused(self, keep_seconds: float) -> list[Path]:
@@ -72,12 +77,18 @@ class TableDirectory:
         return removed
 
     @contextmanager
-    def _locked(self, name: str) -> Iterator[None]:
+    def _locked(self, name: str, *, is_read: bool = False) -> Iterator[None]:
+        path = self.directory / f"{name}.lock"
         try:
             self.directory.mkdir(exist_ok=True)
-            handle = os.open(self.directory / f"{name}.lock", os.O_RDWR | os.O_CREAT, 0o666)
+            handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         except OSError as error:
-            raise WarehouseError.cannot_write(self.directory, error) from error
+            if not is_read:
+                raise WarehouseError.cannot_write(self.directory, error) from error
+            if not path.exists():  # nobody has published here, and nobody can
+                yield
+                return
+            handle = os.open(path, os.O_RDONLY)
         # The lock is released when the handle is closed, also by the death of the process. The
         # file stays: removing it would let two processes hold locks on different files.
         try:
