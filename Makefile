@@ -10,7 +10,7 @@ RUNTIME := $(VENV)/.installed-runtime
 STAMP := $(VENV)/.installed
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest
-WORKERS := -n 2 --dist loadgroup --hypothesis-profile=ci
+WORKERS := -n 3 --dist loadgroup --hypothesis-profile=ci
 
 # uv resolves for every platform and Python version at once. No index is written down, and the
 # command in the header is ours: nothing of the machine that compiled a file gets into it.
