@@ -25,7 +25,7 @@ Example: edge(b,d) removed from a→b→d; `lost(x,y) :- -link(x,y)`, link virtu
 | evaluate | lost•event = bd, ad |
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Container, Iterable, Iterator
 from dataclasses import replace
 
 from corollary.analysis.strata import Stratum, strata
@@ -103,14 +103,19 @@ def has_observable_change(
     """
     if changed:
         return True
-    return before is not after and _views(before) != _views(after)
+    if before is after:
+        return False
+    # The old program may have what active rules of the new one query.
+    queries = {*before.active.queries, *after.active.queries}
+    return _views(before, queries) != _views(after, queries)
 
 
-def _views(program: NormalProgram) -> tuple[list[Rule], list[Aggregation]]:
-    queries = program.active.queries
+def _views(
+    program: NormalProgram, queries: Container[str]
+) -> tuple[frozenset[Rule], frozenset[Aggregation]]:
     return (
-        [rule for rule in program.rules if rule.head.relation not in queries],
-        [each for each in program.aggregations if each.relation not in queries],
+        frozenset(rule for rule in program.rules if rule.head.relation not in queries),
+        frozenset(each for each in program.aggregations if each.relation not in queries),
     )
 
 

@@ -272,3 +272,26 @@ def test_base_relations_become_views_and_the_reverse() -> None:
         with db.transaction() as tx:
             tx.insert("v", [("t",)])
         assert sorted(to_python(db.relation("v").arrow())) == [("s",), ("t",)]
+
+
+def test_active_rules_and_relations_that_are_added_together_are_no_event() -> None:
+    """What the rules query of the old state is in the old program, too: no view has changed."""
+    text = """.decl b(x: symbol)
+.decl seen(x: symbol)
+.decl none(x: symbol) virtual
+.decl v(x: symbol) virtual
+v(x) :- b(x).
+"""
+    active = """.decl other(x: symbol)
++seen(x) :- v@old(x).
++seen(x) :- !none@old(_), -v(x).
+"""
+    with corollary.open(None, engine="local") as db:
+        db.load(text=text)
+        with db.transaction() as tx:
+            tx.insert("b", [("a",)])
+        assert db.load(text=text + active).changes["seen"].counts == (0, 0)
+        with db.transaction() as tx:
+            tx.insert("b", [("b",)])
+        assert tx.changes["seen"].counts == (1, 0)
+        assert db.relation("seen").rows() == [("a",)]
