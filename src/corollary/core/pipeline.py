@@ -1,8 +1,18 @@
 """Pipelines: one rule body each, its literals in the order in which they are probed."""
 
 from dataclasses import dataclass
+from typing import assert_never
 
-from corollary.core.logic import Condition, Constant, Expression, Origin, Slot, Variable
+from corollary.core.logic import (
+    Condition,
+    Constant,
+    Expression,
+    Origin,
+    Slot,
+    Variable,
+    variable_names,
+    variables_of,
+)
 from corollary.core.states import State
 
 
@@ -96,3 +106,20 @@ class Pipeline:
     def adornments(self) -> tuple[str, ...]:
         """The adornment of every probe."""
         return tuple(stage.adornment for stage in self.stages if isinstance(stage, Probe))
+
+
+def names_read(stage: Stage) -> set[str]:
+    """Return the names of the variables that a stage matches or computes with.
+
+    >>> sorted(names_read(Filter(Condition("<", Variable("x"), Variable("y")))))
+    ['x', 'y']
+    """
+    match stage:
+        case Probe(slots=slots) | AntiProbe(slots=slots):
+            return {slot.name for slot in slots if isinstance(slot, Variable)}
+        case Filter(condition=condition):
+            return variable_names(condition)
+        case Compute(expression=expression):
+            return {variable.name for variable in variables_of(expression)}
+        case _:
+            assert_never(stage)

@@ -18,7 +18,7 @@ from corollary.core.program import NormalProgram, Reaction, Relation
 from corollary.core.states import State
 from corollary.core.values import format_row
 from corollary.database.counters import ProgressRecorder
-from corollary.database.reactions.trigger_blame import TriggerBlame
+from corollary.database.reactions.trigger_causes import TriggerCauses
 from corollary.database.reactions.trigger_rounds import TriggerRounds
 from corollary.database.reactions.violation_causes import ViolationCauses
 from corollary.database.relation_contents import evaluated_relation
@@ -246,7 +246,7 @@ def _violation_findings(
 ) -> list[Diagnostic]:
     """Return the findings for tuples that violate a constraint, with the changes behind them."""
     normal = update.new
-    causes = ViolationCauses(state, update, TriggerBlame(rounds) if rounds else None)
+    causes = ViolationCauses(state, update, TriggerCauses(rounds) if rounds else None)
     listed = []
     for row in rows[:MESSAGE_VIOLATIONS]:
         changes = causes.find(reaction.relation, row)

@@ -14,7 +14,7 @@ from corollary.core.recorder import CountingRecorder
 from corollary.core.states import CHANGES, State
 from corollary.core.values import format_row
 from corollary.database.program.parts import working_copy
-from corollary.database.reactions.trigger_blame import TriggerBlame
+from corollary.database.reactions.trigger_causes import TriggerCauses
 from corollary.database.state import DatabaseState
 from corollary.maintain.update import Update
 
@@ -32,10 +32,10 @@ class ViolationCauses:
     """Finds the changes that cause violations, once all views are maintained."""
 
     def __init__(
-        self, state: DatabaseState, update: Update, blame: TriggerBlame | None = None
+        self, state: DatabaseState, update: Update, triggers: TriggerCauses | None = None
     ) -> None:
         self._state = state
-        self._blame = blame
+        self._triggers = triggers
         self._update = update
         self._program: NormalProgram = update.new
         demand = state.demand(self._program)
@@ -64,8 +64,8 @@ class ViolationCauses:
                 types = self._program.relations[change[0]].types
                 sign = "+" if change[1] is State.ADDED else "-"
                 text = f"`{sign}{name}{format_row(tuple_, types).replace('`', '')}`"
-                blamed = self._blame.describe(name, change[1], tuple_) if self._blame else ""
-                found[f"{text}{blamed}"] = None
+                cause = self._triggers.describe(name, change[1], tuple_) if self._triggers else ""
+                found[f"{text}{cause}"] = None
         return list(found)
 
     def _user_name(self, name: str) -> str | None:

@@ -8,13 +8,12 @@ probes a table of hashes. What is left of the pipeline reads the wider relation 
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import assert_never
 
 import numpy as np
 
 from corollary.core.engine import BULK_MIN_TUPLES
-from corollary.core.logic import Constant, Variable, variable_names, variables_of
-from corollary.core.pipeline import AntiProbe, Compute, Filter, Pipeline, Probe, Reference
+from corollary.core.logic import Constant, Variable
+from corollary.core.pipeline import Compute, Pipeline, Probe, Reference, names_read
 from corollary.core.types import Type
 from corollary.engines.local.storage.code_range import CodeRange, Codes
 from corollary.engines.local.storage.layout import Mask
@@ -271,19 +270,12 @@ def _needed_names(pipeline: Pipeline) -> tuple[set[str], set[str]]:
     shared: set[str] = set()
     seen: set[str] = set()
     for stage in pipeline.stages:
-        match stage:
-            case Probe(slots=slots):
-                own = {slot.name for slot in slots if isinstance(slot, Variable)}
-                shared |= own & seen
-                seen |= own
-            case AntiProbe(slots=slots):
-                needed |= {slot.name for slot in slots if isinstance(slot, Variable)}
-            case Filter(condition=condition):
-                needed |= variable_names(condition)
-            case Compute(expression=expression):
-                needed |= {each.name for each in variables_of(expression)}
-            case _:
-                assert_never(stage)
+        own = names_read(stage)
+        if isinstance(stage, Probe):
+            shared |= own & seen
+            seen |= own
+        else:
+            needed |= own
     return shared, needed | shared
 
 

@@ -4,8 +4,17 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import assert_never
 
-from corollary.core.logic import Slot, Variable, variable_names, variables_of
-from corollary.core.pipeline import AntiProbe, Compute, Filter, Pipeline, Probe, Reference, Stage
+from corollary.core.logic import Slot, Variable
+from corollary.core.pipeline import (
+    AntiProbe,
+    Compute,
+    Filter,
+    Pipeline,
+    Probe,
+    Reference,
+    Stage,
+    names_read,
+)
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
 from corollary.engines.budget import Budget
@@ -215,13 +224,5 @@ def live_variables(pipeline: Pipeline) -> list[frozenset[str]]:
     result: list[frozenset[str]] = []
     for stage in reversed(pipeline.stages):
         result.append(frozenset(needed))
-        match stage:
-            case Probe(slots=slots) | AntiProbe(slots=slots):
-                needed |= {slot.name for slot in slots if isinstance(slot, Variable)}
-            case Filter(condition=condition):
-                needed |= variable_names(condition)
-            case Compute(expression=expression):
-                needed |= {variable.name for variable in variables_of(expression)}
-            case _:
-                assert_never(stage)
+        needed |= names_read(stage)
     return result[::-1]

@@ -23,7 +23,7 @@ MESSAGE_CHANGES = 3
 """The maximum number of changes of the user that a message names for one tuple."""
 
 
-class TriggerBlame:
+class TriggerCauses:
     """Finds the triggers behind changes, in the rounds of one transaction."""
 
     def __init__(self, rounds: TriggerRounds) -> None:
