@@ -123,6 +123,14 @@ def test_a_dictionary_may_leave_out_what_may_be_null() -> None:
     assert database.relation("person").rows() == [(1, "Ann", None)]
 
 
+@pytest.mark.parametrize("text", ["a\0b", "a\ud800"])
+def test_texts_of_arrays_are_checked(text: str) -> None:
+    records = RECORDS.copy()
+    records["name"][1] = text
+    with people().transaction() as tx, pytest.raises(corollary.InputError, match="C0910"):
+        tx.insert("person", records)
+
+
 @pytest.mark.parametrize("kind", ["i4", "u2", "i8", "f8"])
 def test_arrays_of_two_dimensions(kind: str) -> None:
     database = corollary.open(None, engine="local")
