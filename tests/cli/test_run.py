@@ -684,6 +684,30 @@ def test_show_written_gives_a_program_that_means_the_same() -> None:
     assert Path("out/link.csv").read_text() == LINKS
 
 
+def test_show_as_sql_of_what_a_dialect_has() -> None:
+    text = """
+    .decl e(x: number, y: number)
+    .decl r(x: number, y: number)
+    r(x, y) :- e(x, y).
+    r(x, z) :- r(x, y), r(y, z).
+    .decl far(x: number)
+    far(x) :- x = range(1, 3), !r(x, x).
+    .abort far "far {x}"
+    """
+    Path("p.dl").write_text(text)
+    spark = cli("show", "p.dl", "--as", "sql").stdout
+    assert "CREATE MATERIALIZED VIEW r AS\nWITH RECURSIVE r(x, y) AS (" in spark
+    assert "-- Spark by itself has no recursion with UNION" in spark
+    assert "-- far is left out: `range` makes several values of one row" in spark
+    assert "-- active rules, alerts and constraints are left out" in spark
+    duckdb = cli("show", "p.dl", "--as", "sql", "--dialect", "duckdb", "--relation", "r").stdout
+    assert "-- r is left out: in DuckDB a recursive query may read itself once only" in duckdb
+    assert "far is" not in duckdb
+    assert cli("show", "p.dl", "--as", "sql", "--relation", "rr").exit_code == INPUT
+    assert cli("show", "p.dl", "--as", "sql", "--written").exit_code == USAGE
+    assert cli("show", "p.dl", "--relation", "r").exit_code == USAGE
+
+
 def test_show_of_a_wrong_program() -> None:
     put("p.dl", ".decl p(x: number)\np(x) :- q(x).\n")
     assert cli("show", "p.dl").exit_code == INPUT
