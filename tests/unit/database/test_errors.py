@@ -283,6 +283,7 @@ def test_what_is_no_text_is_refused(db: Database, tmp_path: Path) -> None:
         (lambda: db.transaction().add_rule('tc(1, 1) :- seen(_, _, "\ud800").'), "C0103"),
         (lambda: db.transaction(idempotency="\ud800"), "C0920"),
         (lambda: db.transaction(idempotency="k" * 201), "C0920"),
+        (lambda: db.transaction(idempotency=""), "C0920"),
         (lambda: db.query('seen(_, _, "\0")'), "C0103"),
         (lambda: db.query('seen(_, _, "\\u0000")'), "C0103"),
         (lambda: db.transaction(idempotency="\0"), "C0920"),
