@@ -1,0 +1,1 @@
+"""Views, tables and questions in SQL (Spark's dialect), which become rules."""

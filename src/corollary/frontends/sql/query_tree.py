@@ -1,0 +1,338 @@
+"""Queries after names and types are resolved: what the binder makes and the lowering reads.
+
+Every function and operator is a functor of the rule language already, implicit conversions are
+written out, and stars, aliases, `USING` and ordinals are gone. A condition is an expression of type
+bool that may be null; `and`, `or`, `not`, `lt`, `same` … are functors like the others.
+"""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from corollary.core.logic import Value
+from corollary.core.types import Type
+from corollary.source import Span
+
+# --- expressions -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnReference:
+    """A column of a source: `depth` 0 is a source of the query's own `FROM`, 1 of the query around.
+
+    `source` is the number of the source, which is unique in the whole statement.
+    """
+
+    source: int
+    column: int
+    type: Type
+    depth: int = 0
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantValue:
+    """A literal."""
+
+    value: Value
+    type: Type
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionCall:
+    """A functor of the rule language, applied."""
+
+    functor: str
+    arguments: tuple["Expression", ...]
+    type: Type
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateCall:
+    """An aggregate of a grouped query, such as `sum`; `count` without arguments counts rows.
+
+    Attributes:
+        condition: that of `FILTER (WHERE …)`.
+    """
+
+    name: str
+    arguments: tuple["Expression", ...]
+    type: Type
+    is_distinct: bool = False
+    condition: "Expression | None" = None
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+class FrameBound(StrEnum):
+    """Where the frame of a window begins or ends."""
+
+    UNBOUNDED = "unbounded"
+    CURRENT = "current"
+    OFFSET = "offset"
+
+
+@dataclass(frozen=True, slots=True)
+class WindowFrame:
+    """`ROWS` or `RANGE BETWEEN start AND end`; negative offsets are rows before."""
+
+    is_rows: bool
+    start: FrameBound
+    end: FrameBound
+    start_offset: int = 0
+    end_offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class OrderItem:
+    """A term of `ORDER BY`."""
+
+    expression: "Expression"
+    is_descending: bool = False
+    nulls_first: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class WindowCall:
+    """A function `OVER (PARTITION BY … ORDER BY … frame)`: an aggregate, `rank`, `lag` …."""
+
+    name: str
+    arguments: tuple["Expression", ...]
+    partition: tuple["Expression", ...]
+    order: tuple[OrderItem, ...]
+    frame: WindowFrame | None
+    type: Type
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarSubquery:
+    """A query in place of a value: null if it has no row, an error if it has two."""
+
+    query: "Query"
+    type: Type
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Exists:
+    """`EXISTS (query)`."""
+
+    query: "Query"
+    type: Type
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Quantified:
+    """`x < ANY (query)` or `ALL`; `x IN (query)` is `= ANY`, of several columns `(x, y) IN`.
+
+    Attributes:
+        comparison: the functor that compares each of `left` with a column: `eq`, `lt`, …
+    """
+
+    left: tuple["Expression", ...]
+    comparison: str
+    is_all: bool
+    query: "Query"
+    type: Type
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+Expression = (
+    ColumnReference
+    | ConstantValue
+    | FunctionCall
+    | AggregateCall
+    | WindowCall
+    | ScalarSubquery
+    | Exists
+    | Quantified
+)
+
+
+# --- sources -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class QueryColumn:
+    """A column of a query or table, with its name as it is spelled where it was defined."""
+
+    name: str
+    type: Type
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class TableSource:
+    """A relation in `FROM`.
+
+    Attributes:
+        number: unique in the statement.
+        is_bag: whether it has copies, to be read through `relation.rows`.
+        keys: the sets of columns, by number, whose values tell its rows apart; an empty set says
+            that there is at most one row.
+    """
+
+    number: int
+    relation: str
+    columns: tuple[QueryColumn, ...]
+    is_bag: bool
+    keys: tuple[frozenset[int], ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SubquerySource:
+    """A query in `FROM`, or a reference to a common table expression that is not recursive."""
+
+    number: int
+    query: "Query"
+    columns: tuple[QueryColumn, ...]
+    cte: str | None = None
+    """The name that all references to one common table expression share; it is unique."""
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RecursiveSource:
+    """A reference to a recursive common table expression, inside or outside of its definition."""
+
+    number: int
+    cte: str
+    columns: tuple[QueryColumn, ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+class JoinKind(StrEnum):
+    """The joins; `RIGHT` and `USING` are rewritten by the binder."""
+
+    INNER = "inner"
+    LEFT = "left"
+    FULL = "full"
+    SEMI = "semi"
+    ANTI = "anti"
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedSource:
+    """Two sources joined; `condition` is None for `CROSS JOIN` and the comma."""
+
+    kind: JoinKind
+    left: "Source"
+    right: "Source"
+    condition: Expression | None
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+Source = TableSource | SubquerySource | RecursiveSource | JoinedSource
+
+
+# --- queries -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """One block.
+
+    Attributes:
+        source: None for a query without `FROM`, which has one row.
+        group_by: the keys; None if the query is not grouped, empty if it is one group. With it,
+            expressions of `columns` and `having` refer to keys by equal expressions.
+        grouping_sets: the keys, by their number in `group_by`, of each grouping; None for one.
+    """
+
+    columns: tuple[tuple[QueryColumn, Expression], ...]
+    source: Source | None
+    where: Expression | None = None
+    group_by: tuple[Expression, ...] | None = None
+    grouping_sets: tuple[frozenset[int], ...] | None = None
+    having: Expression | None = None
+    is_distinct: bool = False
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+class SetOperator(StrEnum):
+    """The set operations."""
+
+    UNION = "union"
+    INTERSECT = "intersect"
+    EXCEPT = "except"
+
+
+@dataclass(frozen=True, slots=True)
+class SetOperation:
+    """`left UNION [ALL] right`, the columns of both sides of the same types."""
+
+    operator: SetOperator
+    is_all: bool
+    left: "Query"
+    right: "Query"
+    columns: tuple[QueryColumn, ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """`VALUES (1, 'a'), …`."""
+
+    rows: tuple[tuple[Expression, ...], ...]
+    columns: tuple[QueryColumn, ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Ordered:
+    """A query with `ORDER BY` and perhaps `LIMIT`; the terms refer to output columns by number.
+
+    Terms that are no output columns were appended to the query's columns by the binder as hidden
+    ones; `width` says how many columns are the user's.
+    """
+
+    query: "Query"
+    order: tuple[tuple[int, bool, bool], ...]
+    """Column, whether descending, whether nulls come first."""
+    limit: int | None
+    offset: int
+    width: int
+    columns: tuple[QueryColumn, ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RecursiveTable:
+    """A recursive common table expression.
+
+    Attributes:
+        name: unique in the program.
+        bases: the branches of its union that do not refer to the tables of the same `WITH`.
+        steps: those that do.
+        is_all: whether the union keeps copies.
+    """
+
+    name: str
+    columns: tuple[QueryColumn, ...]
+    bases: tuple["Query", ...]
+    steps: tuple["Query", ...]
+    is_all: bool
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class WithRecursive:
+    """A query over recursive common table expressions, which may refer to each other."""
+
+    tables: tuple[RecursiveTable, ...]
+    query: "Query"
+    columns: tuple[QueryColumn, ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+Query = Select | SetOperation | Values | Ordered | WithRecursive
+
+
+def output_columns(query: Query) -> tuple[QueryColumn, ...]:
+    """Return the columns of a query."""
+    if isinstance(query, Select):
+        return tuple(column for column, _ in query.columns)
+    return query.columns
