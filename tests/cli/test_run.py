@@ -196,7 +196,7 @@ def test_a_delimiter_counts_more_than_the_ending() -> None:
 
 def test_tabs_in_a_file_of_commas_are_explained() -> None:
     put("network.dl", NETWORK.replace(".input edge", '.input edge(filename="edge.csv")'))
-    put("facts/edge.csv", EDGES)
+    put("facts/edge.csv", "a\tb\tc\n")
     result = evaluate()
     assert result.exit_code == INPUT
     assert 'the delimiter is `,`; another is named as in delimiter="\\t"' in result.stderr

@@ -13,6 +13,7 @@ from corollary.core.plans import watched_name, working_relation
 from corollary.core.program import NormalProgram, Relation
 from corollary.core.states import CHANGES
 from corollary.core.values import value_to_json
+from corollary.database.arguments import COUNT, checked
 from corollary.database.engines import SparkFrames
 from corollary.errors import InputError
 from corollary.maintain.update import Update
@@ -72,11 +73,13 @@ class Change:
         """Return both as one pandas frame, with the column `_change_type`."""
         return self.arrow().to_pandas()
 
+    @checked(view=str)
     def spark(self, view: str | None = None) -> Any:
         """Return both as one Spark frame with `_change_type`; `view` names a temp view of it."""
         kind = pa.field(CHANGE_TYPE, pa.string(), nullable=False)
         return self._frames.create_frame(self.arrow(), schema_of(self.relation).append(kind), view)
 
+    @checked(max_rows=COUNT)
     def as_json(self, max_rows: int = JSON_MAX_ROWS) -> dict[str, Any]:
         """Return the change as JSON: rows as arrays, sorted, cut at `max_rows`."""
         found: dict[str, Any] = {

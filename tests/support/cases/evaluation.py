@@ -74,7 +74,9 @@ class Channel:
 
     def records(self, text: str) -> list[list[tuple[str, bool]]]:
         """The fields of each record, each with whether it was quoted."""
-        is_quoted = self.options.get("rfc4180") == "true"
+        is_named = "delimiter" not in self.options and "filename" in self.options
+        by_ending = "true" if is_named and self.file.endswith(".csv") else "false"
+        is_quoted = self.options.get("rfc4180", by_ending) == "true"
         delimiter = self.options.get("delimiter", "," if is_quoted else "\t")
         if not is_quoted:
             lines = text.split("\n")[:-1]
