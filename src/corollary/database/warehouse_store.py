@@ -338,9 +338,8 @@ class WarehouseStore:
 
     def changes_of(self, commit: Commit) -> Changes:
         """Return what a commit changed."""
-        relations = program_of_layout(
-            self.warehouse.catalog.program(commit.program).layout
-        ).relations
+        program = program_of_layout(self.warehouse.catalog.program(commit.program).layout)
+        relations = program.relations
         found = {}
         for _, stored in self.warehouse.catalog.changes(commit.number - 1, commit.number):
             relation = relations.get(watched_relation(stored.relation) or stored.relation)
@@ -348,7 +347,7 @@ class WarehouseStore:
                 delta = self.warehouse.read_change(stored)
                 kept = LocalTable(delta.added), LocalTable(delta.removed)
                 found[relation.name] = Change(relation, *kept, self._frames, stored.is_full)
-        return Changes(found, {})
+        return Changes.of(found, program)
 
     def changes_at(self, number: int) -> Changes:
         """Return what a commit that is kept changed."""
