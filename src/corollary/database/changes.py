@@ -13,6 +13,7 @@ from corollary.core.plans import watched_name, working_relation
 from corollary.core.program import NormalProgram, Relation
 from corollary.core.states import CHANGES
 from corollary.core.values import value_to_json
+from corollary.database.arguments import COUNT, checked
 from corollary.database.engines import SparkFrames
 from corollary.errors import InputError
 from corollary.maintain.update import Update
@@ -78,11 +79,13 @@ class Change:
         """Return both as one pandas frame, with the column `_change_type`."""
         return self.arrow().to_pandas()
 
+    @checked(view=str)
     def spark(self, view: str | None = None) -> Any:
         """Return both as one Spark frame with `_change_type`; `view` names a temp view of it."""
         kind = pa.field(CHANGE_TYPE, pa.string(), nullable=False)
         return self._frames.create_frame(self.arrow(), schema_of(self.relation).append(kind), view)
 
+    @checked(max_rows=COUNT)
     def as_json(self, max_rows: int = JSON_MAX_ROWS) -> dict[str, Any]:
         """Return the change as JSON: rows as arrays, sorted, cut at `max_rows`."""
         found: dict[str, Any] = {
@@ -134,13 +137,18 @@ class Changes(Mapping[str, Change]):
             program: that of the relations.
         """
         of_rows = {rows: bag for bag, rows in program.bags.items()}
-        changes = {of_rows.get(name, name): each for name, each in known.items()}
-        for name, bag in of_rows.items():
-            if name in known:
-                changes[bag] = known[name].of_copies(program.relations[bag])
-        changed = (name for name, each in known.items() if any(each.counts))
-        names = dict.fromkeys(of_rows.get(name, name) for name in changed)
-        return cls({name: changes[name] for name in names}, {**known, **changes})
+        shown: dict[str, Change] = {}
+        changes: dict[str, Change] = {}
+        for name, each in known.items():
+            if name in program.bags:
+                continue  # the set of its rows
+            bag = of_rows.get(name)
+            shown[name] = each
+            if bag is not None:
+                shown[bag] = each.of_copies(program.relations[bag])
+            if any(each.counts):
+                changes[bag or name] = shown[bag or name]
+        return cls(changes, shown)
 
     def __getitem__(self, relation: str) -> Change:
         found = self._changes.get(relation) or self._known.get(relation)

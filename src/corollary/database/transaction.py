@@ -9,7 +9,7 @@ from corollary.core.engine import TableHandle
 from corollary.core.program import Program, Relation
 from corollary.core.states import State
 from corollary.core.values import is_encodable, quote_text
-from corollary.database.arguments import check_function, checked, wrong_argument
+from corollary.database.arguments import COUNT, check_function, checked, wrong_argument
 from corollary.database.changes import JSON_MAX_ROWS, Changes
 from corollary.database.commit import CommitOutcome, CommitRequest, commit
 from corollary.database.counters import Stats, TraceRow
@@ -309,7 +309,7 @@ class Transaction:
         if outcome.failures:  # of a dry run
             raise ConstraintError(outcome.failures)
 
-    @checked(max_rows=int)
+    @checked(max_rows=COUNT)
     def as_json(self, max_rows: int = JSON_MAX_ROWS) -> dict[str, Any]:
         """Return what happened as `apply` prints it."""
         alerts = distinct_alerts(self.alerts)
@@ -326,11 +326,12 @@ class Transaction:
 
 def _check_key(idempotency: str) -> None:
     """Refuse an idempotency key that a catalog cannot store."""
-    if not is_encodable(idempotency) or len(idempotency) > KEY_MAX_CHARACTERS:
+    is_sized = 0 < len(idempotency) <= KEY_MAX_CHARACTERS
+    if not is_sized or not is_encodable(idempotency):
         raise InputError.of(
             "C0920",
             f"{quote_text(idempotency[:KEY_MAX_CHARACTERS])} is not an idempotency key.",
             None,
-            f"use a text of at most {KEY_MAX_CHARACTERS} characters, none of them NUL or "
+            f"use a text of 1 to {KEY_MAX_CHARACTERS} characters, none of them NUL or "
             "half a surrogate pair",
         )

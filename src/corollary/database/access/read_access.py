@@ -13,7 +13,7 @@ from corollary.core.engine import within_seconds
 from corollary.core.logic import Literal, Variable
 from corollary.core.program import Relation
 from corollary.core.states import CHANGES
-from corollary.database.arguments import check_function, checked
+from corollary.database.arguments import COUNT, check_function, checked
 from corollary.database.changes import Changes
 from corollary.database.counters import ProgressRecorder
 from corollary.database.engines import LOCAL, SparkFrames, create_engine
@@ -77,6 +77,7 @@ class RelationView:
         """Return the tuples as a pandas frame."""
         return self.arrow().to_pandas()
 
+    @checked(view=str)
     def spark(self, view: str | None = None) -> Any:
         """Return the tuples as a frame of the Spark session that was passed, or of a local one.
 
@@ -224,7 +225,7 @@ class ReadAccess:
         WarehouseStore(self._history.warehouse).restore(past, commit)
         return past, MemoryStore()
 
-    @checked(limit=int)
+    @checked(limit=COUNT)
     def log(self, limit: int | None = None) -> "list[CommitSummary]":
         """Return the commits that are kept, newest first and at most `limit`."""
         from corollary.database.history import commit_log
@@ -240,7 +241,7 @@ class ReadAccess:
         """
         return self._history.changes_at(commit)
 
-    @checked(relation=str, since=int, upto=int)
+    @checked(relation=str, since=COUNT, upto=COUNT)
     def feed(
         self, relation: str | None = None, *, since: int | None = None, upto: int | None = None
     ) -> "Iterator[tuple[Relation, pa.Table]]":
@@ -276,7 +277,7 @@ class ReadAccess:
 
     # --- watching ------------------------------------------------------------------------------
 
-    @checked(relation=str)
+    @checked(relation=str, added=bool, removed=bool)
     def watch(self, relation: str, *, added: bool = True, removed: bool = True) -> None:
         """Ask for the changes of a virtual relation in every transaction from now on.
 
