@@ -22,7 +22,7 @@ from corollary.database.counters import Stats
 from corollary.database.engines import SparkFrames
 from corollary.database.pending_commit import PendingCommit, Position, Replay
 from corollary.database.program.loaded_program import LoadedProgram
-from corollary.database.program.names import published_relations
+from corollary.database.program.names import published_relations, relations_of_counts
 from corollary.database.program.program_edits import load_next_program
 from corollary.database.state import DatabaseState
 from corollary.database.store import OpenArguments
@@ -339,9 +339,8 @@ class WarehouseStore:
 
     def changes_of(self, commit: Commit) -> Changes:
         """Return what a commit changed."""
-        relations = program_of_layout(
-            self.warehouse.catalog.program(commit.program).layout
-        ).relations
+        program = program_of_layout(self.warehouse.catalog.program(commit.program).layout)
+        relations = program.relations
         known = {
             name: self._no_change(each)
             for name, each in relations.items()
@@ -358,7 +357,7 @@ class WarehouseStore:
                 found[relation.name] = Change(relation, *kept, self._frames, stored.is_full)
             elif not relation.is_stored:  # it was watched, and has not changed
                 known[relation.name] = self._no_change(relation)
-        return Changes(found, known)
+        return Changes.of({**found, **{n: e for n, e in known.items() if n not in found}}, program)
 
     def _no_change(self, relation: Relation) -> Change:
         empty = LocalTable(empty_table(relation))
@@ -392,7 +391,8 @@ class WarehouseStore:
             StoredHistory(self.warehouse),
         )
         state.console.progress(f"publishing {', '.join(each.name for each in relations)}")
-        publisher = Publisher(self.warehouse.root, self.warehouse.catalog)
+        counts = relations_of_counts(state.loaded.normal)
+        publisher = Publisher(self.warehouse.root, self.warehouse.catalog, counts)
         return publisher.publish_all(relations, number, history)
 
     # --- folding -------------------------------------------------------------------------------
