@@ -8,7 +8,10 @@
 | `_commit_timestamp` | when it was made, in UTC                           |
 
 The changes of a virtual relation are recorded by the commits that watch it. For any other commit
-its feed has a row of nulls that says `unwatched`: nobody knows what has changed.
+its feed has a row of nulls that says `unwatched`: nobody knows what has changed. A commit that
+gives a stored relation other columns, makes it virtual or drops it, deletes all tuples with the old
+ones: the rows of a feed, applied in order, give the relation. For a virtual relation that gets
+other columns it is `unwatched`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,6 +24,7 @@ from corollary.core.program import Relation
 from corollary.core.types import NUMBER, SYMBOL, TIMESTAMP
 from corollary.warehouse.catalog.catalog_rows import Commit, StoredChange
 from corollary.warehouse.files.durable_files import CHANGE_COLUMN, DELETE, INSERT
+from corollary.warehouse.publishing.history import StoredHistory
 from corollary.warehouse.warehouse import Warehouse
 from corollary.warehouse.warehouse_catalog import WarehouseCatalog
 
@@ -42,14 +46,26 @@ def feed_columns(relation: Relation, *, has_gaps: bool = False) -> Relation:
 def feed_table(
     warehouse: WarehouseCatalog,
     relation: Relation,
-    changes: Iterable[tuple[Commit, StoredChange | None]],
+    changes: Iterable[tuple[Commit, StoredChange | int | None]],
 ) -> pa.Table:
-    """Return the rows of changes that have the columns of a relation; None is not watched."""
+    """Return the rows of changes that have the columns of a relation.
+
+    Args:
+        warehouse: has the changes.
+        relation: has the columns.
+        changes: each with the commit that made it. A number is a commit, all tuples of which are
+            gone; None is not watched.
+    """
     files = Warehouse(warehouse.root, warehouse.catalog)
     tables: list[pa.Table] = []
     for commit, stored in changes:
         if stored is None:
             tables.append(_with_commit(_unknown_row(relation), UNWATCHED, commit))
+        elif isinstance(stored, int):
+            gone = StoredHistory(files).content(relation, stored).table()
+            if relation.columns:
+                gone = sort_rows(pa.table(gone.columns, list(relation.columns)))
+            tables.append(_with_commit(gone, DELETE, commit, gone.num_rows))
         else:
             tables += _rows(files, commit, stored)
     return pa.concat_tables(tables)

@@ -3,7 +3,7 @@
 Only the catalog is read, and the changes themselves where rows of a feed are asked for.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
@@ -227,7 +227,7 @@ def _feeds(
     programs = _Programs(warehouse)
     commits = {each.number: each for each in warehouse.commits()}
     watching: dict[str, set[int]] = {}
-    found: dict[str, list[tuple[Relation, Commit, StoredChange | None]]] = {}
+    found: dict[str, list[_FeedEntry]] = {}
     if names[0] is not None:  # marked even if none of these commits has watched it
         watching[names[0]], found[names[0]] = set(), []
     every_change = [each for name in names for each in warehouse.catalog.changes(first, last, name)]
@@ -239,31 +239,77 @@ def _feeds(
         is_granted = granted is None or name in granted
         is_shown = stored.added or stored.removed or watched is not None
         if commit and declared and is_granted and is_shown:
-            found.setdefault(name, []).append((declared, commit, stored))
+            found.setdefault(name, []).append(_FeedEntry(declared, commit, stored))
             if watched is not None:
                 watching.setdefault(name, set()).add(number)
+    for name, entry in _emptied(programs, commits, first, last, names[0]):
+        is_granted = granted is None or name in granted
+        if is_granted and entry.commit.number not in watching.get(name, ()):
+            found.setdefault(name, []).append(entry)
     for name, numbers in watching.items():
         for number in range(first + 1, last + 1):
             commit = commits.get(number)
             declared = commit and programs.declared(commit, name)
-            if commit and declared and not declared.is_stored and number not in numbers:
-                found[name].append((declared, commit, None))
-        found[name].sort(key=lambda each: each[1].number)
+            before = programs.declared(commits.get(number - 1), name)
+            is_other = before is not None and declared and _columns(before) != _columns(declared)
+            is_known = number in numbers and not is_other
+            if commit and declared and not declared.is_stored and not is_known:
+                found[name].append(_FeedEntry(declared, commit))
     for every in found.values():
         # Arrow is imported here, since there are rows to show.
         from corollary.database.feed_tables import feed_columns, feed_table
 
-        for _, alike in groupby(every, lambda each: (each[0].columns, each[0].types)):
+        every.sort(key=lambda each: (each.commit.number, each.stored is not None))
+        for _, alike in groupby(every, lambda each: _columns(each.relation)):
             changes = list(alike)
-            has_gaps = any(stored is None for _, _, stored in changes)
-            yield (
-                feed_columns(changes[0][0], has_gaps=has_gaps),
-                feed_table(
-                    warehouse,
-                    changes[0][0],
-                    [(commit, stored) for _, commit, stored in changes],
-                ),
+            has_gaps = any(each.is_gap for each in changes)
+            table = feed_table(
+                warehouse,
+                changes[0].relation,
+                [(each.commit, each.stored or each.emptied) for each in changes],
             )
+            if table.num_rows or any(each.emptied is None for each in changes):
+                yield feed_columns(changes[0].relation, has_gaps=has_gaps), table
+
+
+@dataclass(frozen=True, slots=True)
+class _FeedEntry:
+    """What a feed has of one commit: a change, all that was there before, or that it is unknown.
+
+    Attributes:
+        relation: as it is declared by the commit, or by the one before if all of it is gone.
+        commit: the commit.
+        stored: the change.
+        emptied: the commit before, if all that the relation held then is gone.
+    """
+
+    relation: Relation
+    commit: Commit
+    stored: StoredChange | None = None
+    emptied: int | None = None
+
+    @property
+    def is_gap(self) -> bool:
+        return self.stored is None and self.emptied is None
+
+
+def _emptied(
+    programs: "_Programs", commits: Mapping[int, Commit], first: int, last: int, only: str | None
+) -> Iterator[tuple[str, _FeedEntry]]:
+    """Yield the stored relations that have other columns after a commit, are virtual or gone."""
+    for number in range(max(first, min(commits, default=0)) + 1, last + 1):
+        before, commit = commits.get(number - 1), commits.get(number)
+        if before is None or commit is None or before.program == commit.program:
+            continue
+        for name in programs.names(before) if only is None else (only,):
+            was, now = programs.declared(before, name), programs.declared(commit, name)
+            is_kept = was is not None and now is not None and _columns(was) == _columns(now)
+            if was is not None and was.is_stored and not (is_kept and now and now.is_stored):
+                yield name, _FeedEntry(was, commit, emptied=before.number)
+
+
+def _columns(relation: Relation) -> tuple[object, object]:
+    return relation.columns, relation.types
 
 
 class _Programs:
@@ -276,6 +322,10 @@ class _Programs:
     def text(self, id_: int) -> str:
         """Return the text of a program."""
         return self._stored(id_).text
+
+    def names(self, commit: Commit) -> Iterable[str]:
+        """Return the relations of a commit's program."""
+        return self._relations(commit.program)
 
     def declared(self, commit: Commit | None, name: str) -> Relation | None:
         """Return a relation as a commit's program declares it."""
