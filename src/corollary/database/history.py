@@ -176,10 +176,13 @@ def change_feed(
     since: int | None,
     upto: int | None,
     granted: frozenset[str] | None = None,
+    *,
+    must_be_watched: bool = True,
 ) -> "Iterator[tuple[Relation, pa.Table]]":
     """Return what commits have changed, relation by relation; one table for each set of columns.
 
-    See `ReadAccess.feed`; `granted` are the relations that a reader may see.
+    See `ReadAccess.feed`; `granted` are the relations that a reader may see, and
+    `must_be_watched` is whether a virtual relation is refused that no commit has watched.
 
     Raises:
         InputError: the changes of the relation are not kept.
@@ -191,7 +194,8 @@ def change_feed(
     if relation is not None:
         names = relation.name, watched_name(relation.name)
     if (
-        relation is not None
+        must_be_watched
+        and relation is not None
         and not relation.is_stored
         and not any(warehouse.catalog.changes(oldest - 1, last, name) for name in names)
     ):
