@@ -205,6 +205,13 @@ def change_feed(
     for bound in (upto, since):
         if bound is not None and not oldest - 1 <= bound <= last:
             warehouse.commit_at(bound)  # raises the error
+    if since is not None and upto is not None and since > upto:
+        raise InputError.of(
+            "C0924",
+            f"There is no commit after {since} that is not after {upto}.",
+            None,
+            f"let `since` be less than `upto`, such as since={upto} and upto={since}",
+        )
     first = oldest - 1 if since is None else since
     return _feeds(warehouse, first, last if upto is None else upto, names, granted)
 

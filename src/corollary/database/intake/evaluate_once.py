@@ -28,6 +28,7 @@ from corollary.maintain.placing import place_strata
 from corollary.warehouse.files.paths import resolve
 from corollary.warehouse.formats import delimited
 from corollary.warehouse.formats.dialect import channel_of, file_name_of, format_of, is_stream
+from corollary.warehouse.formats.file_extensions import writer_of
 from corollary.warehouse.formats.output_files import OutputFile, check_distinct_paths, write_outputs
 from corollary.warehouse.sources.file_listing import SourceLocation, is_single_file
 
@@ -302,6 +303,9 @@ def output_paths(loaded: LoadedProgram, places: FileLocations) -> dict[Directive
         and directive.relation in loaded.normal.relations
         and channel_of(directive) != "stdout"
     }
+    for directive, path in targets.items():
+        if path is not None and not is_spark_io(directive):
+            writer_of(directive)  # raises if a parameter is not for its format
     check_distinct_paths((each, path) for each, path in targets.items() if path is not None)
     return targets
 
@@ -330,7 +334,8 @@ def write_results(
                 shown = (Path() if path is None else places.outputs) / display_name(directive)
             else:
                 assert path is not None
-                files.append(OutputFile(table, path, relation, directive))
+                writer = writer_of(directive)
+                files.append(OutputFile(table, path, relation, directive, writer))
                 shown = places.outputs / file_name_of(directive)
             outcome.written.append(WrittenOutput(relation.name, shown, size))
         elif directive.name == "output":

@@ -57,7 +57,9 @@ DIRECTIVES = {
     ".pragma": "PRAGMA",
 }
 
-QUALIFIERS = frozenset({*HINTS, "eqrel", "stored", "virtual", "input", "output", "printsize"})
+QUALIFIERS = frozenset(
+    {*HINTS, "bag", "eqrel", "stored", "virtual", "input", "output", "printsize"}
+)
 
 _WORDS = {
     **dict.fromkeys(FUNCTIONS, "FUNCTION"),
