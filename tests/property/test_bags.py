@@ -8,15 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 import corollary
 from corollary.core.arrow import to_python
 from corollary.core.printer import print_value
 from corollary.core.states import State
-from corollary.database.database import Database
+from corollary.database.database import Database, warehouse_of
 from corollary.database.intake.operations import Operation
 from corollary.database.pending_commit import DeferredOperations
 from corollary.database.program.parts import MANUAL_PART, SOURCE_PREFIX, TEXT_PART
+from corollary.database.upkeep.verify import verify
 from corollary.frontends.datalog.parser import parse
 from corollary.source import SourceFile
 from support.maintained_database import ALGORITHMS
@@ -44,6 +46,7 @@ reach(a, c) := reach(a, b), reach(b, c).
 .output u
 .output joined
 """
+SIGNS = {"insert": 1, "delete": -1, "unwatched": 0}
 WRITERS = (MANUAL_PART, f"{SOURCE_PREFIX}crm")
 ROWS: dict[str, list[Row]] = {
     "u": [(a, b) for a in (None, 1, 2, 3) for b in (None, "x", "y")],
@@ -139,6 +142,11 @@ def content(db: Database, name: str) -> Bag:
     return Counter(map(tuple, db.relation(name).rows()))
 
 
+def published(root: Path, name: str) -> Bag:
+    table = DeltaTable(str(root / "tables" / name)).to_pyarrow_table()
+    return Counter(to_python(table))
+
+
 def compare(db: Database, tx: Any, before: dict[str, Bag], after: dict[str, Bag]) -> None:
     """Compare rows and changes with the model."""
     for name, expected in after.items():
@@ -182,11 +190,26 @@ def test_bags_in_a_warehouse(seed: int, tmp_path: Path) -> None:
         if tx.commit_number is not None:
             past[tx.commit_number] = after
             changed[tx.commit_number] = [after["u"] - before["u"], before["u"] - after["u"]]
+        if generator.random() < 0.5:
+            result = db.publish(tx)
+            assert result is None or not result.problems
+            for name in ("u", "joined"):
+                assert published(tmp_path, name) == after[name], name
         if generator.random() < 0.4:
             db.close()
             db = corollary.open(tmp_path, engine="local")
             for name, expected in after.items():
                 assert content(db, name) == expected
+    fed = {name: Counter[Row]() for name in ("u", "joined", "many")}
+    for name, bag in fed.items():
+        for relation, table in db.feed(name):
+            assert relation.name == name
+            for row in to_python(table):
+                bag[row[:-3]] += SIGNS[row[-3]]
+        assert bag == after[name], name
+    warehouse = warehouse_of(db)
+    assert warehouse is not None
+    assert not verify(warehouse).findings
     for number, expected in past.items():
         then = db.at(number)
         assert content(then, "u") == expected["u"]

@@ -22,7 +22,7 @@ from corollary.database.counters import Stats
 from corollary.database.engines import SparkFrames
 from corollary.database.pending_commit import PendingCommit, Position, Replay
 from corollary.database.program.loaded_program import LoadedProgram
-from corollary.database.program.names import published_relations
+from corollary.database.program.names import published_relations, relations_of_counts
 from corollary.database.program.program_edits import load_next_program
 from corollary.database.program.sql_places import with_sql_places
 from corollary.database.state import DatabaseState
@@ -392,7 +392,8 @@ class WarehouseStore:
             StoredHistory(self.warehouse),
         )
         state.console.progress(f"publishing {', '.join(each.name for each in relations)}")
-        publisher = Publisher(self.warehouse.root, self.warehouse.catalog)
+        counts = relations_of_counts(state.loaded.normal)
+        publisher = Publisher(self.warehouse.root, self.warehouse.catalog, counts)
         return publisher.publish_all(relations, number, history)
 
     # --- folding -------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from corollary.core.arrow import schema_of, single_array
 from corollary.core.arrow_buffers import fixed_array, fixed_values, index_array
 from corollary.core.engine import LocalHandle, MapResult, TableHandle
 from corollary.core.program import Relation
-from corollary.warehouse.row_words import row_words
+from corollary.warehouse.row_words import Words, row_words
 
 Counts = npt.NDArray[np.int64]
 
@@ -76,6 +76,36 @@ def sum_counts(tables: Sequence[pa.Table], relation: Relation) -> pa.Table:
     sums = np.zeros(rows.num_rows, np.int64)
     np.add.at(sums, places, counts)
     return with_counts(rows, sums, relation)
+
+
+def match_copies(words: Words, sought: Words) -> npt.NDArray[np.bool_]:
+    """Return which of some words are sought; of equal ones the first, as many as are sought.
+
+    >>> match_copies(np.array([1, 2, 1, 1]), np.array([1, 3, 1])).tolist()
+    [True, False, True, False]
+    """
+    order = np.argsort(words, kind="stable")
+    ordered, wanted = words[order], np.sort(sought)
+    rank = np.arange(len(words)) - np.searchsorted(ordered, ordered)
+    first, last = (np.searchsorted(wanted, ordered, side) for side in ("left", "right"))
+    found = np.empty(len(words), np.bool_)
+    found[order] = rank < last - first
+    return found
+
+
+def row_difference(before: pa.Table, now: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Return the rows that only the second table has, and those that only the first has.
+
+    >>> came, went = row_difference(pa.table({"x": [1, 2, 2]}), pa.table({"x": [2, 3, 3]}))
+    >>> came["x"].to_pylist(), went["x"].to_pylist()
+    ([3, 3], [1, 2])
+    """
+    both = pa.concat_tables([before.cast(now.schema), now])
+    words = row_words(both.columns, both.num_rows)
+    then, there = words[: before.num_rows], words[before.num_rows :]
+    came = np.flatnonzero(~match_copies(there, then))
+    went = np.flatnonzero(~match_copies(then, there))
+    return now.take(index_array(came)), before.take(index_array(went))
 
 
 def difference_of_copies(added: pa.Table, removed: pa.Table) -> tuple[pa.Table, pa.Table]:

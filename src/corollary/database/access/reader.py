@@ -85,8 +85,9 @@ class Reader(ReadAccess):
 
     @property
     def granted(self) -> frozenset[str]:
-        """The relations and event predicates that the reader may see."""
-        return self._grants.granted_to(self.name)
+        """The relations and event predicates that the reader may see; with a bag, its counts."""
+        bags, granted = self._state.loaded.normal.bags, self._grants.granted_to(self.name)
+        return granted | {rows for bag, rows in bags.items() if bag in granted}
 
     def require(self, relation: str) -> None:
         """Refuse what was not granted.

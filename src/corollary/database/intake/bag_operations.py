@@ -51,7 +51,7 @@ class BagChanges:
         if (base, part) not in self._operations:
             target = program.parts.get(base, {}).get(part)
             self._operations[base, part] = _PartOperations(target, program.relations[base])
-        self._operations[base, part].add(sign, _counted_table(program, relation, rows))
+        self._operations[base, part].add(sign, counted_table(program, relation, rows))
 
     def apply(self) -> dict[str, TableHandle]:
         """Change the counts; return by bag the rows to be deleted that only other parts assert."""
@@ -71,7 +71,7 @@ class BagChanges:
         return kept
 
 
-def _counted_table(program: NormalProgram, relation: str, rows: Any) -> pa.Table:
+def counted_table(program: NormalProgram, relation: str, rows: Any) -> pa.Table:
     """Return rows that are written to a bag, or to its counts, with a column of counts."""
     shape = program.relations[program.bags.get(relation, relation)]
     if relation not in program.bags:

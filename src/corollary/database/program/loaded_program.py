@@ -31,9 +31,12 @@ class LoadedProgram:
 
     @property
     def written_relations(self) -> frozenset[str]:
-        """The relations that a one-shot evaluation writes, or says the size of."""
+        """What a one-shot evaluation writes, or says the size of; of bags, their counts."""
+        bags = self.normal.bags
         return frozenset(
-            each.relation for each in self.program.directives if each.name in WRITING_DIRECTIVES
+            bags.get(each.relation, each.relation)
+            for each in self.program.directives
+            if each.name in WRITING_DIRECTIVES
         )
 
 
