@@ -220,6 +220,9 @@ class Body:
                 return False
             kept, gone = (one, other) if other.name not in outer else (other, one)
             both_nullable = self.is_nullable(left) and self.is_nullable(right)
+            inner = right if one.name in outer else left if other.name in outer else None
+            # What is known of an outer variable is not said by the literals of this body.
+            needs_test = both_nullable or (inner is not None and self.is_nullable(inner))
             self.draft.unify(gone, kept)
             self.known.add({left.name}, {right.name})
             self.known.add({right.name}, {left.name})
@@ -228,11 +231,10 @@ class Body:
             self.known.add({gone.name}, {kept.name})
         else:
             both_nullable, names = self.is_nullable(left), {left.name, right.name, one.name}
-        if not is_null_safe:
-            if both_nullable:
+            needs_test = both_nullable
+        if not is_null_safe or not both_nullable:
+            if needs_test:
                 self.items.append(Comparison("=", left, left))
-            self.known.not_null |= names
-        elif not both_nullable:
             self.known.not_null |= names
         return True
 
@@ -247,6 +249,8 @@ class Body:
                 self.determine(one, other)
             if operator == "is":
                 if isinstance(one, Variable) and not self.is_nullable(other):
+                    if self.is_nullable(one):
+                        self.items.append(Comparison("=", one, one))
                     self.known.not_null.add(one.name)
             elif isinstance(one, Variable):
                 self.known.not_null.add(one.name)

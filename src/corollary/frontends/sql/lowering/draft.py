@@ -214,25 +214,25 @@ def unique_names(names: Sequence[str]) -> list[str]:
 def tidy(clause: Clause) -> Clause:
     """Return a clause with `_` for variables that occur once, and without repeated items."""
     body = clause.body
+    outside: Counter[str] = Counter()
+    for head in clause.heads:
+        outside.update(_item_names(head))
     while True:
-        changed = _without_unused(clause.heads, body)
+        changed = _without_unused(body, outside)
         if changed == body:
             break
         body = changed
     return replace(clause, body=body or (Truth(value=True),))
 
 
-def _without_unused(heads: tuple[Atom, ...], body: tuple[BodyItem, ...]) -> tuple[BodyItem, ...]:
-    uses: Counter[str] = Counter()
-    for head in heads:
-        for argument in head.arguments:
-            uses.update(_names(argument))
-    for item in body:
-        uses.update(_item_uses(item))
-    unused = {name for name, number in uses.items() if number == 1}
+def _without_unused(body: tuple[BodyItem, ...], outside: Counter[str]) -> tuple[BodyItem, ...]:
+    """Return a conjunction without what neither it nor anything outside of it uses."""
+    uses = [_item_uses(item) for item in body]
+    total = sum(uses, outside)
+    unused = {name for name, number in total.items() if number == 1}
     found: list[BodyItem] = []
-    for item in body:
-        cleaned = _clean(item, unused)
+    for item, own in zip(body, uses, strict=True):
+        cleaned = _clean(item, unused, total - own)
         if cleaned is not None and cleaned not in found:
             found.append(cleaned)
     return tuple(found)
@@ -244,14 +244,11 @@ def _item_uses(item: BodyItem) -> Counter[str]:
         return Counter(_item_names(item))
     uses: Counter[str] = Counter()
     for alternative in item.alternatives:
-        within: Counter[str] = Counter()
-        for each in alternative:
-            within.update(_item_uses(each))
-        uses |= within
+        uses |= sum((_item_uses(each) for each in alternative), Counter())
     return uses
 
 
-def _clean(item: BodyItem, unused: set[str]) -> BodyItem | None:
+def _clean(item: BodyItem, unused: set[str], outside: Counter[str]) -> BodyItem | None:
     match item:
         case Atom():
             return _open(item, unused)
@@ -260,11 +257,12 @@ def _clean(item: BodyItem, unused: set[str]) -> BodyItem | None:
         case Comparison(operator="is", left=Variable(name=name)) if name in unused:
             return None
         case Disjunction(alternatives=alternatives):
-            cleaned = []
-            for alternative in alternatives:
-                parts = [part for each in alternative if (part := _clean(each, unused)) is not None]
-                cleaned.append(tuple(dict.fromkeys(parts)) or (Truth(value=True),))
-            return cleaned_disjunction(tuple(cleaned))
+            return cleaned_disjunction(
+                tuple(
+                    _without_unused(each, outside) or (Truth(value=True),)
+                    for each in alternatives
+                )
+            )
         case _:
             return item
 

@@ -51,7 +51,6 @@ def add_table(lowering: Lowering, source: TableSource, body: Body) -> None:
 def add_query(lowering: Lowering, source: SubquerySource, body: Body) -> None:
     """Add a query in `FROM`: its own literals if it is a plain block that is read once."""
     query = without_order(source.query)
-    body.sources.append(source.number)
     is_shared = source.cte is not None and lowering.readers[source.cte] > 1
     if is_inlinable(query) and not is_shared:
         assert isinstance(query, Select)
@@ -60,6 +59,7 @@ def add_query(lowering: Lowering, source: SubquerySource, body: Body) -> None:
             lowering.term(expression, body) if (source.number, number) in lowering.used else NULL
             for number, (_, expression) in enumerate(query.columns)
         ]
+        body.sources.append(source.number)
         return
     if source.cte is not None and is_shared and not free_references(query):
         known = lowering.known.get(source.cte)
@@ -74,6 +74,7 @@ def add_query(lowering: Lowering, source: SubquerySource, body: Body) -> None:
     else:
         lowered = lowering.lower(query, body, is_set=body.is_set)
     lowering.columns[source.number] = list(lowering.read(lowered, body))
+    body.sources.append(source.number)
 
 
 def _label(name: str) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from corollary.core.logic import Atom, Constant, Functor, Term, Variable
 from corollary.core.types import NUMBER, SYMBOL, Kind, Type
-from corollary.frontends.sql.lowering.blocks import OutputColumn, output_keys
+from corollary.frontends.sql.lowering.blocks import OutputColumn, emit_block, output_keys
 from corollary.frontends.sql.lowering.bodies import ONE, Body
 from corollary.frontends.sql.lowering.context import LoweredQuery, Lowering, refuse
 from corollary.frontends.sql.lowering.joins import is_inlinable
@@ -119,15 +119,27 @@ def define_recursive(
     inner = without_order(query.query)
     is_set = body.is_set or (isinstance(inner, Select) and inner.is_distinct)
     is_set = is_set and isinstance(inner, Select) and is_inlinable(replace(inner, is_distinct=False))
-    made = _make_tables(lowering, query.tables, names, is_set=is_set)
-    if relation == lowering.draft.view and _is_renaming(query, inner) and not made[0].has_way:
-        made[0].relation, made[0].storage = relation, storage
-        made[0].names = [each.name for each in query.columns]
-        _emit(lowering, made)
-        types = tuple(made[0].types)
-        return LoweredQuery(relation, (), tuple(made[0].names), types, False, made[0].keys)
-    _emit(lowering, made)
+    is_view = relation == lowering.draft.view and _is_renaming(query, inner)
+    tables = [_relation_of(lowering, table) for table in query.tables]
+    if is_view:
+        tables[0].relation, tables[0].storage = relation, storage
+        tables[0].names = [each.name for each in query.columns]
+    _open_tables(lowering, tables, names, is_set=is_set)
+    _emit(lowering, tables)
+    if is_view and not tables[0].has_way:
+        types = tuple(tables[0].types)
+        return LoweredQuery(relation, (), tuple(tables[0].names), types, False, tables[0].keys)
     return lowering.define(inner, relation, body, storage=storage)
+
+
+def _relation_of(lowering: Lowering, table: RecursiveTable) -> RecursiveRelation:
+    """Return the relation of a recursive table, if it is a set."""
+    types = [each.type.with_null(nullable=False) for each in table.columns]
+    name = lowering.draft.relation(_shown(table), is_numbered=False)
+    columns = [each.name for each in table.columns]
+    keys = (frozenset(range(len(types))),)
+    storage = "stored" if lowering.draft.is_materialized else "virtual"
+    return RecursiveRelation(table, name, columns, types, keys, storage=storage)
 
 
 def _is_renaming(query: WithRecursive, inner: Query) -> bool:
@@ -148,24 +160,16 @@ def _is_renaming(query: WithRecursive, inner: Query) -> bool:
 # --- how derivations are told apart ----------------------------------------------------------------
 
 
-def _make_tables(
-    lowering: Lowering, tables: Sequence[RecursiveTable], names: set[str], *, is_set: bool
-) -> list[RecursiveRelation]:
-    """Return the relations of recursive tables, whose rules are not made yet."""
-    storage = "stored" if lowering.draft.is_materialized else "virtual"
-    made = []
-    for table in tables:
-        label = table.name.rsplit(".", 1)[-1] or "r"
-        types = [each.type.with_null(nullable=False) for each in table.columns]
-        keys = (frozenset(range(len(types))),)
-        name = lowering.draft.relation(label, is_numbered=False)
-        columns = [each.name for each in table.columns]
-        made.append(RecursiveRelation(table, name, columns, types, keys, storage=storage))
+def _open_tables(
+    lowering: Lowering, made: list[RecursiveRelation], names: set[str], *, is_set: bool
+) -> None:
+    """Open the bodies of recursive tables, and decide how their derivations are told apart."""
+    tables = [each.table for each in made]
     if is_set or not any(table.is_all for table in tables):
         _open_branches(lowering, made, is_set=True)
-        return made
+        return
     if len(made) == 1 and _has_single_derivations(lowering, made[0]):
-        return made
+        return
     for table in tables:
         for step in table.steps:
             found = references(step, names)
@@ -178,14 +182,16 @@ def _make_tables(
                     "use `UNION`, or refer to the table once in each branch, in its `FROM`",
                 )
     (relation,) = made
-    relation.relation = lowering.draft.relation("ways", is_numbered=False, of=relation.relation)
+    inside = f"{lowering.draft.view}.{_shown(relation.table)}"
+    relation.relation = lowering.draft.relation("ways", is_numbered=False, of=inside)
     relation.has_way, relation.keys = True, ()
+    relation.names = [each.name for each in relation.table.columns]
+    relation.storage = "stored" if lowering.draft.is_materialized else "virtual"
     _open_branches(lowering, made, is_set=False)
-    return made
 
 
 def _shown(table: RecursiveTable) -> str:
-    return table.name.rsplit(".", 1)[-1]
+    return table.name.rsplit(".", 1)[-1] or "r"
 
 
 def _has_single_derivations(lowering: Lowering, relation: RecursiveRelation) -> bool:
@@ -250,7 +256,12 @@ def _open(lowering: Lowering, query: Query, *, is_set: bool) -> _OpenBranch:
         OutputColumn(column.name, lowering.term(expression, body), column.type)
         for column, expression in query.columns
     ]
-    return _OpenBranch(query, body, [each.term for each in columns], output_keys(body, columns))
+    keys = output_keys(body, columns)
+    if is_set or keys or references(query, set(lowering.recursive)):
+        return _OpenBranch(query, body, [each.term for each in columns], keys)
+    part = emit_block(lowering, lowering.draft.relation("q"), body, columns, span=query.span)
+    outside = Body(lowering.draft)
+    return _OpenBranch(query, outside, list(lowering.read(part, outside)), part.keys)
 
 
 # --- rules -----------------------------------------------------------------------------------------
@@ -282,7 +293,7 @@ def _way(lowering: Lowering, branch: _OpenBranch, number: int, *, is_step: bool)
         way = lowering.ways[source.number]
         shown.add(way.name)
         parts = [way, Constant(f"/{number}:")]
-    elif branch.keys or not branch.body.witnesses or branch.body.counts:
+    else:
         return parts[0]
     seen = set()
     for variable in branch.body.witnesses:
