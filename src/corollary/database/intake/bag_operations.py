@@ -76,7 +76,7 @@ def counted_table(program: NormalProgram, relation: str, rows: Any) -> pa.Table:
     shape = program.relations[program.bags.get(relation, relation)]
     if relation not in program.bags:
         table = rows if isinstance(rows, pa.Table) else from_python(rows, shape)
-        return table.cast(schema_of(shape))
+        return table.rename_columns(list(shape.columns)).cast(schema_of(shape))
     table = rows if isinstance(rows, pa.Table) else from_python(rows, program.relations[relation])
     return with_counts(table, np.ones(table.num_rows, np.int64), shape)
 
