@@ -183,6 +183,7 @@ class BatchProcessor:
             change.removed,
             next((each.key for each in declared), ()),
             directive,
+            has_copies,
             number,
         )
         good = events.rows.num_rows - (len(change.bad) - len(events.bad))
