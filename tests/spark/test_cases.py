@@ -33,7 +33,7 @@ REFUSED = {"runtime_errors/error_with_witness", "runtime_errors/bad_pattern"}
 
 def selected(folders: list[Path], quick: set[str]) -> list[Any]:
     """All folders; of those that are not in the selection, `make test` runs a sample."""
-    return sampled(folders, 80, [folder for folder in folders if name_of(folder) in quick])
+    return sampled(folders, 200, [folder for folder in folders if name_of(folder) in quick])
 
 
 @pytest.mark.parametrize("folder", selected(WORKING, QUICK), ids=name_of)
