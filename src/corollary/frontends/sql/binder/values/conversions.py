@@ -6,7 +6,7 @@ many as it is written with.
 """
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, time
 from decimal import Context, Decimal
 
 from corollary.core.logic import Value
@@ -155,6 +155,9 @@ def convert(expression: Expression, type_: Type) -> Expression:
         case Kind.DECIMAL:
             return to_decimal(expression, type_.scale, type_.precision)
         case Kind.TIMESTAMP:
+            if isinstance(expression, ConstantValue) and isinstance(expression.value, date):
+                midnight = datetime.combine(expression.value, time(), UTC)
+                return ConstantValue(midnight, TIMESTAMP, span)
             return call("to_timestamp", (expression,), TIMESTAMP, span)
         case Kind.NUMBER | Kind.UNSIGNED | Kind.SYMBOL | Kind.BOOL | Kind.DATE:
             raise AssertionError(f"{found} never becomes {type_} by itself")
