@@ -20,7 +20,7 @@ from corollary.frontends.sql.binder.select import (
 from corollary.frontends.sql.binder.session import BindingSession
 from corollary.frontends.sql.binder.values.conversions import common_type, convert
 from corollary.frontends.sql.binder.values.operators import mismatch
-from corollary.frontends.sql.binder.widening import with_types, without_untyped
+from corollary.frontends.sql.binder.widening import with_types, wrapped
 from corollary.frontends.sql.query_tree import (
     ColumnReference,
     ConstantValue,
@@ -32,7 +32,6 @@ from corollary.frontends.sql.query_tree import (
     Select,
     SetOperation,
     SetOperator,
-    SubquerySource,
     Values,
     WithRecursive,
     output_columns,
@@ -134,7 +133,6 @@ class QueryBinder:
         """Return a set operation or VALUES as a block, with the terms of its order."""
         columns = list(output_columns(query))
         number = self.session.next_source()
-        plain = without_untyped(columns)
         pairs: list[tuple[QueryColumn, Expression]] = [
             (column, ColumnReference(number, index, column.type))
             for index, column in enumerate(columns)
@@ -153,7 +151,7 @@ class QueryBinder:
                         )
                         term = len(pairs) - 1
                     terms.append((term, *directions(node)))
-        source = SubquerySource(number, query, plain, span=query.span)
+        source = wrapped(query, number)
         return BoundSelect(
             Select(tuple(pairs), source, span=query.span), tuple(terms), len(columns)
         )
