@@ -67,6 +67,9 @@ CREATE VIEW count_distinct AS SELECT a, COUNT(DISTINCT b) AS c FROM u GROUP BY a
 -- beside ones that are not
 CREATE VIEW mixed_distinct AS SELECT a, COUNT(b) AS c, COUNT(DISTINCT b) AS d, SUM(DISTINCT b) AS s, SUM(b) AS t FROM u GROUP BY a;
 
+-- distinct values of a column that is never null
+CREATE VIEW distinct_filled AS SELECT s, COUNT(DISTINCT a) AS c, SUM(DISTINCT a) AS d, COUNT(*) AS r FROM n GROUP BY s;
+
 -- distinct without groups
 CREATE VIEW distinct_alone AS SELECT COUNT(DISTINCT a) AS c, SUM(DISTINCT b) AS s, AVG(DISTINCT b) AS m FROM u;
 

@@ -94,7 +94,9 @@ CREATE VIEW using_full AS SELECT * FROM u FULL JOIN n USING (a);
 -- under RIGHT it is the right one
 CREATE VIEW using_right AS SELECT a, t.k, u.b FROM t RIGHT JOIN u USING (a);
 
--- all columns of one name
+-- all columns of one name, which come first
+-- duckdb: SELECT t.a, t.b, t.k, t.s FROM t NATURAL JOIN u
+-- sqlite: SELECT t.a, t.b, t.k, t.s FROM t NATURAL JOIN u
 CREATE VIEW natural_join AS SELECT * FROM t NATURAL JOIN u;
 
 -- three tables, the padded one joined on

@@ -243,9 +243,9 @@ class RandomTables:
         return {name: each for name, each in change.items() if any(each)}
 
     def _insert(self, name: str, change: Change) -> None:
-        table, state = self.tables[name], self.state[name]
+        table = self.tables[name]
         row = self._row(name)
-        present = list(state.elements())
+        present = list(self.state[name].elements())
         if table.key is None:
             if present and self.random.random() < 0.3:
                 row = self.random.choice(present)
@@ -261,7 +261,7 @@ class RandomTables:
             deleted.remove(row)
         else:
             inserted.append(row)
-        state[row] += 1
+        self.state[name][row] += 1
 
     def _delete(self, name: str, row: Row, change: Change) -> None:
         inserted, deleted = change[name]
