@@ -50,7 +50,7 @@ from support.cases.evaluation import (
 
 FAMILIES = {
     *("recursion", "negation", "aggregates", "arithmetic", "strings", "nulls", "decimals"),
-    *("dates", "types", "eqrel", "nullary", "syntax", "souffle", "runtime_errors"),
+    *("dates", "types", "choice", "eqrel", "nullary", "syntax", "souffle", "runtime_errors"),
 }
 LEAST_CASES = 60
 BOUND_GOALS = 3

@@ -75,6 +75,7 @@ def test_a_small_step_is_one_job(spark: Any) -> None:
     context = spark.sparkContext
     context.setJobGroup("counted", "")
     insert(db, "edge", [(1, 2), (2, 3), (3, 4)])  # rounds 1 and 2, and one that finds nothing
+    context._jsc.sc().listenerBus().waitUntilEmpty()  # who counts jobs hears of them late
     assert len(context.statusTracker().getJobIdsForGroup("counted")) == engine.pieces.jobs <= 4
     context.setJobGroup("counted again", "")
     delete(db, "edge", [(3, 4)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from functools import cache
 from pathlib import Path
@@ -19,6 +20,7 @@ ENGINES = ("corollary.engines.local.", "corollary.engines.spark.")
 """Two engines may have a class of one name each: they are siblings."""
 
 FILES = sorted(PACKAGE.rglob("*.py"))
+ARCHITECTURE = REPOSITORY / "docs" / "architecture.md"
 
 
 def module_of(path: Path) -> str:
@@ -55,7 +57,7 @@ def test_no_module_has_more_than_500_lines() -> None:
 
 
 def test_every_package_is_named_in_the_architecture() -> None:
-    text = (REPOSITORY / "docs" / "architecture.md").read_text("utf-8")
+    text = ARCHITECTURE.read_text("utf-8")
     packages = [
         name for name, path in MODULES.items() if path.name == "__init__.py" and "." in name
     ]
@@ -66,6 +68,24 @@ def test_every_package_is_named_in_the_architecture() -> None:
         if not any(form in text for form in (f"`{path}/", f"`{path}`", f"{path}/", f"`{name}`"))
     ]
     assert missing == []
+
+
+def test_the_architecture_names_what_there_is() -> None:
+    """Files and packages by their paths, classes, and functions of two words or more."""
+    text = ARCHITECTURE.read_text("utf-8")
+    below = [path.relative_to(PACKAGE) for path in PACKAGE.rglob("*")]
+    paths = {
+        "/".join(path.parts[at:])
+        for each in below
+        for path in (each, each.with_suffix(""))
+        for at in range(len(path.parts))
+    }
+    named = set(re.findall(r"`([a-z_]+(?:/[a-z_]+)+(?:\.py)?)`", text)) - paths
+    assert {each for each in named if not (REPOSITORY / each).exists()} == set()
+    words = {word for path in FILES for word in re.findall(r"\w+", path.read_text("utf-8"))}
+    words |= {path.stem for path in FILES}
+    names = re.findall(r"`(?:[A-Z]\w*\.)?([A-Z]\w+|[a-z]+_\w+)`", text)
+    assert {each for each in names if each not in words} == set()
 
 
 # ----------------------------------------------------------------------------- who imports whom

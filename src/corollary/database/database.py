@@ -157,7 +157,14 @@ class Database(ReadAccess):
         with self.transaction() as transaction:
             return transaction
 
-    @checked(algorithm=(str, Mapping), idempotency=str, existing=str)
+    @checked(
+        algorithm=(str, Mapping),
+        is_traced=bool,
+        idempotency=str,
+        is_dry=bool,
+        publish=bool,
+        existing=str,
+    )
     def transaction(
         self,
         *,
@@ -178,7 +185,7 @@ class Database(ReadAccess):
             algorithm: instead of the database's own.
             is_traced: whether to keep the rows of the papers' tables in `trace`.
             idempotency: a key of the caller's; a second transaction of the same key does nothing
-                and reports what the first one did. Needs a warehouse.
+                and reports what the first one did. In memory keys are known until it is closed.
             is_dry: whether to report what would change, and change nothing.
             publish: whether to bring the tables of `.output` relations up to date after the
                 commit.

@@ -13,6 +13,7 @@ its feed has a row of nulls that says `unwatched`: nobody knows what has changed
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -20,9 +21,13 @@ from corollary.core.arrow import arrow_type, sort_rows
 from corollary.core.program import Relation
 from corollary.core.types import NUMBER, SYMBOL, TIMESTAMP
 from corollary.warehouse.catalog.catalog_rows import Commit, StoredChange
+from corollary.warehouse.copies import difference_of_copies
 from corollary.warehouse.files.durable_files import CHANGE_COLUMN, DELETE, INSERT
 from corollary.warehouse.warehouse import Warehouse
 from corollary.warehouse.warehouse_catalog import WarehouseCatalog
+
+if TYPE_CHECKING:
+    from corollary.database.history import RecordedChange
 
 COMMIT_COLUMNS = {CHANGE_COLUMN: SYMBOL, "_commit_version": NUMBER, "_commit_timestamp": TIMESTAMP}
 """The columns of a feed that follow those of the tuples."""
@@ -39,19 +44,15 @@ def feed_columns(relation: Relation, *, has_gaps: bool = False) -> Relation:
     return replace(relation, columns=columns, types=(*types, *COMMIT_COLUMNS.values()))
 
 
-def feed_table(
-    warehouse: WarehouseCatalog,
-    relation: Relation,
-    changes: Iterable[tuple[Commit, StoredChange | None]],
-) -> pa.Table:
-    """Return the rows of changes that have the columns of a relation; None is not watched."""
+def feed_table(warehouse: WarehouseCatalog, changes: "Iterable[RecordedChange]") -> pa.Table:
+    """Return the rows of changes of relations with the same columns."""
     files = Warehouse(warehouse.root, warehouse.catalog)
     tables: list[pa.Table] = []
-    for commit, stored in changes:
-        if stored is None:
-            tables.append(_with_commit(_unknown_row(relation), UNWATCHED, commit))
+    for each in changes:
+        if each.stored is None:
+            tables.append(_with_commit(_unknown_row(each.relation), UNWATCHED, each.commit))
         else:
-            tables += _rows(files, commit, stored)
+            tables += _rows(files, each, each.stored)
     return pa.concat_tables(tables)
 
 
@@ -61,11 +62,16 @@ def _unknown_row(relation: Relation) -> pa.Table:
     return pa.table({name: pa.nulls(1, arrow_type(type_)) for name, type_ in columns})
 
 
-def _rows(warehouse: Warehouse, commit: Commit, stored: StoredChange) -> Iterator[pa.Table]:
+def _rows(
+    warehouse: Warehouse, change: "RecordedChange", stored: StoredChange
+) -> Iterator[pa.Table]:
     """Yield the rows of one change: deleted tuples, then inserted ones."""
     delta = warehouse.read_change(stored)
-    for kind, tuples in ((DELETE, delta.removed), (INSERT, delta.added)):
-        yield _with_commit(sort_rows(tuples), kind, commit, tuples.num_rows)
+    added, removed = delta.added, delta.removed
+    if change.is_of_counts:
+        added, removed = difference_of_copies(added, removed)
+    for kind, tuples in ((DELETE, removed), (INSERT, added)):
+        yield _with_commit(sort_rows(tuples), kind, change.commit, tuples.num_rows)
 
 
 def _with_commit(rows: pa.Table, kind: str, commit: Commit, count: int = 1) -> pa.Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import sqlite3
 import tempfile
@@ -193,7 +194,7 @@ def test_a_damaged_catalog(tmp_path: Path, offset: int) -> None:
     house.close()
     path = tmp_path / "warehouse" / "catalog.sqlite"
     data = bytearray(path.read_bytes())
-    data[offset : offset + 4000] = os.urandom(4000)
+    data[offset : offset + 4000] = random.Random(offset).randbytes(4000)
     path.write_bytes(bytes(data))
     assert codes_of(tmp_path / "warehouse") & {"C0930", "C0934", "C0968"}
 

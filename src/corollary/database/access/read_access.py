@@ -13,7 +13,7 @@ from corollary.core.engine import within_seconds
 from corollary.core.logic import Literal, Variable
 from corollary.core.program import Relation
 from corollary.core.states import CHANGES
-from corollary.database.arguments import check_function, checked
+from corollary.database.arguments import COUNT, check_function, checked
 from corollary.database.changes import Changes
 from corollary.database.counters import ProgressRecorder
 from corollary.database.engines import LOCAL, SparkFrames, create_engine
@@ -25,6 +25,7 @@ from corollary.database.state import DatabaseState
 from corollary.database.store import Store
 from corollary.errors import CorollaryError, InputError
 from corollary.maintain.solve import answer_goal
+from corollary.warehouse.copies import repeat_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,6 +45,7 @@ class RelationView:
     _read: "Callable[[str], pa.Table]"
     _frames: SparkFrames
     _size: Callable[[str], int | None]
+    _is_bag: Callable[[str], bool]
 
     def __repr__(self) -> str:
         try:
@@ -53,6 +55,8 @@ class RelationView:
         columns = zip(relation.columns, relation.types, strict=True)
         listed = ", ".join(f"{column}: {type_}" for column, type_ in columns)
         kind = "base" if not relation.is_derived else "virtual" if size is None else "derived"
+        if self._is_bag(self.name):
+            kind = "bag"
         counted = "" if size is None else f", {size:,} tuple{'s' * (size != 1)}"
         return f"<relation {self.name}({listed}), {kind}{counted}>"
 
@@ -73,6 +77,7 @@ class RelationView:
         """Return the tuples as a pandas frame."""
         return self.arrow().to_pandas()
 
+    @checked(view=str)
     def spark(self, view: str | None = None) -> Any:
         """Return the tuples as a frame of the Spark session that was passed, or of a local one.
 
@@ -101,21 +106,29 @@ class ReadAccess:
         """Return a relation to read."""
         self.refresh()
         self._columns(name)
-        return RelationView(name, self._columns, self._read, self._state.frames, self._size)
+        return RelationView(
+            name, self._columns, self._read, self._state.frames, self._size, self._is_bag
+        )
 
     def _size(self, name: str) -> int | None:
         """Return how many tuples a relation has; None if they would have to be computed."""
         with self._state.lock:
             return self._state.engine.size(name) if self._columns(name).is_stored else None
 
+    def _is_bag(self, name: str) -> bool:
+        return name in self._state.loaded.normal.bags
+
     def _columns(self, name: str) -> Relation:
         self._state.check_open()
         return readable_relation(self._state.loaded.normal, name)
 
     def _read(self, name: str) -> "pa.Table":
-        """Return the tuples of a relation; a virtual one is computed."""
+        """Return the tuples of a relation, with their copies; a virtual one is computed."""
         with self._state.lock:
             relation = self._columns(name)
+            rows = self._state.loaded.normal.bags.get(name)
+            if rows is not None:
+                return repeat_rows(self._read(rows))
             if relation.is_derived and relation.is_virtual:
                 slots = tuple(Variable(f"v{at}", each) for at, each in enumerate(relation.types))
                 whole = AskedGoal(Literal(name, slots), self._state.loaded.normal, is_atom=True)
@@ -212,7 +225,7 @@ class ReadAccess:
         WarehouseStore(self._history.warehouse).restore(past, commit)
         return past, MemoryStore()
 
-    @checked(limit=int)
+    @checked(limit=COUNT)
     def log(self, limit: int | None = None) -> "list[CommitSummary]":
         """Return the commits that are kept, newest first and at most `limit`."""
         from corollary.database.history import commit_log
@@ -228,7 +241,7 @@ class ReadAccess:
         """
         return self._history.changes_at(commit)
 
-    @checked(relation=str, since=int, upto=int)
+    @checked(relation=str, since=COUNT, upto=COUNT)
     def feed(
         self, relation: str | None = None, *, since: int | None = None, upto: int | None = None
     ) -> "Iterator[tuple[Relation, pa.Table]]":
@@ -264,10 +277,14 @@ class ReadAccess:
 
     # --- watching ------------------------------------------------------------------------------
 
-    @checked(relation=str)
+    @checked(relation=str, added=bool, removed=bool)
     def watch(self, relation: str, *, added: bool = True, removed: bool = True) -> None:
-        """Ask for the changes of a virtual relation in every transaction from now on."""
+        """Ask for the changes of a virtual relation in every transaction from now on.
+
+        Those of a relation with copies (`bag`) are changes of copies.
+        """
         self._columns(relation)
+        relation = self._state.loaded.normal.bags.get(relation, relation)
         signs = zip(CHANGES, (added, removed), strict=True)
         self._state.watch(relation, frozenset(sign for sign, is_watched in signs if is_watched))
 

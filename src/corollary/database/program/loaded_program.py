@@ -31,9 +31,12 @@ class LoadedProgram:
 
     @property
     def written_relations(self) -> frozenset[str]:
-        """The relations that a one-shot evaluation writes, or says the size of."""
+        """What a one-shot evaluation writes, or says the size of; of bags, their counts."""
+        bags = self.normal.bags
         return frozenset(
-            each.relation for each in self.program.directives if each.name in WRITING_DIRECTIVES
+            bags.get(each.relation, each.relation)
+            for each in self.program.directives
+            if each.name in WRITING_DIRECTIVES
         )
 
 
@@ -96,7 +99,12 @@ def _read_fact(loaded: LoadedProgram, clause: logic.Clause) -> list[Fact]:
     program = loaded.program
     declared = tuple(replace(each, is_equivalence=False) for each in program.declarations)
     alone = load_program(Program(types=program.types, declarations=declared, clauses=(clause,)))
-    return [(name, row) for name, rows in alone.normal.facts.items() for row in rows]
+    copies = {alone.normal.bags.get(head.relation): head.relation for head in clause.heads}
+    return [
+        (copies.get(name, name), row[:-1] if copies.get(name, name) != name else row)
+        for name, rows in alone.normal.facts.items()
+        for row in rows
+    ]
 
 
 def _not_a_tuple(message: str, span: Span | None) -> InputError:

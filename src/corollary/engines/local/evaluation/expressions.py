@@ -6,7 +6,7 @@ value dominates null: `null + 1 / 0` has no value.
 """
 
 import operator as operators
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
@@ -17,6 +17,19 @@ import numpy as np
 from corollary.core import functors, logic
 from corollary.core.types import Kind, Type
 from corollary.engines.local.evaluation import arithmetic, text_functions, times
+from corollary.engines.local.evaluation.functions import (
+    casts,
+    choices,
+    logic_functions,
+    numbers,
+    text_parts,
+)
+from corollary.engines.local.evaluation.value_vector import (
+    ValueVector,
+    dense_mask,
+    fault_mask_of,
+    union_masks,
+)
 from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.storage.layout import Mask
 from corollary.engines.local.values import native
@@ -37,50 +50,10 @@ CODE_COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
 """The comparisons that codes decide, those of order only where the domain is ordered."""
 
 
-@dataclass(frozen=True, slots=True)
-class ValueVector:
-    """The values of an expression for all rows.
-
-    Attributes:
-        values: native ones, `Texts` for symbols, arbitrary where they are null or missing.
-        nulls: the mask of nulls, None for none.
-        faults: masks of rows without a value, each with the reason.
-    """
-
-    values: Any
-    type: Type
-    nulls: Mask | None = None
-    faults: tuple[tuple[Mask, str], ...] = ()
-
-    @property
-    def fault_mask(self) -> Mask | None:
-        """The mask of rows without a value, None for none."""
-        return _fault_mask(self.faults)
-
-
-def _fault_mask(faults: Iterable[tuple[Mask, str]]) -> Mask | None:
-    mask: Mask | None = None
-    for fault, _ in faults:
-        mask = fault if mask is None else mask | fault
-    return mask
-
-
 @lru_cache(maxsize=1024)
 def _native(value: logic.Value, type_: Type) -> Any:
     """Return a constant as an array of length 1."""
     return native.from_python([value], type_)
-
-
-def union_masks(one: Mask | None, other: Mask | None) -> Mask | None:
-    """Return the union of two masks, each None for none."""
-    if one is None or other is None:
-        return one if other is None else other
-    return one | other
-
-
-def dense_mask(mask: Mask | None, count: int) -> Mask:
-    """Return a mask as an array, None for none."""
-    return np.zeros(count, np.bool_) if mask is None else mask
 
 
 def type_of(expression: logic.Expression) -> Type:
@@ -117,8 +90,34 @@ def evaluate(
             batch = evaluate(value, frame, count, codes)  # type: ignore[arg-type]
             return ValueVector(native.partition_of(batch.values, batch.nulls, shares), type_)
         case logic.Functor(name=name, arguments=arguments):
+            compared = _compare_by_codes(name, expression, frame, count, codes)
+            if compared is not None:
+                return compared
             inputs = [evaluate(each, frame, count, codes) for each in arguments]  # type: ignore[arg-type]
-            return _apply(name, inputs, type_)
+            combine = choices.COMBINATIONS.get(name)
+            return _apply(name, inputs, type_) if combine is None else combine(inputs, type_)
+
+
+def _compare_by_codes(
+    name: str, functor: logic.Functor, frame: Columns, count: int, codes: Dictionary
+) -> ValueVector | None:
+    """Return the truth of a comparison of variables and constants if codes decide it."""
+    if name not in functors.COMPARISON_OPERATORS:
+        return None
+    sides = [
+        each for each in functor.arguments if isinstance(each, logic.Variable | logic.Constant)
+    ]
+    if len(sides) < 2:
+        return None
+    condition = logic.Condition(functors.COMPARISON_OPERATORS[name], sides[0], sides[1])
+    true = _compare_codes(condition, frame, count, codes)
+    if true is None:
+        return None
+    nulls = np.zeros(count, np.bool_)
+    for side in sides:
+        nulls |= _codes_of(side, frame, count, codes) == 0
+    has_null = np.count_nonzero(nulls)
+    return ValueVector(true.astype(np.int64), type_of(functor), nulls if has_null else None)
 
 
 def _apply(name: str, inputs: list[ValueVector], type_: Type) -> ValueVector:
@@ -127,13 +126,9 @@ def _apply(name: str, inputs: list[ValueVector], type_: Type) -> ValueVector:
     for each in inputs:
         nulls = union_masks(nulls, each.nulls)
         faults += each.faults
-    compute: Callable[..., Any] = (
-        text_functions.TEXT_FUNCTIONS.get(name)
-        or times.TIME_FUNCTIONS.get(name)
-        or arithmetic.ARITHMETIC_FUNCTIONS[name]
-    )
+    compute = STRICT_FUNCTIONS[name]
     # Rows with a null or a missing operand are not computed: they must not add faults.
-    skip = union_masks(nulls, _fault_mask(faults))
+    skip = union_masks(nulls, fault_mask_of(faults))
     operands = [(each.values, each.type) for each in inputs]
     if skip is not None:
         operands = [(values[~skip], kind) for values, kind in operands]
@@ -148,6 +143,18 @@ def _apply(name: str, inputs: list[ValueVector], type_: Type) -> ValueVector:
     if type_.kind is Kind.FLOAT:
         values = native.canonical_floats(values)
     return ValueVector(values, type_, nulls, faults + tuple(new_faults))
+
+
+STRICT_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
+    **arithmetic.ARITHMETIC_FUNCTIONS,
+    **text_functions.TEXT_FUNCTIONS,
+    **times.TIME_FUNCTIONS,
+    **logic_functions.LOGIC_FUNCTIONS,
+    **numbers.NUMBER_FUNCTIONS,
+    **text_parts.TEXT_PART_FUNCTIONS,
+    **casts.CAST_FUNCTIONS,
+}
+"""The functors that are null where an argument is, and have no value where one has none."""
 
 
 @dataclass(frozen=True, slots=True)

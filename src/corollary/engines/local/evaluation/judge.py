@@ -18,6 +18,7 @@ from corollary.core.values import format_value
 from corollary.engines.local.evaluation import expressions
 from corollary.engines.local.evaluation.frames import Frame
 from corollary.engines.local.evaluation.pipelines import PipelineRunner, RunContext
+from corollary.engines.local.evaluation.value_vector import dense_mask
 from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.storage.layout import Mask
 from corollary.engines.local.storage.table import Table
@@ -92,7 +93,7 @@ class Trial:
                 batch = expressions.evaluate(
                     expression, frame.columns, frame.count, self.dictionary
                 )
-                found = missing & known & ~expressions.dense_mask(batch.fault_mask, frame.count)
+                found = missing & known & ~dense_mask(batch.fault_mask, frame.count)
                 if found.any():
                     codes = expressions.encode_vector(batch, self.dictionary)
                     column = np.where(found, codes, frame.columns[variable.name])
