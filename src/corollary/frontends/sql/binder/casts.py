@@ -27,7 +27,7 @@ def bind_cast(context: ExpressionContext, node: exp.Cast) -> Expression:
     folded = _folded(operand, target)
     if folded is not None:
         return ConstantValue(folded.value, folded.type, session.span(node))
-    if is_literal and isinstance(operand, ConstantValue):
+    if is_literal and isinstance(operand, ConstantValue) and isinstance(operand.value, str):
         word = type_name(target.type)
         message = f"`{operand.value}` is not a {word.lower()}."
         raise session.error("C1309", message, node, f"write it as in `{_EXAMPLES.get(word, word)}`")
