@@ -1,14 +1,16 @@
 """Blocks: the rows of a body become a relation, a set where its columns tell the rows apart.
 
-    v(X) := body.                                                    a set
-    v.each(X, W, n1 * n2) := body.                                   a bag: W tells rows apart
-    v.rows(X, n) := v.each(X, _, _), n = sum m : { v.each(X, _, m) }.
+v(X) := body.                                                    a set
+v.each(X, W, n1 * n2) := body.                                   a bag
+v.rows(X, n) := v.each(X, _, _), n = sum m : { v.each(X, _, m) }.
+
+W are the variables that tell the rows of the body apart.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from corollary.core.logic import AggregateTerm, Atom, Comparison, Term, Variable, Wildcard
+from corollary.core.logic import AggregateTerm, Atom, BodyItem, Comparison, Term, Variable, Wildcard
 from corollary.core.types import NUMBER, Type
 from corollary.frontends.sql.lowering.bodies import Body, inverted
 from corollary.frontends.sql.lowering.context import LoweredQuery, Lowering
@@ -112,7 +114,7 @@ def declare_result(
     return name
 
 
-# --- bags ------------------------------------------------------------------------------------------
+# --- bags ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +195,6 @@ def sum_up(
         value = AggregateTerm("sum", copies, (each.atom(row, copies),))
     else:
         value = AggregateTerm("count", None, (each.atom(row),))
-    items = [each.atom(row), Comparison("=", total, value)]
+    items: list[BodyItem] = [each.atom(row), Comparison("=", total, value)]
     draft.add(name, [*outer, *row, total], items, span)
     return lowered(name, outer, columns, (), is_bag=True)

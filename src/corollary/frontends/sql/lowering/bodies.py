@@ -240,9 +240,13 @@ class Body:
 
     def compare(self, operator: str, left: Term, right: Term) -> None:
         """Add a comparison that must hold."""
-        if operator in EQUATIONS and isinstance(left, Variable) and isinstance(right, Variable):
-            if self.equate(left, right, is_null_safe=operator == "is"):
-                return
+        if (
+            operator in EQUATIONS
+            and isinstance(left, Variable)
+            and isinstance(right, Variable)
+            and self.equate(left, right, is_null_safe=operator == "is")
+        ):
+            return
         self.items.append(Comparison(operator, left, right))
         for one, other in ((left, right), (right, left)):
             if operator in EQUATIONS and isinstance(one, Variable):

@@ -17,7 +17,6 @@ from corollary.frontends.sql.query_tree import (
 )
 
 
-
 def add_condition(lowering: Lowering, condition: Expression | None, body: Body) -> None:
     """Add that a condition is true; conjuncts without a query come first."""
     parts = [_simplified(each) for each in conjuncts(condition)]

@@ -1,16 +1,16 @@
 """What all parts of the lowering share: the columns of sources, and how queries are read."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from corollary.core.logic import Atom, Term, Variable, Wildcard
-from corollary.core.types import NUMBER, Type
+from corollary.core.types import NUMBER, SYMBOL, Type
 from corollary.errors import InputError
 from corollary.frontends.sql.lowering.bodies import Body, variables_in
 from corollary.frontends.sql.lowering.draft import Draft
 from corollary.frontends.sql.lowering.tree_walk import free_references
-from corollary.frontends.sql.query_tree import Expression, Query, Select, Source
+from corollary.frontends.sql.query_tree import Expression, Query, RecursiveTable, Select, Source
 from corollary.source import Span
 
 
@@ -49,6 +49,54 @@ class LoweredQuery:
         return not self.is_bag and frozenset() in self.keys
 
 
+@dataclass(frozen=True, slots=True)
+class OpenBranch:
+    """A branch of a recursive table: its body, its columns, and what tells its rows apart."""
+
+    query: Query
+    body: Body
+    row: list[Term]
+    keys: Sequence[frozenset[int]]
+
+
+@dataclass(slots=True)
+class RecursiveRelation:
+    """The relation of a recursive table.
+
+    Attributes:
+        types: of its columns; one may be null if some rule lets it.
+        keys: the columns that tell its rows apart, if it is a set.
+        has_way: whether a column tells the derivations of a row apart…
+        has_count: …and another one has the number of copies.
+    """
+
+    table: RecursiveTable
+    relation: str
+    names: list[str]
+    types: list[Type]
+    keys: tuple[frozenset[int], ...]
+    has_way: bool = False
+    has_count: bool = False
+    storage: str = "virtual"
+    branches: list[OpenBranch] = field(default_factory=list)
+
+    @property
+    def columns(self) -> list[tuple[str, Type]]:
+        """The columns, hidden ones too."""
+        found = list(zip(self.names, self.types, strict=True))
+        found += [("way", SYMBOL)] if self.has_way else []
+        return [*found, ("n", NUMBER)] if self.has_count else found
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What a lowering had at some time."""
+
+    draft: Draft
+    known: dict[str, LoweredQuery]
+    sets: set[str]
+
+
 class Lowering(ABC):
     """One view under lowering.
 
@@ -58,6 +106,8 @@ class Lowering(ABC):
         used: the columns of sources that expressions of the statement name.
         readers: how many references each common table expression has.
         known: relations of common table expressions that several references read.
+        recursive: the relations of recursive tables.
+        ways: the variable that tells derivations apart, of each source that is such a relation.
         sets: those of them that do not say how often a row is there.
     """
 
@@ -70,7 +120,7 @@ class Lowering(ABC):
         self.columns: dict[int, list[Term]] = {}
         self.known: dict[str, LoweredQuery] = {}
         self.sets: set[str] = set()
-        self.recursive: dict[str, Any] = {}
+        self.recursive: dict[str, RecursiveRelation] = {}
         self.ways: dict[int, Variable] = {}
 
     @abstractmethod
@@ -128,14 +178,14 @@ class Lowering(ABC):
 
     # --- attempts ------------------------------------------------------------------------------
 
-    def mark(self) -> tuple[object, ...]:
+    def mark(self) -> Mark:
         """Return what `rollback` needs to forget all that comes after."""
-        return self.draft.mark(), dict(self.known), set(self.sets)
+        return Mark(self.draft.copy(), dict(self.known), set(self.sets))
 
-    def rollback(self, mark: tuple[object, ...]) -> None:
-        """Forget all that came after a mark."""
-        draft, self.known, self.sets = mark  # type: ignore[assignment]
-        self.draft.rollback(draft)  # type: ignore[arg-type]
+    def rollback(self, mark: Mark) -> None:
+        """Forget all that came after a mark, which can be used once."""
+        self.draft.restore(mark.draft)
+        self.known, self.sets = mark.known, mark.sets
 
     # --- subqueries ----------------------------------------------------------------------------
 
@@ -174,7 +224,9 @@ class Lowering(ABC):
         body = self.inner_body(query, around, is_set=is_set)
         return self.define(query, self.draft.relation(label), body)
 
-    def lower_part(self, query: Query, body: Body, *, is_set: bool, label: str = "q") -> LoweredQuery:
+    def lower_part(
+        self, query: Query, body: Body, *, is_set: bool, label: str = "q"
+    ) -> LoweredQuery:
         """Return the relation of a part of a query, with the same outer variables."""
         return self.define(query, self.draft.relation(label), body.empty_copy(is_set=is_set))
 
@@ -202,10 +254,7 @@ class Lowering(ABC):
         name = self.draft.relation("join")
         self.draft.declare(
             name,
-            [
-                (each.name, types[each.name].with_null(body.is_nullable(each)))
-                for each in variables
-            ],
+            [(each.name, types[each.name].with_null(body.is_nullable(each))) for each in variables],
         )
         self.draft.add(name, variables, body.closed_items())
         body.items[:] = [Atom(name, variables)]

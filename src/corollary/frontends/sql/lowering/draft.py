@@ -35,6 +35,9 @@ class Draft:
     Attributes:
         view: its name, with which the names of all its relations begin.
         is_materialized: whether the view is stored; its aggregates are then stored too.
+        relation_names: the names of relations that are taken.
+        variable_names: those of variables.
+        substitution: the variables that stand for others.
     """
 
     view: str
@@ -42,9 +45,9 @@ class Draft:
     declarations: list[Declaration] = field(default_factory=list)
     clauses: list[Clause] = field(default_factory=list)
     warnings: list[Diagnostic] = field(default_factory=list)
-    _relations: set[str] = field(default_factory=set)
-    _variables: set[str] = field(default_factory=set)
-    _substitution: dict[str, Variable] = field(default_factory=dict)
+    relation_names: set[str] = field(default_factory=set)
+    variable_names: set[str] = field(default_factory=set)
+    substitution: dict[str, Variable] = field(default_factory=dict)
 
     # --- names ---------------------------------------------------------------------------------
 
@@ -59,30 +62,30 @@ class Draft:
         base = f"{of or self.view}.{label}"
         number = 1
         name = f"{base}1" if is_numbered else base
-        while name in self._relations:
+        while name in self.relation_names:
             number += 1
             name = f"{base}{number}"
-        self._relations.add(name)
+        self.relation_names.add(name)
         return name
 
     def variable(self, hint: str, type_: Type) -> Variable:
         """Return a new variable, called like a column, with a number if the name is taken."""
         name = base = hint if hint.strip("_") else "column"
         number = 1
-        while name in self._variables:
+        while name in self.variable_names:
             number += 1
             name = f"{base}{number}"
-        self._variables.add(name)
+        self.variable_names.add(name)
         return Variable(name, type_)
 
     def unify(self, variable: Variable, by: Variable) -> None:
         """Let a variable stand for another one from now on."""
-        self._substitution[self.resolve(variable).name] = self.resolve(by)
+        self.substitution[self.resolve(variable).name] = self.resolve(by)
 
     def resolve(self, variable: Variable) -> Variable:
         """Return the variable that stands for a variable."""
-        while variable.name in self._substitution:
-            variable = self._substitution[variable.name]
+        while variable.name in self.substitution:
+            variable = self.substitution[variable.name]
         return variable
 
     # --- declarations and rules ----------------------------------------------------------------
@@ -125,25 +128,26 @@ class Draft:
 
     # --- attempts ------------------------------------------------------------------------------
 
-    def mark(self) -> tuple[object, ...]:
-        """Return what `rollback` needs to forget all that comes after."""
-        return (
-            len(self.declarations),
-            len(self.clauses),
-            len(self.warnings),
-            set(self._relations),
-            set(self._variables),
-            dict(self._substitution),
+    def copy(self) -> "Draft":
+        """Return a draft with the same contents, for `restore`."""
+        return replace(
+            self,
+            declarations=list(self.declarations),
+            clauses=list(self.clauses),
+            warnings=list(self.warnings),
+            relation_names=set(self.relation_names),
+            variable_names=set(self.variable_names),
+            substitution=dict(self.substitution),
         )
 
-    def rollback(self, mark: tuple[object, ...]) -> None:
-        """Forget all that came after a mark."""
-        declarations, clauses, warnings, relations, variables, substitution = mark
-        del self.declarations[declarations:]  # type: ignore[misc]
-        del self.clauses[clauses:]  # type: ignore[misc]
-        del self.warnings[warnings:]  # type: ignore[misc]
-        self._relations, self._variables = relations, variables  # type: ignore[assignment]
-        self._substitution = substitution  # type: ignore[assignment]
+    def restore(self, copy: "Draft") -> None:
+        """Forget all that came after a copy was made."""
+        self.declarations = copy.declarations
+        self.clauses = copy.clauses
+        self.warnings = copy.warnings
+        self.relation_names = copy.relation_names
+        self.variable_names = copy.variable_names
+        self.substitution = copy.substitution
 
     # --- terms ---------------------------------------------------------------------------------
 
@@ -208,7 +212,7 @@ def unique_names(names: Sequence[str]) -> list[str]:
     return found
 
 
-# --- tidying ---------------------------------------------------------------------------------------
+# --- tidying -------------------------------------------------------------------------------------
 
 
 def tidy(clause: Clause) -> Clause:
@@ -259,8 +263,7 @@ def _clean(item: BodyItem, unused: set[str], outside: Counter[str]) -> BodyItem 
         case Disjunction(alternatives=alternatives):
             return cleaned_disjunction(
                 tuple(
-                    _without_unused(each, outside) or (Truth(value=True),)
-                    for each in alternatives
+                    _without_unused(each, outside) or (Truth(value=True),) for each in alternatives
                 )
             )
         case _:
@@ -292,8 +295,8 @@ def _item_names(item: BodyItem) -> Iterator[str]:
             yield from _names(right)
         case Disjunction(alternatives=alternatives):
             for alternative in alternatives:
-                for each in alternative:
-                    yield from _item_names(each)
+                for part in alternative:
+                    yield from _item_names(part)
         case Truth():
             pass
         case _:
@@ -306,8 +309,8 @@ def _names(term: Term) -> Iterator[str]:
         case Variable(name=name):
             yield name
         case Functor(arguments=arguments):
-            for each in arguments:
-                yield from _names(each)
+            for argument in arguments:
+                yield from _names(argument)
         case AggregateTerm(target=target, body=body):
             if target is not None:
                 yield from _names(target)

@@ -106,14 +106,14 @@ class Groups:
         arguments = [self.lowering.term(each, self.rows) for each in call.arguments]
         if call.condition is not None:
             condition = self.lowering.term(call.condition, self.rows)
-            arguments = [
-                Functor("if", (condition, each, NULL)) for each in (arguments or [ONE])
-            ]
+            arguments = [Functor("if", (condition, each, NULL)) for each in (arguments or [ONE])]
         self.terms[call] = self._value(call, arguments)
 
     def _value(self, call: AggregateCall, arguments: list[Term]) -> Term:
         if call.name == "count":
-            return self._distinct(call, arguments)[1] if call.is_distinct else self._count(arguments)
+            return (
+                self._distinct(call, arguments)[1] if call.is_distinct else self._count(arguments)
+            )
         term, type_ = arguments[0], call.arguments[0].type
         match call.name:
             case "sum" | "avg":
@@ -155,9 +155,7 @@ class Groups:
         result = type_.with_null(is_nullable or self.may_be_empty)
         return self._total(operator, EVERY_ROW, column, hint, result, may_be_null=is_nullable)
 
-    def _distinct(
-        self, call: AggregateCall, arguments: list[Term]
-    ) -> tuple[Projection, Variable]:
+    def _distinct(self, call: AggregateCall, arguments: list[Term]) -> tuple[Projection, Variable]:
         """Return the projection on different values, and the number of those without a null."""
         columns = [
             self._column("value", term, expression.type)
@@ -214,10 +212,12 @@ class Groups:
         return [each.variable for each in self._totals.values()]
 
     def items(self) -> list[BodyItem]:
-        """Make the rules of the rows, and return the items that find the groups and their totals."""
+        """Make the rules of the rows, and return the items that find groups and totals."""
         draft = self.lowering.draft
         columns = [*self.keys, *self._columns]
-        typed = [replace(each, type=self.rows.column_type(each.term, each.type)) for each in columns]
+        typed = [
+            replace(each, type=self.rows.column_type(each.term, each.type)) for each in columns
+        ]
         self._each = emit_each(draft, self.relation, self.rows, typed)
         for source in {each.source: None for each in self._totals.values()}:
             if source is not EVERY_ROW:
@@ -280,7 +280,8 @@ class Groups:
         draft.declare(present, keys)
         value = draft.variable("value", type_)
         head = [*outer, *self.variables]
-        items = [self._atom(EVERY_ROW, total.column, value), Comparison("=", value, value)]
+        found: BodyItem = self._atom(EVERY_ROW, total.column, value)
+        items = [found, Comparison("=", value, value)]
         draft.add(present, head, items)
         name = draft.relation(total.operator, of=self.relation)
         draft.declare(

@@ -94,7 +94,7 @@ def is_inlinable(query: Query) -> bool:
     )
 
 
-# --- joins -----------------------------------------------------------------------------------------
+# --- joins ---------------------------------------------------------------------------------------
 
 
 def add_join(lowering: Lowering, join: JoinedSource, body: Body) -> None:
@@ -138,13 +138,9 @@ def _side(lowering: Lowering, source: Source, body: Body) -> Body:
     return side
 
 
-def _matched(
-    lowering: Lowering, condition: Expression | None, body: Body, right: Body
-) -> Body:
+def _matched(lowering: Lowering, condition: Expression | None, body: Body, right: Body) -> Body:
     """Return what a join's condition adds to both sides."""
-    both = Body(
-        lowering.draft, body.outer, body.is_set, items=[*body.all_items(), *right.items]
-    )
+    both = Body(lowering.draft, body.outer, body.is_set, items=[*body.all_items(), *right.items])
     for side in (body, right):
         both.known.include(side.known)
         both.padded |= side.padded
@@ -232,9 +228,7 @@ def _add_full(lowering: Lowering, join: JoinedSource, body: Body) -> None:
         [*left.items, Negation(test_left), *_absent(lowering, right)],
         [*right.items, Negation(test_right), *_absent(lowering, left)],
     ]
-    present = [
-        side.known.not_null - {each.name for each in side.counts} for side in (left, right)
-    ]
+    present = [side.known.not_null - {each.name for each in side.counts} for side in (left, right)]
     if not any(present) and not body.is_set:
         # Else two rows of nulls without a match, one of each side, become one.
         which = lowering.draft.variable("side", NUMBER)

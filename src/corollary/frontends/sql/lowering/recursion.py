@@ -1,19 +1,27 @@
 """WITH RECURSIVE: a union is the least set; with ALL, a way tells the derivations of a row apart.
 
-    UNION          r(X) := base. r(X) := r(Y), step.
-    UNION ALL      the same where no row has two derivations; else, if it is linear,
-                   r.ways(X, "1", n) := base.
-                   r.ways(X, cat(way, "/2:", W), n * k) := r.ways(Y, way, n), step.
+UNION          r(X) := base. r(X) := r(Y), step.
+UNION ALL      the same where no row has two derivations; else, if it is linear,
+               r.ways(X, "1", n) := base.
+               r.ways(X, cat(way, "/2:", W), n * k) := r.ways(Y, way, n), step.
+
+W are the values that tell the instances of a step apart.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from corollary.core.logic import Atom, Constant, Functor, Term, Variable
-from corollary.core.types import NUMBER, SYMBOL, Kind, Type
+from corollary.core.types import NUMBER, SYMBOL, Kind
 from corollary.frontends.sql.lowering.blocks import OutputColumn, emit_block, output_keys
 from corollary.frontends.sql.lowering.bodies import ONE, Body
-from corollary.frontends.sql.lowering.context import LoweredQuery, Lowering, refuse
+from corollary.frontends.sql.lowering.context import (
+    LoweredQuery,
+    Lowering,
+    OpenBranch,
+    RecursiveRelation,
+    refuse,
+)
 from corollary.frontends.sql.lowering.joins import is_inlinable
 from corollary.frontends.sql.lowering.recursive_uses import check_uses, references, rows_differ
 from corollary.frontends.sql.lowering.tree_walk import free_references, without_order
@@ -25,47 +33,6 @@ from corollary.frontends.sql.query_tree import (
     Select,
     WithRecursive,
 )
-
-Keys = tuple[frozenset[int], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _OpenBranch:
-    """A branch of a recursive table: its body, its columns, and what tells its rows apart."""
-
-    query: Query
-    body: Body
-    row: list[Term]
-    keys: Sequence[frozenset[int]]
-
-
-@dataclass(slots=True)
-class RecursiveRelation:
-    """The relation of a recursive table.
-
-    Attributes:
-        types: of its columns; one may be null if some rule lets it.
-        keys: the columns that tell its rows apart, if it is a set.
-        has_way: whether a column tells the derivations of a row apart…
-        has_count: …and another one has the number of copies.
-    """
-
-    table: RecursiveTable
-    relation: str
-    names: list[str]
-    types: list[Type]
-    keys: Keys
-    has_way: bool = False
-    has_count: bool = False
-    storage: str = "virtual"
-    branches: list[_OpenBranch] = field(default_factory=list)
-
-    @property
-    def columns(self) -> list[tuple[str, Type]]:
-        """The columns, hidden ones too."""
-        found = list(zip(self.names, self.types, strict=True))
-        found += [("way", SYMBOL)] if self.has_way else []
-        return [*found, ("n", NUMBER)] if self.has_count else found
 
 
 def add_recursive(lowering: Lowering, source: RecursiveSource, body: Body) -> None:
@@ -117,8 +84,9 @@ def define_recursive(
         for step in table.steps:
             check_uses(step, names)
     inner = without_order(query.query)
-    is_set = body.is_set or (isinstance(inner, Select) and inner.is_distinct)
-    is_set = is_set and isinstance(inner, Select) and is_inlinable(replace(inner, is_distinct=False))
+    is_set = isinstance(inner, Select) and (
+        (body.is_set or inner.is_distinct) and is_inlinable(replace(inner, is_distinct=False))
+    )
     is_view = relation == lowering.draft.view and _is_renaming(query, inner)
     tables = [_relation_of(lowering, table) for table in query.tables]
     if is_view:
@@ -157,7 +125,7 @@ def _is_renaming(query: WithRecursive, inner: Query) -> bool:
     return shown == list(range(len(query.tables[0].columns)))
 
 
-# --- how derivations are told apart ----------------------------------------------------------------
+# --- how derivations are told apart --------------------------------------------------------------
 
 
 def _open_tables(
@@ -242,14 +210,14 @@ def _open_branches(
         lowering.rollback(mark)
 
 
-def _open(lowering: Lowering, query: Query, *, is_set: bool) -> _OpenBranch:
+def _open(lowering: Lowering, query: Query, *, is_set: bool) -> OpenBranch:
     query = without_order(query)
     body = Body(lowering.draft, is_set=is_set)
     if not is_inlinable(query):
         part = lowering.define(
             query, lowering.draft.relation("q"), Body(lowering.draft, is_set=is_set)
         )
-        return _OpenBranch(query, body, list(lowering.read(part, body)), part.keys)
+        return OpenBranch(query, body, list(lowering.read(part, body)), part.keys)
     assert isinstance(query, Select)
     lowering.open_select(query, body)
     columns = [
@@ -258,13 +226,13 @@ def _open(lowering: Lowering, query: Query, *, is_set: bool) -> _OpenBranch:
     ]
     keys = output_keys(body, columns)
     if is_set or keys or references(query, set(lowering.recursive)):
-        return _OpenBranch(query, body, [each.term for each in columns], keys)
+        return OpenBranch(query, body, [each.term for each in columns], keys)
     part = emit_block(lowering, lowering.draft.relation("q"), body, columns, span=query.span)
     outside = Body(lowering.draft)
-    return _OpenBranch(query, outside, list(lowering.read(part, outside)), part.keys)
+    return OpenBranch(query, outside, list(lowering.read(part, outside)), part.keys)
 
 
-# --- rules -----------------------------------------------------------------------------------------
+# --- rules ---------------------------------------------------------------------------------------
 
 
 def _emit(lowering: Lowering, relations: Sequence[RecursiveRelation]) -> None:
@@ -283,13 +251,13 @@ def _emit(lowering: Lowering, relations: Sequence[RecursiveRelation]) -> None:
             draft.add(relation.relation, row, branch.body.closed_items(), branch.query.span)
 
 
-def _way(lowering: Lowering, branch: _OpenBranch, number: int, *, is_step: bool) -> Term:
+def _way(lowering: Lowering, branch: OpenBranch, number: int, *, is_step: bool) -> Term:
     """Return the text that tells a derivation apart from others of the same row."""
     draft = lowering.draft
     shown = {draft.resolve(each).name for each in branch.row if isinstance(each, Variable)}
     parts: list[Term] = [Constant(str(number))]
     if is_step:
-        (source,) = references(branch.query, {each for each in lowering.recursive})
+        (source,) = references(branch.query, set(lowering.recursive))
         way = lowering.ways[source.number]
         shown.add(way.name)
         parts = [way, Constant(f"/{number}:")]

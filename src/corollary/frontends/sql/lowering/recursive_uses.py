@@ -1,6 +1,6 @@
 """Where a recursive table may be used in its own definition, and when its rows differ."""
 
-from collections.abc import Set
+from collections.abc import Collection
 
 from corollary.frontends.sql.lowering.context import refuse
 from corollary.frontends.sql.lowering.tree_walk import calls_in, conjuncts, constant_of, walk
@@ -27,14 +27,12 @@ from corollary.frontends.sql.query_tree import (
 )
 
 
-def references(node: object, names: Set[str]) -> list[RecursiveSource]:
+def references(node: object, names: Collection[str]) -> list[RecursiveSource]:
     """Return the references to recursive tables below a node."""
-    return [
-        part for part in walk(node) if isinstance(part, RecursiveSource) and part.cte in names
-    ]
+    return [part for part in walk(node) if isinstance(part, RecursiveSource) and part.cte in names]
 
 
-def check_uses(query: Query, names: Set[str]) -> None:
+def check_uses(query: Query, names: Collection[str]) -> None:
     """Refuse a use of a recursive table in which more rows could make other rows wrong."""
     match query:
         case SetOperation(operator=operator, left=left, right=right):
@@ -63,7 +61,7 @@ def check_uses(query: Query, names: Set[str]) -> None:
             _refuse(query, names, "inside another recursion")
 
 
-def _check_source(source: Source, names: Set[str]) -> None:
+def _check_source(source: Source, names: Collection[str]) -> None:
     match source:
         case SubquerySource(query=query):
             check_uses(query, names)
@@ -80,7 +78,7 @@ def _check_source(source: Source, names: Set[str]) -> None:
             pass
 
 
-def _check_condition(condition: Expression | None, names: Set[str]) -> None:
+def _check_condition(condition: Expression | None, names: Collection[str]) -> None:
     for part in conjuncts(condition):
         match part:
             case Exists(query=query):
@@ -92,7 +90,7 @@ def _check_condition(condition: Expression | None, names: Set[str]) -> None:
                 _refuse(part, names, "in a condition that may be negated")
 
 
-def _refuse(node: object, names: Set[str], place: str) -> None:
+def _refuse(node: object, names: Collection[str], place: str) -> None:
     for found in references(node, names):
         raise refuse(
             "C1351",
@@ -102,7 +100,7 @@ def _refuse(node: object, names: Set[str], place: str) -> None:
         )
 
 
-# --- rows of base and step ---------------------------------------------------------------------------
+# --- rows of base and step -----------------------------------------------------------------------
 
 
 def rows_differ(table: RecursiveTable) -> frozenset[int] | None:
@@ -179,9 +177,7 @@ def _contradict(base: Select, source: TableSource, step: Select, other: TableSou
     return any(
         isinstance(part, FunctionCall)
         and part.functor == "eq"
-        and any(
-            _is_column(side, other, column) for side in part.arguments for column in nulls
-        )
+        and any(_is_column(side, other, column) for side in part.arguments for column in nulls)
         for part in _conditions(step)
     )
 

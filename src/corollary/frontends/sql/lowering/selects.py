@@ -96,9 +96,7 @@ def _shows_keys(select: Select) -> bool:
     return all(key in shown for key in select.group_by or ())
 
 
-def single_row(
-    lowering: Lowering, query: Query, body: Body, *, drops_null: bool
-) -> Term | None:
+def single_row(lowering: Lowering, query: Query, body: Body, *, drops_null: bool) -> Term | None:
     """Return the value of a block that is one group, and so has always one row."""
     if (
         not isinstance(query, Select)

@@ -1,9 +1,11 @@
 """UNION, INTERSECT and EXCEPT, with copies and without, and VALUES.
 
-    UNION           a rule for each branch
-    UNION ALL       v.each(X, 1, n) := a.rows(X, n). v.each(X, 2, n) := b.rows(X, n).
-    INTERSECT       a(X), b(X)            ALL: min(n, k) copies
-    EXCEPT          a(X), !b(X)           ALL: n copies where not in b, n - k where n > k
+UNION           a rule for each branch
+UNION ALL       v.each(X, 1, n) := a.rows(X, n). v.each(X, 2, n) := b.rows(X, n).
+INTERSECT       a(X), b(X)            ALL: min(n, k) copies
+EXCEPT          a(X), !b(X)           ALL: n copies where not in b, n - k where n > k
+
+Branches that are sets, each with another constant in some column, are a set together.
 """
 
 from collections.abc import Iterator, Sequence
@@ -115,7 +117,7 @@ def _open_branch(lowering: Lowering, query: Query, body: Body) -> _Branch:
     return _Branch(outside, list(lowering.read(part, outside)), ())
 
 
-# --- unions ----------------------------------------------------------------------------------------
+# --- unions --------------------------------------------------------------------------------------
 
 
 def _define_union(
@@ -163,7 +165,11 @@ def _different_constants(branches: Sequence[Query]) -> int | None:
     """Return the number of a column that has another constant in each branch."""
     if not all(isinstance(each, Select) for each in branches):
         return None
-    lists = [[expression for _, expression in each.columns] for each in branches if isinstance(each, Select)]
+    lists = [
+        [expression for _, expression in each.columns]
+        for each in branches
+        if isinstance(each, Select)
+    ]
     for number, terms in enumerate(zip(*lists, strict=True)):
         values = [constant_of(term) for term in terms]
         if None not in values and len({(type(each), each) for each in values}) == len(values):
@@ -171,9 +177,7 @@ def _different_constants(branches: Sequence[Query]) -> int | None:
     return None
 
 
-def _common_keys(
-    parts: Sequence[Sequence[frozenset[int]]], mark: int
-) -> list[frozenset[int]]:
+def _common_keys(parts: Sequence[Sequence[frozenset[int]]], mark: int) -> list[frozenset[int]]:
     """Return keys of a union in which a column tells the branches apart."""
     found = {key | {mark} for key in parts[0]}
     for keys in parts[1:]:
@@ -181,7 +185,7 @@ def _common_keys(
     return sorted(found, key=lambda key: (len(key), sorted(key)))[:3]
 
 
-# --- intersections and differences -----------------------------------------------------------------
+# --- intersections and differences ---------------------------------------------------------------
 
 
 def _define_difference(
@@ -240,7 +244,7 @@ def _define_difference(
     return lowered(name, outer, typed, (), is_bag=True)
 
 
-# --- VALUES ----------------------------------------------------------------------------------------
+# --- VALUES --------------------------------------------------------------------------------------
 
 
 def define_values(
@@ -265,14 +269,14 @@ def define_values(
     keys = [frozenset(range(len(columns)))] if len(rows) > 1 else [frozenset[int]()]
     if body.is_set or len(rows) == 1 or (is_known and len(set(constants)) == len(constants)):
         name = declare_result(draft, relation, outer, typed, storage=storage, span=values.span)
-        for inside, row in rows:
-            draft.add(name, [*outer, *row], inside.closed_items(), values.span)
+        for inside, terms in rows:
+            draft.add(name, [*outer, *terms], inside.closed_items(), values.span)
         return lowered(name, outer, typed, keys)
     each = draft.relation("each", is_numbered=False, of=relation)
     types = [(variable.name, variable.type or NUMBER) for variable in outer]
     draft.declare(each, [*types, *columns, ("row", NUMBER)])
-    for number, (inside, row) in enumerate(rows):
+    for number, (inside, terms) in enumerate(rows):
         mark = Constant(number + 1)
-        draft.add(each, [*outer, *row, mark], inside.closed_items(), values.span)
+        draft.add(each, [*outer, *terms, mark], inside.closed_items(), values.span)
     source = EachRow(each, outer, len(columns), 1, has_count=False)
     return sum_up(draft, relation, source, outer, typed, storage=storage, span=values.span)

@@ -52,7 +52,7 @@ def negated(item: Atom | Truth) -> Negation | Truth:
     return Truth(value=not item.value) if isinstance(item, Truth) else Negation(item)
 
 
-# --- EXISTS ----------------------------------------------------------------------------------------
+# --- EXISTS --------------------------------------------------------------------------------------
 
 
 def existence(lowering: Lowering, exists: Exists, body: Body) -> Atom | Truth:
@@ -82,7 +82,7 @@ def _projection(lowering: Lowering, lowered: LoweredQuery) -> Atom:
     return Atom(name, lowered.outer)
 
 
-# --- IN, ANY, ALL ----------------------------------------------------------------------------------
+# --- IN, ANY, ALL --------------------------------------------------------------------------------
 
 
 class _Comparison:
@@ -102,8 +102,9 @@ class _Comparison:
         self.left: list[Variable | Constant] = []
         for expression in quantified.left:
             term = lowering.term(expression, body)
-            is_leaf = isinstance(term, Variable | Constant)
-            self.left.append(term if is_leaf else body.bind("value", term, expression.type))
+            if not isinstance(term, Variable | Constant):
+                term = body.bind("value", term, expression.type)
+            self.left.append(term)
         self.lowered = lowering.lower(without_order(quantified.query), body, is_set=True)
         self._tests: dict[bool, Atom] = {}
 
@@ -199,7 +200,7 @@ def truth_value(lowering: Lowering, condition: Exists | Quantified, body: Body) 
     is_nullable = not compared.is_never_null
     result = body.value("found", BOOL.with_null(is_nullable))
     yes, no = (FALSE, TRUE) if condition.is_all else (TRUE, FALSE)
-    alternatives = [
+    alternatives: list[list[BodyItem]] = [
         [*compared.holds(), Comparison("is", result, yes)],
         [_fails(compared), Comparison("is", result, no)],
     ]
@@ -217,7 +218,7 @@ def truth_value(lowering: Lowering, condition: Exists | Quantified, body: Body) 
     return result
 
 
-# --- scalar subqueries -------------------------------------------------------------------------------
+# --- scalar subqueries ---------------------------------------------------------------------------
 
 
 def scalar_value(
@@ -245,7 +246,7 @@ def scalar_value(
     body.known.not_null.add(is_many.name)
     body.known.add(given, {is_many.name})
     no, yes = Comparison("is", is_many, FALSE), Comparison("is", is_many, TRUE)
-    alternatives = [
+    alternatives: list[list[BodyItem]] = [
         [*found, Negation(many), no],
         [many, Comparison("is", result, NULL), yes],
     ]

@@ -43,9 +43,7 @@ def before(
         found.append((*ties, less))
         if body.is_nullable(this):
             absent, present = (other, this) if nulls_first else (this, other)
-            found.append(
-                (*ties, Comparison("is", absent, NULL), Comparison("=", present, present))
-            )
+            found.append((*ties, Comparison("is", absent, NULL), Comparison("=", present, present)))
         ties = (*ties, Comparison("is", other, this))
     if or_equal:
         found.append(ties)
@@ -132,5 +130,3 @@ def _take(
     kept = lowering.draft.variable("n", NUMBER)
     rows.items.append(Comparison("=", kept, Functor("-", (last, first))))
     rows.counts[:] = [kept]
-
-

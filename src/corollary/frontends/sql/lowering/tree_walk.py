@@ -1,7 +1,7 @@
 """Walks over query trees: what they contain, and which columns of queries around they name."""
 
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from functools import lru_cache
 
 from corollary.core.logic import Value
@@ -14,13 +14,11 @@ from corollary.frontends.sql.query_tree import (
     Expression,
     FunctionCall,
     Ordered,
-    OrderItem,
     Quantified,
     Query,
     QueryColumn,
     RecursiveSource,
     ScalarSubquery,
-    Source,
     SubquerySource,
     TableSource,
     WindowCall,
@@ -28,7 +26,7 @@ from corollary.frontends.sql.query_tree import (
 from corollary.source import Span
 
 Node = object
-Subquery = ScalarSubquery | Exists | Quantified
+NumberedSource = TableSource | SubquerySource | RecursiveSource
 _LEAVES = (Type, Span, QueryColumn, str, int, float, bool, type(None), frozenset)
 
 
@@ -44,7 +42,7 @@ def walk(node: Node, *, into_subqueries: bool = True) -> Iterator[Node]:
         part = stack.pop()
         if isinstance(part, tuple):
             stack += reversed(part)
-        elif not isinstance(part, _LEAVES) and hasattr(part, "__dataclass_fields__"):
+        elif not isinstance(part, _LEAVES) and is_dataclass(part):
             yield part
             is_closed = isinstance(part, ScalarSubquery | Exists | Quantified)
             names = [each.name for each in fields(part)]
@@ -53,7 +51,7 @@ def walk(node: Node, *, into_subqueries: bool = True) -> Iterator[Node]:
             stack += reversed([getattr(part, name) for name in names])
 
 
-def sources_in(node: Node) -> Iterator[Source]:
+def sources_in(node: Node) -> Iterator[NumberedSource]:
     """Yield the sources with a number below a node."""
     for part in walk(node):
         if isinstance(part, TableSource | SubquerySource | RecursiveSource):
@@ -63,7 +61,7 @@ def sources_in(node: Node) -> Iterator[Source]:
 @lru_cache(maxsize=4096)
 def free_references(query: Query) -> tuple[ColumnReference, ...]:
     """Return the references to columns of the queries around a query, in order, each once."""
-    own = {each.number for each in sources_in(query) if not isinstance(each, tuple)}
+    own = {each.number for each in sources_in(query)}
     found = {
         (part.source, part.column): part
         for part in reversed(list(walk(query)))
@@ -107,5 +105,3 @@ def without_order(query: Query) -> Query:
             return query
         query = query.query
     return query
-
-

@@ -33,6 +33,7 @@ from corollary.frontends.sql.lowering.top_rows import OrderTerm, before
 from corollary.frontends.sql.lowering.tree_walk import calls_in, constant_of
 from corollary.frontends.sql.query_tree import (
     AggregateCall,
+    Expression,
     FrameBound,
     Select,
     WindowCall,
@@ -61,9 +62,9 @@ class _Window:
 def add_windows(lowering: Lowering, select: Select, relation: str, body: Body) -> None:
     """Add the values of all window functions of a select list to a body, as known terms."""
 
-    def bound(expression: object, hint: str) -> Variable:
-        term = lowering.term(expression, body)  # type: ignore[arg-type]
-        return lowering.draft.resolve(body.bind(hint, term, expression.type))  # type: ignore[attr-defined]
+    def bound(expression: Expression, hint: str) -> Variable:
+        term = lowering.term(expression, body)
+        return lowering.draft.resolve(body.bind(hint, term, expression.type))
 
     windows = [
         _Window(
@@ -128,7 +129,9 @@ class _Rows:
         """Return new variables for another row, with the same values in some columns."""
         kept = {each.name for each in (*shared, *self.body.outer)}
         return {
-            each.name: each if each.name in kept else self.draft.variable(each.name, each.type or NUMBER)
+            each.name: each
+            if each.name in kept
+            else self.draft.variable(each.name, each.type or NUMBER)
             for each in self.row.arguments
             if isinstance(each, Variable)
         }
@@ -136,7 +139,9 @@ class _Rows:
     def _atom(self, variables: Mapping[str, Variable]) -> Atom:
         return Atom(
             self.row.relation,
-            tuple(variables[each.name] for each in self.row.arguments if isinstance(each, Variable)),
+            tuple(
+                variables[each.name] for each in self.row.arguments if isinstance(each, Variable)
+            ),
         )
 
     def _body_of(self, variables: Mapping[str, Variable], *items: BodyItem) -> Body:
@@ -185,7 +190,8 @@ class _Rows:
         number = self.draft.variable("before", NUMBER)
         if is_dense:
             places = self._places(window)
-            renamed = tuple(others.get(each.name, each) for each in places.arguments)  # type: ignore[union-attr]
+            keys = (*self.body.outer, *window.keys)
+            renamed = tuple(others.get(each.name, each) for each in keys)
             total = AggregateTerm("count", None, (Atom(places.relation, renamed), *earlier))
         else:
             rows = self._body_of(others)
@@ -220,9 +226,9 @@ class _Rows:
             self.draft.add(name, variables, [self.row, self.body.items[-1]])
             self._numbered[key] = Atom(name, arguments)
         atom = self._numbered[key]
-        number = atom.arguments[0]
-        assert isinstance(number, Variable)
-        return atom.relation, number
+        first = atom.arguments[0]
+        assert isinstance(first, Variable)
+        return atom.relation, first
 
     # --- aggregates ------------------------------------------------------------------------------
 
@@ -339,7 +345,7 @@ class _Rows:
         found: list[BodyItem] = [there]
         if value in window.partition:
             found.append(Comparison("is", result, value))
-        missing = [
+        missing: list[BodyItem] = [
             Negation(Atom(relation, (place, *wild))),
             Comparison("is", result, default),
         ]
@@ -362,5 +368,3 @@ def _is_whole(frame: WindowFrame | None) -> bool:
 def _is_running(frame: WindowFrame) -> bool:
     """Whether a frame goes from the first row of the partition to the current one."""
     return frame.start is FrameBound.UNBOUNDED and frame.end is FrameBound.CURRENT
-
-
