@@ -2,7 +2,8 @@
 
 | file | holds |
 |---|---|
-| `data.py`, `queries.py` | `tpch-like`: tables with numbers or with texts for keys, programs and SQL |
+| `data.py`, `queries.py` | `tpch-like`: tables with numbers or texts for keys, programs and SQL |
 | `generator.py`, `words.py` | the eight tables after the specification, the refresh functions |
 | `tables.sql`, `views.sql`, `views.py` | the tables and the 22 queries in SQL |
+| `refresh.py` | `tpch`: the figures |
 """
