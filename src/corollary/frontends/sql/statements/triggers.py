@@ -9,18 +9,23 @@
 | `DELETE FROM u WHERE c` | `trigger(…) := u(…), c.` `-u(…) := trigger(…).` |
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from sqlglot import exp
 
+from corollary.analysis.traverse import atom_uses
 from corollary.core import logic
 from corollary.core.program import Column, Declaration, Program
 from corollary.errors import InputError
 from corollary.frontends.sql.binder.bind import bind_query
 from corollary.frontends.sql.catalog import SqlCatalog, TableDefinition
+from corollary.frontends.sql.query_tree import QueryColumn
 from corollary.frontends.sql.statements import nodes
 from corollary.frontends.sql.statements.constraints import find_table
-from corollary.frontends.sql.statements.tables import find_column, type_name
+from corollary.frontends.sql.statements.questions import StatementPlace
+from corollary.frontends.sql.statements.tables import type_name
+from corollary.frontends.sql.statements.writes import rows_to_delete, rows_to_insert
 from corollary.frontends.sql.view_lowering import lower_view
 from corollary.source import SourceFile, Span
 
@@ -38,8 +43,8 @@ def compile_trigger(
     names: dict[str, str] = {}
     made = _transition_tables(statement, table, seen, names)
     target = find_table(catalog, statement.action.table.text, statement.action.table.span)
-    query = _with_relations(_action_query(statement, target), names)
     name = statement.name.text
+    query = _action_query(statement, target, names, seen, file)
     lowered = lower_view(name, bind_query(query, seen, file), is_materialized=False)
     events = _events(made, lowered.clauses)
     declarations = tuple(
@@ -47,6 +52,7 @@ def compile_trigger(
     )
     columns = next(each for each in declarations if each.name == name).columns
     effect = _effect(statement, target, columns)
+    _refuse_nulls(statement, target, lowered.columns)
     return made + Program(
         declarations=declarations,
         clauses=(*lowered.clauses, effect),
@@ -121,28 +127,34 @@ def _misfit(message: str, span: Span, word: str) -> InputError:
     return InputError.of("C1373", message, span, f"write `REFERENCING {word} TABLE`")
 
 
-def _action_query(statement: nodes.CreateTrigger, target: TableDefinition) -> exp.Expr:
-    """Return the query whose rows are inserted or deleted."""
-    if isinstance(statement.action, nodes.Insert):
-        if statement.condition is None:
-            return statement.action.query
-        alias = exp.TableAlias(this=exp.to_identifier("given"))
-        rows = exp.select("*").from_(exp.Subquery(this=statement.action.query, alias=alias))
-    else:
-        source = exp.Table(
-            this=exp.to_identifier(target.relation, quoted=True),
-            alias=exp.TableAlias(this=exp.to_identifier(statement.action.alias, quoted=True)),
+def _action_query(
+    statement: nodes.CreateTrigger,
+    target: TableDefinition,
+    names: dict[str, str],
+    catalog: SqlCatalog,
+    file: SourceFile,
+) -> exp.Expr:
+    """Return the query for the rows, with all columns, that are inserted or deleted."""
+    action = statement.action
+    if isinstance(action, nodes.Insert):
+        rows = _with_relations(_when(statement, action.query), names)
+        return rows_to_insert(
+            replace(action, query=rows), target, catalog, StatementPlace(file, {})
         )
-        rows = exp.select("*").from_(source)
-        if statement.action.condition is not None:
-            rows = rows.where(statement.action.condition)
-    return rows if statement.condition is None else rows.where(exp.paren(statement.condition))
+    return _with_relations(_when(statement, rows_to_delete(action, target)), names)
+
+
+def _when(statement: nodes.CreateTrigger, rows: exp.Expr) -> exp.Expr:
+    """Return the rows of a query, if the condition of a trigger holds."""
+    if statement.condition is None:
+        return rows
+    alias = exp.TableAlias(this=exp.to_identifier("given"))
+    every = exp.select("*").from_(exp.Subquery(this=rows, alias=alias))
+    return every.where(exp.paren(statement.condition))
 
 
 def _events(made: Program, clauses: tuple[logic.Clause, ...]) -> set[str]:
     """Return the relations that depend on the rows before and after."""
-    from corollary.analysis.traverse import atom_uses
-
     events = {each.name for each in made.declarations}
     size = 0
     while size != len(events):
@@ -153,34 +165,27 @@ def _events(made: Program, clauses: tuple[logic.Clause, ...]) -> set[str]:
     return events
 
 
+def _refuse_nulls(
+    statement: nodes.CreateTrigger, target: TableDefinition, given: Sequence[QueryColumn]
+) -> None:
+    """Refuse values that may be null for columns that are not."""
+    for column, value in zip(target.columns, given, strict=True):
+        if value.type.nullable and not column.type.nullable:
+            raise InputError.of(
+                "C1374",
+                f"`{column.name}` of `{target.relation}` is NOT NULL, and the trigger may give it "
+                "null.",
+                statement.action.span,
+                "leave such rows out, with `WHERE … IS NOT NULL`, or write `COALESCE(…, 0)`",
+            )
+
+
 def _effect(
     statement: nodes.CreateTrigger, target: TableDefinition, columns: tuple[Column, ...]
 ) -> logic.Clause:
     """Return the rule that changes the table."""
-    cause = tuple(logic.Variable(each.name) for each in columns)
-    arguments: tuple[logic.Term, ...] = cause
-    sign = "-"
-    if isinstance(statement.action, nodes.Insert):
-        sign = "+"
-        names = [each.name for each in target.columns]
-        given = statement.action.columns
-        positions = (
-            [find_column(target.relation, names, each) for each in given]
-            if given
-            else list(range(len(names)))
-        )
-        if len(positions) != len(cause):
-            raise InputError.of(
-                "C1374",
-                f"`{target.relation}` gets {len(cause)} of the {len(positions)} values that it "
-                "needs.",
-                statement.action.span,
-                "give one value for each column",
-            )
-        by_column = dict(zip(positions, cause, strict=True))
-        arguments = tuple(
-            by_column.get(at, logic.Constant(None)) for at in range(len(target.columns))
-        )
-    head = logic.Atom(target.relation, arguments, sign=sign)
-    body = (logic.Atom(statement.name.text, cause),)
+    row = tuple(logic.Variable(each.name) for each in columns)
+    sign = "+" if isinstance(statement.action, nodes.Insert) else "-"
+    head = logic.Atom(target.relation, row, sign=sign)
+    body = (logic.Atom(statement.name.text, row),)
     return logic.Clause((head,), body, statement.span, is_null_safe=True)
