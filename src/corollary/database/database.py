@@ -308,6 +308,8 @@ class Database(ReadAccess):
         checkpoint: str | Path | None = None,
         trigger: Mapping[str, Any] | None = None,
         bad_rows: str = "quarantine",
+        max_bad: str | int = "50%",
+        max_deletes: str | int = "50%",
         on_batch: Callable[[Any], object] | None = None,
     ) -> Any:
         """Let a streaming frame of Spark change a base relation, exactly once.
@@ -327,6 +329,9 @@ class Database(ReadAccess):
             trigger: when there is a batch, as `DataStreamWriter.trigger` takes it, such as
                 `{"availableNow": True}`; as soon as possible if it is not given.
             bad_rows: `quarantine` sets rows aside that do not fit, `abort` stops at them.
+            max_bad: how many rows of a batch may not fit: a share such as `50%`, of batches with
+                1,000 rows and more, a number or `off`.
+            max_deletes: how many rows of a relation a batch may delete, likewise.
             on_batch: called with a `corollary.streaming.batches.Batch` after every commit.
 
         Returns:
@@ -344,6 +349,8 @@ class Database(ReadAccess):
             checkpoint=checkpoint,
             trigger=trigger,
             bad_rows=bad_rows,
+            max_bad=max_bad,
+            max_deletes=max_deletes,
             on_batch=on_batch,
         )
 

@@ -32,6 +32,7 @@ from corollary.warehouse.copies import repeat_rows
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from corollary.database.access.follower import Follower
     from corollary.database.history import CommitSummary
     from corollary.database.sql.answer import SqlAnswer
     from corollary.database.warehouse_store import WarehouseStore
@@ -347,6 +348,42 @@ class ReadAccess:
         self.refresh()
         found = None if relation is None else self._past_columns(relation)
         return change_feed(warehouse, found, since, upto)
+
+    @checked(relation=str, since=COUNT)
+    def follow(self, relation: str, *, since: int | None = None) -> "Follower":
+        """Return a follower: what a relation gains and loses, whichever process commits.
+
+        A virtual relation is watched by the commits of this process from now on; those of other
+        processes are known if they watch it, too.
+
+        Args:
+            relation: the relation.
+            since: the last commit that is known already; by default the last one that was made.
+
+        Raises:
+            InputError: there is no such relation.
+            WarehouseError: not all commits since then are kept.
+        """
+        from corollary.database.access.follower import Follower
+        from corollary.database.history import change_feed
+
+        warehouse = self._history.warehouse
+        self.refresh()
+        if not self._columns(relation).is_stored and relation not in self._state.watched:
+            self.watch(relation)
+
+        def latest() -> int:
+            found = warehouse.catalog.latest_commit()
+            return 0 if found is None else found.number
+
+        def read(first: int, last: int) -> "Iterator[tuple[Relation, pa.Table]]":
+            self.refresh()
+            shape = self._past_columns(relation)
+            return change_feed(warehouse, shape, first, last, must_be_watched=False)
+
+        if since is not None:
+            change_feed(warehouse, None, since, None)  # raises if not all of them are kept
+        return Follower(relation, latest() if since is None else since, latest, read)
 
     def _past_columns(self, name: str) -> Relation:
         """Return a relation of the program in force, or of the last one that has it."""
