@@ -46,6 +46,10 @@ OPERATORS: dict[type[exp.Expr], SetOperator] = {
 _MODIFIERS = ("with_", "order", "limit", "offset")
 
 
+def _has_modifier(node: exp.Expr) -> bool:
+    return any(node.args.get(part) is not None for part in _MODIFIERS)
+
+
 @dataclass(frozen=True, slots=True)
 class QueryBinder:
     """Binds a query and those inside it."""
@@ -157,9 +161,18 @@ class QueryBinder:
     # --- set operations ------------------------------------------------------------------------
 
     def _set_operation(self, node: exp.SetOperation, around: Scope) -> Query:
+        """Return a set operation; a chain of hundreds is nested as deeply on its left."""
+        chain: list[exp.SetOperation] = [node]
+        while isinstance(chain[-1].this, exp.SetOperation) and not _has_modifier(chain[-1].this):
+            chain.append(chain[-1].this)
+        found = self.bind(chain[-1].this, around)
+        for each in reversed(chain):
+            found = self._operate(each, found, around)
+        return found
+
+    def _operate(self, node: exp.SetOperation, left: Query, around: Scope) -> Query:
         session = self.session
         session.check(node, "this", "expression", "distinct", *_MODIFIERS)
-        left = self.bind(node.this, around)
         right = self.bind(node.args["expression"], around)
         operator = OPERATORS[type(node)]
         types = self.branch_types([left, right], node)
