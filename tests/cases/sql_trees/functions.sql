@@ -22,7 +22,7 @@ select signum(f), ceiling(f), pow(f, k), div(k, 2), negative(m), try_subtract(k,
 
 select dayofmonth(d), minute(ts), second(d), date_diff(d, d), datepart('DOW', d), timestamp_seconds(k), curdate(), month(d), quarter(d), day(d), extract(dow_iso from d), extract(yearofweek from ts), to_timestamp(s, 'yyyy-MM-dd HH:mm:ss') from t
 
-select boolean(k), tinyint(k), smallint(k), integer(s), bigint(f), double(m), decimal(k), date(s), timestamp(d), try_cast(m as decimal(4, 1)), cast(null as int), cast(b as decimal(5, 2)), cast(b as double), cast(k as timestamp), cast(m as boolean), cast(f as string), cast(ts as string), cast(m as smallint), cast(5 as tinyint) from t
+select boolean(k), tinyint(k), smallint(k), bigint(f), double(m), decimal(k), date(s), timestamp(d), try_cast(m as decimal(4, 1)), cast(null as int), cast(b as decimal(5, 2)), cast(b as double), cast(k as timestamp), cast(m as boolean), cast(f as string), cast(ts as string), cast(m as smallint), cast(5 as tinyint) from t
 
 select k | 1, k ^ 2, d is null, b is true, b is not false, (b and a > 1) is unknown, null + 1, null = 1, null and b, s not like 'x', k not between 1 and 2, d = ts, k = f, m = k, k = 2.5, ts > date '2026-01-01' from t
 
