@@ -39,6 +39,12 @@ RANGE_BATCH_ROWS = 1 << 16
 
 Columns = Mapping[str, Codes]
 
+Missing = Mapping[str, Mask]
+"""For each variable that some rows have no value of, these rows."""
+
+NOTHING_MISSING: Missing = {}
+MISSING_VARIABLE = "a variable without a value"
+
 CODE_COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
     "=": operators.eq,
     "!=": operators.ne,
@@ -63,16 +69,30 @@ def type_of(expression: logic.Expression) -> Type:
 
 
 def evaluate(
-    expression: logic.Expression, frame: Columns, count: int, codes: Dictionary
+    expression: logic.Expression,
+    frame: Columns,
+    count: int,
+    codes: Dictionary,
+    missing: Missing = NOTHING_MISSING,
 ) -> ValueVector:
-    """Return the values of an expression for every row of a frame."""
+    """Return the values of an expression for every row of a frame.
+
+    Args:
+        expression: what to compute.
+        frame: the codes of its variables.
+        count: the number of rows.
+        codes: decodes them.
+        missing: the rows in which a variable has no value; the reason is `MISSING_VARIABLE`.
+    """
     type_ = type_of(expression)
     match expression:
         case logic.Variable(name=name):
             column = frame[name]
             nulls = column == 0
             has_null = np.count_nonzero(nulls)
-            return ValueVector(codes.decode(column, type_), type_, nulls if has_null else None)
+            faults = ((missing[name], MISSING_VARIABLE),) if name in missing else ()
+            values = codes.decode(column, type_)
+            return ValueVector(values, type_, nulls if has_null else None, faults)
         case logic.Constant(value=value):
             if value is None:
                 return ValueVector(
@@ -82,34 +102,35 @@ def evaluate(
         case logic.Functor(name=functors.CHECKED_SUM, arguments=(logic.Variable() as total,)):
             # Aggregation leaves null for a sum that overflows: only here it becomes a fault.
             batch = evaluate(total, frame, count, codes)
-            missing = dense_mask(batch.nulls, count)
-            return replace(batch, nulls=None, faults=((missing, arithmetic.OVERFLOW),))
+            lost = dense_mask(batch.nulls, count)
+            return replace(batch, nulls=None, faults=((lost, arithmetic.OVERFLOW),))
         case logic.Functor(
             name=functors.PARTITION_OF, arguments=(value, logic.Constant(value=int() as shares))
         ):
             batch = evaluate(value, frame, count, codes)  # type: ignore[arg-type]
             return ValueVector(native.partition_of(batch.values, batch.nulls, shares), type_)
         case logic.Functor(name=name, arguments=arguments):
-            compared = _compare_by_codes(name, expression, frame, count, codes)
+            compared = None if missing else _compare_by_codes(expression, frame, count, codes)
             if compared is not None:
                 return compared
-            inputs = [evaluate(each, frame, count, codes) for each in arguments]  # type: ignore[arg-type]
+            inputs = [evaluate(each, frame, count, codes, missing) for each in arguments]  # type: ignore[arg-type]
             combine = choices.COMBINATIONS.get(name)
             return _apply(name, inputs, type_) if combine is None else combine(inputs, type_)
 
 
 def _compare_by_codes(
-    name: str, functor: logic.Functor, frame: Columns, count: int, codes: Dictionary
+    functor: logic.Functor, frame: Columns, count: int, codes: Dictionary
 ) -> ValueVector | None:
     """Return the truth of a comparison of variables and constants if codes decide it."""
-    if name not in functors.COMPARISON_OPERATORS:
+    operator = functors.COMPARISON_OPERATORS.get(functor.name)
+    if operator is None:
         return None
     sides = [
         each for each in functor.arguments if isinstance(each, logic.Variable | logic.Constant)
     ]
     if len(sides) < 2:
         return None
-    condition = logic.Condition(functors.COMPARISON_OPERATORS[name], sides[0], sides[1])
+    condition = logic.Condition(operator, sides[0], sides[1])
     true = _compare_codes(condition, frame, count, codes)
     if true is None:
         return None
@@ -166,15 +187,19 @@ class ConditionResult:
 
 
 def evaluate_condition(
-    condition: logic.Condition, frame: Columns, count: int, codes: Dictionary
+    condition: logic.Condition,
+    frame: Columns,
+    count: int,
+    codes: Dictionary,
+    missing: Missing = NOTHING_MISSING,
 ) -> ConditionResult:
     """Evaluate a condition: comparisons with null are false, `is` is null-safe."""
-    true = _compare_codes(condition, frame, count, codes)
+    true = None if missing else _compare_codes(condition, frame, count, codes)
     if true is not None:
         return ConditionResult(true)
     operator = condition.operator
-    one = evaluate(condition.left, frame, count, codes)
-    two = evaluate(condition.right, frame, count, codes)
+    one = evaluate(condition.left, frame, count, codes, missing)
+    two = evaluate(condition.right, frame, count, codes, missing)
     if operator.removeprefix("!") in logic.TEXT_PREDICATES:
         true, new_faults = text_functions.evaluate_constraint(
             operator.removeprefix("!"), one.values, two.values
