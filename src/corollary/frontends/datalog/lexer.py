@@ -51,6 +51,7 @@ DIRECTIVES = {
     ".output": "DIRECTIVE",
     ".printsize": "DIRECTIVE",
     ".limitsize": "DIRECTIVE",
+    ".sql": "DIRECTIVE",
     ".alert": "REACTION",
     ".abort": "REACTION",
     ".plan": "PLAN",

@@ -2,6 +2,7 @@
 
 import re
 from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NoReturn
 
@@ -23,32 +24,67 @@ def parse_statements(file: SourceFile) -> tuple[exp.Expr, ...]:
     Raises:
         InputError: the text is not SQL; with the place where this was noticed.
     """
-    dialect = SparkWithPlaces()
+    return parse_tokens(tokenise(file), file)
+
+
+def tokenise(file: SourceFile) -> list[Token]:
+    """Return the tokens of a text; comments are none.
+
+    Raises:
+        InputError: a string or a comment has no end, or the text has what is no character.
+
+    >>> [token.text for token in tokenise(SourceFile("q", "SELECT a -- all"))]
+    ['SELECT', 'a']
+    """
     if not is_encodable(file.text):
         at = next(i for i, character in enumerate(file.text) if not is_encodable(character))
         _refuse(file, at, at + 1, "The text has a NUL or half a surrogate pair in it.")
     try:
-        tokens = dialect.tokenize(file.text)
-        _check_pairs(tokens, file)
-        return tuple(
-            tree for tree in dialect.parser().parse(tokens, file.text) if isinstance(tree, exp.Expr)
-        )
-    except SqlSyntaxError as problem:
-        _refuse(file, problem.start, problem.end, _sentence(problem.message, file, problem))
+        return list(SparkWithPlaces().tokenize(file.text))
     except TokenError as problem:
         _refuse(file, *_place_of(problem, file.text), _token_sentence(problem))
+
+
+def parse_tokens(
+    tokens: Sequence[Token], file: SourceFile, into: type[exp.Expr] | None = None
+) -> tuple[exp.Expr, ...]:
+    """Return the trees of some tokens of a text: statements, or what `into` says.
+
+    Raises:
+        InputError: they are not SQL; with the place where this was noticed.
+    """
+    given = list(tokens)
+    parser = SparkWithPlaces().parser()
+    start, end = (given[0].start, given[-1].end + 1) if given else (0, 0)
+    try:
+        _check_pairs(given, file)
+        found = (
+            parser.parse(given, file.text)
+            if into is None
+            else parser.parse_into(into, given, file.text)
+        )
+        return tuple(tree for tree in found if isinstance(tree, exp.Expr))
     except RecursionError:
-        whole = len(file.text)
         raise InputError.of(
             "C1322",
             "The statement is nested too deeply.",
-            span_between(file, 0, min(whole, 1)),
+            span_between(file, start, min(end, start + 1)),
             "split it with common table expressions or views",
         ) from None
     except (ParseError, ValueError, TypeError, AttributeError, IndexError, KeyError) as problem:
+        inner = next((each for each in _causes(problem) if isinstance(each, SqlSyntaxError)), None)
+        if inner is not None:
+            _refuse(file, inner.start, inner.end, _sentence(inner.message, file, inner))
         # sqlglot's parser was not written for texts that are not SQL at all.
         text = str(problem).splitlines()[0] if str(problem) else type(problem).__name__
-        _refuse(file, 0, 1, f"The text cannot be read as SQL: {text}.")
+        _refuse(file, start, min(end, start + 1), f"The text cannot be read as SQL: {text}.")
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    cause: BaseException | None = error
+    while cause is not None:
+        yield cause
+        cause = cause.__cause__ or cause.__context__
 
 
 def _refuse(file: SourceFile, start: int, end: int, message: str) -> NoReturn:
@@ -62,7 +98,8 @@ def _sentence(message: str, file: SourceFile, problem: SqlSyntaxError) -> str:
         return "The statement ends too early."
     if message == "Invalid expression / Unexpected token":
         return f"`{found[:40]}` is not expected here."
-    return f"`{found[:40]}` is not expected here: {message.strip().rstrip('.')}."
+    expected = message.strip().partition(" but got ")[0].rstrip(".")
+    return f"`{found[:40]}` is not expected here: {expected}."
 
 
 def _token_sentence(problem: TokenError) -> str:
@@ -82,7 +119,7 @@ def _place_of(problem: TokenError, text: str) -> tuple[int, int]:
     return start, start + 1
 
 
-def _check_pairs(tokens: list[Token], file: SourceFile) -> None:
+def _check_pairs(tokens: Sequence[Token], file: SourceFile) -> None:
     """Refuse parentheses without a partner, some of which the parser would pass over."""
     opened: list[Token] = []
     for token in tokens:
