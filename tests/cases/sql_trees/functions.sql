@@ -18,7 +18,7 @@ select a / 2, m * m, m / 3, m + 1, k % 2, k div 2, f * m, -k, m * 1.5, m % 2, m 
 
 select :k + 1, :k = a from t where k = :k
 
-select signum(f), ceiling(f), pow(f, k), div(k, 2), negative(m), try_subtract(k, 1), try_multiply(m, 2), try_mod(k, 2), ifnull(a, k), nullifzero(a), ucase(s), lower(s), len(s), char_length(s), character_length(s), substring(s, 1, 2), endswith(s, 'a'), like(s, 'a%'), regexp(s, 'a'), regexp_like(s, 'a'), btrim(s), ltrim(s), rtrim(s), right(s, 2), charindex('a', s), rpad(s, 5, 'x'), char(65), ilike(s, 'a') from t
+select signum(f), ceiling(f), pow(f, k), div(k, 2), negative(m), try_subtract(k, 1), try_multiply(m, 2), try_mod(k, 2), ifnull(a, k), nullifzero(a), ucase(s), lower(s), len(s), char_length(s), character_length(s), substring(s, 1, 2), endswith(s, 'a'), like(s, 'a%'), regexp(s, 'a'), regexp_like(s, 'a'), btrim(s), ltrim(s), rtrim(s), right(s, 2), rpad(s, 5, 'x'), char(65), ilike(s, 'a') from t
 
 select dayofmonth(d), minute(ts), second(d), date_diff(d, d), datepart('DOW', d), timestamp_seconds(k), curdate(), month(d), quarter(d), day(d), extract(dow_iso from d), extract(yearofweek from ts), to_timestamp(s, 'yyyy-MM-dd HH:mm:ss') from t
 

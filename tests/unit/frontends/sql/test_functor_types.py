@@ -8,8 +8,7 @@ from corollary.frontends.sql import bind_query
 from corollary.frontends.sql.binder.functions.table import FUNCTIONS, INTERNAL, REFUSED
 from corollary.frontends.sql.query_tree import ConstantValue, FunctionCall
 from support.paths import REPOSITORY
-from support.query_text import CATALOG, expression_text
-from support.query_walk import nodes_of
+from support.query_text import CATALOG, expression_text, nodes_of
 
 FILES = sorted((REPOSITORY / "tests" / "cases" / "sql_trees").glob("*.sql"))
 QUERIES = [query for file in FILES for query in file.read_text("utf-8").strip().split("\n\n")]
