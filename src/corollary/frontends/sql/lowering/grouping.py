@@ -253,7 +253,6 @@ class Groups:
 
     def _project(self, source: Projection) -> None:
         """Make the relation of the different values of some columns."""
-        assert self._each is not None
         draft = self.lowering.draft
         name = self._projections[source] = draft.relation("distinct", of=self.relation)
         columns = [*self.keys, *(self._columns[each] for each in source)]
@@ -264,10 +263,8 @@ class Groups:
                 *((each.name, self.rows.column_type(each.term, each.type)) for each in columns),
             ],
         )
-        values = {each: draft.variable("value", self._columns[each].type) for each in source}
-        terms = [values.get(each, Wildcard()) for each in range(len(self._columns))]
-        head = [*self.rows.outer, *self.variables, *values.values()]
-        draft.add(name, head, [self._each.atom([*self.variables, *terms])])
+        head = [*self.rows.outer, *(each.term for each in columns)]
+        draft.add(name, head, self.rows.closed_items())
 
     def _extreme_or_null(self, total: _Total) -> Atom:
         """Return a literal of a relation with the least or greatest value, or null without one."""
@@ -278,11 +275,11 @@ class Groups:
         keys = [(each.name, each.type or NUMBER) for each in (*outer, *self.variables)]
         present = draft.relation("present", of=self.relation)
         draft.declare(present, keys)
-        value = draft.variable("value", type_)
+        term = self._columns[total.column].term
+        is_present = Comparison("=", term, term)
+        shown = [*outer, *(each.term for each in self.keys)]
+        draft.add(present, shown, [*self.rows.closed_items(), is_present])
         head = [*outer, *self.variables]
-        found: BodyItem = self._atom(EVERY_ROW, total.column, value)
-        items = [found, Comparison("=", value, value)]
-        draft.add(present, head, items)
         name = draft.relation(total.operator, of=self.relation)
         draft.declare(
             name,
