@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import wraps
 from inspect import Parameter, signature
 from typing import Any, ParamSpec, TypeVar
@@ -13,12 +14,23 @@ R = TypeVar("R")
 
 Classes = type | tuple[type, ...]
 
+
+@dataclass(frozen=True, slots=True)
+class AtLeast:
+    """Accepts whole numbers from one on."""
+
+    least: int
+
+
 PATH: Classes = (str, os.PathLike)
+TEXTS: Classes = (list, tuple, set, frozenset)
+"""Several texts; one by itself would be taken for its letters."""
+COUNT = AtLeast(0)
 SHOWN_MAX_CHARACTERS = 60
 
 
-def checked(**classes: Classes) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Return a decorator that checks the classes of arguments by their names.
+def checked(**classes: Classes | AtLeast) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Return a decorator that checks the classes of arguments, or least numbers, by their names.
 
     None is accepted where it is the default. A truth value is not a number.
 
@@ -31,6 +43,11 @@ def checked(**classes: Classes) -> Callable[[Callable[P, R]], Callable[P, R]]:
     ...
     corollary.errors.InputError: error[C0924]: `first` takes an `int` for `limit`, not '3'.
       = give another value
+    >>> checked(limit=COUNT)(first)(-1)
+    Traceback (most recent call last):
+    ...
+    corollary.errors.InputError: error[C0924]: `first` takes a number from 0 on for `limit`, not -1.
+      = give 0 or more
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
@@ -44,12 +61,21 @@ def checked(**classes: Classes) -> Callable[[Callable[P, R]], Callable[P, R]]:
         accepts_none = {name for name in classes if parameters[name].default is None}
 
         def check(name: str, value: object) -> None:
-            accepted = classes[name]
-            is_truth = isinstance(value, bool) and accepted is not bool
             if value is None and name in accepts_none:
                 return
+            given = classes[name]
+            accepted = int if isinstance(given, AtLeast) else given
+            is_truth = isinstance(value, bool) and accepted is not bool
             if is_truth or not isinstance(value, accepted):
                 raise wrong_argument(function.__name__, name, accepted, value)
+            if isinstance(given, AtLeast) and isinstance(value, int) and value < given.least:
+                raise InputError.of(
+                    "C0924",
+                    f"`{function.__name__}` takes a number from {given.least} on for `{name}`, "
+                    f"not {value}.",
+                    None,
+                    f"give {given.least} or more",
+                )
 
         @wraps(function)
         def call(*arguments: P.args, **named: P.kwargs) -> R:

@@ -13,9 +13,11 @@ from corollary.core.plans import watched_name, working_relation
 from corollary.core.program import NormalProgram, Relation
 from corollary.core.states import CHANGES
 from corollary.core.values import value_to_json
+from corollary.database.arguments import COUNT, checked
 from corollary.database.engines import SparkFrames
 from corollary.errors import InputError
 from corollary.maintain.update import Update
+from corollary.warehouse.copies import change_of_copies
 
 CHANGE_TYPE = "_change_type"
 JSON_MAX_ROWS = 1000
@@ -57,6 +59,11 @@ class Change:
         added, removed = self.counts
         return f"+{added:,} −{removed:,}"
 
+    def of_copies(self, bag: Relation) -> "Change":
+        """Return the change of a relation with copies, of that of its counts."""
+        added, removed = change_of_copies(self._added, self._removed)
+        return Change(bag, added, removed, self._frames, self.is_full)
+
     def __repr__(self) -> str:
         return f"<Change of {self.relation.name}: {self.summary}>"
 
@@ -72,11 +79,13 @@ class Change:
         """Return both as one pandas frame, with the column `_change_type`."""
         return self.arrow().to_pandas()
 
+    @checked(view=str)
     def spark(self, view: str | None = None) -> Any:
         """Return both as one Spark frame with `_change_type`; `view` names a temp view of it."""
         kind = pa.field(CHANGE_TYPE, pa.string(), nullable=False)
         return self._frames.create_frame(self.arrow(), schema_of(self.relation).append(kind), view)
 
+    @checked(max_rows=COUNT)
     def as_json(self, max_rows: int = JSON_MAX_ROWS) -> dict[str, Any]:
         """Return the change as JSON: rows as arrays, sorted, cut at `max_rows`."""
         found: dict[str, Any] = {
@@ -118,6 +127,28 @@ class Changes(Mapping[str, Change]):
     def __init__(self, changes: Mapping[str, Change], known: Mapping[str, Change]) -> None:
         self._changes = changes
         self._known = known
+
+    @classmethod
+    def of(cls, known: Mapping[str, Change], program: NormalProgram) -> "Changes":
+        """Return changes with those of bags, which are changes of copies, instead of their counts.
+
+        Args:
+            known: the change of each relation, also where nothing changes.
+            program: that of the relations.
+        """
+        of_rows = {rows: bag for bag, rows in program.bags.items()}
+        shown: dict[str, Change] = {}
+        changes: dict[str, Change] = {}
+        for name, each in known.items():
+            if name in program.bags:
+                continue  # the set of its rows
+            bag = of_rows.get(name)
+            shown[name] = each
+            if bag is not None:
+                shown[bag] = each.of_copies(program.relations[bag])
+            if any(each.counts):
+                changes[bag or name] = shown[bag or name]
+        return cls(changes, shown)
 
     def __getitem__(self, relation: str) -> Change:
         found = self._changes.get(relation) or self._known.get(relation)
@@ -181,4 +212,4 @@ def collect_changes(
             if is_full:
                 added, removed = engine.handle(name), LocalTable(from_python((), relation))
             known[name] = Change(relation, added, removed, frames, is_full)
-    return Changes({name: each for name, each in known.items() if any(each.counts)}, known)
+    return Changes.of(known, update.new)

@@ -202,8 +202,8 @@ def _attempt(state: DatabaseState, store: Store, request: CommitRequest) -> Comm
 
         # Another program, or a key, is recorded even if no tuple changes: with a key that is not
         # recorded, a retry would act on whatever has been committed since.
-        is_new = program.program != state.program or request.idempotency is not None
-        must_record = (store.is_durable and is_new) or pending.has_other_relations
+        is_new = store.is_durable and program.program != state.program
+        must_record = is_new or request.idempotency is not None or pending.has_other_relations
         run: pending_commit.PlanRun | None = None
         rounds: TriggerRounds | None = None
         if must_record or not _is_empty(state, update):
@@ -251,7 +251,7 @@ def _attempt(state: DatabaseState, store: Store, request: CommitRequest) -> Comm
 
         # Record, all or nothing.
         state.console.enter(Phase.STORE)
-        pending.alerts = outcome.alerts
+        pending.alerts, pending.changes = outcome.alerts, outcome.changes
         pending.stats = {name: each.as_json() for name, each in outcome.stats.items()}
         payload = state.planner.payload_after(update, run.maintenance, run.recorder)
         number = store.record(state, pending, payload & pending.stored)

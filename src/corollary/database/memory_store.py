@@ -15,6 +15,7 @@ from corollary.core.alerts import Alert, Sink, SinkKind
 from corollary.core.logic import Literal
 from corollary.database.access.grants import MemoryGrants
 from corollary.database.changes import Changes
+from corollary.database.counters import Stats
 from corollary.database.pending_commit import PendingCommit, Position, Replay
 from corollary.database.state import DatabaseState
 from corollary.errors import ClaimError
@@ -36,12 +37,15 @@ class MemoryStore:
         self.outbox = MemoryOutbox()
         self.grants = MemoryGrants()
         self._positions: dict[str, Position] = {}
+        self._done: dict[str, Replay] = {}
+        """By idempotency key, what its commit did."""
 
     def catch_up(self, state: DatabaseState) -> None:
         """Do nothing: no other process commits here."""
 
     def replay_of(self, idempotency: str) -> Replay | None:
-        """Return None: idempotency keys need durable commits."""
+        """Return what the commit of an idempotency key did, if there is one."""
+        return self._done.get(idempotency)
 
     def record(self, state: DatabaseState, pending: PendingCommit, _: frozenset[str]) -> int:
         """Put the alerts of a commit into the outbox; return the number of the commit."""
@@ -50,6 +54,9 @@ class MemoryStore:
             self.grants.remove(reader, pending.dropped)
         self.outbox.record(number, pending.alerts, pending.delivers, pending.depth)
         self.record_positions(state, pending.positions)
+        if pending.idempotency is not None:
+            stats = {name: Stats.from_json(each) for name, each in pending.stats.items()}
+            self._done[pending.idempotency] = Replay(number, pending.changes, stats, pending.alerts)
         return number
 
     def source_positions(self) -> Mapping[str, Position]:

@@ -10,7 +10,7 @@ from corollary.core.engine import Limits
 from corollary.core.monitoring_optimisations import parse_optimisations
 from corollary.database.access.reader import Reader
 from corollary.database.alerts.delivery import Outlets
-from corollary.database.arguments import PATH, checked
+from corollary.database.arguments import PATH, TEXTS, checked
 from corollary.database.database import Database
 from corollary.database.engines import SPARK, SparkFrames, create_engine
 from corollary.database.reactions.reactions import ExistingViolations
@@ -63,11 +63,15 @@ def open_database(
     placement=str,
     bulk=str,
     algorithm=(str, Mapping),
-    without=Iterable,
+    strict=bool,
+    without=TEXTS,
     existing=str,
     limits=Limits,
-    webhooks=Sequence,
+    create=bool,
+    create_on_commit=bool,
+    webhooks=TEXTS,
     alerts=PATH,
+    log_queries=bool,
 )
 def open_database(
     path: str | Path | None = None,

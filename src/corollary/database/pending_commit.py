@@ -57,6 +57,7 @@ class PendingCommit:
         dropped: the relations and event predicates that the program has no more.
         has_other_relations: whether a relation has other columns, or is stored in another way.
         rebuilt: the relations whose payload was computed again before the plan ran.
+        changes: what was added and removed, by relation.
         stats: how each relation was maintained, as JSON.
         positions: how far sources have been read, by the name of the source.
         idempotency: the key that the caller gave.
@@ -73,6 +74,7 @@ class PendingCommit:
     dropped: frozenset[str] = frozenset()
     has_other_relations: bool = False
     rebuilt: set[str] = field(default_factory=set)
+    changes: Changes = field(default_factory=lambda: Changes({}, {}))
     stats: Mapping[str, Any] = field(default_factory=dict)
     positions: Mapping[str, Position] = field(default_factory=dict)
     idempotency: str | None = None

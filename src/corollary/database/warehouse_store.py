@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from corollary.core.arrow import empty_table
 from corollary.core.engine import Engine, LocalTable
 from corollary.core.logic import Literal
 from corollary.core.plans import WORKING_SEPARATOR, watched_relation
@@ -21,8 +22,9 @@ from corollary.database.counters import Stats
 from corollary.database.engines import SparkFrames
 from corollary.database.pending_commit import PendingCommit, Position, Replay
 from corollary.database.program.loaded_program import LoadedProgram
-from corollary.database.program.names import published_relations
+from corollary.database.program.names import published_relations, relations_of_counts
 from corollary.database.program.program_edits import load_next_program
+from corollary.database.program.sql_places import with_sql_places
 from corollary.database.state import DatabaseState
 from corollary.database.store import OpenArguments
 from corollary.engines.local.engine import LocalEngine
@@ -142,7 +144,7 @@ class WarehouseStore:
     def program_at(self, commit: Commit) -> LoadedProgram:
         """Return the program in force at a commit."""
         stored = self.warehouse.catalog.program(commit.program)
-        program = parse(SourceFile("program", stored.text))
+        program = with_sql_places(parse(SourceFile("program", stored.text)))
         return load_next_program(
             program, program_of_layout(stored.layout), stored.layout["definitions"]
         )
@@ -338,17 +340,29 @@ class WarehouseStore:
 
     def changes_of(self, commit: Commit) -> Changes:
         """Return what a commit changed."""
-        relations = program_of_layout(
-            self.warehouse.catalog.program(commit.program).layout
-        ).relations
+        program = program_of_layout(self.warehouse.catalog.program(commit.program).layout)
+        relations = program.relations
+        known = {
+            name: self._no_change(each)
+            for name, each in relations.items()
+            if each.is_declared and each.is_stored
+        }
         found = {}
         for _, stored in self.warehouse.catalog.changes(commit.number - 1, commit.number):
             relation = relations.get(watched_relation(stored.relation) or stored.relation)
-            if relation is not None and relation.is_declared and (stored.added or stored.removed):
+            if relation is None or not relation.is_declared:
+                continue
+            if stored.added or stored.removed:
                 delta = self.warehouse.read_change(stored)
                 kept = LocalTable(delta.added), LocalTable(delta.removed)
                 found[relation.name] = Change(relation, *kept, self._frames, stored.is_full)
-        return Changes(found, {})
+            elif not relation.is_stored:  # it was watched, and has not changed
+                known[relation.name] = self._no_change(relation)
+        return Changes.of({**found, **{n: e for n, e in known.items() if n not in found}}, program)
+
+    def _no_change(self, relation: Relation) -> Change:
+        empty = LocalTable(empty_table(relation))
+        return Change(relation, empty, empty, self._frames)
 
     def changes_at(self, number: int) -> Changes:
         """Return what a commit that is kept changed."""
@@ -378,7 +392,8 @@ class WarehouseStore:
             StoredHistory(self.warehouse),
         )
         state.console.progress(f"publishing {', '.join(each.name for each in relations)}")
-        publisher = Publisher(self.warehouse.root, self.warehouse.catalog)
+        counts = relations_of_counts(state.loaded.normal)
+        publisher = Publisher(self.warehouse.root, self.warehouse.catalog, counts)
         return publisher.publish_all(relations, number, history)
 
     # --- folding -------------------------------------------------------------------------------

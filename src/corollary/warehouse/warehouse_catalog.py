@@ -89,7 +89,7 @@ class WarehouseCatalog:
         if found is None or number < oldest:
             latest = self.catalog.latest_commit()
             kept = f"commits {max(1, oldest)} to {latest.number}" if latest else "no commit yet"
-            what = "is no longer kept" if found or number < oldest else "does not exist"
+            what = "is no longer kept" if found or 0 < number < oldest else "does not exist"
             raise WarehouseError.of("C0936", f"Commit {number} {what}.", None, f"there are {kept}")
         return found
 

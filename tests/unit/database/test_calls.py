@@ -34,14 +34,16 @@ def opened(place: Any = None) -> Database:
 OPEN: dict[str, dict[str, Any]] = {
     "algorithm": {"algorithm": 5},
     "alerts": {"alerts": 5},
+    "create": {"create": "no"},
     "bulk": {"bulk": 5},
     "engine": {"engine": 5},
     "existing": {"existing": 5},
     "limits": {"limits": {"rounds": 3}},
     "path": {"path": 5},
     "reader": {"path": "w", "reader": 5},
-    "webhooks": {"webhooks": 5},
-    "without": {"without": 5},
+    "strict": {"strict": "no"},
+    "webhooks": {"webhooks": "https://example.org/"},
+    "without": {"without": "sip"},
 }
 CALLS: dict[str, Callable[[Database], object]] = {
     "add_rule": lambda db: db.transaction().add_rule(5),  # type: ignore[arg-type]
@@ -79,6 +81,18 @@ CALLS: dict[str, Callable[[Database], object]] = {
     "transaction": lambda db: db.transaction(algorithm=5),  # type: ignore[arg-type]
     "transaction key": lambda db: db.transaction(idempotency=5),  # type: ignore[arg-type]
     "watch": lambda db: db.watch(5),  # type: ignore[arg-type]
+    "watch added": lambda db: db.watch("p", added="no"),  # type: ignore[arg-type]
+    "traced": lambda db: db.transaction(is_traced="no"),  # type: ignore[arg-type]
+    "dry": lambda db: db.transaction(is_dry=1),  # type: ignore[arg-type]
+    "negative log": lambda db: db.log(-1),
+    "negative since": lambda db: db.feed(since=-1),
+    "negative upto": lambda db: db.feed("e", upto=-1),
+    "feed backwards": lambda db: db.feed(since=1, upto=0),
+    "negative JSON": lambda db: db.load(text=PROGRAM).as_json(-1),
+    "negative JSON of a change": lambda db: db.changes(2)["e"].as_json(-1),
+    "a change as text": lambda db: db.changes(2)["e"].as_json("all"),
+    "frame of a change": lambda db: db.changes(2)["e"].spark(view=5),
+    "frame of a relation": lambda db: db.relation("e").spark(view=5),
 }
 
 
@@ -104,6 +118,29 @@ def test_a_call_names_a_wrong_argument(tmp_path: Path) -> None:
                 ask()
         with pytest.raises(AccessError, match="C1041"):
             reader.run("x.dl")
+
+
+def test_a_key_counts_in_memory_too() -> None:
+    database = opened()
+
+    def change(key: str) -> Any:
+        with database.transaction(idempotency=key) as tx:
+            tx.insert("e", [(database.commits, 9)])
+        return tx
+
+    first, again = change("once"), change("once")
+    assert (first.is_repeated, again.is_repeated) == (False, True)
+    assert first.as_json() == again.as_json()
+    assert repr(again) == f"<Transaction: done before as commit {first.commit_number}>"
+    assert change("twice").changes["e"].counts == (1, 0)
+    for key, expected in (("once", again), ("nothing", None), ("nothing", None)):
+        with database.transaction(idempotency=key) as tx:
+            tx.insert("e", [(1, 2)])  # is there already
+        assert tx.changes["e"].counts == ((1, 0) if expected else (0, 0))
+        assert tx.commit_number == (expected.commit_number if expected else 5)
+    with pytest.raises(corollary.InputError), database.transaction(idempotency="failed") as tx:
+        tx.insert("e", [("not", "numbers")])
+    assert not database.transaction(idempotency="failed").is_repeated
 
 
 def test_what_a_deferred_read_returns() -> None:

@@ -65,15 +65,15 @@ ROWS: dict[str, tuple[str, Any, str]] = {
     "bytes": ("edge", [b"ab"], "Row 1 has 1 value"),
     "an array of one dimension": ("edge", np.zeros(2), "has 1 dimension"),
     "an array of three columns": ("edge", np.zeros((2, 3)), "has 3 columns, `edge` has 2"),
-    "an array of fractions": ("edge", np.full((2, 2), 0.5), "does not fit `edge`"),
-    "an array of texts": ("edge", np.array([["a", "b"]]), "convert it to `int` first"),
-    "a frame of texts": ("edge", pd.DataFrame({"x": ["a"], "y": [1]}), "does not fit `edge`"),
+    "an array of fractions": ("edge", np.full((2, 2), 0.5), "`0.5` is not a number"),
+    "an array of texts": ("edge", np.array([["a", "b"]]), "has `string` in the column `x`"),
+    "a frame of texts": ("edge", pd.DataFrame({"x": ["a"], "y": [1]}), "which is a `number`"),
     "a mixed frame": ("edge", pd.DataFrame({"x": [1, "a"], "y": [1, 2]}), "does not fit `edge`"),
     "NUL": ("seen", [(NOW, 1, "a\0b")], "remove NUL"),
     "NUL in Arrow": (
         "seen",
         pa.table({"at": [NOW], "price": [None], "who": ["\0"]}),
-        "a text has a NUL character",
+        "contains a NUL character",
     ),
     "some names in Arrow": ("edge", pa.table({"x": [1], "z": [1]}), "name them x, y, each once"),
     "a name twice": (
@@ -89,7 +89,7 @@ ROWS: dict[str, tuple[str, Any, str]] = {
     "too many digits": ("seen", [(NOW, 10**6, "a")], "in the range of `decimal"),
     "half a surrogate pair": ("seen", [(NOW, 1, "a\ud800")], r"'a\ud800' in the column `who`"),
     "null in Arrow": ("edge", NULL, "null in the column `x`"),
-    "text in Arrow": ("edge", pa.table({"x": ["a"], "y": [1]}), "convert its columns"),
+    "text in Arrow": ("edge", pa.table({"x": ["a"], "y": [1]}), "convert it to `int64` first"),
     "columns in Arrow": ("edge", pa.table({"z": [1]}), "has 1 column, `edge` has 2"),
 }
 
@@ -283,6 +283,7 @@ def test_what_is_no_text_is_refused(db: Database, tmp_path: Path) -> None:
         (lambda: db.transaction().add_rule('tc(1, 1) :- seen(_, _, "\ud800").'), "C0103"),
         (lambda: db.transaction(idempotency="\ud800"), "C0920"),
         (lambda: db.transaction(idempotency="k" * 201), "C0920"),
+        (lambda: db.transaction(idempotency=""), "C0920"),
         (lambda: db.query('seen(_, _, "\0")'), "C0103"),
         (lambda: db.query('seen(_, _, "\\u0000")'), "C0103"),
         (lambda: db.transaction(idempotency="\0"), "C0920"),

@@ -131,6 +131,80 @@ def test_texts_of_arrays_are_checked(text: str) -> None:
         tx.insert("person", records)
 
 
+ONE = {
+    "text": pa.array(["1"]),
+    "large text": pa.array(["1"], pa.large_string()),
+    "category": pa.array(["1"]).dictionary_encode(),
+    "bytes": pa.array([b"1"]),
+    "number": pa.array([1], pa.int16()),
+    "unsigned": pa.array([1], pa.uint64()),
+    "category of numbers": pa.array([1]).dictionary_encode(),
+    "whole float": pa.array([1.0], pa.float32()),
+    "float": pa.array([1.5]),
+    "decimal": pa.array([Decimal("1.50")], pa.decimal128(5, 2)),
+    "whole decimal": pa.array([Decimal(1)], pa.decimal128(5, 0)),
+    "bool": pa.array([True]),
+    "date": pa.array([date(2026, 1, 2)]),
+    "time": pa.array([datetime(2026, 1, 2, tzinfo=UTC)]),
+    "time without zone": pa.array([datetime(2026, 1, 2)]),  # noqa: DTZ001
+    "nanoseconds": pa.array([1_000], pa.timestamp("ns", "UTC")),
+    "null": pa.nulls(1),
+}
+"""A column of each type that a table may have."""
+TEXTS = ("text", "large text", "category")
+WHOLE = ("number", "unsigned", "category of numbers", "whole decimal")
+FITTING = {
+    SYMBOL: TEXTS,
+    NUMBER: (*WHOLE, "whole float"),
+    UNSIGNED: (*WHOLE, "whole float"),
+    FLOAT: ("number", "unsigned", "category of numbers", "whole float", "float"),
+    decimal(5, 2): (*WHOLE, "decimal"),
+    BOOL: ("bool",),
+    DATE: ("date",),
+    TIMESTAMP: ("time", "nanoseconds"),
+}
+
+
+@pytest.mark.parametrize("kind", ONE)
+@pytest.mark.parametrize("type_", FITTING, ids=str)
+def test_no_column_of_a_table_becomes_another_kind(type_: Type, kind: str) -> None:
+    relation = Relation("p", ("x",), (type_.with_null(kind == "null"),), is_derived=False)
+    table = pa.table({"x": ONE[kind]})
+    if kind in FITTING[type_] or kind == "null":
+        (value,) = rows.check_rows(table, relation)["x"].to_pylist()
+        assert value is None if kind == "null" else rows._fits(value, type_)
+    else:
+        with pytest.raises(corollary.InputError, match=r"C0910.*`x` of `p`"):
+            rows.check_rows(table, relation)
+
+
+def test_a_value_of_a_table_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows, "BLOCK_ROWS", 3)
+    relation = Relation("p", ("x",), (NUMBER,), is_derived=False)
+    good = pa.table({"x": [float(number) for number in range(10)]})
+    assert rows.check_rows(good, relation)["x"].to_pylist() == list(range(10))
+    with pytest.raises(corollary.InputError) as caught:
+        rows.check_rows(pa.table({"x": [0.0, 1.0, 2.0, 3.0, 4.5, 5.5]}), relation)
+    assert "Row 5 of the table does not fit: `4.5` is not a number (column `x` of `p`)" in str(
+        caught.value
+    )
+    late = pa.table({"x": pa.array([2**40], pa.int64()).cast(pa.timestamp("s", "UTC"))})
+    with pytest.raises(corollary.InputError, match="C0910"):
+        rows.check_rows(late, Relation("p", ("x",), (TIMESTAMP,), is_derived=False))
+
+
+@pytest.mark.parametrize(
+    "frame", [pa.table({"x": ["1"]}), pd.DataFrame({"x": ["1"]}), np.array([["1"]])]
+)
+def test_texts_do_not_become_numbers(frame: Any) -> None:
+    database = corollary.open(None, engine="local")
+    database.load(text=".decl p(x: number)")
+    with pytest.raises(corollary.InputError) as caught:
+        database.transaction().insert("p", frame)
+    assert "in the column `x` of `p`, which is a `number`" in str(caught.value)
+    assert "convert it to `int64` first" in str(caught.value)
+
+
 @pytest.mark.parametrize("kind", ["i4", "u2", "i8", "f8"])
 def test_arrays_of_two_dimensions(kind: str) -> None:
     database = corollary.open(None, engine="local")

@@ -8,7 +8,7 @@ What a view is computed from stays hidden, also in errors: an error in a rule wo
 and the values that it failed on, so the reader only learns that there was one.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
@@ -17,7 +17,7 @@ from corollary.active.events import observed_change
 from corollary.core.program import Relation
 from corollary.database.access.grants import Grants, require_grant, unknown_relation
 from corollary.database.access.read_access import Callback, ReadAccess
-from corollary.database.arguments import checked
+from corollary.database.arguments import COUNT, checked
 from corollary.database.changes import Change, Changes
 from corollary.database.program.goals import goal_relations
 from corollary.database.program.names import list_names
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from corollary.database.history import CommitSummary
+    from corollary.database.sql.answer import SqlAnswer
+    from corollary.frontends.sql.catalog import SqlCatalog
+    from corollary.frontends.sql.statements.questions import StatementPlace
 
 Result = TypeVar("Result")
 
@@ -82,8 +85,9 @@ class Reader(ReadAccess):
 
     @property
     def granted(self) -> frozenset[str]:
-        """The relations and event predicates that the reader may see."""
-        return self._grants.granted_to(self.name)
+        """The relations and event predicates that the reader may see; with a bag, its counts."""
+        bags, granted = self._state.loaded.normal.bags, self._grants.granted_to(self.name)
+        return granted | {rows for bag, rows in bags.items() if bag in granted}
 
     def require(self, relation: str) -> None:
         """Refuse what was not granted.
@@ -143,6 +147,28 @@ class Reader(ReadAccess):
             self._require_existing(relation)
         return self._without_details(asked, partial(super().answers, goal))
 
+    def ask_tree(self, tree: Any, place: "StatementPlace") -> "SqlAnswer":
+        """Answer a question in SQL about what was granted."""
+        from corollary.frontends.sql.statements.definitions import free_tables
+
+        self.refresh()
+        granted = {name.lower() for name in self.granted}
+        asked = sorted(set(free_tables(tree)))
+        for relation in asked:
+            if relation not in granted:
+                self.require(relation)
+        return self._without_details(asked, partial(super().ask_tree, tree, place))
+
+    def _catalog(self) -> "SqlCatalog":
+        catalog, granted = super()._catalog(), self.granted
+        for name in catalog.names():
+            if name not in granted:
+                catalog.remove(name)
+        return catalog
+
+    def _refuse_statements(self) -> None:
+        _refusal("change anything")(self)
+
     # --- history -------------------------------------------------------------------------------
 
     def at(self, point: int | str | date) -> "Reader":
@@ -154,7 +180,7 @@ class Reader(ReadAccess):
         """
         return Reader(*self._past(point), self.name, self._grants, owns=True)
 
-    @checked(limit=int)
+    @checked(limit=COUNT)
     def log(self, limit: int | None = None) -> "list[CommitSummary]":
         """Return the commits that are kept, newest first, with how much each has changed."""
         from corollary.database.history import commit_log
@@ -163,9 +189,7 @@ class Reader(ReadAccess):
 
     def changes(self, commit: int) -> Changes:
         """Return what a commit changed."""
-        granted = self.granted
-        found = super().changes(commit)
-        return _GrantedChanges({name: found[name] for name in found if name in granted}, self)
+        return _GrantedChanges(super().changes(commit), self)
 
     def feed(
         self, relation: str | None = None, *, since: int | None = None, upto: int | None = None
@@ -207,8 +231,9 @@ class Reader(ReadAccess):
 class _GrantedChanges(Changes):
     """Changes of the relations that were granted; to ask for another one is refused."""
 
-    def __init__(self, changes: Mapping[str, Change], reader: Reader) -> None:
-        super().__init__(changes, {})
+    def __init__(self, every: Changes, reader: Reader) -> None:
+        granted = reader.granted
+        super().__init__({name: every[name] for name in every if name in granted}, every)
         self._reader = reader
 
     def __getitem__(self, relation: str) -> Change:

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from corollary.core.arrow import schema_of
-from corollary.core.arrow_buffers import bool_array, fixed_array
+from corollary.core.arrow import arrow_type
+from corollary.core.arrow_buffers import bool_array, fixed_array, string_array
 from corollary.core.program import Relation
 from corollary.core.types import Kind, Type
 from corollary.core.values import is_decimal, is_encodable
 from corollary.errors import InputError
+from corollary.warehouse.formats.typed_values import convert_columns, from_arrow, is_readable
 
 PYTHON_TYPES: dict[Kind, Any] = {
     Kind.SYMBOL: (str,),
@@ -27,6 +27,8 @@ PYTHON_TYPES: dict[Kind, Any] = {
     Kind.TIMESTAMP: (datetime,),
 }
 INTEGER_RANGES = {Kind.NUMBER: (-(2**63), 2**63 - 1), Kind.UNSIGNED: (0, 2**64 - 1)}
+BLOCK_ROWS = 2**16
+"""The rows of a table that are converted before faults are reported."""
 
 
 def check_rows(rows: Any, relation: Relation) -> list[tuple[Any, ...]] | pa.Table:
@@ -108,7 +110,7 @@ def _from_numpy(array: "np.ndarray[Any, Any]", relation: Relation) -> Any:
 
 
 def _from_numpy_column(column: "np.ndarray[Any, Any]") -> pa.Array | None:
-    """Return a column of numbers or truth values; None if it has others."""
+    """Return a column of numbers, truth values or texts; None if it has others."""
     match column.dtype.kind:
         case "b":
             return bool_array(column)
@@ -118,6 +120,9 @@ def _from_numpy_column(column: "np.ndarray[Any, Any]") -> pa.Array | None:
             return fixed_array(column.astype(np.uint64), pa.uint64())
         case "f":
             return fixed_array(column.astype(np.float64), pa.float64())
+        case "U":
+            texts = column.tolist()  # Arrow's own conversion ends a text at its first NUL
+            return string_array(texts, pa.string()) if all(map(is_encodable, texts)) else None
         case _:
             return None
 
@@ -211,15 +216,50 @@ def _checked_table(table: pa.Table, relation: Relation) -> pa.Table:
                 f"The table has null in the column `{column}` of `{relation.name}`.",
                 f"leave these rows out, or declare the column as `{type_}?`",
             )
-    try:
-        table = table.rename_columns(list(relation.columns)).cast(schema_of(relation))
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
-        raise _misfit(relation, error) from error
-    for column, type_ in zip(table.columns, relation.types, strict=True):
-        has_nul = type_.kind is Kind.SYMBOL and pc.any(pc.match_substring(column, "\0")).as_py()
-        if has_nul:
-            raise _misfit(relation, "a text has a NUL character")
-    return table
+        _check_column_type(table.column(at).type, column, type_, relation)
+    blocks = [
+        _converted(table.slice(first, BLOCK_ROWS), first, relation)
+        for first in range(0, max(1, table.num_rows), BLOCK_ROWS)
+    ]
+    return pa.concat_tables(blocks)
+
+
+def _converted(block: pa.Table, first: int, relation: Relation) -> pa.Table:
+    """Return some rows of a table, whose first has this number, with the types of a relation."""
+    columns = [
+        column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+        for column in block.columns
+    ]
+    converted, failures = convert_columns(columns, relation, from_arrow)
+    if failures:
+        row, reasons = min(failures.items())
+        raise _error(
+            f"Row {first + row + 1} of the table does not fit: {reasons[0]}.",
+            "correct the value, or the type of the column",
+        )
+    return converted
+
+
+def _check_column_type(found: pa.DataType, column: str, type_: Type, relation: Relation) -> None:
+    """Raise if Arrow's cast would make values of another kind, as numbers of texts."""
+    if pa.types.is_dictionary(found):
+        found = found.value_type
+    if pa.types.is_null(found):
+        return
+    # A whole float is the integer: pandas has no other column for integers with gaps.
+    is_whole_float = pa.types.is_floating(found) and type_.kind in INTEGER_RANGES
+    if not is_whole_float and not is_readable(found, type_):
+        raise _error(
+            f"The table has `{found}` in the column `{column}` of `{relation.name}`, "
+            f"which is a `{type_}`.",
+            f"convert it to `{arrow_type(type_)}` first",
+        )
+    if pa.types.is_timestamp(found) and found.tz is None:
+        raise _error(
+            f"The table has `{found}` in the column `{column}` of `{relation.name}`: times "
+            "without a time zone.",
+            "give them one, such as UTC",
+        )
 
 
 def _misfit(relation: Relation, reason: object) -> InputError:

@@ -51,13 +51,16 @@ DIRECTIVES = {
     ".output": "DIRECTIVE",
     ".printsize": "DIRECTIVE",
     ".limitsize": "DIRECTIVE",
+    ".sql": "DIRECTIVE",
     ".alert": "REACTION",
     ".abort": "REACTION",
     ".plan": "PLAN",
     ".pragma": "PRAGMA",
 }
 
-QUALIFIERS = frozenset({*HINTS, "eqrel", "stored", "virtual", "input", "output", "printsize"})
+QUALIFIERS = frozenset(
+    {*HINTS, "bag", "eqrel", "stored", "virtual", "input", "output", "printsize"}
+)
 
 _WORDS = {
     **dict.fromkeys(FUNCTIONS, "FUNCTION"),

@@ -25,6 +25,7 @@ from corollary.warehouse.formats.delimited_lines import CONTROL_CHARACTERS, line
 from corollary.warehouse.formats.delimited_records import split_record
 from corollary.warehouse.formats.dialect import Dialect, dialect_of
 from corollary.warehouse.formats.record_blocks import (
+    PeekedText,
     ReadableText,
     RecordBlock,
     count_lines,
@@ -107,8 +108,8 @@ def print_rows(table: pa.Table, stream: BinaryIO, relation: Relation, directive:
 def _read(
     file: BinaryIO, name: str, relation: Relation, directive: Directive, progress: Progress
 ) -> pa.Table:
-    dialect = dialect_of(relation, directive)
-    text = TextStream(file, name, directive.span, progress.advance_to_bytes)
+    text = PeekedText(TextStream(file, name, directive.span, progress.advance_to_bytes))
+    dialect = dialect_of(relation, directive).of_first_line(text.head)
     table, malformed = parse_rows(
         text, name, relation, dialect, max_malformed=SHOWN_FINDINGS_MAX + 1, progress=progress
     )

@@ -10,8 +10,9 @@ r"""The syntax of a facts file, by the parameters of its `.input` or `.output` d
 | `columns`   | `0:2:1`: column i of the relation is at that position | all, in order             |
 | `compress`  | gzip; detected on input                               | `false`                   |
 
-An `.input` without `delimiter` reads a file whose name ends in `.csv` with commas and `rfc4180`, as
-`apply` does. It also has:
+Without `delimiter`, a file whose `filename` ends in `.csv` has commas and `rfc4180`. An `.output`
+without `filename` writes tabs into `p.csv`, as Soufflé does; so a `.csv` whose first line is split
+by tabs and not by commas is read with tabs. An `.input` also has:
 
 | parameter     | meaning                                                           | default  |
 |---------------|-------------------------------------------------------------------|----------|
@@ -41,6 +42,7 @@ from corollary.core.program import Directive, Relation
 from corollary.errors import Diagnostic, InputError
 
 PARAMETERS = ("IO", "filename", "delimiter", "rfc4180", "headers", "columns", "compress")
+TEXT_PARAMETERS = ("delimiter", "rfc4180", "headers", "columns")
 INPUT_PARAMETERS = ("format", "order", "new_columns", "max_bad", "max_deletes")
 STREAM_PARAMETERS = ("op", "max_files")
 STREAM = "stream"
@@ -51,7 +53,7 @@ DELIMITED_BY_SUFFIX = {
     ".tsv": (),
     ".facts": (),
 }
-"""The parameters of delimited text by the ending of a name, where an `.input` gives none."""
+"""The parameters of delimited text by the ending of a name, where a directive gives none."""
 GZIP_SUFFIX = ".gz"
 FORMAT_BY_SUFFIX = {".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
 
@@ -66,6 +68,8 @@ class Dialect:
         has_other_columns: whether the file may have more fields than those.
         line_max_bytes: the maximum bytes of a line; records with a longer one are malformed.
         may_begin_with_row: whether a header may look like a row.
+        may_have_tabs: whether only the name says that there are commas, so that the first line may
+            say otherwise.
     """
 
     positions: tuple[int, ...]
@@ -75,6 +79,29 @@ class Dialect:
     has_other_columns: bool = False
     line_max_bytes: int | None = None
     may_begin_with_row: bool = False
+    may_have_tabs: bool = False
+
+    def of_first_line(self, head: bytes) -> "Dialect":
+        r"""Return the syntax of a file that begins with some bytes.
+
+        >>> commas = Dialect((0, 1), ",", is_quoted=True, may_have_tabs=True)
+        >>> commas.of_first_line(b"a\tb, c, d\n").delimiter
+        '\t'
+        >>> commas.of_first_line(b"a\t2,b\n").delimiter
+        ','
+        """
+        first = head.partition(b"\n")[0]
+        if not self.may_have_tabs or first.startswith(b'"') or b',"' in first:
+            return self
+        width = max(self.positions, default=-1) + 1
+        is_wider = self.has_header or self.has_other_columns
+        by_commas, by_tabs = (
+            first.count(each) >= width - 1 if is_wider else first.count(each) == width - 1
+            for each in (b",", b"\t")
+        )
+        if by_commas or not by_tabs:
+            return self
+        return replace(self, delimiter="\t", is_quoted=False, may_have_tabs=False)
 
 
 def dialect_of(relation: Relation, directive: Directive, name: str = "") -> Dialect:
@@ -110,7 +137,8 @@ def dialect_of(relation: Relation, directive: Directive, name: str = "") -> Dial
     if (format_ := directive.parameter("format", "csv")) != "csv":
         reject(f"`format` is `csv` here, not `{format_}`")
     ending = suffix_of(name or file_name_of(directive))
-    has_ending = directive.name == "input" and not directive.parameter("delimiter")
+    is_named = directive.name == "input" or directive.parameter("filename") != ""
+    has_ending = is_named and channel == "file" and not directive.parameter("delimiter")
     by_ending = dict(DELIMITED_BY_SUFFIX.get(ending, ())) if has_ending else {}
     is_quoted = flag("rfc4180", by_ending.get("rfc4180", "false"))
     default = by_ending.get("delimiter", "," if is_quoted else "\t")
@@ -128,6 +156,7 @@ def dialect_of(relation: Relation, directive: Directive, name: str = "") -> Dial
         has_header=flag("headers"),
         has_other_columns=has_columns,
         may_begin_with_row=directive.parameter("max_bad") == "off",
+        may_have_tabs=bool(by_ending) and not directive.parameter("rfc4180"),
     )
     if findings:
         raise InputError(findings)

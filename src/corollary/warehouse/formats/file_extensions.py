@@ -29,10 +29,12 @@ from corollary.warehouse.formats.dialect import (
     DELIMITED_BY_SUFFIX,
     FORMAT_BY_SUFFIX,
     GZIP_SUFFIX,
+    TEXT_PARAMETERS,
+    file_name_of,
     format_of,
     suffix_of,
 )
-from corollary.warehouse.formats.output_files import OutputFile
+from corollary.warehouse.formats.output_files import OutputFile, Writer
 
 
 def input_of(relation: Relation, file: str, *, has_headers: bool = False) -> Directive:
@@ -40,8 +42,8 @@ def input_of(relation: Relation, file: str, *, has_headers: bool = False) -> Dir
 
     >>> from corollary.core.types import NUMBER
     >>> edge = Relation("edge", ("x",), (NUMBER,), is_derived=False)
-    >>> input_of(edge, "new/edges.csv").parameter("delimiter")
-    ','
+    >>> input_of(edge, "new/edges.csv").parameter("filename")
+    'new/edges.csv'
 
     Raises:
         InputError: `C0972`, the name does not tell.
@@ -63,7 +65,27 @@ def output_of(
     if file.endswith(GZIP_SUFFIX):
         parameters = (*parameters, ("compress", "true"))
     directive = Directive("output", relation.name, parameters)
-    return OutputFile(table, Path(file), relation, directive, _WRITERS[format_of(directive, file)])
+    return OutputFile(table, Path(file), relation, directive, writer_of(directive))
+
+
+def writer_of(directive: Directive) -> Writer:
+    """Return what writes the file of an `.output`, by the ending of its name.
+
+    Raises:
+        InputError: `C0806`, a parameter is for delimited text.
+    """
+    format_ = format_of(directive, file_name_of(directive))
+    text_only = [*TEXT_PARAMETERS, *(["compress"] if format_ == "parquet" else [])]
+    given = [name for name, _ in directive.parameters if name in text_only]
+    if given and format_ != "csv":
+        raise InputError.of(
+            "C0806",
+            f"`{given[0]}` does not apply to `{file_name_of(directive)}`, whose name says "
+            f"`{format_}`",
+            directive.span,
+            "leave it out, or let the name end in `.csv`, `.tsv` or `.txt`",
+        )
+    return _WRITERS[format_]
 
 
 def is_delimited(file: str) -> bool:
@@ -76,7 +98,7 @@ def _parameters(file: str, has_headers: bool) -> tuple[tuple[str, str], ...]:
     named = ("filename", file)
     if suffix in DELIMITED_BY_SUFFIX:
         headers = (("headers", "true"),) if has_headers else ()
-        return (named, *DELIMITED_BY_SUFFIX[suffix], *headers)
+        return (named, *headers)
     if suffix not in FORMAT_BY_SUFFIX or (suffix == ".parquet" and file.endswith(GZIP_SUFFIX)):
         *most, last = (*DELIMITED_BY_SUFFIX, *FORMAT_BY_SUFFIX)
         raise InputError.of(

@@ -11,6 +11,7 @@ from corollary.warehouse.formats.record_index import RecordIndex, index_records
 
 BLOCK_BYTES = 2**22
 """About the size of a block; one with a longer record is larger."""
+PEEKED_BYTES = 2**16
 
 
 class ReadableText(Protocol):
@@ -18,6 +19,29 @@ class ReadableText(Protocol):
 
     def read(self, size: int, /) -> bytes:
         """Return at most some bytes, and none only at the end."""
+
+
+class PeekedText:
+    """A text whose beginning is known before it is read.
+
+    Attributes:
+        head: its first line, perhaps with more or, if it is very long, with less.
+    """
+
+    def __init__(self, text: ReadableText) -> None:
+        self._text = text
+        self.head = b""
+        while b"\n" not in self.head and len(self.head) < PEEKED_BYTES:
+            piece = text.read(PEEKED_BYTES)
+            if not piece:
+                break
+            self.head += piece
+        self._left = self.head
+
+    def read(self, size: int, /) -> bytes:
+        """Return at most some bytes, and none only at the end."""
+        found, self._left = self._left[:size], self._left[size:]
+        return found or self._text.read(size)
 
 
 @dataclass(frozen=True, slots=True)

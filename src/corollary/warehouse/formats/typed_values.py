@@ -335,7 +335,7 @@ def _is_in_calendar(column: pa.ChunkedArray, type_: Type) -> bool:
 
 
 def _from_arrow(value: object, type_: Type) -> Value:
-    """Return a value of an Arrow column, whose type is readable, as one of our values."""
+    """Return a value of an Arrow column as one of our values."""
     match value:
         case UnicodeDecodeError():
             raise ValueError("the text is not UTF-8")
@@ -353,6 +353,8 @@ def _from_arrow(value: object, type_: Type) -> Value:
             return value
         case int() | Decimal():
             return parse_value(_digits(value), type_)
+        case float() if value.is_integer():
+            return parse_value(_digits(int(value)), type_)
         case datetime():
             if getattr(value, "nanosecond", 0):  # a pandas Timestamp, which has nanoseconds
                 raise ValueError(f"{quote_text(str(value))} has parts of a microsecond")

@@ -13,7 +13,7 @@ from corollary.warehouse.files.input_files import LINE_MAX_BYTES
 from corollary.warehouse.formats import delimited
 from corollary.warehouse.formats.delimited_records import split_records
 from corollary.warehouse.formats.dialect import Dialect, dialect_of
-from corollary.warehouse.formats.record_blocks import ReadableText, split_blocks
+from corollary.warehouse.formats.record_blocks import PeekedText, ReadableText, split_blocks
 from corollary.warehouse.sources import schema_drift
 from corollary.warehouse.sources.file_tail import EarlierText
 from corollary.warehouse.sources.schema_drift import ExpectedColumns, FileRecords
@@ -52,7 +52,12 @@ def read(
             is missing.
     """
     relation = expected.relation
-    dialect = syntax(expected, name)
+    if earlier is not None:
+        head = earlier.head
+    else:
+        text = peeked = PeekedText(text)
+        head = peeked.head
+    dialect = syntax(expected, name).of_first_line(head)
     blocks = split_blocks(text, dialect, 1 if earlier is None else earlier.lines + 1)
     if earlier is None:
         first = next(blocks, None)
@@ -60,8 +65,6 @@ def read(
         if first is not None and dialect.has_header:
             delimited.check_header(first, name, relation, dialect)
         blocks = chain([] if first is None else [first], blocks)
-    else:
-        head = earlier.head
     columns = _header(head, dialect) if dialect.has_header else ()
     named = _names_at_positions(columns, dialect)
     if columns and expected.header_names and named != expected.header_names:

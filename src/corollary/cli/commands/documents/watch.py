@@ -33,11 +33,17 @@ from corollary.cli.report.tables import counted
 @click.option(
     "--interval",
     metavar="SECONDS",
+    type=click.FloatRange(min=0, max=1e6),
     default=2.0,
     show_default=True,
     help="The time between batches.",
 )
-@click.option("--files", metavar="N", type=int, help="The maximum number of files in a batch.")
+@click.option(
+    "--files",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="The maximum number of files in a batch.",
+)
 @click.option("--once", is_flag=True, help="End when all that is there now has been read.")
 @family("output", OutputOptions)
 def command(
