@@ -18,7 +18,7 @@ import hashlib
 import itertools
 import math
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time
@@ -1433,13 +1433,28 @@ def evaluate(
     True
     """
     oracle = Oracle(parse(text), limit, rounds)
-    for relation, rows in (facts or {}).items():
+    given = dict(facts or {})
+    for bag, copies in oracle.program.bags.items():
+        types = oracle.columns[bag]
+        own = [tuple(convert(a, t)[1] for a, t in zip(args, types, strict=True)) for args in copies]
+        rows = (tuple(map(fitted, row, types)) for row in (*own, *given.pop(bag, ())))
+        given[f"{bag}.rows"] = [(*row, count) for row, count in Counter(rows).items()]
+    for relation, rows in given.items():
         if relation not in oracle.columns:
             raise OracleRejected(f"{relation} is not declared")
         for row in rows:
             oracle.insert(relation, row)
     oracle.run()
     return oracle.relations
+
+
+def with_copies(
+    text: str, found: Mapping[str, Iterable[tuple[Value, ...]]], relation: str
+) -> list[tuple[Value, ...]]:
+    """The rows of a relation, those of a bag as often as they occur."""
+    if relation not in parse(text).bags:
+        return list(found[relation])
+    return [row[:-1] for row in found[f"{relation}.rows"] for _ in range(row[-1])]
 
 
 def typed_rows(rows: Iterable[tuple[Value, ...]]) -> list[tuple[tuple[str, str], ...]]:

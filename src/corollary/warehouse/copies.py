@@ -78,6 +78,54 @@ def sum_counts(tables: Sequence[pa.Table], relation: Relation) -> pa.Table:
     return with_counts(rows, sums, relation)
 
 
+def compose_copies(places: Words, signed: Counts, rows: int) -> tuple[Counts, Counts]:
+    """Return what a sequence of operations does to the copies of each row.
+
+    An operation adds n copies, or removes n, down to none. All those on a row are one function of
+    the number of copies c that there are, max(c + delta, least): `least` is what is left after
+    the operation from which on the most are added.
+
+    Args:
+        places: the row of each operation, from 0 on.
+        signed: how many copies it adds; what it removes is negative.
+        rows: how many rows there are.
+
+    Returns:
+        `delta` and `least` of each row.
+
+    >>> [each.tolist() for each in compose_copies(np.array([0, 0, 1]), np.array([-2, 1, 3]), 2)]
+    [[-1, 3], [1, 3]]
+    """
+    delta, least = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
+    np.add.at(delta, places, signed)
+    order = np.argsort(places, kind="stable")[::-1]  # row by row, the last operation first
+    sums, of_row = np.cumsum(signed[order]), places[order]
+    starts = np.flatnonzero(np.diff(of_row, prepend=rows))
+    before = np.repeat(sums[starts] - signed[order][starts], np.diff(starts, append=len(sums)))
+    np.maximum.at(least, of_row, sums - before)
+    return delta, least
+
+
+def net_counts(counted: pa.Table, is_insert: npt.NDArray[np.bool_]) -> tuple[pa.Table, pa.Table]:
+    """Return inserts and deletes of copies, in order, as deletes and then inserts.
+
+    >>> events = pa.table({"x": [1, 1, 1], "copies": [1, 1, 1]})
+    >>> [each.to_pylist() for each in net_counts(events, np.array([False, False, True]))]
+    [[{'x': 1, 'copies': 2}], [{'x': 1, 'copies': 1}]]
+    """
+    every, counts = split_counts(counted)
+    rows, places = distinct_rows(every)
+    delta, least = compose_copies(places, np.where(is_insert, counts, -counts), rows.num_rows)
+    removed, added = (
+        pa.Table.from_arrays(
+            [*rows.take(index_array(np.flatnonzero(each))).columns, index_array(each[each > 0])],
+            schema=counted.schema,
+        )
+        for each in (least - delta, least)
+    )
+    return removed, added
+
+
 def match_copies(words: Words, sought: Words) -> npt.NDArray[np.bool_]:
     """Return which of some words are sought; of equal ones the first, as many as are sought.
 

@@ -1,17 +1,11 @@
 """Writes to relations with copies: what a transaction does to their counts.
 
-All operations on a row, in order, are one function of the number of copies c that there are. An
-operation adds n copies, or removes n, down to none:
-
-    f(c) = max(c + delta, least)        at first delta = 0, least = 0
-    add n:       delta + n,  least + n
-    remove n:    delta - n,  max(least - n, 0)
-
-So the counts are looked up once, however many operations there are. The parts of a bag have counts
-of their own, and those of the bag are their sums.
+All operations on a row, in order, are one function of the number of copies that there are (see
+`compose_copies`). So the counts are looked up once, however many operations there are. The parts of
+a bag have counts of their own, and those of the bag are their sums.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -27,7 +21,13 @@ from corollary.core.states import CHANGES, State
 from corollary.database.program.parts import MANUAL_PART, relations_with_parts, working_copy
 from corollary.errors import InputError
 from corollary.maintain.base_plans import plan_key_lookup
-from corollary.warehouse.copies import Counts, distinct_rows, split_counts, with_counts
+from corollary.warehouse.copies import (
+    Counts,
+    compose_copies,
+    distinct_rows,
+    split_counts,
+    with_counts,
+)
 
 COPIES_MAX = 2**53
 """The maximum number of copies that a transaction adds, and of those that a row has."""
@@ -76,7 +76,7 @@ def counted_table(program: NormalProgram, relation: str, rows: Any) -> pa.Table:
     shape = program.relations[program.bags.get(relation, relation)]
     if relation not in program.bags:
         table = rows if isinstance(rows, pa.Table) else from_python(rows, shape)
-        return table.cast(schema_of(shape))
+        return table.rename_columns(list(shape.columns)).cast(schema_of(shape))
     table = rows if isinstance(rows, pa.Table) else from_python(rows, program.relations[relation])
     return with_counts(table, np.ones(table.num_rows, np.int64), shape)
 
@@ -121,10 +121,15 @@ class _PartOperations:
         self.tables.append(counted)
 
     def apply(self, engine: Engine, program: NormalProgram, limits: Limits) -> pa.Table:
-        """Change the counts; return the rows of which more copies were to go than there were."""
+        """Change the counts; return the rows of which no copy is left for a delete."""
         every, counts = split_counts(pa.concat_tables(self.tables))
         rows, places = distinct_rows(every)
-        delta, least = self._compose(places, counts, rows.num_rows)
+        is_insert = np.repeat(
+            np.array([sign is State.ADDED for sign in self.signs]),
+            [table.num_rows for table in self.tables],
+        )
+        signed = np.where(is_insert, counts, -counts)
+        delta, least = compose_copies(places, signed, rows.num_rows)
         if self.relation is None:
             had = np.zeros(rows.num_rows, np.int64)
         else:
@@ -139,31 +144,7 @@ class _PartOperations:
         has = np.maximum(had + delta, least)
         if self.relation is not None:
             _set_counts(engine, replace(self.shape, name=self.relation), rows, had=had, has=has)
-        return rows.take(index_array(np.flatnonzero(has > had + delta)))
-
-    def _compose(self, places: Counts, counts: Counts, rows: int) -> tuple[Counts, Counts]:
-        delta, least = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
-        start = 0
-        for sign, end in self._runs():
-            at, of_row = np.unique(places[start:end], return_inverse=True)
-            sums = np.zeros(len(at), np.int64)
-            np.add.at(sums, of_row.reshape(-1), counts[start:end])
-            if sign is State.ADDED:
-                delta[at] += sums
-                least[at] += sums
-            else:
-                delta[at] -= sums
-                least[at] = np.maximum(least[at] - sums, 0)
-            start = end
-        return delta, least
-
-    def _runs(self) -> Iterator[tuple[State, int]]:
-        """Yield the signs of operations, those that follow each other once, with the last row."""
-        end = 0
-        for number, (sign, table) in enumerate(zip(self.signs, self.tables, strict=True), 1):
-            end += table.num_rows
-            if number == len(self.signs) or self.signs[number] is not sign:
-                yield sign, end
+        return rows.take(index_array(np.flatnonzero((has == 0) & (had + delta < 0))))
 
 
 def _sum_parts(
