@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 
 from support.generators.sql_queries import SqlScenario, sql_scenarios
 from support.selection import examples, sampled, seed_of_today
@@ -47,7 +47,12 @@ def test_all_views_of_a_file_in_one_program(file: str) -> None:
     assert full
 
 
-@settings(max_examples=examples(4, 300), suppress_health_check=list(HealthCheck))
+# Queries are large: `make fuzz` takes the time to shrink one.
+@settings(
+    max_examples=examples(4, 300),
+    phases=(Phase.generate,),
+    suppress_health_check=list(HealthCheck),
+)
 @given(sql_scenarios())
 def test_random_queries_are_maintained(scenario: SqlScenario) -> None:
     judge_query(scenario)
