@@ -31,7 +31,7 @@ from corollary.frontends.sql.lowering.bodies import (
     TRUE,
     Body,
 )
-from corollary.frontends.sql.lowering.context import LoweredQuery, Lowering, refuse
+from corollary.frontends.sql.lowering.context import LoweredQuery, Lowering
 from corollary.frontends.sql.lowering.draft import names_of
 from corollary.frontends.sql.lowering.tree_walk import without_order
 from corollary.frontends.sql.query_tree import (
@@ -92,13 +92,7 @@ class _Comparison:
         self.lowering, self.body, self.quantified = lowering, body, quantified
         comparison = quantified.comparison
         self.comparison = OPPOSITES[comparison] if quantified.is_all else comparison
-        if len(quantified.left) > 1 and self.comparison != "eq":
-            raise refuse(
-                "C1332",
-                "Several columns can be compared with a query by `IN` and `= ANY` only.",
-                quantified.span,
-                "write a condition for each column inside `EXISTS`",
-            )
+        assert len(quantified.left) == 1 or self.comparison == "eq", "rows are compared by IN"
         self.left: list[Variable | Constant] = []
         for expression in quantified.left:
             term = lowering.term(expression, body)

@@ -324,13 +324,7 @@ class _Rows:
         call = window.call
         relation, number = self._number(window)
         distance = constant_of(call.arguments[1]) if len(call.arguments) > 1 else 1
-        if not isinstance(distance, int):
-            raise refuse(
-                "C1345",
-                f"The distance of `{call.name}` must be a number.",
-                call.span,
-                "write a literal, as in `lag(x, 1)`",
-            )
+        assert isinstance(distance, int), "the binder asks for a literal"
         if call.name == "lag":
             distance = -distance
         place = self.draft.variable("place", NUMBER)
