@@ -83,6 +83,7 @@ class Groups:
     _totals: dict[tuple[str, Projection | None, int | None], _Total] = field(default_factory=dict)
     _each: EachRow | None = None
     _projections: dict[Projection, str] = field(default_factory=dict)
+    _present: dict[int, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         draft = self.lowering.draft
@@ -214,12 +215,12 @@ class Groups:
         for source in {each.source: None for each in self._totals.values()}:
             if source is not EVERY_ROW:
                 self._project(source)
-        found: list[BodyItem] = [self._atom(EVERY_ROW)]
+        found: list[BodyItem] = []
         for total in self._totals.values():
-            if total.source is not EVERY_ROW:
+            if not total.may_be_null:
                 found.append(self._atom(total.source))
             found.append(self._extreme_or_null(total) if total.may_be_null else self._item(total))
-        return list(dict.fromkeys(found))
+        return list(dict.fromkeys(found)) or [self._atom(EVERY_ROW)]
 
     def _atom(
         self, source: Projection | None, column: int | None = None, term: Term | None = None
@@ -265,12 +266,13 @@ class Groups:
         draft = self.lowering.draft
         outer, type_ = self.rows.outer, self._columns[total.column].type
         keys = [(draft.hint(each), each.type or NUMBER) for each in (*outer, *self.variables)]
-        present = draft.relation("present", of=self.relation)
-        draft.declare(present, keys)
-        term = self._columns[total.column].term
-        is_present = Comparison("=", term, term)
         shown = [*outer, *(each.term for each in self.keys)]
-        draft.add(present, shown, [*self.rows.closed_items(), is_present])
+        if total.column not in self._present:
+            present = self._present[total.column] = draft.relation("present", of=self.relation)
+            draft.declare(present, keys)
+            term = self._columns[total.column].term
+            items = [*self.rows.closed_items(), Comparison("=", term, term)]
+            draft.add(present, shown, items)
         head = [*outer, *self.variables]
         name = draft.relation(total.operator, of=self.relation)
         draft.declare(
@@ -280,8 +282,8 @@ class Groups:
         )
         variable = total.variable
         draft.add(name, [*head, variable], [self._atom(EVERY_ROW), self._item(total)])
-        absent = Negation(Atom(present, tuple(head)))
-        draft.add(name, [*head, NULL], [self._atom(EVERY_ROW), absent])
+        absent = Negation(Atom(self._present[total.column], tuple(shown)))
+        draft.add(name, [*shown, NULL], [*self.rows.closed_items(), absent])
         return Atom(name, (*head, variable))
 
     def to_relation(self) -> Atom:

@@ -214,8 +214,10 @@ def _add_left(lowering: ViewLowering, join: JoinedSource, body: RuleBody) -> Non
     both = Dependencies([*known.rules, *side.known.rules, *matched.known.rules])
     determines_right = both.determines(left, witnesses)
     body.choose([items, [Negation(test), *_absent(lowering, side)]], lowering.cut)
-    for lefts, rights in side.known.rules:
+    # Whether a row is padded depends on its left side only.
+    for lefts, rights in (*side.known.rules, *matched.known.rules):
         known.add({*left, *lefts}, rights)
+    for lefts, rights in side.known.rules:
         if lefts & side.known.not_null:
             known.add(lefts, rights)
     if determines_right:

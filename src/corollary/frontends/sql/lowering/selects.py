@@ -4,7 +4,11 @@ from corollary.core.logic import Term, Variable
 from corollary.frontends.sql.lowering.blocks import ResultColumn, emit_block
 from corollary.frontends.sql.lowering.bodies import RuleBody
 from corollary.frontends.sql.lowering.context import LoweredQuery, ViewLowering
-from corollary.frontends.sql.lowering.grouping import Groups, is_null_without_rows
+from corollary.frontends.sql.lowering.grouping import (
+    Groups,
+    group_storage,
+    is_null_without_rows,
+)
 from corollary.frontends.sql.lowering.tree_walk import calls_in, has_subquery
 from corollary.frontends.sql.lowering.windows import add_windows
 from corollary.frontends.sql.query_tree import (
@@ -31,6 +35,7 @@ def define_select(
     if select.is_distinct:
         body.is_set = True
     if is_grouped(select):
+        storage = group_storage(lowering) if storage == "virtual" else storage
         body = _grouped_body(lowering, select, relation, body)
         lowering.add_condition(select.having, body)
     else:

@@ -223,7 +223,8 @@ def _define_difference(
         keys = (*left.keys, *(right.keys if is_intersection else ()))
         if left.is_bag and is_intersection:
             keys = right.keys
-        return lowered(name, outer, typed, keys or (frozenset(range(len(columns))),))
+        found = tuple(dict.fromkeys(keys)) or (frozenset(range(len(columns))),)
+        return lowered(name, outer, typed, found)
     assert count is not None
     other: Variable | Constant = ONE
     if right.is_bag:
