@@ -218,6 +218,10 @@ class ExpressionBinder(ExpressionContext):
     def _compare_parts(
         self, node: exp.Expr, left: exp.Expr, right: exp.Expr, functor: str
     ) -> Expression:
+        if isinstance(right, exp.Predicate) and not isinstance(right, exp.SubqueryPredicate):
+            # Spark reads comparisons from left to right, sqlglot by precedence.
+            message = "A comparison follows another one."
+            raise self.session.error("C1310", message, node, "write parentheses")
         lefts, rights = row_parts(left), row_parts(right)
         if len(lefts) == 1 and len(rights) == 1:
             site = self.site(node, left, right)
