@@ -21,3 +21,5 @@ select rank(a) over (order by k) from t
 select int(a, k) from t
 
 select coalesce() from t
+
+select if(b, 1) from t

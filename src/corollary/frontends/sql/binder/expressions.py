@@ -298,6 +298,8 @@ class ExpressionBinder(ExpressionContext):
         query = node.args.get("query")
         if query is not None:
             return self._quantified(node, node.this, "eq", False, query)
+        if not node.expressions:
+            raise self.session.error("C1315", "`IN` has no values.", node, "write at least one")
         if len(row_parts(node.this)) > 1:
             tests = [self._compare_parts(node, node.this, each, "eq") for each in node.expressions]
             return connect("or", tests, self.session.span(node))
@@ -324,6 +326,9 @@ class ExpressionBinder(ExpressionContext):
 
     def _visit_if(self, node: exp.If) -> Expression:
         self.session.check(node, "this", "true", "false")
+        if node.args.get("false") is None:
+            message = "`if` takes three arguments."
+            raise self.session.error("C1306", message, node, "write `if(c, x, NULL)`")
         test = self.bind_condition(node.this, "`IF`")
         return self._choice([(test, node.args["true"])], node.args.get("false"), node)
 
