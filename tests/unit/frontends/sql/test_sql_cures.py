@@ -54,8 +54,8 @@ CURES = [
         "select 12 * (year(ts) - year(d)) + month(ts) - month(d) from t",
     ),
     (
-        "with recursive r as (select 1 as n union select n + 0.5 from r) select * from r",
-        "with recursive r as (select CAST(1 as decimal(3, 1)) n union select n + 0.5 from r) select 1",
+        "with recursive r as (select 1 as n union select n + 0.5 from r) select 1",
+        "with recursive r as (select CAST(1 as decimal(3,1)) n union select n+0.5 from r) select 1",
     ),
     (
         "select a, rank() over (order by k) r from t qualify r = 1",
