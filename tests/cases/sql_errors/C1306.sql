@@ -23,3 +23,5 @@ select int(a, k) from t
 select coalesce() from t
 
 select if(b, 1) from t
+
+select next_day(d, 'someday') from t
