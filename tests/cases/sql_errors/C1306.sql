@@ -25,3 +25,5 @@ select coalesce() from t
 select if(b, 1) from t
 
 select next_day(d, 'someday') from t
+
+select ntile(k) over (order by k) from t
