@@ -20,7 +20,7 @@ select a, sum(m) from t group by all
 
 select 1 from t having count(*) > 1
 
-select bool_and(b), every(b), bool_or(b), some(b), count_if(a > 1) filter (where b) from t
+select bool_and(b), every(b), bool_or(b), some(b), any(b), count_if(a > 1) filter (where b) from t
 
 select a, (select max(c) from u where u.a = t.a) from t group by a
 

@@ -111,7 +111,6 @@ _CAST_FUNCTIONS = {
     "tinyint": ColumnType(NUMBER, 8),
     "smallint": ColumnType(NUMBER, 16),
     "int": ColumnType(NUMBER, 32),
-    "integer": ColumnType(NUMBER, 32),
     "bigint": ColumnType(NUMBER, 64),
     "double": ColumnType(FLOAT),
     "float": ColumnType(FLOAT, 32),

@@ -5,7 +5,12 @@ from dataclasses import replace
 from sqlglot import exp
 
 from corollary.core.types import FLOAT, NUMBER, Kind
-from corollary.frontends.sql.binder.aggregates import AGGREGATES, filtered, read_aggregate
+from corollary.frontends.sql.binder.aggregates import (
+    AGGREGATES,
+    counts_nothing,
+    filtered,
+    read_aggregate,
+)
 from corollary.frontends.sql.binder.context import ExpressionContext, name_of
 from corollary.frontends.sql.binder.functions.arguments import WHOLE, fitted
 from corollary.frontends.sql.binder.problems import unsupported
@@ -73,6 +78,8 @@ def _aggregate(
     site: Site,
 ) -> Expression:
     found = read_aggregate(context, node, tests)
+    if counts_nothing(found):
+        return ConstantValue(0, NUMBER, site.span)
     if found.is_distinct:
         note = "count distinct values in a grouped subquery, and join it"
         raise site.error("C1316", "DISTINCT cannot be used with a window.", note)

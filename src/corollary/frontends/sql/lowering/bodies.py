@@ -264,16 +264,21 @@ class Body:
         self.items.append(Comparison("=", term, TRUE))
 
     def choose(
-        self, alternatives: Sequence[Sequence[BodyItem]], cut: Callable[["Body"], None]
+        self,
+        alternatives: Sequence[Sequence[BodyItem]],
+        cut: Callable[["Body"], None],
+        values: Iterable[Variable] = (),
     ) -> None:
         """Add alternatives that exclude each other; a body with too many becomes a relation first.
 
         Args:
             alternatives: the items of each.
             cut: makes the body a relation.
+            values: the variables for values that all of them bind.
         """
         if len(alternatives) > 1 and self.alternatives * len(alternatives) > ALTERNATIVES_MAX:
             cut(self)
+        self.values += values
         if len(alternatives) == 1:
             self.items += alternatives[0]
             return

@@ -23,10 +23,10 @@ from corollary.core.logic import (
     Variable,
     Wildcard,
 )
-from corollary.core.types import BOOL, DECIMAL_MAX_DIGITS, NUMBER, Kind, Type
+from corollary.core.types import DECIMAL_MAX_DIGITS, NUMBER, Kind, Type
 from corollary.frontends.sql.lowering.blocks import EachRow, OutputColumn, emit_each
 from corollary.frontends.sql.lowering.bodies import NOT_STRICT, NULL, ONE, Body
-from corollary.frontends.sql.lowering.context import Lowering, refuse
+from corollary.frontends.sql.lowering.context import Lowering
 from corollary.frontends.sql.query_tree import (
     AggregateCall,
     ConstantValue,
@@ -35,7 +35,7 @@ from corollary.frontends.sql.query_tree import (
 )
 
 ZERO = Constant(0)
-AGGREGATES = frozenset({"count", "sum", "avg", "min", "max", "bool_and", "bool_or"})
+AGGREGATES = frozenset({"count", "sum", "avg", "min", "max"})
 EVERY_ROW = None
 """Stands for `v.each` among the relations that are aggregated; the others are projections of it."""
 
@@ -95,14 +95,6 @@ class Groups:
 
     def add(self, call: AggregateCall) -> None:
         """Make the totals of an aggregate."""
-        if call.name not in AGGREGATES:
-            raise refuse(
-                "C1333",
-                f"The aggregate `{call.name}` cannot be maintained exactly.",
-                call.span,
-                "use `count`, `sum`, `avg`, `min`, `max`, `bool_and` or `bool_or`, "
-                "and compute the rest from them",
-            )
         arguments = [self.lowering.term(each, self.rows) for each in call.arguments]
         if call.condition is not None:
             condition = self.lowering.term(call.condition, self.rows)
@@ -131,11 +123,7 @@ class Groups:
             case "min" | "max":
                 return self._extreme(call.name, call.name, term, type_)
             case _:
-                as_number: Term = Functor("if", (term, ONE, ZERO))
-                if self.rows.is_nullable(term):
-                    as_number = Functor("if", (Functor("is_null", (term,)), NULL, as_number))
-                operator = "min" if call.name == "bool_and" else "max"
-                return Functor("eq", (self._extreme(operator, "all", as_number, NUMBER), ONE), BOOL)
+                raise AssertionError(f"the binder knows no aggregate `{call.name}`")
 
     def _count(self, terms: Sequence[Term]) -> Variable:
         """Return the number of rows in which no term is null."""
@@ -253,7 +241,6 @@ class Groups:
 
     def _project(self, source: Projection) -> None:
         """Make the relation of the different values of some columns."""
-        assert self._each is not None
         draft = self.lowering.draft
         name = self._projections[source] = draft.relation("distinct", of=self.relation)
         columns = [*self.keys, *(self._columns[each] for each in source)]
@@ -264,10 +251,8 @@ class Groups:
                 *((each.name, self.rows.column_type(each.term, each.type)) for each in columns),
             ],
         )
-        values = {each: draft.variable("value", self._columns[each].type) for each in source}
-        terms = [values.get(each, Wildcard()) for each in range(len(self._columns))]
-        head = [*self.rows.outer, *self.variables, *values.values()]
-        draft.add(name, head, [self._each.atom([*self.variables, *terms])])
+        head = [*self.rows.outer, *(each.term for each in columns)]
+        draft.add(name, head, self.rows.closed_items())
 
     def _extreme_or_null(self, total: _Total) -> Atom:
         """Return a literal of a relation with the least or greatest value, or null without one."""
@@ -278,11 +263,11 @@ class Groups:
         keys = [(each.name, each.type or NUMBER) for each in (*outer, *self.variables)]
         present = draft.relation("present", of=self.relation)
         draft.declare(present, keys)
-        value = draft.variable("value", type_)
+        term = self._columns[total.column].term
+        is_present = Comparison("=", term, term)
+        shown = [*outer, *(each.term for each in self.keys)]
+        draft.add(present, shown, [*self.rows.closed_items(), is_present])
         head = [*outer, *self.variables]
-        found: BodyItem = self._atom(EVERY_ROW, total.column, value)
-        items = [found, Comparison("=", value, value)]
-        draft.add(present, head, items)
         name = draft.relation(total.operator, of=self.relation)
         draft.declare(
             name,

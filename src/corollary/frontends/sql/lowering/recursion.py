@@ -24,7 +24,7 @@ from corollary.frontends.sql.lowering.context import (
 )
 from corollary.frontends.sql.lowering.joins import is_inlinable
 from corollary.frontends.sql.lowering.recursive_uses import check_uses, references, rows_differ
-from corollary.frontends.sql.lowering.tree_walk import free_references, without_order
+from corollary.frontends.sql.lowering.tree_walk import without_order
 from corollary.frontends.sql.query_tree import (
     ColumnReference,
     Query,
@@ -74,13 +74,6 @@ def define_recursive(
     """Make the rules of recursive tables, and of the query that reads them."""
     names = {table.name for table in query.tables}
     for table in query.tables:
-        if any(free_references(each) for each in (*table.bases, *table.steps)):
-            raise refuse(
-                "C1350",
-                "A recursive table cannot depend on a row of the query around it.",
-                table.span,
-                "join it with that query by its columns instead",
-            )
         for step in table.steps:
             check_uses(step, names)
     inner = without_order(query.query)

@@ -116,7 +116,6 @@ def single_row(lowering: Lowering, query: Query, body: Body, *, drops_null: bool
     alternatives = groups.alternatives(literal)
     if drops_null and is_null_without_rows(expression):
         alternatives = alternatives[:1]
-    body.choose(alternatives, lowering.cut)
-    body.values += groups.totals
+    body.choose(alternatives, lowering.cut, groups.totals)
     groups.note_totals(body)
     return lowering.term(expression, body, terms=groups.terms, drops_null=drops_null)

@@ -31,7 +31,7 @@ from corollary.frontends.sql.lowering.bodies import (
     TRUE,
     Body,
 )
-from corollary.frontends.sql.lowering.context import LoweredQuery, Lowering, refuse
+from corollary.frontends.sql.lowering.context import LoweredQuery, Lowering
 from corollary.frontends.sql.lowering.draft import names_of
 from corollary.frontends.sql.lowering.tree_walk import without_order
 from corollary.frontends.sql.query_tree import (
@@ -92,13 +92,7 @@ class _Comparison:
         self.lowering, self.body, self.quantified = lowering, body, quantified
         comparison = quantified.comparison
         self.comparison = OPPOSITES[comparison] if quantified.is_all else comparison
-        if len(quantified.left) > 1 and self.comparison != "eq":
-            raise refuse(
-                "C1332",
-                "Several columns can be compared with a query by `IN` and `= ANY` only.",
-                quantified.span,
-                "write a condition for each column inside `EXISTS`",
-            )
+        assert len(quantified.left) == 1 or self.comparison == "eq", "rows are compared by IN"
         self.left: list[Variable | Constant] = []
         for expression in quantified.left:
             term = lowering.term(expression, body)
@@ -184,7 +178,7 @@ def truth_value(lowering: Lowering, condition: Exists | Quantified, body: Body) 
     """Return a variable that is true, false or null, as a condition with a query is."""
     if isinstance(condition, Exists):
         test = existence(lowering, condition, body)
-        result = body.value("found", BOOL)
+        result = lowering.draft.variable("found", BOOL)
         body.known.not_null.add(result.name)
         body.choose(
             [
@@ -192,13 +186,14 @@ def truth_value(lowering: Lowering, condition: Exists | Quantified, body: Body) 
                 [negated(test), Comparison("is", result, FALSE)],
             ],
             lowering.cut,
+            [result],
         )
         outer = test.arguments if isinstance(test, Atom) else ()
         body.known.add(names_of(*outer), {result.name})
         return result
     compared = _Comparison(lowering, condition, body)
     is_nullable = not compared.is_never_null
-    result = body.value("found", BOOL.with_null(is_nullable))
+    result = lowering.draft.variable("found", BOOL.with_null(is_nullable))
     yes, no = (FALSE, TRUE) if condition.is_all else (TRUE, FALSE)
     alternatives: list[list[BodyItem]] = [
         [*compared.holds(), Comparison("is", result, yes)],
@@ -212,7 +207,7 @@ def truth_value(lowering: Lowering, condition: Exists | Quantified, body: Body) 
         alternatives.append([unknown, Negation(true), Comparison("is", result, NULL)])
     else:
         body.known.not_null.add(result.name)
-    body.choose(alternatives, lowering.cut)
+    body.choose(alternatives, lowering.cut, [result])
     given = [*compared.left, *compared.lowered.outer]
     body.known.add(names_of(*given), {result.name})
     return result
@@ -231,18 +226,18 @@ def scalar_value(
         return single
     lowered = lowering.lower(query, body, is_set=False)
     column = output_columns(query)[0]
-    result = body.value(column.name, subquery.type.with_null(nullable=True))
+    result = lowering.draft.variable(column.name, subquery.type.with_null(nullable=True))
     given = names_of(*lowered.outer)
     body.known.add(given, {result.name})
     found: list[BodyItem] = [lowered.atom((result,))]
     missing: list[BodyItem] = [Negation(lowered.some()), Comparison("is", result, NULL)]
     if lowered.has_one_row:
-        body.choose([found] if drops_null else [found, missing], lowering.cut)
+        body.choose([found] if drops_null else [found, missing], lowering.cut, [result])
         if drops_null:
             body.known.not_null.add(result.name)
         return result
     many = _many_rows(lowering, lowered)
-    is_many = body.value("many", BOOL)
+    is_many = lowering.draft.variable("many", BOOL)
     body.known.not_null.add(is_many.name)
     body.known.add(given, {is_many.name})
     no, yes = Comparison("is", is_many, FALSE), Comparison("is", is_many, TRUE)
@@ -252,7 +247,7 @@ def scalar_value(
     ]
     if not drops_null:
         alternatives.append([*missing, no])
-    body.choose(alternatives, lowering.cut)
+    body.choose(alternatives, lowering.cut, [result, is_many])
     return Functor("if", (is_many, _fault(subquery.type), result), subquery.type)
 
 

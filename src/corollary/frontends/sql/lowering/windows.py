@@ -280,10 +280,10 @@ class _Rows:
         literal = groups.to_relation()
         atom = Atom(literal.relation, (*self.body.outer, *keys, *groups.totals))
         if may_be_empty:
-            self.body.choose(groups.alternatives(atom), self.lowering.cut)
+            self.body.choose(groups.alternatives(atom), self.lowering.cut, groups.totals)
         else:
             self.body.items.append(atom)
-        self.body.values += groups.totals
+            self.body.values += groups.totals
         groups.note_totals(self.body)
         given = {each.name for each in (*self.body.outer, *keys)}
         self.body.known.add(given, {each.name for each in groups.totals})
@@ -324,17 +324,11 @@ class _Rows:
         call = window.call
         relation, number = self._number(window)
         distance = constant_of(call.arguments[1]) if len(call.arguments) > 1 else 1
-        if not isinstance(distance, int):
-            raise refuse(
-                "C1345",
-                f"The distance of `{call.name}` must be a number.",
-                call.span,
-                "write a literal, as in `lag(x, 1)`",
-            )
+        assert isinstance(distance, int), "the binder asks for a literal"
         if call.name == "lag":
             distance = -distance
         place = self.draft.variable("place", NUMBER)
-        result = self.body.value(call.name, call.type.with_null(nullable=True))
+        result = self.draft.variable(call.name, call.type.with_null(nullable=True))
         others = self._other(window.partition)
         (value, *rest) = window.arguments
         others[value.name] = result if value not in window.partition else value
@@ -352,7 +346,7 @@ class _Rows:
         step = Comparison("=", place, Functor("+", (number, Constant(distance))))
         self.body.items.append(step)
         self.body.values.append(place)
-        self.body.choose([found, missing], self.lowering.cut)
+        self.body.choose([found, missing], self.lowering.cut, [result])
         self.body.known.add({each.name for each in (*kept, number)}, {result.name})
         return result
 
