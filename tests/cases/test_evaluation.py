@@ -50,7 +50,8 @@ from support.cases.evaluation import (
 
 FAMILIES = {
     *("recursion", "negation", "aggregates", "arithmetic", "strings", "nulls", "decimals"),
-    *("dates", "types", "eqrel", "nullary", "syntax", "souffle", "runtime_errors", "bags"),
+    *("dates", "types", "choice", "eqrel", "nullary", "syntax", "souffle", "runtime_errors"),
+    "bags",
 }
 LEAST_CASES = 60
 BOUND_GOALS = 3

@@ -13,7 +13,8 @@ def _directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 ROWS = """.decl item(name: symbol, count: number?, price: decimal(7,2))
-item("pen", 3, 1.5). item("ink", null, 2.25). item("paper, white", 0, 3.0). item("(a) \\"b\\"", 7, 0.01).
+item("pen", 3, 1.5). item("ink", null, 2.25).
+item("paper, white", 0, 3.0). item("(a) \\"b\\"", 7, 0.01).
 """
 NASTY = 'item("two\\nlines", 1, 1.0). item("a\\tb", 2, 1.0). item("", 4, 1.0). item("é", 5, 1.0).\n'
 READ = """.decl item(name: symbol, count: number?, price: decimal(7,2))

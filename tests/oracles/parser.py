@@ -14,6 +14,8 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any, NoReturn, TypeAlias
 
+from oracles import scalars
+
 
 def opposite(value: Any) -> Any:
     """The number with the other sign, all digits kept: the minus of decimals rounds them."""
@@ -155,8 +157,9 @@ OF_TIMES = frozenset((
     "start_of_week", "start_of_day", "start_of_hour", "start_of_minute", "start_of_second",
     "format_time", "parse_date", "parse_time",
 ))  # fmt: skip
+OPEN = OF_TIMES | scalars.NAMES
 """Functors that are not reserved: what begins a literal is a relation unless a sign follows."""
-FUNCTORS = OF_TIMES | frozenset((
+FUNCTORS = OPEN | frozenset((
     "band", "bor", "bxor", "bnot", "bshl", "bshr", "bshru", "land", "lor", "lxor", "lnot", "min",
     "max", "cat", "strlen", "substr", "ord", "range", "to_number", "to_string", "to_float",
     "to_unsigned", "to_decimal", "to_date", "to_timestamp",
@@ -460,7 +463,7 @@ class Parser:
         if self.peek(ahead + 1) == "@":
             return True
         reserved = word in FUNCTORS or word in AGGREGATES
-        if word in OF_TIMES:
+        if word in OPEN:
             reserved = self.is_term(ahead + 1)
         return self.peek(ahead + 1) == "(" and not reserved
 
@@ -472,7 +475,7 @@ class Parser:
             ahead += 1
             if depth == 0:
                 break
-        return self.peek(ahead) in (*COMPARISONS, *itertools.chain(*LEVELS), "^")
+        return self.peek(ahead) in (*COMPARISONS, *itertools.chain(*LEVELS), "^", "is")
 
     # expressions
 

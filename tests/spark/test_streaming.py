@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import corollary
-from corollary.core.program import Directive
+from corollary.core.program import Directive, RowBound
 from corollary.database.database import Database
+from corollary.database.intake.source_guards import HALF, SourceGuards
 from corollary.errors import ConstraintError, InputError
 from corollary.streaming import batches
 from corollary.streaming.batches import BatchProcessor, StreamBatch
@@ -123,6 +125,91 @@ def test_events_are_put_in_order(db: Database, tmp_path: Path) -> None:
     same = [("u", "v", "insert", "5"), ("u", "v", "delete", "5"), ("b", "c", "delete", "1")]
     apply(frame(*late, *same, names=names), 0)
     assert links(db) == {("b", "c"), ("u", "v")}
+
+
+ROUTES = [(f"a{at}", f"b{at}") for at in range(1000)]
+
+
+def numbered(*rows: tuple[str, str | None, str]) -> Frame:
+    return frame(*rows, names=("src", "dst", "op"))
+
+
+def test_a_batch_of_malformed_rows_stops_the_stream(db: Database, tmp_path: Path) -> None:
+    apply = micro_batches(db, tmp_path)
+    few = [("a", None)] * 9
+    apply(frame(("a", "b"), *few), 0)  # a share of so few says little
+    many = [("a", None)] * 1001
+    for bounds, code in (
+        (SourceGuards(), "C0944"),
+        (SourceGuards(max_bad=RowBound(count=1000)), "C0944"),
+        (SourceGuards(max_bad=RowBound.parse("off") or HALF), None),
+    ):
+        apply = micro_batches(db, tmp_path, guards=bounds)
+        if code is None:
+            apply(frame(*ROUTES, *many), 1)
+            continue
+        with pytest.raises(InputError, match=code) as raised:
+            apply(frame(*ROUTES, *many), 1)
+        assert "1,001 of the 2,001 records of batch 1 of the stream into `direct_link`" in str(
+            raised.value
+        )
+        assert 'db.stream(…, max_bad="off")' in str(raised.value)
+        assert links(db) == {("a", "b")}
+    assert len(links(db)) == 1001
+
+
+def test_a_batch_that_deletes_most_stops_the_stream(db: Database, tmp_path: Path) -> None:
+    apply = micro_batches(db, tmp_path, op="op")
+    apply(numbered(*((*row, "+") for row in ROUTES)), 0)
+    gone = numbered(*((*row, "-") for row in ROUTES[:501]))
+    with pytest.raises(InputError, match="C0947") as raised:
+        apply(gone, 1)
+    assert "batch 1 of the stream into `direct_link` would delete 501 of the 1,000 rows" in str(
+        raised.value
+    )
+    assert len(links(db)) == 1000
+    apply(numbered(*((f"no{at}", "b", "-") for at in range(900)), ("a1", "b1", "-")), 1)
+    moved = [(f"a{at}", "b", sign) for at in range(2, 700) for sign in "-+"]
+    apply(numbered(*moved, *((*row, "-") for row in ROUTES[2:500])), 2)
+    assert len(links(db)) == 999 - 498 + 698
+    off = SourceGuards(max_deletes=RowBound.parse("off") or HALF)
+    micro_batches(db, tmp_path, op="op", guards=off)(
+        numbered(*((*row, "-") for row in links(db))), 3
+    )
+    assert links(db) == set()
+
+
+def test_a_folder_says_what_it_accepts(db: Database, tmp_path: Path) -> None:
+    """The bounds of an `.input`, and a file that lacks the header it promises."""
+    db.load(text=".decl n(x: number, y: number)")
+
+    def apply(content: str, **parameters: str) -> None:
+        folder = tmp_path / "in"
+        options = {"IO": "stream", "filename": "in", "headers": "true", **parameters}
+        found = Directive("input", "n", tuple(options.items()))
+        each = {
+            "path": f"file:{folder}/1.csv",
+            "modificationTime": datetime.now(UTC),
+            "content": content.encode(),
+        }
+        batches.process_streams.open["here"] = db
+        assert db._store.open_arguments is not None
+        BatchProcessor(
+            db._store.open_arguments,
+            "here",
+            "n",
+            "n < in",
+            FolderReader(found, str(folder)),
+            checkpoint(tmp_path / "checkpoint"),
+        )(Frame(pa.Table.from_pylist([each])), 0)
+
+    with pytest.raises(InputError, match="C0945"):
+        apply("1,2\n3,4\n")
+    with pytest.raises(InputError, match=r"C0944.*batch 0 of `in`"):
+        apply("x,y\n1,2\n3\n", max_bad="0")
+    assert links(db, "n") == set()
+    apply("x,y\n1,2\n3\n", max_bad="1")
+    assert links(db, "n") == {(1, 2)}
 
 
 def test_poison_rows_are_set_aside(db: Database, tmp_path: Path) -> None:

@@ -70,7 +70,10 @@ class FunctionalDependency:
 
 @dataclass(frozen=True, slots=True)
 class Directive:
-    """`.input`, `.output`, `.printsize` or `.limitsize` with its parameters, in written order."""
+    """`.input`, `.output`, `.printsize`, `.limitsize` or `.sql`, parameters in written order.
+
+    `.sql v(text="CREATE VIEW v AS …")` keeps the statement that the rules of `v` were made of.
+    """
 
     name: str
     relation: str

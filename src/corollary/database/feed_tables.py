@@ -8,26 +8,26 @@
 | `_commit_timestamp` | when it was made, in UTC                           |
 
 The changes of a virtual relation are recorded by the commits that watch it. For any other commit
-its feed has a row of nulls that says `unwatched`: nobody knows what has changed.
+its feed has a row of nulls that says `unwatched`: nobody knows what has changed. A commit that
+gives a stored relation other columns, makes it virtual or drops it, deletes all tuples with the old
+ones: the rows of a feed, applied in order, give the relation. For a virtual relation that gets
+other columns it is `unwatched`.
 """
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from corollary.core.arrow import arrow_type, sort_rows
 from corollary.core.program import Relation
 from corollary.core.types import NUMBER, SYMBOL, TIMESTAMP
-from corollary.warehouse.catalog.catalog_rows import Commit, StoredChange
+from corollary.warehouse.catalog.catalog_rows import Commit, RecordedChange, StoredChange
 from corollary.warehouse.copies import difference_of_copies
 from corollary.warehouse.files.durable_files import CHANGE_COLUMN, DELETE, INSERT
+from corollary.warehouse.publishing.history import StoredHistory
 from corollary.warehouse.warehouse import Warehouse
 from corollary.warehouse.warehouse_catalog import WarehouseCatalog
-
-if TYPE_CHECKING:
-    from corollary.database.history import RecordedChange
 
 COMMIT_COLUMNS = {CHANGE_COLUMN: SYMBOL, "_commit_version": NUMBER, "_commit_timestamp": TIMESTAMP}
 """The columns of a feed that follow those of the tuples."""
@@ -44,16 +44,32 @@ def feed_columns(relation: Relation, *, has_gaps: bool = False) -> Relation:
     return replace(relation, columns=columns, types=(*types, *COMMIT_COLUMNS.values()))
 
 
-def feed_table(warehouse: WarehouseCatalog, changes: "Iterable[RecordedChange]") -> pa.Table:
+def feed_table(warehouse: WarehouseCatalog, changes: Iterable[RecordedChange]) -> pa.Table:
     """Return the rows of changes of relations with the same columns."""
     files = Warehouse(warehouse.root, warehouse.catalog)
     tables: list[pa.Table] = []
     for each in changes:
-        if each.stored is None:
+        if each.emptied is not None:
+            gone = _content(files, each, *each.emptied)
+            tables.append(_with_commit(gone, DELETE, each.commit, gone.num_rows))
+        elif each.stored is None:
             tables.append(_with_commit(_unknown_row(each.relation), UNWATCHED, each.commit))
         else:
             tables += _rows(files, each, each.stored)
     return pa.concat_tables(tables)
+
+
+def _content(
+    warehouse: Warehouse, change: RecordedChange, recorded: Relation, number: int
+) -> pa.Table:
+    """Return all rows that a relation had at a commit."""
+    rows = StoredHistory(warehouse).content(recorded, number).table()
+    if not recorded.columns:
+        return rows
+    rows = pa.table(rows.columns, list(recorded.columns))
+    if change.is_of_counts:
+        _, rows = difference_of_copies(rows.slice(0, 0), rows)
+    return sort_rows(rows)
 
 
 def _unknown_row(relation: Relation) -> pa.Table:
@@ -62,9 +78,7 @@ def _unknown_row(relation: Relation) -> pa.Table:
     return pa.table({name: pa.nulls(1, arrow_type(type_)) for name, type_ in columns})
 
 
-def _rows(
-    warehouse: Warehouse, change: "RecordedChange", stored: StoredChange
-) -> Iterator[pa.Table]:
+def _rows(warehouse: Warehouse, change: RecordedChange, stored: StoredChange) -> Iterator[pa.Table]:
     """Yield the rows of one change: deleted tuples, then inserted ones."""
     delta = warehouse.read_change(stored)
     added, removed = delta.added, delta.removed

@@ -3,9 +3,9 @@
 Only the catalog is read, and the changes themselves where rows of a feed are asked for.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from functools import cache
 from itertools import groupby
@@ -18,7 +18,7 @@ from corollary.core.values import format_value, parse_value, quote_text
 from corollary.database.access.grants import require_grant, unknown_relation
 from corollary.database.program.names import readable_relation
 from corollary.errors import InputError
-from corollary.warehouse.catalog.catalog_rows import Commit, StoredChange
+from corollary.warehouse.catalog.catalog_rows import Commit, RecordedChange, StoredChange
 from corollary.warehouse.catalog.program_layout import program_of_layout
 from corollary.warehouse.warehouse_catalog import WarehouseCatalog
 
@@ -178,10 +178,13 @@ def change_feed(
     since: int | None,
     upto: int | None,
     granted: frozenset[str] | None = None,
+    *,
+    must_be_watched: bool = True,
 ) -> "Iterator[tuple[Relation, pa.Table]]":
     """Return what commits have changed, relation by relation; one table for each set of columns.
 
-    See `ReadAccess.feed`; `granted` are the relations that a reader may see.
+    See `ReadAccess.feed`; `granted` are the relations that a reader may see, and
+    `must_be_watched` is whether a virtual relation is refused that no commit has watched.
 
     Raises:
         InputError: the changes of the relation are not kept.
@@ -196,7 +199,8 @@ def change_feed(
         recorded = relation.name if counts is None else counts.name
         names = recorded, watched_name(recorded)
     if (
-        relation is not None
+        must_be_watched
+        and relation is not None
         and not (counts or relation).is_stored
         and not any(warehouse.catalog.changes(oldest - 1, last, name) for name in names)
     ):
@@ -221,22 +225,6 @@ def change_feed(
     last = last if upto is None else upto
     shows_counts = relation is not None and counts is None
     return _feeds(warehouse, range(first, last), names, granted, shows_counts=shows_counts)
-
-
-@dataclass(frozen=True, slots=True)
-class RecordedChange:
-    """What a commit has changed in a relation.
-
-    Attributes:
-        relation: as it was declared then.
-        stored: the change; None if it was not watched.
-        is_of_counts: whether the counts of the relation were changed, and its copies are shown.
-    """
-
-    relation: Relation
-    commit: Commit
-    stored: StoredChange | None
-    is_of_counts: bool
 
 
 def _feeds(
@@ -277,25 +265,57 @@ def _feeds(
             found.setdefault(name, []).append(change)
             if watched is not None:
                 watching.setdefault(name, set()).add(number)
+    for name, entry in _emptied(programs, commits, before, names[0], shows_counts=shows_counts):
+        is_granted = granted is None or {name, entry.relation.name} & granted
+        if is_granted and entry.commit.number not in watching.get(name, ()):
+            found.setdefault(name, []).append(entry)
     for name, numbers in watching.items():
         for number in (each + 1 for each in before):
             commit = commits.get(number)
             declared = programs.declared(commit, name)
-            if declared and not declared.is_stored and number not in numbers:
+            earlier = programs.declared(commits.get(number - 1), name)
+            is_other = earlier is not None and declared and _columns(earlier) != _columns(declared)
+            is_known = number in numbers and not is_other
+            if declared and not declared.is_stored and not is_known:
                 gap = programs.change(commit, name, None, shows_counts=shows_counts)
                 found[name] += [] if gap is None else [gap]
-        found[name].sort(key=lambda each: each.commit.number)
     for every in found.values():
         # Arrow is imported here, since there are rows to show.
         from corollary.database.feed_tables import feed_columns, feed_table
 
-        for _, alike in groupby(every, lambda each: (each.relation.columns, each.relation.types)):
+        every.sort(key=lambda each: (each.commit.number, each.stored is not None))
+        for _, alike in groupby(every, lambda each: _columns(each.relation)):
             changes = list(alike)
-            has_gaps = any(each.stored is None for each in changes)
-            yield (
-                feed_columns(changes[0].relation, has_gaps=has_gaps),
-                feed_table(warehouse, changes),
-            )
+            has_gaps = any(each.is_gap for each in changes)
+            table = feed_table(warehouse, changes)
+            if table.num_rows or any(each.emptied is None for each in changes):
+                yield feed_columns(changes[0].relation, has_gaps=has_gaps), table
+
+
+def _emptied(
+    programs: "_Programs",
+    commits: Mapping[int, Commit],
+    before: range,
+    only: str | None,
+    *,
+    shows_counts: bool,
+) -> Iterator[tuple[str, RecordedChange]]:
+    """Yield the stored relations that have other columns after a commit, are virtual or gone."""
+    for number in (each + 1 for each in before):
+        earlier, commit = commits.get(number - 1), commits.get(number)
+        if earlier is None or commit is None or earlier.program == commit.program:
+            continue
+        for name in programs.names(earlier) if only is None else (only,):
+            was, now = programs.declared(earlier, name), programs.declared(commit, name)
+            is_kept = was is not None and now is not None and _columns(was) == _columns(now)
+            if was is not None and was.is_stored and not (is_kept and now and now.is_stored):
+                change = programs.change(earlier, name, None, shows_counts=shows_counts)
+                if change is not None:
+                    yield name, replace(change, commit=commit, emptied=(was, earlier.number))
+
+
+def _columns(relation: Relation) -> tuple[object, object]:
+    return relation.columns, relation.types
 
 
 class _Programs:
@@ -309,6 +329,10 @@ class _Programs:
     def text(self, id_: int) -> str:
         """Return the text of a program."""
         return self._stored(id_).text
+
+    def names(self, commit: Commit) -> Iterable[str]:
+        """Return the relations of a commit's program."""
+        return self._normal(commit.program).relations
 
     def declared(self, commit: Commit | None, name: str) -> Relation | None:
         """Return a relation as a commit's program declares it."""

@@ -24,6 +24,7 @@ from corollary.database.pending_commit import PendingCommit, Position, Replay
 from corollary.database.program.loaded_program import LoadedProgram
 from corollary.database.program.names import published_relations, relations_of_counts
 from corollary.database.program.program_edits import load_next_program
+from corollary.database.program.sql_places import with_sql_places
 from corollary.database.state import DatabaseState
 from corollary.database.store import OpenArguments
 from corollary.engines.local.engine import LocalEngine
@@ -143,7 +144,7 @@ class WarehouseStore:
     def program_at(self, commit: Commit) -> LoadedProgram:
         """Return the program in force at a commit."""
         stored = self.warehouse.catalog.program(commit.program)
-        program = parse(SourceFile("program", stored.text))
+        program = with_sql_places(parse(SourceFile("program", stored.text)))
         return load_next_program(
             program, program_of_layout(stored.layout), stored.layout["definitions"]
         )

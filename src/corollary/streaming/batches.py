@@ -14,13 +14,14 @@ the database by its location; in the process of the database it uses the open on
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from corollary.database.database import Database, state_of
 from corollary.database.intake.quarantine import quarantine_operations, with_quarantine
+from corollary.database.intake.source_guards import SourceDifference, SourceGuards
 from corollary.database.opening import reopen
 from corollary.database.pending_commit import DeferredOperations
 from corollary.database.store import OpenArguments
@@ -28,6 +29,7 @@ from corollary.errors import CorollaryError, Diagnostic, InputError
 from corollary.streaming.events import net_change
 from corollary.streaming.folders import FolderReader
 from corollary.streaming.frames import FrameReader
+from corollary.warehouse.copies import count_copies
 from corollary.warehouse.formats.delimited import first_findings
 from corollary.warehouse.sources.quarantine import BadRowPolicy
 
@@ -109,6 +111,7 @@ class BatchProcessor:
         checkpoint: where Spark records its progress.
         bad_rows: what is done with malformed rows.
         on_batch: called after every commit.
+        guards: what is accepted of a batch.
     """
 
     opened: OpenArguments
@@ -119,6 +122,7 @@ class BatchProcessor:
     checkpoint: str
     bad_rows: BadRowPolicy = BadRowPolicy.QUARANTINE
     on_batch: Callable[[StreamBatch], object] | None = None
+    guards: SourceGuards = field(default_factory=SourceGuards)
 
     def __call__(self, frame: Any, number: int) -> None:
         """Commit the transaction of a micro-batch, unless it was committed before."""
@@ -158,10 +162,11 @@ class BatchProcessor:
 
     def _fill(self, transaction: "Transaction", database: Database, frame: Any, number: int) -> int:
         """Add the change of a batch to a transaction; return how many rows are quarantined."""
-        relation = state_of(database).writable_relation(self.relation)
+        state = state_of(database)
+        relation = state.writable_relation(self.relation)
         name = f"batch {number}"
         events, findings = self.reader.read(frame, relation, self.source, name)
-        has_copies = self.relation in state_of(database).loaded.normal.bags
+        has_copies = self.relation in state.loaded.normal.bags
         change = net_change(
             events, relation, self.reader.op, self.source, name, has_copies=has_copies
         )
@@ -170,11 +175,32 @@ class BatchProcessor:
                 first_findings(findings, self.source)
                 or [Diagnostic(change.bad[0].code, f"{change.bad[0].reason}: {change.bad[0].raw}.")]
             )
+        directive = self.reader.directive if isinstance(self.reader, FolderReader) else None
+        declared = (each for each in database.program.declarations if each.name == self.relation)
+        difference = SourceDifference(
+            self.source,
+            relation,
+            change.added,
+            change.removed,
+            next((each.key for each in declared), ()),
+            directive,
+            number,
+            has_copies,
+        )
+        good = events.rows.num_rows - (len(change.bad) - len(events.bad))
+        held = state.engine.handle(state.loaded.normal.bases.get(self.relation, self.relation))
+        self.guards.check_batch(
+            difference,
+            good,
+            change.bad,
+            count_copies(held) if has_copies else len(held),
+            database.relation(self.relation).arrow,
+        )
         transaction.delete(self.relation, change.removed)
         transaction.insert(self.relation, change.added)
         if change.bad:
             transaction.edit(with_quarantine)
-            state, source = state_of(database), self.source
+            source = self.source
             transaction.read(
                 lambda: DeferredOperations(
                     quarantine_operations(state, source, change.bad, frozenset()), {}

@@ -8,6 +8,7 @@ from uuid import uuid4
 
 from corollary.core.program import Relation
 from corollary.database.database import Database, open_arguments_of, state_of, warehouse_of
+from corollary.database.intake.source_guards import SourceGuards, parse_bound
 from corollary.errors import CorollaryError, InputError, WarehouseError
 from corollary.streaming.batches import (
     BatchProcessor,
@@ -36,10 +37,13 @@ def start(
     checkpoint: str | Path | None,
     trigger: Mapping[str, Any] | None,
     bad_rows: str,
+    max_bad: str | int,
+    max_deletes: str | int,
     on_batch: Callable[[StreamBatch], object] | None,
 ) -> "StreamingQuery":
     """Do what `Database.stream` promises; its arguments are documented there."""
     _require_warehouse(database)
+    guards = SourceGuards(parse_bound("max_bad", max_bad), parse_bound("max_deletes", max_deletes))
     if not getattr(frame, "isStreaming", False):
         raise InputError.of(
             "C0984",
@@ -61,6 +65,7 @@ def start(
         checkpoint=checkpoint or default_checkpoint(database, into),
         trigger=trigger,
         bad_rows=_bad_rows(bad_rows),
+        guards=guards,
         on_batch=on_batch,
     )
     return started[0]
@@ -76,6 +81,7 @@ def start_query(
     checkpoint: str | Path,
     trigger: Mapping[str, Any] | None,
     bad_rows: BadRowPolicy,
+    guards: SourceGuards,
     on_batch: Callable[[StreamBatch], object] | None,
 ) -> "tuple[StreamingQuery, str]":
     """Start a query; return it, and the token of this start.
@@ -89,13 +95,14 @@ def start_query(
         checkpoint: a directory or URL.
         trigger: as `DataStreamWriter.trigger` takes it.
         bad_rows: what is done with malformed rows.
+        guards: what is accepted of a batch.
         on_batch: called after every commit.
     """
     opened = _require_warehouse(database)
     token = uuid4().hex
     directory = _make_directory(checkpoint)
     batches = BatchProcessor(
-        opened, token, relation.name, source, reader, directory, bad_rows, on_batch
+        opened, token, relation.name, source, reader, directory, bad_rows, on_batch, guards
     )
     process_streams.open[token] = database
     writer = frame.writeStream.foreachBatch(batches).option("checkpointLocation", directory)

@@ -88,6 +88,7 @@ def _start_folder(
         checkpoint=default_checkpoint(database, folder.checkpoint),
         trigger={"availableNow": True} if asked.is_once else pace,
         bad_rows=asked.inputs.bad_rows,
+        guards=asked.inputs.guards,
         on_batch=asked.on_batch,
     )
 

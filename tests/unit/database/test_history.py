@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
@@ -10,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import corollary
-from corollary.core.arrow import nullary_table
+from corollary.core.arrow import nullary_table, to_python
 from corollary.database.database import Database, warehouse_of
 from corollary.errors import AccessError, InputError, WarehouseError
 from support.command_line import cli
@@ -254,6 +256,56 @@ def test_the_changes_of_a_watched_virtual_view_are_history(tmp_path: Path) -> No
     said = cli("changes", str(place), "link", "--commit", "5").output
     assert said.splitlines()[1].split("\t")[:4] == ["", "", "unwatched", "5"]
     assert cli("verify", str(place)).exit_code == 0
+
+
+def test_readers_follow_a_virtual_view_that_another_process_changes(tmp_path: Path) -> None:
+    place = tmp_path / "w"
+    with corollary.open(place, engine="local") as owner:
+        owner.load(text=WATCHED)
+        owner.grant("alice", "link")
+        with corollary.open(place, engine="local", reader="alice") as alice:
+            follower = alice.follow("link")
+            assert follower.poll() == []
+            assert follower.wait(0) == []
+            watching = (
+                "import sys, corollary\n"
+                "with corollary.open(sys.argv[1], engine='local') as db:\n"
+                "    db.watch('link')\n"
+                "    for operation in ('insert', 'delete'):\n"
+                "        with db.transaction() as tx:\n"
+                "            getattr(tx, operation)('edge', [(1, 2), (2, 3)])\n"
+            )
+            subprocess.run([sys.executable, "-c", watching, str(place)], check=True)
+            told = [
+                (each.commit, to_python(each.added), to_python(each.removed), each.is_known)
+                for each in follower.wait(5)
+            ]
+            every = [(1, 2), (1, 3), (2, 3)]
+            assert told == [(2, every, [], True), (3, [], every, True)]
+            with corollary.open(place, engine="local") as other, other.transaction() as tx:
+                tx.insert("edge", [(5, 6)])
+            (unknown,) = follower.poll()
+            assert (unknown.commit, unknown.is_known) == (4, False)
+            assert follower.commit == 4
+            again = alice.follow("link", since=2)
+            assert [(each.commit, each.is_known) for each in again.poll()] == [
+                (3, True),
+                (4, False),
+            ]
+            assert repr(again) == "<Follower of link: commit 4>"
+            with pytest.raises(AccessError):
+                alice.follow("edge")
+            owner.revoke("alice", "link")
+            with owner.transaction() as tx:
+                tx.insert("edge", [(7, 8)])
+            with pytest.raises(AccessError):
+                follower.poll()
+        edges = owner.follow("edge", since=0)
+        assert [each.commit for each in edges.poll()] == [2, 3, 4, 5]
+        with pytest.raises(WarehouseError, match="C0936"):
+            owner.follow("edge", since=99)
+        with pytest.raises(InputError, match="C0918"):
+            corollary.open(None, engine="local").follow("edge")
 
 
 def test_readers_subscribe_to_what_a_virtual_view_gains_and_loses() -> None:

@@ -1,4 +1,4 @@
-"""Parameters of `.input`, `.output`, `.printsize` and `.limitsize`."""
+"""Parameters of `.input`, `.output`, `.printsize`, `.limitsize` and `.sql`."""
 
 from collections.abc import Iterator
 
@@ -16,6 +16,7 @@ _PARAMETERS = {
     "output": _FILE_PARAMETERS,
     "printsize": (),
     "limitsize": ("n",),
+    "sql": ("text",),
 }
 _CHANNELS = {
     "input": ("file", "stdin", "jsonlines", "parquet", "delta", "stream", SPARK),
@@ -25,7 +26,7 @@ _FLAGS = ("rfc4180", "headers", "compress")
 _CHOICES = {"format": ("csv", "jsonl", "parquet", "delta"), "new_columns": ("ignore", "refuse")}
 _CSV_ONLY = ("delimiter", "rfc4180", "headers", "columns")
 _COUNT_UNITS = {"n": "tuples", "max_files": "files"}
-_NOT_FOR_STREAMS = ("order", "new_columns", "compress", *_BOUNDS)
+_NOT_FOR_STREAMS = ("order", "new_columns", "compress")
 _SPARK_MODES = ("error", "errorifexists", "append", "overwrite", "ignore")
 _NOT_FOR_SPARK = {
     "headers": "`header=true`",

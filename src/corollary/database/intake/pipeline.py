@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from corollary.analysis.check import check
 from corollary.analysis.pragmas import without_allowed
 from corollary.core.arrow import empty_table
-from corollary.core.program import ROW_BOUND_FORMS, Program, RowBound
+from corollary.core.program import Program
 from corollary.core.spark_io import is_spark_io
 from corollary.core.states import State
 from corollary.database.arguments import PATH, checked
@@ -25,6 +25,7 @@ from corollary.database.intake.part_rows import PartRows
 from corollary.database.intake.source_guards import (
     SourceDifference,
     SourceGuards,
+    parse_bound,
     refuse_quarantined,
 )
 from corollary.database.pending_commit import DeferredOperations, Position
@@ -140,19 +141,11 @@ def run_files(
     if not paths:
         cure = 'write `db.run("shop.dl")`'
         raise InputError.of("C0927", "`run` takes the files of a program.", None, cure)
-    guards = SourceGuards(_bound("max_bad", max_bad), _bound("max_deletes", max_deletes))
+    guards = SourceGuards(parse_bound("max_bad", max_bad), parse_bound("max_deletes", max_deletes))
     place = None if root is None else Path(root)
     inputs = Inputs(Path(facts), place, BadRowPolicy(bad_rows), guards)
     program = read_programs([Path(each) for each in paths])
     return run(database, program, inputs, idempotency=idempotency)
-
-
-def _bound(name: str, value: str | int) -> RowBound:
-    found = None if isinstance(value, bool) else RowBound.parse(str(value))
-    if found is None:
-        message = f"`{value}` is not a value for `{name}`."
-        raise InputError.of("C0927", message, None, f"give {ROW_BOUND_FORMS}")
-    return found
 
 
 def _run(
@@ -283,7 +276,14 @@ class _SourceReader:
             key = keys.get(relation.name, ())
             has_copies = relation.name in bags
             replaced.append(
-                SourceDifference(source.name, relation, *rows, key, source.directive, has_copies)
+                SourceDifference(
+                    source.name,
+                    relation,
+                    *rows,
+                    key,
+                    source.directive,
+                    has_copies=has_copies,
+                )
             )
             positions[source.name] = relation.name, change.position
             operations += quarantine.quarantine_operations(

@@ -11,18 +11,22 @@
 
 Of a relation with a key, a row that gets other values is not deleted; nor is one that moves from
 one source to another.
+
+A batch of a stream is judged by itself, as a share of it if it has at least 1,000 records: one
+malformed record among few is no reason to stop. Its files are read once: none can have lost rows.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from corollary.core.arrow import expand_table
-from corollary.core.program import Directive, Relation, RowBound
+from corollary.core.program import ROW_BOUND_FORMS, Directive, Relation, RowBound
 from corollary.errors import Diagnostic, InputError
 from corollary.warehouse.copies import row_difference
 from corollary.warehouse.set_difference import minus
+from corollary.warehouse.sources.quarantine import BadRow
 from corollary.warehouse.sources.source import Source, SourceChange
 
 HALF = RowBound(share=0.5)
@@ -58,14 +62,9 @@ class SourceGuards:
         """
         bound = _bound(source.directive, "max_bad", self.max_bad)
         if bad and bound.is_exceeded(bad, good + bad):
-            raise _refusal(
-                "C0944",
-                f"{bad:,} of the {good + bad:,} records of `{_place(source.name)}` are malformed, "
-                f"and {_at_most(bound)} may be{_first_reason(change)}",
-                source.directive,
-                "max_bad",
-                source.relation.name,
-            )
+            place = f"`{_place(source.name)}`"
+            message = _too_many_bad(bound, place, good, bad, change.bad_rows)
+            raise _refusal("C0944", message, source.directive, "max_bad", source.relation.name)
         if change.emptied_files and not self._deletes(source.directive).is_off:
             raise _refusal(
                 "C0946",
@@ -75,6 +74,48 @@ class SourceGuards:
                 "max_deletes",
                 source.relation.name,
             )
+
+    def check_batch(
+        self,
+        batch: "SourceDifference",
+        good: int,
+        bad: Sequence[BadRow],
+        size: int,
+        read: Callable[[], pa.Table],
+    ) -> None:
+        """Raise if too many records of a batch are malformed, or if it deletes too much.
+
+        Args:
+            batch: what it adds and removes.
+            good: how many good records it has.
+            bad: the malformed ones.
+            size: how many rows the relation has.
+            read: returns them.
+
+        Raises:
+            InputError: `C0944` or `C0947`.
+        """
+        name = batch.relation.name
+        bound = _bound(batch.directive, "max_bad", self.max_bad)
+        total = good + len(bad)
+        is_small = total < SMALL_MAX_ROWS and bound.share is not None
+        if bad and not is_small and bound.is_exceeded(len(bad), total):
+            message = _too_many_bad(bound, batch.place, good, len(bad), bad)
+            is_frame = batch.directive is None
+            raise _refusal("C0944", message, batch.directive, "max_bad", name, is_frame=is_frame)
+        if self._is_accepted(batch.directive, batch.removed.num_rows, size):
+            return
+        # A stream may delete what is not there.
+        present = expand_table(read(), batch.relation)
+        removed = expand_table(batch.removed, batch.relation).cast(present.schema)
+        less = _minus_copies if batch.has_copies else minus
+        found = replace(batch, removed=less(removed, less(removed, present)))
+        self.check_deletes([found], {name: size})
+
+    def _is_accepted(self, directive: Directive | None, deleted: int, size: int) -> bool:
+        bound = self._deletes(directive)
+        is_small = size < SMALL_MAX_ROWS and bound.share is not None
+        return is_small or not bound.is_exceeded(deleted, size)
 
     def check_deletes(
         self, changes: "Sequence[SourceDifference]", sizes: Mapping[str, int]
@@ -91,16 +132,15 @@ class SourceGuards:
         for each in changes:
             name, bound = each.relation.name, self._deletes(each.directive)
             size = sizes[name]
-            is_small = size < SMALL_MAX_ROWS and bound.share is not None
-            if is_small or not bound.is_exceeded(each.removed.num_rows, size):
+            if self._is_accepted(each.directive, each.removed.num_rows, size):
                 continue
             added = [other.added for other in changes if other.relation.name == name]
             deleted = _count_deleted(each, added)
             if not bound.is_exceeded(deleted, size):
                 continue
             what = (
-                f"`{_place(each.source)}` would delete"
-                if each.directive is not None
+                f"{each.place} would delete"
+                if each.directive is not None or each.batch is not None
                 else f"The program does not read `{_place(each.source)}` any more, which deletes"
             )
             raise _refusal(
@@ -110,6 +150,7 @@ class SourceGuards:
                 each.directive,
                 "max_deletes",
                 name,
+                is_frame=each.batch is not None and each.directive is None,
             )
 
     def _deletes(self, directive: Directive | None) -> RowBound:
@@ -123,7 +164,8 @@ class SourceDifference:
     Attributes:
         source: its name.
         key: the columns of the key of the relation.
-        directive: its `.input`; None if the program no longer has it.
+        directive: its `.input`; None if the program no longer has it, or it is a frame.
+        batch: the number of the batch, if the source is a stream.
         has_copies: whether equal rows are copies.
     """
 
@@ -133,7 +175,30 @@ class SourceDifference:
     removed: pa.Table
     key: tuple[str, ...] = ()
     directive: Directive | None = None
+    batch: int | None = None
     has_copies: bool = False
+
+    @property
+    def place(self) -> str:
+        """What messages call it."""
+        if self.batch is None:
+            return f"`{_place(self.source)}`"
+        is_frame = self.directive is None
+        stream = f"the stream into `{self.relation.name}`" if is_frame else _place(self.source)
+        return f"batch {self.batch} of {stream if is_frame else f'`{stream}`'}"
+
+
+def parse_bound(name: str, value: str | int) -> RowBound:
+    """Return the bound that an argument gives.
+
+    Raises:
+        InputError: `C0927`, it is none.
+    """
+    found = None if isinstance(value, bool) else RowBound.parse(str(value))
+    if found is None:
+        message = f"`{value}` is not a value for `{name}`."
+        raise InputError.of("C0927", message, None, f"give {ROW_BOUND_FORMS}")
+    return found
 
 
 def refuse_quarantined(held: pa.Table, source: Source) -> None:
@@ -168,9 +233,14 @@ def _count_deleted(change: SourceDifference, added: Sequence[pa.Table]) -> int:
     now = pa.concat_tables([expand_table(each, relation) for each in added])
     then = expand_table(removed, relation).cast(now.schema)
     if change.has_copies:
-        return int(row_difference(now, then)[0].num_rows)
+        return int(_minus_copies(then, now).num_rows)
     columns = list(change.key or relation.columns)
     return int(minus(then.select(columns), now.select(columns)).num_rows)
+
+
+def _minus_copies(left: pa.Table, right: pa.Table) -> pa.Table:
+    """Return the rows of the left table without those of the right one, one for one."""
+    return row_difference(right, left)[0]
 
 
 def _bound(directive: Directive | None, parameter: str, default: RowBound) -> RowBound:
@@ -187,16 +257,34 @@ def _at_most(bound: RowBound) -> str:
     return f"at most {bound}" if bound.share or bound.count else "none"
 
 
-def _first_reason(change: SourceChange) -> str:
-    if not change.bad_rows:
+def _too_many_bad(
+    bound: RowBound, place: str, good: int, bad: int, records: Sequence[BadRow]
+) -> str:
+    return (
+        f"{bad:,} of the {good + bad:,} records of {place} are malformed, and {_at_most(bound)} "
+        f"may be{_first_reason(records)}"
+    )
+
+
+def _first_reason(records: Sequence[BadRow]) -> str:
+    if not records:
         return "."
-    first = change.bad_rows[0]
+    first = records[0]
     return f"; the first is line {first.line} of `{first.file}`: {first.reason.rstrip('.')}."
 
 
 def _refusal(
-    code: str, message: str, directive: Directive | None, parameter: str, relation: str
+    code: str,
+    message: str,
+    directive: Directive | None,
+    parameter: str,
+    relation: str,
+    *,
+    is_frame: bool = False,
 ) -> InputError:
+    if is_frame:
+        cure = f'correct the frame, or allow it with `db.stream(…, {parameter}="off")`'
+        return InputError([Diagnostic(code, message, None, f"{cure}; nothing was changed")])
     ways = [f'`.input {relation}({parameter}="off")`'] if directive is not None else []
     if directive is None or not directive.parameter(parameter):
         ways.insert(0, f"`--{parameter.replace('_', '-')} off`")

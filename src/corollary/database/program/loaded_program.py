@@ -40,17 +40,30 @@ class LoadedProgram:
         )
 
 
+SQL_EXTENSION = ".sql"
+
+
 def read_programs(paths: Sequence[Path]) -> Program:
-    """Return the program in several files.
+    """Return the program in several files, Datalog and SQL; each sees the relations of the others.
 
     Raises:
         InputError: with the findings of all files.
     """
     program = Program()
     findings: list[Diagnostic] = []
+    sql = [path for path in paths if path.suffix.lower() == SQL_EXTENSION]
     for path in paths:
+        if path in sql:
+            continue
         try:
             program += parse_file(path)
+        except InputError as error:
+            findings += error.diagnostics
+    if sql:
+        from corollary.frontends.sql.statements.files import read_sql_files
+
+        try:
+            program += read_sql_files(sql, program)
         except InputError as error:
             findings += error.diagnostics
     if findings:

@@ -15,6 +15,7 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar
 
 from corollary.analysis.bags import rows_name
+from corollary.analysis.traverse import atom_uses
 from corollary.core.alerts import PLACEHOLDER
 from corollary.core.logic import Atom, Clause, Term, Wildcard
 from corollary.core.printer import print_clause, print_value
@@ -109,7 +110,7 @@ class _Edit:
             declarations=tuple(map(self._declared, program.declarations)),
             dependencies=tuple(map(self._dependency, program.dependencies)),
             clauses=tuple(map(self._clause, program.clauses)),
-            directives=tuple(map(self._directive, program.directives)),
+            directives=tuple(map(self._directive, self._current(program))),
             reactions=tuple(map(self._reaction, program.reactions)),
         )
         if self._findings:
@@ -142,6 +143,22 @@ class _Edit:
 
     def _renamed(self, names: Iterable[str]) -> tuple[str, ...]:
         return tuple(self._asked.rename.get(name, name) for name in names)
+
+    def _current(self, program: Program) -> Iterable[Directive]:
+        """Return the directives, but the SQL of what names the columns of the relation.
+
+        Such views are defined by their rules from now on.
+        """
+        readers = {
+            head.relation
+            for clause in program.clauses
+            if any(use.atom.relation in (self._name, self._counts) for use in atom_uses(clause))
+            for head in clause.heads
+        }
+        stale = {self._name, *readers, *(name.partition(".")[0] for name in readers)}
+        return (
+            each for each in program.directives if each.name != "sql" or each.relation not in stale
+        )
 
     def _directive(self, each: Directive) -> Directive:
         if each.relation != self._name:

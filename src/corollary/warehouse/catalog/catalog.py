@@ -13,6 +13,7 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -156,7 +157,7 @@ class Catalog(CatalogReader):
         commit = {
             "number": number,
             "parent": new.parent,
-            "created": time.time(),
+            "created": datetime.now(UTC).timestamp(),  # no more than the microseconds of the log
             "idempotency": new.idempotency,
             "payload": json.dumps(sorted(new.payload)),
             "stats": json.dumps(new.stats),

@@ -11,8 +11,8 @@ r"""The syntax of a facts file, by the parameters of its `.input` or `.output` d
 | `compress`  | gzip; detected on input                               | `false`                   |
 
 Without `delimiter`, a file whose `filename` ends in `.csv` has commas and `rfc4180`. An `.output`
-without `filename` writes tabs into `p.csv`, as Soufflé does; so a `.csv` whose first line is split by
-tabs and not by commas is read with tabs. An `.input` also has:
+without `filename` writes tabs into `p.csv`, as Soufflé does; so a `.csv` whose first line is split
+by tabs and not by commas is read with tabs. An `.input` also has:
 
 | parameter     | meaning                                                           | default  |
 |---------------|-------------------------------------------------------------------|----------|
