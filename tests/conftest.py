@@ -4,6 +4,7 @@
 (see `support.selection`), `--all` everything, `--shard 2/8` the second of eight parts of it.
 """
 
+import gc
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ from hypothesis.internal.conjecture import providers
 from xdist.scheduler import LoadGroupScheduling
 
 from corollary import console
+from corollary.cli.main import GARBAGE_MIN_OBJECTS
 from corollary.core.engine import BULK_VARIABLE
 from support.paths import TESTS
 from support.postgresql_server import MissingError, Server, postgresql
@@ -91,6 +93,18 @@ def _selection() -> str:
     if os.environ.get(WHOLE):
         return "the whole matrix (--all)"
     return f"a sample of the matrix: --seed {os.environ[SEED]} repeats it, --all runs everything"
+
+
+def pytest_collection() -> None:
+    """Leave garbage alone while tests are collected: that makes many objects and no garbage."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Do not look for garbage among the tests themselves, which takes a fifth of all time."""
+    gc.freeze()
+    gc.set_threshold(GARBAGE_MIN_OBJECTS)
+    gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -46,7 +46,7 @@ def test_views_and_files_go_with_what_they_hold(spark: Any, tmp_path: Path) -> N
     engine = SparkEngine(spark, small=1, scratch=tmp_path)
     db = Database(DatabaseState(engine))
     db.load(text=closure(type_="number"))
-    insert(db, "edge", [(1, 2), (2, 3), (3, 1)])
+    insert(db, "edge", [(1, 2), (2, 3)])
     assert list(tmp_path.glob("*/*"))
     engine.close()
     assert not list(tmp_path.iterdir())

@@ -26,6 +26,7 @@ from corollary.engines.spark.sql.expressions import (
     lower,
     lower_condition,
 )
+from support.selection import sampled
 
 pytestmark = pytest.mark.spark
 
@@ -106,7 +107,7 @@ def renamed(node: Any, name: str) -> Any:
     return node
 
 
-@pytest.mark.parametrize("type_", VALUES, ids=str)
+@pytest.mark.parametrize("type_", sampled(VALUES, 4), ids=str)
 def test_sql_and_the_local_engine_agree(type_: Type, spark: Any) -> None:
     engine = SparkEngine(spark)
     nullable = type_.with_null(True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -27,6 +28,15 @@ def module_of(path: Path) -> str:
     """Return the dotted name of a file; a package is named without its `__init__`."""
     parts = path.relative_to(SOURCE).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def statements_of(node: ast.AST) -> Iterator[ast.stmt]:
+    """Yield the statements in a node, at any depth; in expressions there are none."""
+    for field in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for each in getattr(node, field, ()) if not isinstance(node, ast.Lambda) else ():
+            if isinstance(each, ast.stmt):
+                yield each
+            yield from statements_of(each)
 
 
 @cache
@@ -98,7 +108,7 @@ def imported_by(name: str) -> set[str]:
     package.
     """
     found: set[str] = set()
-    for node in ast.walk(tree_of(MODULES[name])):
+    for node in statements_of(tree_of(MODULES[name])):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:

@@ -184,8 +184,8 @@ class BatchProcessor:
             change.removed,
             next((each.key for each in declared), ()),
             directive,
-            number,
             has_copies,
+            number,
         )
         good = events.rows.num_rows - (len(change.bad) - len(events.bad))
         held = state.engine.handle(state.loaded.normal.bases.get(self.relation, self.relation))

@@ -199,6 +199,17 @@ def test_a_damaged_catalog(tmp_path: Path, offset: int) -> None:
     assert codes_of(tmp_path / "warehouse") & {"C0930", "C0934", "C0968"}
 
 
+def test_a_catalog_with_a_damaged_definition(tmp_path: Path) -> None:
+    """SQLite keeps the names of columns as text, which nothing checks."""
+    House(str(tmp_path / "warehouse")).close()
+    with closing(sqlite3.connect(tmp_path / "warehouse" / "catalog.sqlite")) as catalog:
+        catalog.execute("PRAGMA writable_schema = ON")
+        changed = "UPDATE sqlite_master SET sql = replace(sql, 'text TEXT', 'uext TEXT')"
+        catalog.execute(changed)
+        catalog.commit()
+    assert codes_of(tmp_path / "warehouse") == {"C0934"}
+
+
 def codes_of(place: Path) -> set[str]:
     """Return what opening a warehouse, or else verifying it, has to say."""
     try:

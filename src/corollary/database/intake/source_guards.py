@@ -165,8 +165,8 @@ class SourceDifference:
         source: its name.
         key: the columns of the key of the relation.
         directive: its `.input`; None if the program no longer has it, or it is a frame.
-        batch: the number of the batch, if the source is a stream.
         has_copies: whether equal rows are copies.
+        batch: the number of the batch, if the source is a stream.
     """
 
     source: str
@@ -175,8 +175,8 @@ class SourceDifference:
     removed: pa.Table
     key: tuple[str, ...] = ()
     directive: Directive | None = None
-    batch: int | None = None
     has_copies: bool = False
+    batch: int | None = None
 
     @property
     def place(self) -> str:

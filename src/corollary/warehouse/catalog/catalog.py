@@ -77,13 +77,15 @@ class Catalog(CatalogReader):
         """Refuse a warehouse of another format.
 
         Raises:
-            WarehouseError: it is not a warehouse, or has a format that this version does not know.
+            WarehouseError: it is not a warehouse, has a format that this version does not know, or
+                tables with other columns.
         """
         with self.read_transaction() as connection:
             self._refuse_foreign(connection)
             if schema.META_TABLE not in connection.tables():
                 raise WarehouseError.missing(redact_password(self.location))
             found = self.find_meta(connection, "format")
+            definitions = connection.rows(schema.DEFINITIONS) if self.is_file else []
         if found != str(schema.FORMAT):
             raise WarehouseError.of(
                 "C0931",
@@ -91,6 +93,9 @@ class Catalog(CatalogReader):
                 f"{schema.FORMAT}.",
                 note="use a version of corollary that knows it",
             )
+        for table, definition in definitions:
+            if table in schema.TABLES and not schema.defines(table, definition):
+                raise WarehouseError.altered_table(redact_password(self.location), table)
 
     def _refuse_foreign(self, connection: CatalogConnection) -> None:
         """Refuse the SQLite file of another program; a server's database may be shared."""
