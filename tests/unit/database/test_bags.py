@@ -285,3 +285,37 @@ def test_alerts_become_copies() -> None:
     with db.transaction() as tx:
         tx.delete("e", [1, 2])
     assert rows(db, "log") == ["('gone',)"] * 2
+
+
+def test_the_feed_of_what_was_a_bag_and_a_set(tmp_path: Path) -> None:
+    base = ".decl e(a: number) bag\n"
+    forms = {
+        "bag": ".decl v(a: number) bag\nv.rows(a, n) :- e.rows(a, n), n > 1.",
+        "set": ".decl v(a: number)\nv(a) :- e(a).",
+        "virtual bag": ".decl v(a: number) virtual bag\nv.rows(a, 7) :- e(a).",
+    }
+    with corollary.open(tmp_path, engine="local") as db:
+        db.load(text=base + forms["bag"])
+        with db.transaction() as tx:
+            tx.insert("e", [1, 1, 1, 2])
+        assert tx.changes["v"].counts == (3, 0)
+        db.load(text=base + forms["set"])
+        db.load(text=base + forms["bag"])
+        db.load(text=base + forms["virtual bag"])
+        db.watch("v")
+        with db.transaction() as tx:
+            tx.delete("e", [2])
+        assert tx.changes["v"].counts == (0, 7)
+        ((_, table),) = db.feed("v")
+        fed = [(row["_commit_version"], row["_change_type"], row["a"]) for row in table.to_pylist()]
+        assert fed == [
+            *[(2, "insert", 1)] * 3,
+            *[(3, "delete", 1)] * 3,
+            *[(3, "insert", 1), (3, "insert", 2)],
+            *[(4, "delete", 1), (4, "delete", 2)],
+            *[(4, "insert", 1)] * 3,
+            *[(5, "delete", 1)] * 3,
+            (5, "unwatched", None),
+            *[(6, "delete", 2)] * 7,
+        ]
+        assert len(rows(db, "v")) == 7
