@@ -66,8 +66,8 @@ def _made_of_query(cursor: TokenCursor) -> InputError:
         "C1363",
         "A table is not made of a query here.",
         cursor.span,
-        "write `CREATE MATERIALIZED VIEW` for one that follows its query, or `INSERT INTO … SELECT` "
-        "after the `CREATE TABLE`",
+        "write `CREATE MATERIALIZED VIEW` for one that follows its query, or `INSERT INTO … "
+        "SELECT` after the `CREATE TABLE`",
     )
 
 
