@@ -10,3 +10,5 @@ select t.k from t join u on true
   join u as u2 using (a)
 
 select e.* from edge e, edge e
+
+select edge.x from edge, edge

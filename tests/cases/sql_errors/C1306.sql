@@ -4,7 +4,7 @@ select round(f, k) from t
 
 select date_trunc('fortnight', ts) from t
 
-select extract(second from ts) from t
+select extract(century from ts) from t
 
 select to_date(s, 'd.M.yy') from t
 

@@ -10,8 +10,6 @@ select cast(a as decimal(50, 2)) from t
 
 select cast(a as decimal(5, 6)) from t
 
-select cast(ts as bigint) from t
-
 select cast(b as date) from t
 
 select cast(a as interval day) from t

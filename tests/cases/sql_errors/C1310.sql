@@ -40,7 +40,7 @@ select a from t where any(select 1) = a
 
 select a from t where (a, k) > all (select a, c from u)
 
-select a from t where s like any ('a', 'b')
+select a from t where s like any ('a', 'b') escape '!'
 
 select a from t where s like s escape '!'
 

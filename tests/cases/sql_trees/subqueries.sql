@@ -21,3 +21,9 @@ with v as (select a from u), w as (select a + 1 as b from v) select * from v joi
 with t as (select w from u) select w from t
 
 select k in (select a from u) from t
+
+select a from t where m in (select distinct c from u where u.a = t.k and exists (select 1 from edge where x = t.s and y = u.w))
+
+select (select c from u where u.a = t.a union select t.k order by 1 limit 1) from t
+
+select k from t where s like any ('a%', 'b') and s not like all ('x', '_y')

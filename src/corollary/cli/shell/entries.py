@@ -1,4 +1,4 @@
-r"""Entries of the shell: SQL up to `;`, Datalog up to `.`, commands such as `\d` on one line."""
+r"""Entries of the shell: SQL up to `;`, Datalog up to `.`; `\d` and `.decl` on one line."""
 
 import re
 from collections.abc import Iterator
@@ -85,7 +85,8 @@ class EntryBuffer:
             if not text or (kind_of(text) is EntryKind.SQL and _is_comment(text)):
                 return
             kind = kind_of(text)
-            end = text.find("\n") if kind is EntryKind.COMMAND else _end(text, kind)
+            is_line = kind is EntryKind.COMMAND or text.startswith(".")
+            end = text.find("\n") if is_line else _end(text, kind)
             if end < 0:
                 return
             self._text = text[end + 1 :]

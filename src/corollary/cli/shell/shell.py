@@ -17,10 +17,13 @@ from corollary.database.database import Database, state_of
 from corollary.database.sql.answer import SqlAnswer
 from corollary.database.transaction import Transaction
 from corollary.errors import CorollaryError
+from corollary.frontends.datalog.parser import parse
+from corollary.source import SourceFile
 
 HELP = r"""SELECT …;  INSERT …;  CREATE VIEW …;   SQL, up to `;`: questions, changes, definitions
 link("a", y), y != "b".                a goal in Datalog, up to `.`
-link(x, y) :- cable(x, y).             adds a rule;  +cable("a", "b"). and -cable(…). change tuples
+link(x, y) :- cable(x, y).             adds a rule; a line such as .decl adds that
++cable("a", "b").  -cable("a", "b").   adds a tuple, removes one
 BEGIN;  COMMIT;  ROLLBACK;             several changes as one transaction
 \d             lists the relations
 \d NAME        describes one: its columns, and the SQL or the rules that define it
@@ -101,8 +104,9 @@ class Shell:
         if text[:1] in "+-" and ":-" not in text and ":=" not in text:
             self._change_tuples(text)
         elif text.startswith(".") or ":-" in text or ":=" in text:
+            added = parse(SourceFile("entry", text))
             with self._database.transaction() as transaction:
-                transaction.add_rule(text)
+                transaction.edit(lambda program: program + added)
             self._show(transaction)
         else:
             relation, table = self._database.answers(text)

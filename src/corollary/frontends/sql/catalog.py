@@ -85,7 +85,7 @@ def catalog_of(program: Program) -> SqlCatalog:
                 TableDefinition(
                     declaration.name,
                     columns,
-                    is_bag=getattr(declaration, "is_bag", False),
+                    is_bag=declaration.is_bag,
                     keys=(key,) if declaration.key else (),
                     span=declaration.span,
                 )

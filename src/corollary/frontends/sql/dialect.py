@@ -90,13 +90,18 @@ class PositionParser(SparkParser):
     def _parse_join(self, *arguments: Any, **options: Any) -> Any:
         return self._placed(partial(super()._parse_join, *arguments, **options))
 
-    def _parse_in(self, this: exp.Expr | None, *arguments: Any, **options: Any) -> Any:
-        node = super()._parse_in(this, *arguments, **options)
-        if this is not None and self._prev:
-            begin = offsets_of(this)
-            if begin is not None:
-                node.meta[FIRST], node.meta[LAST] = begin[0], self._prev.end + 1
+    def _extended(self, this: exp.Expr | None, node: Any) -> Any:
+        """Note that a node begins where its operand does, and ends here."""
+        begin = None if this is None else offsets_of(this)
+        if begin is not None and isinstance(node, exp.Expr) and node is not this and self._prev:
+            node.meta[FIRST], node.meta[LAST] = begin[0], self._prev.end + 1
         return node
+
+    def _parse_in(self, this: exp.Expr | None, *arguments: Any, **options: Any) -> Any:
+        return self._extended(this, super()._parse_in(this, *arguments, **options))
+
+    def _parse_is(self, this: exp.Expr | None) -> Any:
+        return self._extended(this, super()._parse_is(this))
 
     def _parse_types(self, *arguments: Any, **options: Any) -> Any:
         return self._placed(partial(super()._parse_types, *arguments, **options))

@@ -98,7 +98,8 @@ def _sentence(message: str, file: SourceFile, problem: SqlSyntaxError) -> str:
         return "The statement ends too early."
     if message == "Invalid expression / Unexpected token":
         return f"`{found[:40]}` is not expected here."
-    return f"`{found[:40]}` is not expected here: {message.strip().rstrip('.')}."
+    expected = message.strip().partition(" but got ")[0].rstrip(".")
+    return f"`{found[:40]}` is not expected here: {expected}."
 
 
 def _token_sentence(problem: TokenError) -> str:

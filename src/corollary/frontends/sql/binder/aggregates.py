@@ -68,6 +68,8 @@ def read_aggregate(
         parts, is_distinct = list(parts[0].expressions), True
     site = context.site(node, *parts, name=name)
     arguments = _arguments(context, name, parts, site)
+    if name == "count" and not is_distinct:
+        arguments = _countable(arguments)
     if name == "count_if":
         if is_distinct:
             raise site.error(
@@ -98,7 +100,7 @@ def _arguments(
     if name in ("sum", "avg", "mean"):
         return (numeric(values[0], site),)
     if name == "count":
-        return tuple(_countable(values))
+        return tuple(_typed(value) for value in values)
     if is_untyped(values[0]):
         raise site.error(
             "C1307", f"`{name}` of NULL has no type.", "cast it, as in `CAST(NULL AS INT)`"
@@ -106,16 +108,17 @@ def _arguments(
     return (values[0],)
 
 
-def _countable(values: list[Expression]) -> list[Expression]:
+def _typed(value: Expression) -> Expression:
+    return replace(value, type=NUMBER.with_null(True)) if is_untyped(value) else value
+
+
+def _countable(values: tuple[Expression, ...]) -> tuple[Expression, ...]:
     """Return the arguments of `count` without those that are never null and cannot fail."""
-    found = []
-    for value in values:
-        is_plain = isinstance(value, ColumnReference | ConstantValue)
-        if is_untyped(value):
-            value = replace(value, type=NUMBER.with_null(True))
-        if value.type.nullable or not is_plain:
-            found.append(value)
-    return found
+    return tuple(
+        value
+        for value in values
+        if value.type.nullable or not isinstance(value, ColumnReference | ConstantValue)
+    )
 
 
 def _result(functor: str, arguments: tuple[Expression, ...]) -> Type:

@@ -46,11 +46,9 @@ def cast_value(operand: Expression, target: ColumnType, is_try: bool, site: Site
     if found is None:
         there = type_name(target.type)
         message = f"{type_name(operand.type)} cannot be cast to {there}."
-        cures = {
-            (Kind.DATE, Kind.NUMBER): "write `datediff(x, DATE '1970-01-01')` for its days",
-            (Kind.TIMESTAMP, Kind.NUMBER): "write `timestampdiff(SECOND, …, x)` for its seconds",
-        }
-        note = cures.get((operand.type.kind, target.type.kind), "cast it to STRING in between")
+        note = "cast it to STRING in between"
+        if (operand.type.kind, target.type.kind) == (Kind.DATE, Kind.NUMBER):
+            note = "write `datediff(x, DATE '1970-01-01')` for its days"
         raise site.error("C1308", message, note)
     if is_try and found is not operand:
         return FunctionCall("try", (found,), found.type.with_null(True), site.span)

@@ -135,6 +135,9 @@ class GroupReader:
                 message = f"There is no column {position} in the SELECT."
                 note = f"write a number from 1 to {len(self.items)}"
                 raise self.session.error("C1314", message, node, note)
+            if any(item.is_star for item in self.items[:position]):
+                message = "A number cannot count the columns of `*`."
+                raise self.session.error("C1314", message, node, "name the column")
             item = self.items[position - 1]
             node = item.this if isinstance(item, exp.Alias) else item
         elif isinstance(node, exp.Alias):

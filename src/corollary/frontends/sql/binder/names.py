@@ -63,7 +63,9 @@ def _only(context: ExpressionContext, node: exp.Column, found: list[ScopeColumn]
     if len(found) > 1:
         names = [f"`{each.source}.{each.name}`" for each in found]
         note = f"write which one is meant: {' or '.join(dict.fromkeys(names))}"
-        if len({each.lower() for each in names}) < len(names):
+        if len(set(names)) < len(names):
+            note = "give the sources different aliases"
+        elif len({each.lower() for each in names}) < len(names):
             note = "give the columns different names where they are defined"
         raise context.session.error("C1304", f"`{node.name}` can mean several columns.", node, note)
     return found[0]

@@ -6,7 +6,7 @@ from corollary.core.types import BOOL, SYMBOL
 from corollary.frontends.sql.binder.context import ExpressionContext
 from corollary.frontends.sql.binder.problems import unsupported
 from corollary.frontends.sql.binder.values.conversions import call
-from corollary.frontends.sql.binder.values.operators import negate
+from corollary.frontends.sql.binder.values.operators import connect, negate
 from corollary.frontends.sql.query_tree import ConstantValue, Expression
 
 
@@ -27,9 +27,8 @@ def _like(context: ExpressionContext, node: exp.Expr, escape: exp.Expr | None) -
     session = context.session
     session.check(node, "this", "expression", "negate")
     pattern_node = node.args["expression"]
-    if isinstance(pattern_node, exp.Any | exp.All | exp.Tuple):
-        note = "write several LIKE, joined by OR or AND"
-        raise session.error("C1310", "`LIKE ANY` is not supported.", pattern_node, note)
+    if isinstance(pattern_node, exp.Any | exp.All) and escape is None:
+        return _like_several(context, node, pattern_node)
     site = context.site(node, node.this, pattern_node, name="LIKE")
     text, pattern = context.bind_text(node.this, site), context.bind_text(pattern_node, site)
     if escape is not None:
@@ -38,6 +37,20 @@ def _like(context: ExpressionContext, node: exp.Expr, escape: exp.Expr | None) -
         text, pattern = (call("lower", (each,), SYMBOL, each.span) for each in (text, pattern))
     found = call("like", (text, pattern), BOOL, site.span)
     return negate(found, site.span) if node.args.get("negate") else found
+
+
+def _like_several(context: ExpressionContext, node: exp.Expr, several: exp.Expr) -> Expression:
+    """Return `text LIKE ANY (pattern, …)` or `LIKE ALL`."""
+    context.session.check(several, "this")
+    inner = several.this.unnest() if isinstance(several.this, exp.Paren) else several.this
+    patterns = inner.expressions if isinstance(inner, exp.Tuple) else [inner]
+    tests = []
+    for pattern in patterns:
+        part = node.copy()
+        part.set("expression", pattern.copy())
+        tests.append(_like(context, part, None))
+    word = "or" if isinstance(several, exp.Any) else "and"
+    return connect(word, tests, context.session.span(node))
 
 
 def _with_backslashes(

@@ -20,7 +20,7 @@ from corollary.frontends.sql.binder.select import (
 from corollary.frontends.sql.binder.session import BindingSession
 from corollary.frontends.sql.binder.values.conversions import common_type, convert
 from corollary.frontends.sql.binder.values.operators import mismatch
-from corollary.frontends.sql.binder.widening import with_types, without_untyped
+from corollary.frontends.sql.binder.widening import with_types, wrapped
 from corollary.frontends.sql.query_tree import (
     ColumnReference,
     ConstantValue,
@@ -32,7 +32,6 @@ from corollary.frontends.sql.query_tree import (
     Select,
     SetOperation,
     SetOperator,
-    SubquerySource,
     Values,
     WithRecursive,
     output_columns,
@@ -44,6 +43,10 @@ OPERATORS: dict[type[exp.Expr], SetOperator] = {
     exp.Except: SetOperator.EXCEPT,
 }
 _MODIFIERS = ("with_", "order", "limit", "offset")
+
+
+def _has_modifier(node: exp.Expr) -> bool:
+    return any(node.args.get(part) is not None for part in _MODIFIERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +133,6 @@ class QueryBinder:
         """Return a set operation or VALUES as a block, with the terms of its order."""
         columns = list(output_columns(query))
         number = self.session.next_source()
-        plain = without_untyped(columns)
         pairs: list[tuple[QueryColumn, Expression]] = [
             (column, ColumnReference(number, index, column.type))
             for index, column in enumerate(columns)
@@ -149,7 +151,7 @@ class QueryBinder:
                         )
                         term = len(pairs) - 1
                     terms.append((term, *directions(node)))
-        source = SubquerySource(number, query, plain, span=query.span)
+        source = wrapped(query, number)
         return BoundSelect(
             Select(tuple(pairs), source, span=query.span), tuple(terms), len(columns)
         )
@@ -157,9 +159,18 @@ class QueryBinder:
     # --- set operations ------------------------------------------------------------------------
 
     def _set_operation(self, node: exp.SetOperation, around: Scope) -> Query:
+        """Return a set operation; a chain of hundreds is nested as deeply on its left."""
+        chain: list[exp.SetOperation] = [node]
+        while isinstance(chain[-1].this, exp.SetOperation) and not _has_modifier(chain[-1].this):
+            chain.append(chain[-1].this)
+        found = self.bind(chain[-1].this, around)
+        for each in reversed(chain):
+            found = self._operate(each, found, around)
+        return found
+
+    def _operate(self, node: exp.SetOperation, left: Query, around: Scope) -> Query:
         session = self.session
         session.check(node, "this", "expression", "distinct", *_MODIFIERS)
-        left = self.bind(node.this, around)
         right = self.bind(node.args["expression"], around)
         operator = OPERATORS[type(node)]
         types = self.branch_types([left, right], node)

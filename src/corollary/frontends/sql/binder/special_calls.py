@@ -6,14 +6,14 @@ from typing import Any
 
 from sqlglot import exp
 
-from corollary.core.types import BOOL, DATE, FLOAT, NUMBER, SYMBOL, TIMESTAMP, Kind, decimal
+from corollary.core.types import BOOL, DATE, FLOAT, NUMBER, SYMBOL, TIMESTAMP, decimal
 from corollary.frontends.sql.binder.casts import cast_value
 from corollary.frontends.sql.binder.context import ExpressionContext, name_of
 from corollary.frontends.sql.binder.functions import function_call
-from corollary.frontends.sql.binder.functions.arguments import MOMENT, TIME, WHOLE, fitted
+from corollary.frontends.sql.binder.functions.arguments import MOMENT, WHOLE, fitted
 from corollary.frontends.sql.binder.functions.time_functions import date_part
 from corollary.frontends.sql.binder.patterns import like, like_with_escape
-from corollary.frontends.sql.binder.values.conversions import call, convert, integer
+from corollary.frontends.sql.binder.values.conversions import call, integer
 from corollary.frontends.sql.binder.values.operators import Site
 from corollary.frontends.sql.column_types import ColumnType
 from corollary.frontends.sql.query_tree import Expression, FunctionCall
@@ -146,24 +146,23 @@ def _unit_of(context: ExpressionContext, node: exp.Anonymous) -> str | None:
 
 
 def _add_units(context: ExpressionContext, node: exp.Anonymous) -> Expression | None:
-    """`timestampadd(unit, count, x)`: a timestamp, or a date where both are whole days."""
+    """`timestampadd(unit, count, x)`: a timestamp, whatever the unit."""
     unit = _unit_of(context, node)
     if unit is None:
         return None
     site = context.site(node, *node.expressions, name=name_of(node))
     count = fitted(context.bind(node.expressions[1]), WHOLE, site)
-    value = fitted(context.bind(node.expressions[2]), TIME, site)
+    value = fitted(context.bind(node.expressions[2]), MOMENT, site)
     if unit in _MONTHS:
         return _added("add_months", value, count, _MONTHS[unit], site)
     if unit in ("DAY", "WEEK"):
         return _added("add_days", value, count, _SECONDS[unit] // 86400, site)
-    return _added("add_seconds", convert(value, TIMESTAMP), count, _SECONDS[unit], site)
+    return _added("add_seconds", value, count, _SECONDS[unit], site)
 
 
 def _added(functor: str, value: Expression, count: Expression, size: int, site: Site) -> Expression:
     amount = count if size == 1 else call("*", (count, integer(size)), NUMBER, site.span)
-    result = DATE if value.type.kind is Kind.DATE else TIMESTAMP
-    return call(functor, (value, amount), result, site.span)
+    return call(functor, (value, amount), TIMESTAMP, site.span)
 
 
 def _difference(context: ExpressionContext, node: exp.Anonymous) -> Expression | None:

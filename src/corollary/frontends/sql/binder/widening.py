@@ -1,7 +1,8 @@
 """Queries whose columns are converted: branches of set operations, sides of `IN`."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
 
 from corollary.core.types import SYMBOL, Type
 from corollary.frontends.sql.binder.problems import UNTYPED
@@ -9,14 +10,22 @@ from corollary.frontends.sql.binder.session import BindingSession
 from corollary.frontends.sql.binder.values.conversions import convert, is_untyped
 from corollary.frontends.sql.query_tree import (
     ColumnReference,
+    ConstantValue,
+    Exists,
     Expression,
+    Quantified,
     Query,
     QueryColumn,
+    ScalarSubquery,
     Select,
     SubquerySource,
     Values,
     output_columns,
 )
+from corollary.source import Span
+
+_NESTING = (ScalarSubquery, Exists, Quantified, SubquerySource)
+_LEAVES = (Type, Span, ConstantValue, QueryColumn)
 
 
 def with_types(query: Query, types: Sequence[Type], session: BindingSession) -> Query:
@@ -36,13 +45,40 @@ def with_types(query: Query, types: Sequence[Type], session: BindingSession) -> 
         )
         return replace(query, rows=rows, columns=_typed_columns(columns, types))
     number = session.next_source()
-    plain = without_untyped(columns)
-    source = SubquerySource(number, query, plain, span=query.span)
+    source = wrapped(query, number)
     found = tuple(
         _converted(column, ColumnReference(number, i, column.type), type_)
         for i, (column, type_) in enumerate(zip(columns, types, strict=True))
     )
     return Select(found, source, span=query.span)
+
+
+def wrapped(query: Query, number: int) -> SubquerySource:
+    """Return a query as the source of another one around it."""
+    plain = without_untyped(output_columns(query))
+    return SubquerySource(number, _deepened(query, 0), plain, span=query.span)
+
+
+def _deepened(node: Any, level: int) -> Any:
+    """Return a query, or a part of one, whose references to queries around go one further.
+
+    `level` says how many queries, of the one that gets another around it, the part is inside of.
+    """
+    if isinstance(node, ColumnReference):
+        return replace(node, depth=node.depth + 1) if node.depth > level else node
+    if isinstance(node, tuple):
+        return tuple(_deepened(each, level) for each in node)
+    if not is_dataclass(node) or isinstance(node, (type, *_LEAVES)):
+        return node
+    changed: dict[str, Any] = {}
+    for each in fields(node):
+        value = getattr(node, each.name)
+        if isinstance(value, tuple) or is_dataclass(value):
+            is_inner = each.name == "query" and isinstance(node, _NESTING)
+            found = _deepened(value, level + is_inner)
+            if found != value:
+                changed[each.name] = found
+    return replace(node, **changed) if changed else node
 
 
 def _is_same(one: Type, other: Type) -> bool:

@@ -41,6 +41,8 @@ def _compare(operator: str) -> Callable[[list[Operand], Type], Result]:
 def _rows_by_pattern(patterns: Texts) -> Iterator[tuple[str, Any]]:
     """Yield each distinct pattern with its rows; None for all of them."""
     texts, numbers = patterns.distinct()
+    if not len(texts):
+        return
     if len(texts) == 1:
         yield texts[0], None
         return

@@ -46,7 +46,9 @@ REFUSED: dict[str, tuple[str, str]] = {
 }
 """Functions of Spark that are refused: the reason, and what to do."""
 
-INTERNAL = frozenset({"band", "bor", "bxor", "bnot", "weekday_iso", "yearofweek"})
+INTERNAL = frozenset(
+    {"band", "bor", "bxor", "bnot", "weekday_iso", "yearofweek", "seconds_with_fraction"}
+)
 """Entries of the table that are written as operators or parts, and not as functions."""
 
 

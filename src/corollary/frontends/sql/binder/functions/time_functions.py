@@ -1,8 +1,9 @@
 """Functions on dates and timestamps, which are in UTC."""
 
 import re
+from decimal import Decimal
 
-from corollary.core.types import DATE, NUMBER, SYMBOL, TIMESTAMP, Kind
+from corollary.core.types import DATE, NUMBER, SYMBOL, TIMESTAMP, Kind, decimal
 from corollary.frontends.sql.binder.functions.arguments import (
     DAY,
     MOMENT,
@@ -60,6 +61,18 @@ def _weekday(arguments: list[Expression], site: Site) -> Expression:
     return call("-", (day, integer(1)), NUMBER, site.span)
 
 
+def _seconds_with_fraction(arguments: list[Expression], site: Site) -> Expression:
+    """`extract(SECOND FROM t)`: a decimal with microseconds."""
+    moment = fitted(arguments[0], MOMENT, site)
+    whole = call("second", (moment,), NUMBER, site.span)
+    rest = call("microsecond", (moment,), NUMBER, site.span)
+    million = integer(1_000_000)
+    all_of_them = call("+", (call("*", (whole, million), NUMBER), rest), NUMBER, site.span)
+    number = call("to_decimal", (all_of_them, integer(0)), decimal(8, 0), site.span)
+    size = ConstantValue(Decimal("1000000.0"), decimal(8, 1))
+    return call("divide", (number, size, integer(6)), decimal(8, 6), site.span)
+
+
 def _days_after(is_minus: bool) -> SqlFunction:
     def build(arguments: list[Expression], site: Site) -> Expression:
         day, count = fitted(arguments[0], DAY, site), fitted(arguments[1], WHOLE, site)
@@ -115,6 +128,7 @@ PARTS = {
     "YEAROFWEEK": "yearofweek",
     **dict.fromkeys(("HOUR", "H", "HOURS", "HR", "HRS"), "hour"),
     **dict.fromkeys(("MINUTE", "M", "MIN", "MINS", "MINUTES"), "minute"),
+    **dict.fromkeys(("SECOND", "S", "SEC", "SECONDS", "SECS"), "seconds_with_fraction"),
 }
 """The parts that `extract` knows, and the functions that give them."""
 
@@ -123,8 +137,8 @@ def date_part(part: str, value: Expression, site: Site) -> Expression:
     """Return `extract(part FROM value)`."""
     name = PARTS.get(part.upper())
     if name is None:
-        note = "write `second(x)`" if part.upper().startswith("SEC") else "write YEAR, MONTH, DAY …"
-        raise site.error("C1306", f"`{part}` is not a part of a time that is known here.", note)
+        message = f"`{part}` is not a part of a time that is known here."
+        raise site.error("C1306", message, "write YEAR, MONTH, DAY, HOUR, MINUTE, SECOND …")
     return TIME_FUNCTIONS[name].build([value], site)
 
 
@@ -213,6 +227,7 @@ TIME_FUNCTIONS: dict[str, SqlFunction] = {
         )
     },
     **{name: simple(name, NUMBER, MOMENT) for name in ("hour", "minute", "second")},
+    "seconds_with_fraction": SqlFunction(1, 1, _seconds_with_fraction),
     "dayofweek": SqlFunction(1, 1, _day_of_week),
     "weekday": SqlFunction(1, 1, _weekday),
     "date_add": _days_after(False),

@@ -6,7 +6,7 @@ many as it is written with.
 """
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, time
 from decimal import Context, Decimal
 
 from corollary.core.logic import Value
@@ -28,6 +28,8 @@ from corollary.frontends.sql.query_tree import ConstantValue, Expression, Functi
 from corollary.source import Span
 
 NUMBER_DIGITS = 20
+"""The digits of an integer as a decimal."""
+INT_DIGITS = 10
 MIN_CUT_SCALE = 6
 """The digits after the point that remain when a decimal has more digits than there can be."""
 WIDE = Context(prec=100)
@@ -108,7 +110,10 @@ def _wider_number(left: Type, right: Type) -> Type:
     one, other = _as_decimal(left), _as_decimal(right)
     scale = max(one.scale, other.scale)
     before = max(one.precision - one.scale, other.precision - other.scale)
-    return cut(before + scale, scale)
+    # Digits before the point are kept, other than in arithmetic.
+    return decimal(
+        min(DECIMAL_MAX_DIGITS, before + scale), max(0, min(scale, DECIMAL_MAX_DIGITS - before))
+    )
 
 
 def _as_decimal(type_: Type) -> Type:
@@ -118,14 +123,14 @@ def _as_decimal(type_: Type) -> Type:
 def common_type(expressions: list[Expression]) -> Type | None:
     """Return the type that all values can be converted to; None if there is none.
 
-    An integer literal beside decimals has the digits that it is written with.
+    An integer literal beside decimals is an INT if it fits, which has ten digits.
     """
     has_decimal = any(each.type.kind is Kind.DECIMAL for each in expressions)
     found: Type = UNTYPED
     for each in expressions:
         type_ = each.type
         if has_decimal and isinstance(each, ConstantValue) and type_.kind is Kind.NUMBER:
-            type_ = decimal_of(each)
+            type_ = decimal(INT_DIGITS if fits_bits(each.value, 32) else NUMBER_DIGITS, 0)
         both = wider(found, type_)
         if both is None:
             return None
@@ -150,6 +155,9 @@ def convert(expression: Expression, type_: Type) -> Expression:
         case Kind.DECIMAL:
             return to_decimal(expression, type_.scale, type_.precision)
         case Kind.TIMESTAMP:
+            if isinstance(expression, ConstantValue) and isinstance(expression.value, date):
+                midnight = datetime.combine(expression.value, time(), UTC)
+                return ConstantValue(midnight, TIMESTAMP, span)
             return call("to_timestamp", (expression,), TIMESTAMP, span)
         case Kind.NUMBER | Kind.UNSIGNED | Kind.SYMBOL | Kind.BOOL | Kind.DATE:
             raise AssertionError(f"{found} never becomes {type_} by itself")
@@ -228,7 +236,11 @@ def _to_integer(expression: Expression, bits: int) -> Expression | None:
             return call("to_number", (expression,), NUMBER, span)
         case Kind.FLOAT | Kind.DECIMAL | Kind.UNSIGNED:
             return call("to_integer", (expression, integer(bits)), NUMBER, span)
-        case Kind.DATE | Kind.TIMESTAMP:
+        case Kind.TIMESTAMP:
+            second = call("start_of_second", (expression,), TIMESTAMP, span)
+            start = constant(EPOCH, TIMESTAMP)
+            found = call("seconds_between", (start, second), NUMBER, span)
+        case Kind.DATE:
             return None
     is_small = isinstance(found, ConstantValue) and fits_bits(found.value, bits)
     if bits == 64 or is_small:

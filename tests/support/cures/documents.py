@@ -1,0 +1,74 @@
+"""Cures of documents and queries on them."""
+
+from support.cures import Cure
+
+
+def query(code: str, wrong: str, note: str, right: str, *, is_warning: bool = False) -> Cure:
+    match = "documents match --doc 'r[a b !f]' --query "
+    return Cure(code, f"{match}'{wrong}'", note, helps=f"{match}'{right}'", is_warning=is_warning)
+
+
+def document(code: str, wrong: str, note: str, right: str) -> Cure:
+    ask = " --query '/r[a]'"
+    return Cure(
+        code,
+        f"documents match --doc '{wrong}'{ask}",
+        note,
+        helps=f"documents match --doc '{right}'{ask}",
+    )
+
+
+def update(code: str, wrong: str, note: str, right: str) -> Cure:
+    match = "documents match --doc 'r[a !f]' --query '/r[b]' "
+    return Cure(code, match + wrong, note, helps=match + right)
+
+
+CURES = [
+    query("C1200", "/r[a", "close it with `]`", "/r[a]"),
+    query("C1201", "/r[not(a)]", "the value of the positive query", "/r[a]"),
+    query("C1202", "a", "begin with `/`", "/r/a"),
+    query("C1202", "a", "or with `//`", "//a"),
+    query("C1203", "/r[]", "`[b]`", "/r[b]"),
+    query("C1204", "/r[a$x] return $y", "after the test", "/r[a$x][*$y] return $y"),
+    query("C1205", "/r[a$x or b]", "", "/r[a$x or b$x]"),
+    query("C1206", "/r" + "/b" * 200, "", "/r/b"),
+    query(
+        "C1207",
+        "/r[*$x][b$y] return $y key $x",
+        "return it, too",
+        "/r[*$x][b$y] return $x, $y key $x",
+    ),
+    query("C1207", "/r[*$x][b$y] return $y key $x", "leave it out", "/r[*$x][b$y] return $y"),
+    query("C1208", "/r[*$x] key $x, $x", "leave one out", "/r[*$x] key $x"),
+    query("C1209", "/r[*$x] return () key $x", "leave out the key", "/r[*$x] return ()"),
+    query(
+        "C1210",
+        "/r[a$x][b$y] where $x = $y",
+        "equal",
+        "/r[*$x][b$y] where $x = $y",
+        is_warning=True,
+    ),
+    query("C1211", "/r[a][a]", "leave one out", "/r[a]", is_warning=True),
+    document("C1220", "r[a", "add `]`", "r[a]"),
+    document("C1221", "r[!f[a]]", "by an update", "r[!f]"),
+    document("C1222", "<r>", "", "<r></r>"),
+    document("C1223", "<r><?call?></r>", "<?call f?>", "<r><?call f?></r>"),
+    document("C1224", "r s", "", "r[s]"),
+    document("C1224", "!f", "`r[!f]`", "r[!f]"),
+    document("C1225", "<!DOCTYPE r><r/>", "leave out <!DOCTYPE", "<r/>"),
+    document("C1226", "deep.xml", "", "tree.xml"),
+    document("C1227", '{"": ', "", '{"": null}'),
+    document("C1228", "<x:r/>", 'xmlns:p="…"', '<x:r xmlns:x="urn:x"/>'),
+    document("C1229", "nowhere.xml", "", "tree.xml"),
+    update("C1230", "--update g=b", "it has `f`", "--update f=b"),
+    update("C1232", "--once f --update f=b --update f=c", "", "--update f=b --update f=c"),
+    update("C1233", "--type f=b --update f=c", "", "--type f=b --update f=b"),
+    Cure(
+        "C1260",
+        "documents xquery --query '/r[a]/b$x'",
+        "end it with `return ()`",
+        helps="documents xquery --query '/r[a]/b$x return ()'",
+    ),
+]
+
+FILES = {"tree.xml": "<r><a/></r>\n", "deep.xml": "<a>" * 100_000 + "</a>" * 100_000}
