@@ -18,6 +18,9 @@ COMPILE := $(BIN)/uv pip compile --quiet --no-config --universal \
 	--python-version 3.11 --fork-strategy fewest --generate-hashes \
 	--no-emit-index-url --no-annotate --custom-compile-command 'make requirements'
 
+# What Python compiles is kept: the tests start many processes, which would all compile it again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help demo test test-all docs-check lint format bench fuzz crash soak requirements upgrade clean

@@ -21,6 +21,7 @@ from bench.measure import Measurement, measure
 from bench.report import Result
 from bench.shop import race as shop
 from bench.tpch import queries as tpch
+from bench.tpch import refresh
 from bench.workloads import Workload, workloads
 from corollary.maintain.choose import SELECTABLE_ALGORITHMS
 
@@ -39,10 +40,11 @@ REPORTS = {
         documents,
         orders,
         load,
+        refresh,
     )
 }
 """What is no race of contenders in this process: figures, by name."""
-ON_REQUEST = frozenset({load.NAME})
+ON_REQUEST = frozenset({load.NAME, refresh.NAME})
 """What runs only if `--only` names it."""
 SHOP_NEXT = "shop-next"
 

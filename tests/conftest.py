@@ -4,6 +4,7 @@
 (see `support.selection`), `--all` everything, `--shard 2/8` the second of eight parts of it.
 """
 
+import gc
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -12,17 +13,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 from xdist.scheduler import LoadGroupScheduling
 
 from corollary import console
+from corollary.cli.main import GARBAGE_MIN_OBJECTS
 from corollary.core.engine import BULK_VARIABLE
 from support.paths import TESTS
 from support.postgresql_server import MissingError, Server, postgresql
 from support.selection import SEED, WHOLE, is_in_shard, seed_of_today, selection
 
-settings.register_profile("dev", deadline=None)
-settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
+PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("dev", PATIENT)
+settings.register_profile("ci", PATIENT, derandomize=True, print_blob=True)
 settings.load_profile("dev")
 
 # Processes that tests start, workers of Spark among them, find the same modules as this one.
@@ -65,6 +69,9 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ[WHOLE] = "1"
     if config.option.bulk != "auto":
         os.environ[BULK_VARIABLE] = config.option.bulk
+    if config.getoption("--hypothesis-profile") == "ci":
+        # Examples are made of constants in modules, too: those that tests before it have loaded.
+        pytest.MonkeyPatch().setattr(providers, "_get_local_constants", providers.Constants)
     # A shell starts jobs in the background with the signal ignored, and processes pass that on.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -86,6 +93,18 @@ def _selection() -> str:
     if os.environ.get(WHOLE):
         return "the whole matrix (--all)"
     return f"a sample of the matrix: --seed {os.environ[SEED]} repeats it, --all runs everything"
+
+
+def pytest_collection() -> None:
+    """Leave garbage alone while tests are collected: that makes many objects and no garbage."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Do not look for garbage among the tests themselves, which takes a fifth of all time."""
+    gc.freeze()
+    gc.set_threshold(GARBAGE_MIN_OBJECTS)
+    gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -1,8 +1,8 @@
 """`make fuzz`: random programs and changes against the oracle, every flip of small graphs.
 
 make fuzz ARGS="--programs 2000 --goals 300 --steps 5000 --lasting 500 --active 2000 --nodes 4"
-make fuzz ARGS="--programs 0 --goals 0 --steps 0 --lasting 0 --active 0 --nodes 0 --advice 2000"
-make fuzz ARGS="--programs 0 --goals 0 --steps 0 --lasting 0 --active 0 --nodes 0 --documents 5000"
+make fuzz ARGS="--only advice --only documents --advice 2000 --documents 5000"
+make fuzz ARGS="--only queries --queries 5000 --depth 3"
 
 | part | compares |
 |---|---|
@@ -14,10 +14,11 @@ make fuzz ARGS="--programs 0 --goals 0 --steps 0 --lasting 0 --active 0 --nodes 
 | documents | views on active documents, through updates and garbage collection, with their oracle |
 | nodes | closures after every flip of every edge of every graph with Warshall's algorithm |
 | advice | what the advisor makes of random programs with what has to hold of it |
+| queries | random SQL queries as views under changes, as bags, with DuckDB and SQLite |
 
 Random parts go on in batches, each with a seed of its own, which is printed: `--seed` begins with
 another one, so that long runs add up. The walk over graphs is resumed by `--first`. A part whose
-number is 0 is left out.
+number is 0 is left out, and `--only` leaves out all but those it names.
 """
 
 from __future__ import annotations
@@ -47,6 +48,8 @@ from support.generators.document_rounds import Round
 from support.generators.programs import FEATURES, Case, programs
 from support.generators.scenarios import Scenario, is_lively, scenarios
 from support.generators.scenarios import judge as judge_scenario
+from support.generators.sql_queries import SqlScenario, sql_scenarios
+from support.sql.query_judge import judge_query
 from support.warehouse_scenarios import keep
 
 BATCH = 50
@@ -54,6 +57,11 @@ BATCH = 50
 
 EVERY = 5_000
 """Flips between two signs of life."""
+
+PARTS = (
+    *("programs", "goals", "steps", "lasting", "active", "documents", "nodes", "advice"),
+    "queries",
+)
 
 DOCUMENTS = 20
 """Documents that one query is asked of."""
@@ -69,6 +77,7 @@ class Fuzz:
         self.features: Counter[str] = Counter()
         self.steps: dict[str, Counter[str]] = {}
         self.reactions: Counter[str] = Counter()
+        self.constructs: Counter[str] = Counter()
 
     def say(self, text: str) -> None:
         """Print a line with the time."""
@@ -128,6 +137,13 @@ class Fuzz:
         self.counts["active transactions"] += found["steps"]
         self.steps.setdefault(scenario.label, Counter()).update(found)
 
+    def queries(self, scenario: SqlScenario) -> None:
+        """Maintain an SQL query through changes of its tables."""
+        found = judge_query(scenario)
+        self.counts["queries"] += 1
+        self.counts += Counter({name: found[name] for name in ("states of queries", "disputed")})
+        self.constructs.update(scenario.features)
+
     def documents(self) -> None:
         """Ask random queries of shelves of random documents."""
         number = self.options.seed
@@ -168,6 +184,8 @@ class Fuzz:
             print(shares(self.reactions))
         for feature in FEATURES if self.counts["programs"] else ():
             print(f"  {feature}: {100 * self.features[feature] / self.counts['programs']:.0f} %")
+        for construct, number in self.constructs.most_common():
+            print(f"  {construct}: in {number} queries")
         self.say(f"seed {self.options.seed}: no difference")
 
 
@@ -188,10 +206,16 @@ def main() -> None:
     add("--algorithms", default="ranked,dred", help="those that the flips are made under")
     add("--first", type=int, default=0, help="the flip to begin with")
     add("--advice", type=int, default=2000, help="programs to give advice on")
+    add("--queries", type=int, default=1000, help="SQL queries to maintain as views")
+    add("--depth", type=int, default=2, help="how deeply SQL queries are nested")
+    add("--only", action="append", choices=PARTS, help="leave out the others (may be repeated)")
     add("--seed", type=int, default=0, help="where the random numbers start")
     add("--no-shrink", action="store_true", help="show the first difference as it is")
     fuzz = Fuzz(parser.parse_args())
     options = fuzz.options
+    for part in PARTS if options.only else ():
+        if part not in options.only:
+            setattr(options, part, 0)
     fuzz.batches("programs", options.programs, programs(), fuzz.evaluation)
     fuzz.batches("programs with goals", options.goals, programs(), fuzz.goals)
     plain, virtual = scenarios(), scenarios(with_virtual=True)
@@ -206,6 +230,7 @@ def main() -> None:
     if options.nodes:
         fuzz.flips()
     fuzz.advice()
+    fuzz.batches("queries", options.queries, sql_scenarios(options.depth), fuzz.queries)
     fuzz.report()
     if options.steps:
         share = fuzz.counts["changed"] / fuzz.counts["steps"]

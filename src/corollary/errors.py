@@ -149,6 +149,9 @@ class ClaimError(CorollaryError):
     """Another process has taken over what this one was about to deliver; nothing was changed."""
 
 
+RESTORE = "restore the warehouse from a backup with `corollary restore`"
+
+
 class WarehouseError(InputError):
     """A warehouse cannot be read or written as it is."""
 
@@ -189,6 +192,12 @@ class WarehouseError(InputError):
         return cls([Diagnostic("C0934", text, None, cure)])
 
     @classmethod
+    def altered_table(cls, place: str, table: str) -> "WarehouseError":
+        """Return the error of a table of the catalog that has other columns."""
+        text = f"The catalog `{place}` is damaged: the table `{table}` has other columns."
+        return cls([Diagnostic("C0934", text, None, RESTORE)])
+
+    @classmethod
     def lost_catalog(cls, place: str, files: object) -> "WarehouseError":
         """Return the error of an empty catalog beside data files."""
         text = f"`{place}` is missing or empty, but there are data files in `{files}`."
@@ -212,7 +221,7 @@ class WarehouseError(InputError):
         cure = f"check that {place} can be reached and written; nothing was changed"
         if problem in ("file is not a database", "database disk image is malformed"):
             code, text = "C0934", f"The catalog `{place}` is damaged: {problem}."
-            cure = "restore the warehouse from a backup with `corollary restore`"
+            cure = RESTORE
         elif not location.startswith("postgresql:") and is_disk_full(Path(location).parent):
             code, text = "C0932", f"The catalog `{place}` cannot be written: the disk is full."
             cure = "make room: `corollary gc` removes files that nobody needs; nothing was changed"

@@ -1,5 +1,7 @@
 """Every diagnostic, as text: `tests/cases/errors/*.dl` is checked, its `.err` is what is said.
 
+The statements of `*.sql` are run in an empty database.
+
 With `COROLLARY_ACCEPT=1` the `.err` files are written anew; read their difference before use.
 """
 
@@ -15,8 +17,10 @@ from corollary.frontends.datalog.parser import parse
 from corollary.source import SourceFile
 from support.diagnostic_codes import codes_in
 from support.paths import REPOSITORY
+from support.sql.findings import sql_findings
 
-CASES = sorted((REPOSITORY / "tests" / "cases" / "errors").glob("*.dl"))
+FOLDER = REPOSITORY / "tests" / "cases" / "errors"
+CASES = sorted((*FOLDER.glob("*.dl"), *FOLDER.glob("*.sql")))
 
 
 def read(path: Path) -> SourceFile:
@@ -24,6 +28,8 @@ def read(path: Path) -> SourceFile:
 
 
 def findings(source: SourceFile) -> tuple[Diagnostic, ...]:
+    if source.name.endswith(".sql"):
+        return sql_findings(source.text)
     try:
         program = parse(source)
     except InputError as error:
@@ -60,8 +66,8 @@ def test_every_code_is_documented_once() -> None:
 def test_every_code_has_a_case() -> None:
     texts = [path.with_suffix(".err").read_text("utf-8") for path in CASES]
     shown = {code for text in texts for code in re.findall(r"^\w+\[(C\d{4})\]", text, re.MULTILINE)}
-    # What other parts find, in data and at run time, is tested there.
-    assert shown == codes_in("frontends", "analysis")
+    # What other parts find, in SQL, in data and at run time, is tested there.
+    assert shown == codes_in("frontends/datalog", "analysis")
 
 
 EXAMPLE = re.compile(r"^\| (C\d{4}) \| .* \| `(.*)` \| .* \|$", re.MULTILINE)

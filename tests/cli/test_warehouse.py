@@ -10,8 +10,6 @@ import re
 import signal
 import sqlite3
 import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -30,6 +28,7 @@ from corollary.errors import ConflictError
 from corollary.warehouse.catalog.catalog import Catalog
 from corollary.warehouse.warehouse import Warehouse
 from support.command_line import (
+    COMMAND,
     CONFLICT,
     CONSTRAINT,
     INPUT,
@@ -1350,7 +1349,7 @@ def test_an_interrupt_in_doubt_names_the_log(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_real_process_is_interrupted_while_it_reads() -> None:
     run()
-    command = [sys.executable, "-m", "corollary", "apply", "wh", "--changes", "-"]
+    command = [*COMMAND, "apply", "wh", "--changes", "-"]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
@@ -1358,7 +1357,6 @@ def test_a_real_process_is_interrupted_while_it_reads() -> None:
         # More than a pipe holds: when this returns, the command is reading, and waits for the end.
         process.stdin.write(f"{json.dumps(insert('c', 'd'))}\n" * 20_000)
         process.stdin.flush()
-        time.sleep(0.1)
         os.kill(process.pid, signal.SIGINT)
         _, said = process.communicate(timeout=60)
     assert process.returncode == INTERRUPTED

@@ -19,6 +19,7 @@ from corollary.database.upkeep.retention import Retention, collect
 from corollary.errors import CorollaryError, WarehouseError
 from corollary.warehouse import warehouse
 from support.maintained_database import apply, closure, delete, insert, opened
+from support.selection import examples
 from support.warehouse_scenarios import Seen, loose_files, store_of, stored
 
 TEXT = f"""{closure(type_="number")}
@@ -30,6 +31,9 @@ NEXT = ({"edge": [(3, 90), (90, 91)]}, {"edge": [(5, 6)]})
 OTHER_NAMES = ("in the catalog", "The warehouse has format", "index of ", "dictionary")
 """What is said of rows of the catalog, and of an index that is found to be damaged later on."""
 KINDS = {"changes": "[0-9]*.parquet", "snapshots": "snapshot-*.parquet", "index": "index-*"}
+
+DAMAGED = examples(8, 25)
+"""So many files of a kind are damaged, one at a time."""
 
 
 def cut(data: bytes, chance: random.Random) -> bytes:
@@ -128,11 +132,11 @@ def damaged(
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_damaged_file(kind: str, sound: Any, tmp_path: Path) -> None:
-    assert damaged(sound, tmp_path, KINDS[kind], 15, 1).total() == 15
+    assert damaged(sound, tmp_path, KINDS[kind], DAMAGED, 1).total() == DAMAGED
 
 
 def test_a_damaged_catalog(sound: Any, tmp_path: Path) -> None:
-    assert damaged(sound, tmp_path, "catalog.sqlite", 25, 2).total() == 25
+    assert damaged(sound, tmp_path, "catalog.sqlite", DAMAGED, 2).total() == DAMAGED
 
 
 @pytest.mark.parametrize("pattern", [KINDS["changes"], "catalog.sqlite"])
@@ -145,7 +149,8 @@ def test_an_emptied_file(pattern: str, sound: Any, tmp_path: Path) -> None:
         file = root / name.relative_to(sound[0])
         file.write_bytes(b"")
         found[outcome(root, sound, (str(file.relative_to(root)),))] += 1
-    assert found["named at open"] and set(found) <= {"named at open", "right"}
+    assert found["named at open"]
+    assert set(found) <= {"named at open", "right"}
 
 
 @pytest.mark.crash

@@ -21,7 +21,7 @@ import corollary
 from corollary.database import warehouse_store
 from corollary.errors import WarehouseError
 from corollary.warehouse import warehouse
-from support.command_line import real
+from support.command_line import cli
 from support.comparison import comparable
 from support.maintained_database import closure, delete, insert, opened, reopened
 from support.payload_check import check_payload
@@ -121,8 +121,8 @@ def test_gc_on_a_full_disk(small: Path, monkeypatch: pytest.MonkeyPatch) -> None
         with pytest.raises(WarehouseError, match="the disk is full") as caught:
             insert(db, "edge", CHAIN[:9])
         assert "corollary gc" in str(caught.value)
-    done = real("gc", str(place), "--keep-commits", "1", "--format", "json")
-    assert (done.returncode, done.stderr) == (0, "")
+    done = cli("gc", str(place), "--keep-commits", "1", "--format", "json")
+    assert (done.exit_code, done.stderr) == (0, "")
     assert json.loads(done.stdout)["file_bytes"] >= 300_000
     assert not orphan.exists()
     filler.unlink()
@@ -162,8 +162,8 @@ def test_a_disk_that_is_read_only(small: Path, has_log: bool) -> None:
         ("verify", str(place)),
         ("export", str(place), "reach", "--to", str(target)),
     ):
-        done = real(*command)
-        assert (done.returncode, "error" in done.stderr) == (0, False), command
+        done = cli(*command)
+        assert (done.exit_code, "error" in done.stderr) == (0, False), command
     assert len(target.read_text().splitlines()) >= 6
     subprocess.run([*remount[:2], "remount,rw", remount[-1]], check=True)
     with corollary.open(place) as db:

@@ -37,6 +37,7 @@ from click.testing import CliRunner
 from markdown_it import MarkdownIt
 
 from corollary.cli.main import group
+from support.command_line import COMMAND
 from support.paths import REPOSITORY
 
 ON_SPARK = {"documents.md", "python.md", "streaming.md"}
@@ -46,7 +47,7 @@ LOCAL = [path for path in DOCUMENTS if path.name not in ON_SPARK]
 SPARK = [path for path in DOCUMENTS if path.name in ON_SPARK]
 SHOWN = {"csv", "diff", "ebnf", "json", "mermaid", "sql", "text", "toml", "yaml"}
 DIRECTIVE = re.compile(r"<!-- (file|not run|exit): (.+) -->|<!-- (fragment) -->")
-COMMAND_SECONDS = 120
+COMMAND_SECONDS = 600
 NO_ERRORS = " 2>/dev/null"
 QUOTED = re.compile(r"'[^']*'")
 SIMPLE = re.compile(r"(?:echo ' *' \| )?corollary [\w ./:=,@%+\"'-]+")
@@ -90,11 +91,12 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     programs, directory = tmp_path / "bin", tmp_path / "work"
     programs.mkdir()
     directory.mkdir()
-    for name, arguments in {"python": "", "corollary": " -m corollary"}.items():
+    for name, command in {
+        "python": shlex.quote(sys.executable),
+        "corollary": shlex.join(COMMAND),
+    }.items():
         program = programs / name
-        program.write_text(
-            f'#!/bin/sh\nexec "{sys.executable}"{arguments} "$@"\n', encoding="utf-8"
-        )
+        program.write_text(f'#!/bin/sh\nexec {command} "$@"\n', encoding="utf-8")
         program.chmod(0o755)
     for name in [name for name in os.environ if name.startswith("COROLLARY_")]:
         monkeypatch.delenv(name)

@@ -18,7 +18,7 @@ import hashlib
 import itertools
 import math
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time
@@ -29,7 +29,7 @@ from typing import Any, TypeAlias
 
 import re2
 
-from oracles import calendar
+from oracles import calendar, scalars
 from oracles.parser import (
     Agg,
     And,
@@ -118,6 +118,7 @@ RESULTS = {
     "to_unsigned": UNSIGNED, "to_float": FLOAT, "to_string": SYMBOL, "to_date": DATE,
     "to_timestamp": TIMESTAMP, "format_time": SYMBOL, "parse_date": DATE, "parse_time": TIMESTAMP,
     **dict.fromkeys(calendar.NUMBERS, NUMBER),
+    **{name: PRIMITIVES[kind] for name, kind in scalars.RESULTS.items()},
 }  # fmt: skip
 PARAMETERS: dict[str, tuple[Type | None, ...]] = {
     "strlen": (SYMBOL,),
@@ -140,6 +141,7 @@ ARITIES = {
     "substr": (3, 3), "range": (2, 3),
     **dict.fromkeys(calendar.FUNCTORS, (1, 1)),
     **dict.fromkeys((name for name in calendar.FUNCTORS if name in calendar.BINARY), (2, 2)),
+    **scalars.ARITIES,
 }  # fmt: skip
 ORDERINGS = ("=", "!=", "<", "<=", ">", ">=", "is", "!is")
 EQUATIONS = ("=", "is")
@@ -304,6 +306,79 @@ def on_calendar(name: str, *args: Value) -> Value:
         raise Fault(f"{name}: {error}") from None
 
 
+def scalar(name: str, type_: Type) -> Callable[..., Value]:
+    def apply(*args: Value) -> Value:
+        try:
+            if name in scalars.TYPED:
+                return scalars.TYPED[name](type_.name, type_.scale, *args)
+            if name == "abs":
+                return scalars.absolute(type_.name, *args)
+            return scalars.STRICT[name](*args)
+        except scalars.Missing as missing:
+            raise Fault(f"{name}: {missing}") from None
+
+    return apply
+
+
+def strictly(function: Callable[..., Value], runs: list[Run]) -> Run:
+    """A functor that fails where an argument does, and is null where one is."""
+
+    def run(env: Env) -> Value:
+        values = [run(env) for run in runs]
+        for value in values:
+            if isinstance(value, Failure):
+                return value
+        if any(value is None for value in values):
+            return None
+        try:
+            return canonical(function(*values))
+        except Fault as fault:
+            return Failure(str(fault))
+
+    return run
+
+
+def arms(name: str, args: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """The arguments that have the type of the result."""
+    return (*args[1:-1:2], args[-1]) if name == "if" else args
+
+
+def check_literals(name: str, args: tuple[Expr, ...]) -> None:
+    for at, arg in enumerate(args):
+        allowed = scalars.LITERALS.get((name, at))
+        if allowed and not (isinstance(arg, Lit) and arg.value in allowed):
+            raise OracleRejected(f"{name} needs a literal number")
+    if name in ("rlike", "regexp_replace", "regexp_extract"):
+        pattern = args[1]
+        options = re2.Options()
+        options.log_errors = False
+        try:
+            groups = re2.compile(pattern.value if isinstance(pattern, Lit) else "(", options).groups
+        except re2.error:
+            raise OracleRejected(f"{name} needs a literal pattern") from None
+        group = args[2] if name == "regexp_extract" else Lit("int", 0)
+        if not isinstance(group, Lit) or group.value not in range(groups + 1):
+            raise OracleRejected("no such group")
+
+
+def deciding(name: str, type_: Type, runs: list[Run]) -> Run:
+    """A functor that decides itself about null and failures."""
+
+    def is_failure(value: Value) -> bool:
+        return isinstance(value, Failure)
+
+    def run(env: Env) -> Value:
+        found = scalars.own(name, is_failure, [run(env) for run in runs])
+        if found is None or is_failure(found) or name not in scalars.CHOICES:
+            return found
+        try:
+            return canonical(scaled(found, type_))
+        except Fault as fault:
+            return Failure(str(fault))
+
+    return run
+
+
 def as_decimal(run: Run) -> Run:
     """An integer beside a decimal."""
 
@@ -351,6 +426,8 @@ def functor(name: str, type_: Type, limit: int) -> Callable[..., Value]:
         return lambda *args: bit_op(name, type_, *args)
     if name in calendar.FUNCTORS:
         return lambda *args: on_calendar(name, *args)
+    if name in scalars.NAMES:
+        return scalar(name, type_)
     table: dict[str, Callable[..., Value]] = {
         "min": lambda *args: scaled(min(args, key=order), type_),
         "max": lambda *args: scaled(max(args, key=order), type_),
@@ -467,17 +544,31 @@ def sides(test: Cmp) -> Iterator[Var]:
     yield from (side for side in (test.left, test.right) if isinstance(side, Var))
 
 
-def outside_aggregates(node: Expr | Formula) -> set[str]:
-    """The variables of a node, not those of its aggregates."""
+def strict_variables(node: Expr | Formula) -> set[str]:
+    """The variables without which a comparison or its side has no value but null."""
     if isinstance(node, Var):
         return {node.name}
-    if isinstance(node, Agg):
+    if isinstance(node, Agg) or (isinstance(node, Fn) and node.name in scalars.OWN):
         return set()
-    return set().union(*(outside_aggregates(child) for child in children(node)))
+    return set().union(*(strict_variables(child) for child in children(node)))
 
 
-def has_null(node: Expr) -> bool:
-    return any(isinstance(part, Lit) and part.kind == "null" for part in walk(node))
+def nullable_given(node: Expr, suspects: set[str]) -> bool:
+    """Whether an expression may be null if some variables may be."""
+    match node:
+        case Var(name):
+            return name in suspects
+        case Lit(kind):
+            return kind == "null"
+        case Fn("try" | "null_if"):
+            return True
+        case Fn("is_null" | "same"):
+            return False
+        case Fn(name, args):
+            found = [nullable_given(arg, suspects) for arg in arms(name, args)]
+            return all(found) if name in ("coalesce", "greatest", "least") else any(found)
+        case _:
+            return False
 
 
 def is_wild(node: Expr) -> bool:
@@ -657,9 +748,11 @@ class Conjunction:
         """Tell the still untyped variables of an expression what its context asks for."""
         if isinstance(node, Var) and not node.is_wild:
             self.types.setdefault(node.name, type_)
-        elif isinstance(node, Fn) and node.name in SAME_TYPE:
-            for arg in node.args:
+        elif isinstance(node, Fn) and (node.name in SAME_TYPE or node.name in scalars.ALIKE):
+            for arg in arms(node.name, node.args):
                 self.push(arg, type_)
+        elif isinstance(node, Fn) and node.name in scalars.LIKE_FIRST:
+            self.push(node.args[0], type_)
 
     def default(self, node: Expr | Formula) -> Type:
         is_fraction = any(isinstance(p, Lit) and p.kind == "frac" for p in walk(node))
@@ -688,6 +781,8 @@ class Conjunction:
                 return known[0] if known else None
             case Fn(name, args) if name in calendar.LIKE_FIRST:
                 return self.type_of(args[0])
+            case Fn(name) if name in scalars.NAMES:
+                return self.scalar_type(node)
             case Fn(name):
                 return RESULTS.get(name)
             case Agg("count"):
@@ -697,6 +792,31 @@ class Conjunction:
             case Agg():
                 branches = self.branches(node)
                 return branches[0].types.get("%target") if branches else None
+
+    def scalar_type(self, node: Fn) -> Type | None:
+        name, args = node.name, node.args
+        if name in scalars.SCALED:
+            scale = args[scalars.SCALED[name]] if len(args) > scalars.SCALED[name] else None
+            known = scale.value if isinstance(scale, Lit) else None
+            return Type("decimal", known) if isinstance(known, int) else None
+        if name in scalars.ALIKE:
+            chosen = arms(name, args)
+            found = [t for t in map(self.type_of, chosen) if t]
+            if found and found[0].name == "decimal":
+                return Type(
+                    "decimal", max([t.scale for t in found] + [*map(literal_scale, chosen)])
+                )
+            return found[0] if found else None
+        first = self.type_of(args[0])
+        if name in scalars.LIKE_FIRST:
+            if name == "null_if" and first is None:
+                first = self.type_of(args[1])
+            if name == "fit" and first and isinstance(args[1], Lit):
+                return replace(first, precision=int(str(args[1].value)), nullable=False)
+            return first
+        if name == "sign":
+            return FLOAT if first and first.name == "float" else NUMBER
+        return RESULTS[name]
 
     def branches(self, node: Agg) -> list[Conjunction]:
         """The body of an aggregate; its target is an equation, so that null targets drop out."""
@@ -809,6 +929,8 @@ class Conjunction:
             if type_.name == "decimal":
                 type_ = Type("decimal", max(found.scale for found, _ in compiled))
             check_operator(name, type_)
+        elif name in scalars.NAMES:
+            return self.scalar_call(name, args, type_ or expected)
         else:
             if type_ is None:
                 raise OracleRejected(f"{name} needs a literal scale")
@@ -819,20 +941,69 @@ class Conjunction:
                     raise OracleRejected(f"{name} of a {found.name}")
             check_conversion(name, compiled[0][0])
         function, runs = functor(name, type_, self.oracle.limit), [run for _, run in compiled]
+        return replace(type_, nullable=False), strictly(function, runs)
 
-        def run(env: Env) -> Value:
-            values = [run(env) for run in runs]
-            for value in values:
-                if isinstance(value, Failure):
-                    return value
-            if any(value is None for value in values):
-                return None
-            try:
-                return canonical(function(*values))
-            except Fault as fault:
-                return Failure(str(fault))
+    def scalar_call(
+        self, name: str, args: tuple[Expr, ...], type_: Type | None
+    ) -> tuple[Type, Run]:
+        check_literals(name, args)
+        if name == "if" and len(args) % 2 == 0:
+            raise OracleRejected("if takes pairs and one more")
+        wanted = self.wanted(name, args, type_)
+        compiled = [self.expression(arg, asked) for arg, asked in zip(args, wanted, strict=True)]
+        for (found, _), asked in zip(compiled, wanted, strict=True):
+            if asked and found.name != asked.name:
+                raise OracleRejected(f"{name} of a {found.name}")
+        if name in scalars.NUMERIC and compiled[0][0].name not in (*BOUNDS, "float", "decimal"):
+            raise OracleRejected(f"{name} of a {compiled[0][0].name}")
+        if name in RESULTS:
+            type_ = self.type_of(Fn(name, args))
+        elif name in scalars.LIKE_FIRST:
+            type_ = compiled[0][0]
+            if name == "fit":
+                type_ = replace(type_, precision=int(str(args[1].value)))  # type: ignore[union-attr]
+            elif name != "try":
+                type_ = replace(type_, precision=38)
+        elif name in scalars.ALIKE:
+            sized = [
+                found for (found, _), arg in zip(compiled, args, strict=True)
+                if any(arg is arm for arm in arms(name, args)) and arg != Lit("null", None)
+            ] or [compiled[-1][0]]  # fmt: skip
+            type_ = sized[0]
+            if type_.name == "decimal":
+                type_ = Type("decimal", max(each.scale for each in sized))
+        if type_ is None:
+            raise OracleRejected(f"the type of {name} is not known")
+        runs = [run for _, run in compiled]
+        if name in scalars.OWN:
+            return replace(type_, nullable=False), deciding(name, type_, runs)
+        return replace(type_, nullable=False), strictly(
+            functor(name, type_, self.oracle.limit), runs
+        )
 
-        return replace(type_, nullable=False), run
+    def wanted(self, name: str, args: tuple[Expr, ...], type_: Type | None) -> list[Type | None]:
+        """The types that arguments must have."""
+        if name in ("and", "or"):
+            return [BOOL] * len(args)
+        if name in scalars.COMPARED:
+            known = next((t for t in map(self.type_of, args) if t), None)
+            both = known or self.default(Fn(name, args))
+            return [both, both]
+        if name in scalars.ALIKE:
+            one = self.type_of(Fn(name, args)) or type_ or self.default(Fn(name, args))
+            chosen = arms(name, args)
+            return [one if any(arg is arm for arm in chosen) else BOOL for arg in args]
+        taken = scalars.PARAMETERS[name]
+        if name in scalars.LIKE_FIRST or taken[0] is None:
+            own = self.type_of(args[0]) or (type_ if name in scalars.LIKE_FIRST else None)
+            first = own or self.default(args[0])
+            return [first, *(PRIMITIVES[kind] if kind else None for kind in taken[1:])]
+        return [
+            (self.type_of(arg) or Type("decimal", literal_scale(arg)))
+            if kind == "decimal"
+            else PRIMITIVES[str(kind)]
+            for kind, arg in zip(taken, args, strict=True)
+        ]
 
     def aggregate(self, node: Agg) -> tuple[Type, Run]:
         """Aggregates depend on lower strata only, so each key is computed once."""
@@ -929,11 +1100,7 @@ class Conjunction:
 
     def is_nullable(self, node: Expr) -> bool:
         """Whether a head argument may be null: see `may_be_null` for variables."""
-        if isinstance(node, Var):
-            return node.name in self.may_be_null()
-        if isinstance(node, Fn):
-            return any(self.is_nullable(arg) for arg in node.args)
-        return isinstance(node, Lit) and node.kind == "null"
+        return nullable_given(node, self.may_be_null())
 
     def may_be_null(self) -> set[str]:
         """The variables that may be null.
@@ -950,9 +1117,10 @@ class Conjunction:
             suspects -= {name for name, count in self.count.items() if count > 1}
         for test in self.tests:
             if test.op not in ("is", "!is"):
-                suspects -= outside_aggregates(test)
+                suspects -= strict_variables(test)
                 if not self.is_null_safe:
-                    suspects -= self.free(test)
+                    inner = (part for part in walk(test) if isinstance(part, Agg))
+                    suspects -= set().union(*(self.free(part) for part in inner))
         while True:
             self_is = [
                 (var.name, other)
@@ -961,12 +1129,7 @@ class Conjunction:
                 for var, other in ((test.left, test.right), (test.right, test.left))
                 if isinstance(var, Var)
             ]
-            sure = {
-                name
-                for name, other in self_is
-                if not isinstance(other, Lit) or other.kind != "null"
-                if not outside_aggregates(other) & suspects and not has_null(other)
-            }
+            sure = {name for name, other in self_is if not nullable_given(other, suspects)}
             if not sure & suspects:
                 return suspects
             suspects -= sure
@@ -1270,13 +1433,28 @@ def evaluate(
     True
     """
     oracle = Oracle(parse(text), limit, rounds)
-    for relation, rows in (facts or {}).items():
+    given = dict(facts or {})
+    for bag, copies in oracle.program.bags.items():
+        types = oracle.columns[bag]
+        own = [tuple(convert(a, t)[1] for a, t in zip(args, types, strict=True)) for args in copies]
+        rows = (tuple(map(fitted, row, types)) for row in (*own, *given.pop(bag, ())))
+        given[f"{bag}.rows"] = [(*row, count) for row, count in Counter(rows).items()]
+    for relation, rows in given.items():
         if relation not in oracle.columns:
             raise OracleRejected(f"{relation} is not declared")
         for row in rows:
             oracle.insert(relation, row)
     oracle.run()
     return oracle.relations
+
+
+def with_copies(
+    text: str, found: Mapping[str, Iterable[tuple[Value, ...]]], relation: str
+) -> list[tuple[Value, ...]]:
+    """The rows of a relation, those of a bag as often as they occur."""
+    if relation not in parse(text).bags:
+        return list(found[relation])
+    return [row[:-1] for row in found[f"{relation}.rows"] for _ in range(row[-1])]
 
 
 def typed_rows(rows: Iterable[tuple[Value, ...]]) -> list[tuple[tuple[str, str], ...]]:

@@ -14,6 +14,8 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any, NoReturn, TypeAlias
 
+from oracles import scalars
+
 
 def opposite(value: Any) -> Any:
     """The number with the other sign, all digits kept: the minus of decimals rounds them."""
@@ -143,6 +145,8 @@ class Program:
     decls: dict[str, Decl] = field(default_factory=dict)
     rules: list[Rule] = field(default_factory=list)
     reactions: list[Reaction] = field(default_factory=list)
+    bags: dict[str, list[tuple[Expr, ...]]] = field(default_factory=dict)
+    """The facts of relations with copies: each is one copy."""
 
 
 COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
@@ -153,8 +157,9 @@ OF_TIMES = frozenset((
     "start_of_week", "start_of_day", "start_of_hour", "start_of_minute", "start_of_second",
     "format_time", "parse_date", "parse_time",
 ))  # fmt: skip
+OPEN = OF_TIMES | scalars.NAMES
 """Functors that are not reserved: what begins a literal is a relation unless a sign follows."""
-FUNCTORS = OF_TIMES | frozenset((
+FUNCTORS = OPEN | frozenset((
     "band", "bor", "bxor", "bnot", "bshl", "bshr", "bshru", "land", "lor", "lxor", "lnot", "min",
     "max", "cat", "strlen", "substr", "ord", "range", "to_number", "to_string", "to_float",
     "to_unsigned", "to_decimal", "to_date", "to_timestamp",
@@ -162,7 +167,7 @@ FUNCTORS = OF_TIMES | frozenset((
 AGGREGATES = frozenset(("count", "sum", "min", "max", "mean"))
 QUALIFIERS = frozenset((
     "inline", "brie", "btree", "btree_delete", "eqrel", "virtual", "stored", "magic", "no_magic",
-    "no_inline", "input", "output", "printsize",
+    "no_inline", "input", "output", "printsize", "bag",
 ))  # fmt: skip
 # From loosest to tightest; unary operators and then `^` bind tighter still.
 LEVELS = (
@@ -173,7 +178,7 @@ TOKEN = re.compile(
     r"""(?P<skip>\s+|//[^\n]*|/\*.*?\*/)
       | (?P<literal>[dt]?"(?:[^"\\\n]|\\.)*")
       | (?P<number>0[xX][0-9a-fA-F]+u?|0[bB][01]+u?|[0-9]+\.[0-9]+|[0-9]+u?)
-      | (?P<name>(?:[^\W\d]|\?)[\w?]*)
+      | (?P<name>[^\W\d]\w*(?:\.[^\W\d]\w*)+(?=[(@])|(?:[^\W\d]|\?)[\w?]*)
       | (?P<op>:-|:=|<:|!=|<=|>=|->|[-+*/%^=<>!.,;:(){}|@?\[\]$])""",
     re.VERBOSE | re.DOTALL,
 )
@@ -278,7 +283,27 @@ class Parser:
                 self.directive(self.name())
             else:
                 self.rule()
+        for name in self.program.bags:
+            self.expand_bag(name)
         return self.program
+
+    def expand_bag(self, name: str) -> None:
+        """Declare the counts of a bag; the bag is their projection, its facts are copies."""
+        bag = self.program.decls[name]
+        columns = (*bag.columns, TypeName("number"))
+        self.program.decls[f"{name}.rows"] = Decl(f"{name}.rows", columns, False)
+        rules, copies = [], self.program.bags[name]
+        for rule in self.program.rules:
+            is_fact = rule.body == Truth(True) and not rule.heads[0].mark
+            if is_fact and rule.heads[0].relation == name:
+                copies += [head.args for head in rule.heads]
+            elif any(head.relation == name and not head.mark for head in rule.heads):
+                raise OracleRejected(f"a rule of the bag {name}")
+            else:
+                rules.append(rule)
+        row = tuple(Var(f"v{at}") for at in range(len(bag.columns)))
+        counts = Atom(f"{name}.rows", (*row, Var("_")))
+        self.program.rules = [*rules, Rule((Atom(name, row),), counts, True)]
 
     def directive(self, word: str) -> None:
         match word:
@@ -343,6 +368,8 @@ class Parser:
             if name in self.program.decls:
                 raise OracleRejected(f"{name} is declared twice")
             self.program.decls[name] = Decl(name, tuple(columns), "eqrel" in words, tuple(labels))
+            if "bag" in words:
+                self.program.bags[name] = []
 
     def type_name(self) -> TypeName:
         name = self.name()
@@ -436,7 +463,7 @@ class Parser:
         if self.peek(ahead + 1) == "@":
             return True
         reserved = word in FUNCTORS or word in AGGREGATES
-        if word in OF_TIMES:
+        if word in OPEN:
             reserved = self.is_term(ahead + 1)
         return self.peek(ahead + 1) == "(" and not reserved
 
@@ -448,7 +475,7 @@ class Parser:
             ahead += 1
             if depth == 0:
                 break
-        return self.peek(ahead) in (*COMPARISONS, *itertools.chain(*LEVELS), "^")
+        return self.peek(ahead) in (*COMPARISONS, *itertools.chain(*LEVELS), "^", "is")
 
     # expressions
 

@@ -18,9 +18,9 @@ from support.generators.active_scenarios import (
     shares,
 )
 from support.generators.scenarios import is_lively, unhurried
-from support.selection import sampled
+from support.selection import examples, sampled
 
-EXAMPLES = 8
+EXAMPLES = examples(4, 8)
 PARTS = range(12)
 """Each part has programs of its own."""
 
@@ -46,9 +46,9 @@ def test_active_rules_do_what_the_oracle_says(part: int) -> None:
 
 @pytest.mark.long
 def test_random_programs_are_lively() -> None:
-    counts = judged(0, 4 * EXAMPLES)
+    counts = judged(0, 32)
     print(shares(counts))
-    assert counts["steps"] >= 4 * EXAMPLES
+    assert counts["steps"] >= 32
     assert is_lively(counts["changed"], counts["steps"])
     for name in SHARES[1:4]:
         assert counts[name] >= 0.01 * counts["steps"], f"too few are {name}: {counts}"

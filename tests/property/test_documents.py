@@ -20,7 +20,7 @@ def test_rounds_agree(seed: int) -> None:
 
 def test_rounds_with_active_types_agree() -> None:
     found = Counter[str]()
-    rounds = examples(3, 12)
+    rounds = examples(2, 12)
     for seed in range(rounds):
         found.update(Round(seed, 8, is_active=True).run())
     assert found["exact with active types"] > 8 * rounds

@@ -15,7 +15,7 @@ from support.generators.scenarios import Scenario, is_lively, judge, scenarios, 
 from support.maintained_database import MIXED, apply, derived_relations, opened
 from support.selection import examples
 
-EXAMPLES = examples(5, 30)
+EXAMPLES = examples(3, 30)
 KINDS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     "auto, recompute": (("auto", "recompute"), {}),
     "ranked, counting, dred": (("ranked", "counting", "dred"), {}),

@@ -30,7 +30,7 @@ from support.payload_check import check_payload
 from support.program_variants import rephrased
 from support.selection import examples
 
-SETTINGS = unhurried(examples(4, 20))
+SETTINGS = unhurried(examples(3, 20))
 
 
 @st.composite

@@ -13,20 +13,20 @@ from support.selection import examples
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
 
 
-@settings(max_examples=examples(60, 200), suppress_health_check=SLOW)
+@settings(max_examples=examples(30, 200), suppress_health_check=SLOW)
 @given(programs())
 def test_evaluation_equals_the_oracle(case: Case) -> None:
     judge(case)
 
 
-@settings(max_examples=examples(10, 40), suppress_health_check=SLOW)
+@settings(max_examples=examples(5, 40), suppress_health_check=SLOW)
 @given(programs())
 def test_goals_equal_the_oracle(case: Case) -> None:
     if judge(case) != FAILED:
         judge_goals(case, evaluation.evaluate(case.text, case.facts))
 
 
-@settings(max_examples=examples(10, 60), suppress_health_check=SLOW)
+@settings(max_examples=examples(5, 60), suppress_health_check=SLOW)
 @given(programs())
 def test_bodies_of_rules_are_goals(case: Case) -> None:
     """The body of a rule as a goal has the answers that the oracle gives for such a rule."""

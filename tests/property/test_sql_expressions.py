@@ -12,6 +12,7 @@ from corollary.core.printer import print_condition, print_term
 from corollary.core.types import Kind
 from corollary.engines.sql.compiled import NotCompiled
 from corollary.engines.sql.duckdb_dialect import DUCKDB
+from support.selection import examples
 from support.sql.duckdb import duckdb_outcome
 from support.sql.expressions import (
     Rows,
@@ -31,7 +32,7 @@ CAUTIOUS = {"/", "to_float"}
 REFUSED = r"the pattern is invalid|`(/|to_float)` of decimal.*,\d\d\)"
 """What is not handed over: invalid patterns, and decimals with too many digits after the point."""
 
-DECIMAL_TRIES = 12
+DECIMAL_TRIES = examples(4, 12)
 """Decimals of all lengths need more tries than other kinds."""
 
 
@@ -71,13 +72,13 @@ def _compare(compared: Expression | Condition, rows: Rows) -> None:
 def test_each_form(name: str, kind: Kind) -> None:
     """A functor by itself agrees in every row; if it is not cautious, it finds every value."""
     generator = random.Random(f"{name} {kind}")
-    for _ in range(DECIMAL_TRIES if kind is Kind.DECIMAL else 3):
+    for _ in range(DECIMAL_TRIES if kind is Kind.DECIMAL else examples(1, 3)):
         expression = random_application(generator, DUCKDB, name, kind, depth=1)
         _compare(expression, random_rows(generator, ROWS))
 
 
 @given(st.integers(0, 2**32))
-@settings(max_examples=60)
+@settings(max_examples=examples(30, 60))
 def test_expressions(seed: int) -> None:
     """Nested expressions agree."""
     generator = random.Random(seed)

@@ -17,7 +17,7 @@ from support.generators.scenarios import EVERY, unhurried
 from support.maintained_database import Judged, Row, SkipError, Step
 from support.selection import examples, sampled
 
-EXAMPLES = examples(3, 40)
+EXAMPLES = examples(2, 40)
 
 LARGEST = sys.float_info.max
 LONG_DIGITS = ("9" * 36, "3" * 36, "9" * 26, "9" * 17, str(2**96), str(2**64))

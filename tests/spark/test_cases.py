@@ -26,6 +26,8 @@ DEEP = {"recursion/chain_1000_generated"}
 """A thousand rounds of files take a quarter of an hour, and show nothing that 300 do not."""
 
 SHALLOW = [folder for folder in WORKING if name_of(folder) not in DEEP]
+MANY_ROUNDS = ("recursion", "souffle")
+"""A round of files takes a second: `make test` leaves these families out."""
 
 
 REFUSED = {"runtime_errors/error_with_witness", "runtime_errors/bad_pattern"}
@@ -33,7 +35,7 @@ REFUSED = {"runtime_errors/error_with_witness", "runtime_errors/bad_pattern"}
 
 def selected(folders: list[Path], quick: set[str]) -> list[Any]:
     """All folders; of those that are not in the selection, `make test` runs a sample."""
-    return sampled(folders, 80, [folder for folder in folders if name_of(folder) in quick])
+    return sampled(folders, 200, [folder for folder in folders if name_of(folder) in quick])
 
 
 @pytest.mark.parametrize("folder", selected(WORKING, QUICK), ids=name_of)
@@ -46,7 +48,18 @@ def test_evaluation_writes_what_is_expected(
     engine.close()
 
 
-@pytest.mark.parametrize("folder", selected(SHALLOW, FILES), ids=name_of)
+@pytest.mark.parametrize(
+    "folder",
+    [
+        *selected([each for each in SHALLOW if each.parent.name not in MANY_ROUNDS], FILES),
+        *(
+            pytest.param(each, marks=pytest.mark.long)
+            for each in SHALLOW
+            if each.parent.name in MANY_ROUNDS
+        ),
+    ],
+    ids=name_of,
+)
 def test_evaluation_in_files_writes_what_is_expected(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: Any
 ) -> None:

@@ -39,6 +39,7 @@ from support.cases.changes import FORMS, ChangeCase, asserted, commit
 from support.comparison import comparable
 from support.generators.programs import Case, programs
 from support.maintained_database import closure, flips, opened
+from support.selection import examples
 
 pytestmark = pytest.mark.spark
 
@@ -134,7 +135,7 @@ def check_case(case: Case, spark: Any, small: int) -> None:
     engine.close()
 
 
-@settings(max_examples=2, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(1, 2), suppress_health_check=list(HealthCheck))
 @given(case=programs())
 def test_random_programs_give_the_same_on_both_engines(case: Case, spark: Any) -> None:
     check_case(case, spark, 20_000)

@@ -15,6 +15,7 @@ from corollary.core.functors import CHECKED_SUM, FUNCTORS, PARTITION_OF, TIME_FO
 from corollary.core.logic import NEGATED_OPERATORS, Condition, Constant, Functor, Variable
 from corollary.core.types import DATE, FLOAT, NUMBER, SYMBOL, TIMESTAMP, UNSIGNED, Type, decimal
 from corollary.engines.local.evaluation import expressions as local
+from corollary.engines.local.evaluation.value_vector import dense_mask
 from corollary.engines.local.values.codes import Dictionary
 from corollary.engines.spark.sql import sql
 from corollary.engines.spark.sql.columns import schema_of, to_held
@@ -25,6 +26,7 @@ from corollary.engines.spark.sql.expressions import (
     lower,
     lower_condition,
 )
+from support.selection import sampled
 
 pytestmark = pytest.mark.spark
 
@@ -105,7 +107,7 @@ def renamed(node: Any, name: str) -> Any:
     return node
 
 
-@pytest.mark.parametrize("type_", VALUES, ids=str)
+@pytest.mark.parametrize("type_", sampled(VALUES, 4), ids=str)
 def test_sql_and_the_local_engine_agree(type_: Type, spark: Any) -> None:
     engine = SparkEngine(spark)
     nullable = type_.with_null(True)
@@ -129,8 +131,8 @@ def test_sql_and_the_local_engine_agree(type_: Type, spark: Any) -> None:
     }
     for at, each in enumerate(made):
         batch = local.evaluate(each, frame, len(pairs), codes)
-        faulty = local.dense_mask(batch.fault_mask, len(pairs))
-        nulls = local.dense_mask(batch.nulls, len(pairs)) | faulty
+        faulty = dense_mask(batch.fault_mask, len(pairs))
+        nulls = dense_mask(batch.nulls, len(pairs)) | faulty
         assert found[f"f{at}"].to_pylist() == faulty.tolist(), each
         values = codes.decode_arrow(codes.encode(batch.values, nulls, batch.type), batch.type)
         assert list(map(repr, values.to_pylist())) == list(

@@ -55,10 +55,9 @@ def compare(spark: Any, compared: list[Compared], rows: Rows) -> None:
         if type_.kind in KINDS
     }
     frame = spark.createDataFrame(pa.table(arrays))
-    for name in arrays:
-        sql_type = SPARK.type_name(ROW_TYPES[int(name[1:])])
-        frame = frame.withColumn(name, frame[name].cast(sql_type))
-    frame.createOrReplaceTempView("t0")
+    types = {name: SPARK.type_name(ROW_TYPES[int(name[1:])]) for name in arrays}
+    typed = frame.select([frame[name].cast(type_).alias(name) for name, type_ in types.items()])
+    typed.localCheckpoint().createOrReplaceTempView("t0")
     try:
         for each in compared:
             _compare(spark, each, rows)

@@ -331,6 +331,7 @@ def test_files_of_a_batch_are_read_in_their_order(db: Database, tmp_path: Path) 
 # ------------------------------------------------------------------------------------- on Spark
 
 NOW = {"availableNow": True}
+PATIENCE_SECONDS = 600
 
 
 def stream_of(spark: Any, folder: Path, schema: str) -> Any:
@@ -349,11 +350,15 @@ def test_inserts_go_on_where_they_were(db: Database, spark: Any, tmp_path: Path)
         seen.append((batch.number, batch.transaction.commit_number))
 
     frame = stream_of(spark, folder, "src string, dst string")
-    db.stream(frame, into="direct_link", trigger=NOW, on_batch=note).awaitTermination(60)
+    db.stream(frame, into="direct_link", trigger=NOW, on_batch=note).awaitTermination(
+        PATIENCE_SECONDS
+    )
     assert links(db, "link") == closure({("a", "b"), ("b", "c"), ("c", "d")})
     assert len(db.relation("quarantine")) == 1
     arrive(folder, "3.json", {"src": "d", "dst": "e"}, at=3_000)
-    db.stream(frame, into="direct_link", trigger=NOW, on_batch=note).awaitTermination(60)
+    db.stream(frame, into="direct_link", trigger=NOW, on_batch=note).awaitTermination(
+        PATIENCE_SECONDS
+    )
     assert seen == [(0, 2), (1, 3), (2, 4)]
     location = Path(db._store.open_arguments.location)  # type: ignore[union-attr]
     assert (location / "streams" / "direct_link" / "metadata").exists()
@@ -376,7 +381,9 @@ def test_a_replay_does_nothing_twice(db: Database, spark: Any, tmp_path: Path) -
     frame = stream_of(spark, folder, "op string, src string, dst string, at long")
     asked = {"op": "op", "order": "at", "trigger": NOW, "checkpoint": tmp_path / "checkpoint"}
     with pytest.raises(Exception, match="the power has failed"):
-        db.stream(frame, into="direct_link", on_batch=fail, **asked).awaitTermination(60)
+        db.stream(frame, into="direct_link", on_batch=fail, **asked).awaitTermination(
+            PATIENCE_SECONDS
+        )
     assert links(db) == {("b", "c")}
     assert db.commits == 3
     with db.transaction() as tx:
@@ -388,7 +395,7 @@ def test_a_replay_does_nothing_twice(db: Database, spark: Any, tmp_path: Path) -
         into="direct_link",
         on_batch=lambda batch: repeated.append(batch.transaction.is_repeated),
         **asked,
-    ).awaitTermination(60)
+    ).awaitTermination(PATIENCE_SECONDS)
     assert numbers == [0, 1]
     assert repeated == [True]
     assert links(db) == {("a", "b")}  # what was done since is not undone

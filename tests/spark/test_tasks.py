@@ -43,6 +43,7 @@ def closure(edges: Iterable[tuple[int, int]]) -> set[tuple[int, int]]:
 
 def jobs(spark: Any) -> int:
     """The number of jobs that the session has run."""
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()  # who counts hears of them late
     found = spark.sparkContext.statusTracker().getJobIdsForGroup(None)
     return max(found, default=-1) + 1
 

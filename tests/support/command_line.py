@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 
 from corollary.cli.main import group
 
+COMMAND = (sys.executable, "-m", "support.processes.corollary_command")
 OK, INPUT, USAGE, CONSTRAINT, CONFLICT, LIMIT, INTERRUPTED = 0, 1, 2, 3, 4, 5, 130
 
 
@@ -27,7 +28,7 @@ def cli(*arguments: str, stdin: str = "", **options: Any) -> Result:
 
 
 def real(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "corollary", *arguments]
+    command = [*COMMAND, *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False, **options)
 
 

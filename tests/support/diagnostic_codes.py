@@ -4,7 +4,7 @@ import re
 
 from support.paths import REPOSITORY
 
-CODE = re.compile(r"C(?:0[1-9]|1[0-2])\d\d")
+CODE = re.compile(r"C(?:0[1-9]|1[0-3])\d\d")
 
 
 def codes_in(*packages: str) -> set[str]:

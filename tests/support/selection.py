@@ -10,11 +10,12 @@ import os
 import random
 from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 from zlib import crc32
 
 import pytest
 
+T = TypeVar("T")
 SEED = "COROLLARY_TEST_SEED"
 WHOLE = "COROLLARY_TEST_ALL"
 
@@ -24,8 +25,8 @@ def seed_of_today() -> int:
     return int(os.environ.get(SEED) or f"{datetime.now(UTC):%Y%m%d}")
 
 
-def examples(quick: int, whole: int) -> int:
-    """Return the number of random examples: the first for `make test`, the second for all."""
+def examples(quick: T, whole: T) -> T:
+    """Return the random examples, or their number: the first for `make test`, or else for all."""
     return whole if os.environ.get(WHOLE) else quick
 
 

@@ -12,6 +12,7 @@ from support.selection import sampled
 
 sys.path.append(str(REPOSITORY))  # `bench` stands beside `tests`, not in `src`
 
+from bench import process
 from bench.__main__ import compare, main
 from bench.bulk import load, paths, totals
 from bench.contenders import THREADS
@@ -100,10 +101,29 @@ def test_totals_agree() -> None:
     assert figure.differences == ()
 
 
-def test_a_process_is_measured() -> None:
-    code = "import subprocess, sys; held = bytearray(50_000_000); print(len(held)); "
-    below = "subprocess.run([sys.executable, '-c', 'sum(range(5_000_000))'])"
-    spent = run_process([sys.executable, "-c", code + below])
+MEASURED = """
+import subprocess, sys
+from pathlib import Path
+held = bytearray(50_000_000)
+Path("held").touch()
+while not Path("looked").exists():  # until the memory has been looked at
+    pass
+subprocess.run([sys.executable, "-c", "sum(range(5_000_000))"])
+print(len(held))
+"""
+
+
+def test_a_process_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    look = process._anonymous_memory
+
+    def looked(number: int) -> int:
+        is_held, found = (tmp_path / "held").exists(), look(number)
+        if is_held:
+            (tmp_path / "looked").touch()
+        return found
+
+    monkeypatch.setattr(process, "_anonymous_memory", looked)
+    spent = run_process([sys.executable, "-c", MEASURED], tmp_path)
     assert spent.printed == "50000000\n"
     assert spent.processor > 0.05
     assert spent.memory > 50_000_000 or not Path("/proc/self/status").exists()

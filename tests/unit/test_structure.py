@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -19,12 +21,22 @@ ENGINES = ("corollary.engines.local.", "corollary.engines.spark.")
 """Two engines may have a class of one name each: they are siblings."""
 
 FILES = sorted(PACKAGE.rglob("*.py"))
+ARCHITECTURE = REPOSITORY / "docs" / "architecture.md"
 
 
 def module_of(path: Path) -> str:
     """Return the dotted name of a file; a package is named without its `__init__`."""
     parts = path.relative_to(SOURCE).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def statements_of(node: ast.AST) -> Iterator[ast.stmt]:
+    """Yield the statements in a node, at any depth; in expressions there are none."""
+    for field in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for each in getattr(node, field, ()) if not isinstance(node, ast.Lambda) else ():
+            if isinstance(each, ast.stmt):
+                yield each
+            yield from statements_of(each)
 
 
 @cache
@@ -55,7 +67,7 @@ def test_no_module_has_more_than_500_lines() -> None:
 
 
 def test_every_package_is_named_in_the_architecture() -> None:
-    text = (REPOSITORY / "docs" / "architecture.md").read_text("utf-8")
+    text = ARCHITECTURE.read_text("utf-8")
     packages = [
         name for name, path in MODULES.items() if path.name == "__init__.py" and "." in name
     ]
@@ -68,6 +80,24 @@ def test_every_package_is_named_in_the_architecture() -> None:
     assert missing == []
 
 
+def test_the_architecture_names_what_there_is() -> None:
+    """Files and packages by their paths, classes, and functions of two words or more."""
+    text = ARCHITECTURE.read_text("utf-8")
+    below = [path.relative_to(PACKAGE) for path in PACKAGE.rglob("*")]
+    paths = {
+        "/".join(path.parts[at:])
+        for each in below
+        for path in (each, each.with_suffix(""))
+        for at in range(len(path.parts))
+    }
+    named = set(re.findall(r"`([a-z_]+(?:/[a-z_]+)+(?:\.py)?)`", text)) - paths
+    assert {each for each in named if not (REPOSITORY / each).exists()} == set()
+    words = {word for path in FILES for word in re.findall(r"\w+", path.read_text("utf-8"))}
+    words |= {path.stem for path in FILES}
+    names = re.findall(r"`(?:[A-Z]\w*\.)?([A-Z]\w+|[a-z]+_\w+)`", text)
+    assert {each for each in names if each not in words} == set()
+
+
 # ----------------------------------------------------------------------------- who imports whom
 
 
@@ -78,7 +108,7 @@ def imported_by(name: str) -> set[str]:
     package.
     """
     found: set[str] = set()
-    for node in ast.walk(tree_of(MODULES[name])):
+    for node in statements_of(tree_of(MODULES[name])):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:

@@ -173,7 +173,7 @@ def test_thirty_edits_of_one_program(tmp_path: Path) -> None:
     assert len(EDITS) >= 30
     shop = Shop(tmp_path)
     history: dict[int, tuple[str, dict[str, set[Row]]]] = {}
-    walk = islice(programs(), examples(12, len(EDITS)))
+    walk = islice(programs(), examples(6, len(EDITS)))
     for number, (edit, text) in enumerate(walk, 1):
         shop.sales = [line for line in shop.sales if line not in edit.removed] + list(edit.added)
         outcome = shop.run(text)

@@ -39,19 +39,28 @@ from support.warehouse_scenarios import everything, loose_files, store_of, store
 WRITERS, EACH = examples(3, 4), {"sqlite": examples(8, 50), "postgresql": examples(5, 20)}
 
 
-def compete(place: str, writer: str, count: int) -> subprocess.Popen[str]:
+def compete(
+    place: str, writer: str, count: int, stdin: int = subprocess.DEVNULL
+) -> subprocess.Popen[str]:
     """Start a process that makes transactions."""
     return subprocess.Popen(
         [sys.executable, competing_writer.__file__, place, writer, str(count)],
+        stdin=stdin,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
 
 
+def begun(process: subprocess.Popen[str], count: int) -> list[dict[str, Any]]:
+    """Return what a process says of its first transactions."""
+    assert process.stdout is not None
+    return [json.loads(process.stdout.readline() or ended(process)) for _ in range(count)]
+
+
 def ended(process: subprocess.Popen[str]) -> list[dict[str, Any]]:
-    """Return what a process has said, once it has ended well."""
-    out, err = process.communicate(timeout=300)
+    """Return what else a process has said, once it has ended well."""
+    out, err = process.communicate(timeout=600)
     assert process.returncode == 0, err
     return [json.loads(line) for line in out.splitlines()]
 
@@ -64,21 +73,35 @@ def bank(place: str) -> Iterator[Database]:
         yield db
 
 
+def look(reader: Database) -> int:
+    """Return the balance that others have made, which all relations agree on."""
+    reader.refresh()
+    (balance,) = (row[1] for row in to_python(reader._state.engine.read("account")))
+    assert list(to_python(reader._state.engine.read("entries"))) == [(balance,)]
+    return int(balance)
+
+
 def test_writers_compete(bank: Database, place: str, request: pytest.FixtureRequest) -> None:
     began, each_makes = bank.commits, EACH[request.node.callspec.params["places"]]
-    processes = [compete(place, f"writer {at}", each_makes) for at in range(WRITERS)]
+    processes = [
+        compete(place, f"writer {at}", each_makes, subprocess.PIPE) for at in range(WRITERS)
+    ]
+    said = [begun(each, each_makes // 2) for each in processes]
     with reopened(TEXT, place=place) as reader:
-        seen = [0]
+        seen = [look(reader)]
+        for each in processes:
+            assert each.stdin is not None
+            each.stdin.write("\n")
+            each.stdin.flush()
         while any(each.poll() is None for each in processes):
-            reader.refresh()
-            (balance,) = (row[1] for row in to_python(reader._state.engine.read("account")))
-            assert list(to_python(reader._state.engine.read("entries"))) == [(balance,)]
-            assert balance >= seen[-1]
-            seen.append(balance)
+            seen.append(look(reader))
             time.sleep(0.05)
-    said = [ended(each) for each in processes]
-    assert len(set(seen)) > 2
+        seen.append(look(reader))
+    for lines, each in zip(said, processes, strict=True):
+        lines += ended(each)
     total = WRITERS * each_makes
+    assert (seen[0], seen[-1]) == (WRITERS * (each_makes // 2), total)
+    assert seen == sorted(seen)
     bank.refresh()
     assert bank.relation("account").rows() == [(ACCOUNT, total)]
     assert bank.relation("entries").rows() == [(total,)]
@@ -114,7 +137,7 @@ with corollary.open({place!r}) as db:
         for at in range(1, 4)
     ]
     for each in processes:
-        _, err = each.communicate(timeout=120)
+        _, err = each.communicate(timeout=600)
         assert each.returncode == 0, err
     with reopened("", place=place) as db:
         assert len(db.relation("reach")) == 3

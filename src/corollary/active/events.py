@@ -29,13 +29,14 @@ from collections.abc import Collection, Container, Iterable, Iterator
 from dataclasses import replace
 
 from corollary.analysis.strata import Stratum, strata
-from corollary.core.logic import Aggregation, Rule
+from corollary.core.logic import NO_RULE, Aggregation, Literal, Rule, Wildcard
 from corollary.core.pipeline import Reference
 from corollary.core.plans import Plan, Step, When, effect_relation, event_relation
 from corollary.core.program import ActiveRules, NormalProgram, Relation
 from corollary.core.states import CHANGES, SIGNS, State
 from corollary.maintain.algorithms.seminaive import fixpoint
-from corollary.maintain.draft import Draft
+from corollary.maintain.draft import Body, Draft
+from corollary.maintain.sip import Goal
 from corollary.maintain.update import Update
 
 
@@ -138,7 +139,9 @@ def evaluate_events(draft: Draft, goals: Collection[str]) -> list[Step]:
                 evaluated.append(draft.copy(target, Reference(result)))
             needed = _prerequisites(stratum, draft)
             steps += evaluated if needed is None else [When(needed, tuple(evaluated))]
-    steps += [_effect(name, draft) for name in active.triggers if name in events]
+    for name in active.triggers:
+        if name in events:
+            steps += _effect(name, draft)
     return steps
 
 
@@ -149,26 +152,39 @@ def event_plan(update: Update, goals: Collection[str]) -> Plan:
     return draft.finish(evaluate_events(draft, goals))
 
 
-def _effect(trigger: str, draft: Draft) -> Step:
-    """Return the step that finds the effective change of a trigger.
+def _effect(trigger: str, draft: Draft) -> list[Step]:
+    """Return the steps that find the effective change of a trigger.
 
     Deletes apply first, then inserts: a tuple that a trigger of the same relation inserts stays.
+    Copies are added to those that a bag has, and removed if there are any.
     """
     program = draft.update.new
     relation, sign = program.active.triggers[trigger]
     base = Reference(program.bases.get(relation, relation))
     head, target = Reference(event_relation(trigger)), effect_relation(trigger)
     draft.types[target] = draft.types[trigger]
+    if relation in program.bags.values():
+        if sign is State.ADDED:
+            return [draft.copy(target, head)]
+        return _with_copies(target, head, base, draft)
     if sign is State.ADDED:
-        return draft.copy(target, head, without=(base,))
+        return [draft.copy(target, head, without=(base,))]
     inserting = next(
         (name for name, each in program.active.triggers.items() if each == (relation, State.ADDED)),
         None,
     )
     deletes = draft.intersect(target, head, base)
     if inserting is None:
-        return deletes
-    return replace(deletes, without=(Reference(event_relation(inserting)),))
+        return [deletes]
+    return [replace(deletes, without=(Reference(event_relation(inserting)),))]
+
+
+def _with_copies(target: str, head: Reference, base: Reference, draft: Draft) -> list[Step]:
+    """Return the steps that find which copies to remove are of rows that a bag has."""
+    *row, count = draft.variables(target)
+    lead = Goal(Literal(head.relation, (*row, count)), head)
+    rows = Goal(Literal(base.relation, (*row, Wildcard())), base)
+    return draft.derive(target, [Body((*row, count), (lead, rows), (), NO_RULE, lead)])
 
 
 def _prerequisites(stratum: Stratum, draft: Draft) -> tuple[Reference, ...] | None:

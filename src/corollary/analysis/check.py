@@ -3,7 +3,9 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from corollary.analysis.bags import with_bags
 from corollary.analysis.checks.alerts import alerts
+from corollary.analysis.checks.bags import bags
 from corollary.analysis.checks.confluence import confluence
 from corollary.analysis.checks.declarations import declarations
 from corollary.analysis.checks.directives import directives
@@ -26,6 +28,7 @@ from corollary.errors import Diagnostic, InputError, Severity
 
 PASSES: tuple[Callable[[ResolvedProgram], Iterable[Diagnostic]], ...] = (
     declarations,
+    bags,
     names,
     directives,
     events,
@@ -79,7 +82,7 @@ class CheckedProgram:
 
 
 def check(program: Program, before: NormalProgram | None = None) -> CheckedProgram:
-    """Return the program with types, and with a relation for `today()`.
+    """Return the program with types, with a relation for `today()` and those of bags.
 
     Args:
         program: as written.
@@ -88,7 +91,7 @@ def check(program: Program, before: NormalProgram | None = None) -> CheckedProgr
     Raises:
         InputError: with all errors, in the order of the text.
     """
-    program = with_today(program, before)
+    program = with_bags(with_today(program, before))
     resolved, typed, findings = _examine(program)
     errors = [finding for finding in findings if finding.severity is Severity.ERROR]
     if errors:
@@ -100,7 +103,7 @@ def check(program: Program, before: NormalProgram | None = None) -> CheckedProgr
 
 def diagnose(program: Program) -> tuple[Diagnostic, ...]:
     """Return all errors and warnings of a program, in the order of the text."""
-    return _examine(with_today(program))[2]
+    return _examine(with_bags(with_today(program)))[2]
 
 
 def _examine(program: Program) -> tuple[ResolvedProgram, TypedProgram, tuple[Diagnostic, ...]]:

@@ -17,6 +17,8 @@ COMMANDS = {
     "watch": ("commands.watch:command", "Keep a warehouse up to date continuously, with streams."),
     "apply": ("commands.apply:command", "Change a warehouse: one transaction, all or nothing."),
     "query": ("commands.query:command", "Answer one goal, computing only what it asks for."),
+    "sql": ("commands.sql:command", "Answer one question in SQL."),
+    "shell": ("commands.shell:command", "Ask and change a warehouse line by line."),
     "log": ("commands.log:command", "List the commits of a warehouse, newest first."),
     "changes": (
         "commands.changes:command",
@@ -119,7 +121,8 @@ class LazyGroup(click.Group):
 def group() -> None:
     """Corollary keeps derived data true while the data under it changes.
 
-    Views are written as Datalog rules; a warehouse keeps them true from run to run. Begin with:
+    Views are written as Datalog rules or in SQL; a warehouse keeps them true from run to run.
+    Begin with:
 
     \b
       corollary demo                                    see it at work
@@ -129,6 +132,7 @@ def group() -> None:
       corollary watch network.dl -F facts --warehouse wh  the same, whenever something changes
       corollary apply wh --insert direct_link=new.csv   change it by hand
       corollary query wh 'link("a", y)'                 ask it
+      corollary sql wh 'SELECT y FROM link'             ask it in SQL
       corollary trace network.dl -F facts --remove 'direct_link("a", "b")'
     """
 

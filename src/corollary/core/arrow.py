@@ -12,7 +12,7 @@
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC
 from typing import assert_never
 
@@ -139,12 +139,17 @@ def expand_table(table: pa.Table, relation: Relation) -> pa.Table:
     return table.cast(schema_of(relation)) if relation.types else table
 
 
-def sort_rows(table: pa.Table, first: Sequence[tuple[int, bool]] = ()) -> pa.Table:
+def sort_rows(
+    table: pa.Table,
+    first: Sequence[tuple[int, bool]] = (),
+    nulls_first: Mapping[int, bool] | None = None,
+) -> pa.Table:
     """Return the rows ordered by value, column by column: null first, NaN last, false < true.
 
     Args:
         table: the rows.
         first: columns that count before the others, each with whether it descends.
+        nulls_first: for some of them, whether nulls come first; else they do unless it descends.
 
     >>> sort_rows(pa.table({"x": [2.0, None, float("nan"), -1.0]}))["x"].to_pylist()
     [None, -1.0, 2.0, nan]
@@ -162,9 +167,11 @@ def sort_rows(table: pa.Table, first: Sequence[tuple[int, bool]] = ()) -> pa.Tab
         made = {f"value{number}": column}
         if descends and _is_float(column):
             made = {f"nan{number}": pc.is_nan(column).fill_null(False), **made}
-        if column.null_count:
-            made = {f"valid{number}": pc.is_valid(column), **made}
         keys |= made
+        if column.null_count:
+            keys[f"valid{number}"] = pc.is_valid(column)
+            is_first = (nulls_first or {}).get(number, not descends)
+            orders.append((f"valid{number}", "ascending" if is_first else "descending"))
         orders += [(name, "descending" if descends else "ascending") for name in made]
     return table.take(pc.sort_indices(pa.table(keys), sort_keys=orders))
 

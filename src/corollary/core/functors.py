@@ -7,6 +7,7 @@ Type(kind=<Kind.DECIMAL: 'decimal'>, nullable=False, precision=38, scale=3)
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 from corollary.core.types import DECIMAL_MAX_DIGITS, NUMERIC, Kind, Type, decimal
 
@@ -15,12 +16,36 @@ Kinds = frozenset[Kind]
 ANY: Kinds = frozenset(Kind)
 INTEGRAL: Kinds = frozenset({Kind.NUMBER, Kind.UNSIGNED})
 _NUMBER: Kinds = frozenset({Kind.NUMBER})
+_FLOAT: Kinds = frozenset({Kind.FLOAT})
+_DECIMAL: Kinds = frozenset({Kind.DECIMAL})
+_BOOL: Kinds = frozenset({Kind.BOOL})
 _SYMBOL: Kinds = frozenset({Kind.SYMBOL})
 _DATES: Kinds = frozenset({Kind.DATE})
 _MOMENTS: Kinds = frozenset({Kind.TIMESTAMP})
 _DAYS: Kinds = _DATES | _MOMENTS
 _COUNTABLE: Kinds = INTEGRAL | {Kind.FLOAT}
 _CONVERTIBLE: Kinds = NUMERIC | {Kind.SYMBOL, Kind.BOOL}
+
+
+class Nullness(StrEnum):
+    """When the result of a functor is null."""
+
+    STRICT = "strict"
+    """Where an argument is null."""
+
+    LOGIC = "logic"
+    """Where no argument decides, and one is null."""
+
+    CHOICE = "choice"
+    """Where the argument that is chosen is null."""
+
+    ALL = "all"
+    """Where all arguments are null."""
+
+    NEVER = "never"
+
+    ALWAYS = "always"
+    """It may be null even where no argument is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +62,9 @@ class FunctorSignature:
         is_like_first: whether the result has the kind of the first operand, and others their own.
         is_fallible: whether it can fail at run time (overflow, division by zero, conversion).
         is_expanding: whether applying it repeatedly can make new values without end.
+        nullness: when its result is null.
+        is_lazy: whether an argument without a value does not matter where others decide.
+        is_paired: whether arguments are pairs of a test and a value, and one more value.
     """
 
     name: str
@@ -47,6 +75,9 @@ class FunctorSignature:
     is_fallible: bool = False
     is_expanding: bool = False
     is_like_first: bool = False
+    nullness: Nullness = Nullness.STRICT
+    is_lazy: bool = False
+    is_paired: bool = False
 
     @property
     def min_arguments(self) -> int:
@@ -60,13 +91,36 @@ class FunctorSignature:
 
     def accepts(self, count: int) -> bool:
         """Whether it can be applied to `count` arguments."""
-        return self.min_arguments <= count and (
+        is_enough = self.min_arguments <= count and (
             self.max_arguments is None or count <= self.max_arguments
         )
+        return is_enough and (count % 2 == 1 or not self.is_paired)
 
-    def kinds(self, position: int) -> Kinds:
-        """Return the kinds that the argument at a position may have."""
+    def kinds(self, position: int, count: int = 1) -> Kinds:
+        """Return the kinds that the argument at a position of `count` may have."""
+        if self.is_paired:
+            return self.parameters[position % 2 if position < count - 1 else -1]
         return self.parameters[min(position, len(self.parameters) - 1)]
+
+    def alike(self, count: int) -> Sequence[int]:
+        """Return which of `count` arguments have one kind, and give their digits to the result."""
+        if self.is_paired:
+            return (*range(1, count, 2), count - 1)
+        return range(min(count, _LAST_ALIKE.get(self.name, count)))
+
+    def may_be_null(self, arguments: Sequence[bool]) -> bool:
+        """Whether the result may be null, given which of the arguments may be."""
+        match self.nullness:
+            case Nullness.STRICT | Nullness.LOGIC:
+                return any(arguments)
+            case Nullness.CHOICE:
+                return any(arguments[at] for at in self.alike(len(arguments)))
+            case Nullness.ALL:
+                return all(arguments)
+            case Nullness.NEVER:
+                return False
+            case Nullness.ALWAYS:
+                return True
 
 
 def _arithmetic() -> Iterable[FunctorSignature]:
@@ -178,6 +232,136 @@ def _times() -> Iterable[FunctorSignature]:
         yield FunctorSignature(name, (_SYMBOL, _SYMBOL), result=kind, is_fallible=True)
 
 
+COMPARISON_OPERATORS = {"eq": "=", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+"""The functors that compare as operators do; their result is null where an argument is."""
+
+CHOICES = ("if", "coalesce", "greatest", "least", "null_if")
+"""The functors whose result is one of their arguments."""
+
+_LAST_ALIKE = {"null_if": 1, "round_to": 1, "fit": 1}
+
+
+def _logic() -> Iterable[FunctorSignature]:
+    for name in ("and", "or"):
+        yield FunctorSignature(
+            name,
+            (_BOOL, _BOOL),
+            is_variadic=True,
+            result=Kind.BOOL,
+            nullness=Nullness.LOGIC,
+            is_lazy=True,
+        )
+    yield FunctorSignature("not", (_BOOL,), result=Kind.BOOL)
+    for name in COMPARISON_OPERATORS:
+        yield FunctorSignature(name, (ANY, ANY), result=Kind.BOOL)
+    yield FunctorSignature("same", (ANY, ANY), result=Kind.BOOL, nullness=Nullness.NEVER)
+    yield FunctorSignature("is_null", (ANY,), result=Kind.BOOL, nullness=Nullness.NEVER)
+    for name in ("like", "rlike", "starts_with", "ends_with", "has_text"):
+        yield FunctorSignature(name, (_SYMBOL, _SYMBOL), result=Kind.BOOL)
+
+
+def _choices() -> Iterable[FunctorSignature]:
+    yield FunctorSignature(
+        "if",
+        (_BOOL, ANY, ANY),
+        is_variadic=True,
+        nullness=Nullness.CHOICE,
+        is_lazy=True,
+        is_paired=True,
+    )
+    yield FunctorSignature(
+        "coalesce", (ANY, ANY), is_variadic=True, nullness=Nullness.ALL, is_lazy=True
+    )
+    yield FunctorSignature("null_if", (ANY, ANY), nullness=Nullness.ALWAYS)
+    for name in ("greatest", "least"):
+        yield FunctorSignature(name, (ANY, ANY), is_variadic=True, nullness=Nullness.ALL)
+    yield FunctorSignature(
+        "try", (ANY,), is_like_first=True, nullness=Nullness.ALWAYS, is_lazy=True
+    )
+
+
+def _numbers() -> Iterable[FunctorSignature]:
+    for name in ("multiply", "divide"):
+        yield FunctorSignature(
+            name,
+            (_DECIMAL, _DECIMAL, _NUMBER),
+            result=Kind.DECIMAL,
+            is_fallible=True,
+            is_expanding=True,
+        )
+    yield FunctorSignature("rem", (NUMERIC, NUMERIC), is_fallible=True)
+    yield FunctorSignature("fit", (_DECIMAL, _NUMBER), is_fallible=True)
+    yield FunctorSignature("round_to", (NUMERIC, _NUMBER), is_fallible=True)
+    for name in ("floor", "ceil"):
+        yield FunctorSignature(name, (NUMERIC,), result=Kind.NUMBER, is_fallible=True)
+    yield FunctorSignature("abs", (NUMERIC,), is_fallible=True)
+    yield FunctorSignature("sign", (NUMERIC,), result=Kind.NUMBER)
+    yield FunctorSignature(
+        "sqrt", (_FLOAT,), result=Kind.FLOAT, is_fallible=True, is_expanding=True
+    )
+    yield FunctorSignature(
+        "power", (_FLOAT, _FLOAT), result=Kind.FLOAT, is_fallible=True, is_expanding=True
+    )
+    yield FunctorSignature("to_integer", (NUMERIC, _NUMBER), result=Kind.NUMBER, is_fallible=True)
+
+
+def _more_text() -> Iterable[FunctorSignature]:
+    for name in ("upper", "lower", "trim", "ltrim", "rtrim", "reverse", "initcap"):
+        yield FunctorSignature(name, (_SYMBOL,), result=Kind.SYMBOL)
+    for name, parameters in (
+        ("substring", (_SYMBOL, _NUMBER, _NUMBER)),
+        ("left", (_SYMBOL, _NUMBER)),
+        ("right", (_SYMBOL, _NUMBER)),
+        ("regexp_extract", (_SYMBOL, _SYMBOL, _NUMBER)),
+    ):
+        yield FunctorSignature(name, parameters, result=Kind.SYMBOL)
+    for name, parameters in (
+        ("replace", (_SYMBOL, _SYMBOL, _SYMBOL)),
+        ("lpad", (_SYMBOL, _NUMBER, _SYMBOL)),
+        ("rpad", (_SYMBOL, _NUMBER, _SYMBOL)),
+        ("repeat", (_SYMBOL, _NUMBER)),
+        ("regexp_replace", (_SYMBOL, _SYMBOL, _SYMBOL)),
+    ):
+        yield FunctorSignature(
+            name, parameters, result=Kind.SYMBOL, is_fallible=True, is_expanding=True
+        )
+    yield FunctorSignature(
+        "split_part", (_SYMBOL, _SYMBOL, _NUMBER), result=Kind.SYMBOL, is_fallible=True
+    )
+    yield FunctorSignature("position", (_SYMBOL, _SYMBOL), result=Kind.NUMBER)
+    yield FunctorSignature("chr", (_NUMBER,), result=Kind.SYMBOL, is_fallible=True)
+    yield FunctorSignature("ascii", (_SYMBOL,), result=Kind.NUMBER)
+
+
+def _casts() -> Iterable[FunctorSignature]:
+    for name, kind in (
+        ("parse_integer", Kind.NUMBER),
+        ("parse_float", Kind.FLOAT),
+        ("parse_bool", Kind.BOOL),
+        ("parse_day", Kind.DATE),
+        ("parse_moment", Kind.TIMESTAMP),
+    ):
+        yield FunctorSignature(name, (_SYMBOL,), result=kind, is_fallible=True)
+    yield FunctorSignature(
+        "parse_decimal", (_SYMBOL, _NUMBER), result=Kind.DECIMAL, is_fallible=True
+    )
+    yield FunctorSignature("show", (ANY,), result=Kind.SYMBOL)
+
+
+SCALE_ARGUMENTS = {"to_decimal": 1, "multiply": 2, "divide": 2, "parse_decimal": 1}
+"""The functors that say how many digits their result has after the point, and where they do."""
+
+LITERAL_ARGUMENTS: dict[tuple[str, int], Sequence[int]] = {
+    **{place: range(DECIMAL_MAX_DIGITS + 1) for place in SCALE_ARGUMENTS.items()},
+    ("fit", 1): range(1, DECIMAL_MAX_DIGITS + 1),
+    ("round_to", 1): range(-DECIMAL_MAX_DIGITS, DECIMAL_MAX_DIGITS + 1),
+    ("to_integer", 1): (8, 16, 32, 64),
+}
+"""The arguments that must be literals, by functor and position, and their values."""
+
+PATTERN_ARGUMENTS = {"rlike": 1, "regexp_replace": 1, "regexp_extract": 1}
+"""The functors with a pattern that must be a literal, and its position."""
+
 CHECKED_SUM = "•sum"
 """The value of a sum that was read; it fails where the sum was too large. No user writes it."""
 
@@ -192,7 +376,19 @@ def _internal() -> Iterable[FunctorSignature]:
 
 FUNCTORS = {
     signature.name: signature
-    for signature in (*_arithmetic(), *_text(), *_conversions(), *_times(), *_internal())
+    for signatures in (
+        _arithmetic(),
+        _text(),
+        _conversions(),
+        _times(),
+        _logic(),
+        _choices(),
+        _numbers(),
+        _more_text(),
+        _casts(),
+        _internal(),
+    )
+    for signature in signatures
 }
 """Every functor by its name (unary minus is `neg`)."""
 
@@ -200,24 +396,28 @@ FUNCTORS = {
 def may_fail(name: str, type_: Type | None) -> bool:
     """Whether a functor can fail at run time; the larger of two decimals may not fit."""
     is_decimal = type_ is not None and type_.kind is Kind.DECIMAL
-    return FUNCTORS[name].is_fallible or (is_decimal and name in ("min", "max"))
+    return FUNCTORS[name].is_fallible or (is_decimal and name in ("min", "max", *CHOICES))
 
 
-def result_type(name: str, arguments: Sequence[Type], scale: int = 0) -> Type:
+def result_type(name: str, arguments: Sequence[Type], digits: int = 0) -> Type:
     """Return the type of a functor's result.
 
     Args:
         name: the functor.
         arguments: the types of its arguments, as its signature allows them.
-        scale: the scale that `to_decimal` is given.
+        digits: the scale that `to_decimal` and others are given, or the precision of `fit`.
     """
-    kind = FUNCTORS[name].result
-    nullable = any(argument.nullable for argument in arguments)
-    if name == "to_decimal":
-        return decimal(DECIMAL_MAX_DIGITS, scale).with_null(nullable)
-    if kind is not None:
-        return Type(kind, nullable)
-    if arguments[0].kind is Kind.DECIMAL:
-        widest = max(argument.scale for argument in arguments)
-        return decimal(DECIMAL_MAX_DIGITS, widest).with_null(nullable)
-    return arguments[0].with_null(nullable)
+    signature = FUNCTORS[name]
+    nullable = signature.may_be_null([argument.nullable for argument in arguments])
+    if name in SCALE_ARGUMENTS:
+        return decimal(DECIMAL_MAX_DIGITS, digits).with_null(nullable)
+    if name == "sign" and arguments[0].kind is Kind.FLOAT:
+        return arguments[0]
+    if signature.result is not None:
+        return Type(signature.result, nullable)
+    alike = [arguments[at] for at in signature.alike(len(arguments))]
+    if alike[0].kind is Kind.DECIMAL and not signature.is_like_first:
+        widest = max(argument.scale for argument in alike)
+        precision = digits if name == "fit" else DECIMAL_MAX_DIGITS
+        return decimal(precision, widest).with_null(nullable)
+    return alike[0].with_null(nullable)

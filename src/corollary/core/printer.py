@@ -63,6 +63,8 @@ def print_declaration(declaration: Declaration) -> str:
         parts.append(declaration.storage)
     if declaration.is_equivalence:
         parts.append("eqrel")
+    if declaration.is_bag:
+        parts.append("bag")
     return " ".join((*parts, *declaration.hints))
 
 

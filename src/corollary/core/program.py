@@ -1,7 +1,7 @@
 """Programs: as the user wrote them, and in normal form."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from typing import assert_never
 
@@ -43,6 +43,8 @@ class Declaration:
     hints: tuple[str, ...] = ()
     """Qualifiers that only advise: `inline`, `brie`, `btree`, …"""
     is_equivalence: bool = False
+    is_bag: bool = False
+    """Whether it has copies: see `analysis.bags`."""
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
@@ -68,7 +70,10 @@ class FunctionalDependency:
 
 @dataclass(frozen=True, slots=True)
 class Directive:
-    """`.input`, `.output`, `.printsize` or `.limitsize` with its parameters, in written order."""
+    """`.input`, `.output`, `.printsize`, `.limitsize` or `.sql`, parameters in written order.
+
+    `.sql v(text="CREATE VIEW v AS …")` keeps the statement that the rules of `v` were made of.
+    """
 
     name: str
     relation: str
@@ -141,6 +146,20 @@ class Reaction:
     def parameter(self, name: str, default: str = "") -> str:
         """Return the value of a parameter."""
         return dict(self.parameters).get(name, default)
+
+
+def owner_of(relation: str, owners: Container[str]) -> str | None:
+    """Return the longest name among some whose statement made a relation.
+
+    >>> owner_of("a.b.rows", {"a", "a.b"}), owner_of("ab", {"a"})
+    ('a.b', None)
+    """
+    name = relation
+    while name not in owners:
+        name, point, _ = name.rpartition(".")
+        if not point:
+            return None
+    return name
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +280,8 @@ class NormalProgram:
     Attributes:
         facts: the tuples of base relations in the program text.
         bases: for each derived relation that has base tuples too, the relation that holds them.
+        bags: for each relation with copies, the relation that has each row once, with its count in
+            the last column.
         parts: for each base relation that was written to, its writers, each with the relation of
             the tuples it asserts; the base relation itself while there is one writer.
         active: its active part.
@@ -275,3 +296,4 @@ class NormalProgram:
     parts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     active: ActiveRules = ActiveRules()
     constants: Mapping[str, tuple[tuple[Value, ...], ...]] = field(default_factory=dict)
+    bags: Mapping[str, str] = field(default_factory=dict)

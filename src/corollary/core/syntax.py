@@ -27,6 +27,21 @@ TIME_FUNCTIONS = (
     *("start_of_day", "start_of_hour", "start_of_minute", "start_of_second"),
     *("format_time", "parse_date", "parse_time"),
 )
+"""Functions of dates and times; their names are not reserved."""
+
+OPEN_FUNCTIONS = (
+    *TIME_FUNCTIONS,
+    *("and", "or", "not", "eq", "ne", "lt", "le", "gt", "ge", "same", "is_null"),
+    *("like", "rlike", "starts_with", "ends_with", "has_text"),
+    *("if", "coalesce", "null_if", "greatest", "least", "try"),
+    *("multiply", "divide", "rem", "fit", "round_to", "floor", "ceil", "abs", "sign"),
+    *("sqrt", "power", "to_integer"),
+    *("upper", "lower", "trim", "ltrim", "rtrim", "reverse", "initcap", "replace"),
+    *("substring", "left", "right", "position", "lpad", "rpad", "repeat", "split_part"),
+    *("regexp_replace", "regexp_extract", "chr", "ascii"),
+    *("parse_integer", "parse_float", "parse_decimal", "parse_bool"),
+    *("parse_day", "parse_moment", "show"),
+)
 """Functions whose names are not reserved: relations and variables may be called so."""
 
 TODAY = "today"

@@ -17,6 +17,7 @@ from corollary.database.arguments import COUNT, checked
 from corollary.database.engines import SparkFrames
 from corollary.errors import InputError
 from corollary.maintain.update import Update
+from corollary.warehouse.copies import change_of_copies
 
 CHANGE_TYPE = "_change_type"
 JSON_MAX_ROWS = 1000
@@ -57,6 +58,11 @@ class Change:
         """How many tuples were added and removed, such as `+3 −1`."""
         added, removed = self.counts
         return f"+{added:,} −{removed:,}"
+
+    def of_copies(self, bag: Relation) -> "Change":
+        """Return the change of a relation with copies, of that of its counts."""
+        added, removed = change_of_copies(self._added, self._removed)
+        return Change(bag, added, removed, self._frames, self.is_full)
 
     def __repr__(self) -> str:
         return f"<Change of {self.relation.name}: {self.summary}>"
@@ -122,6 +128,28 @@ class Changes(Mapping[str, Change]):
         self._changes = changes
         self._known = known
 
+    @classmethod
+    def of(cls, known: Mapping[str, Change], program: NormalProgram) -> "Changes":
+        """Return changes with those of bags, which are changes of copies, instead of their counts.
+
+        Args:
+            known: the change of each relation, also where nothing changes.
+            program: that of the relations.
+        """
+        of_rows = {rows: bag for bag, rows in program.bags.items()}
+        shown: dict[str, Change] = {}
+        changes: dict[str, Change] = {}
+        for name, each in known.items():
+            if name in program.bags:
+                continue  # the set of its rows
+            bag = of_rows.get(name)
+            shown[name] = each
+            if bag is not None:
+                shown[bag] = each.of_copies(program.relations[bag])
+            if any(each.counts):
+                changes[bag or name] = shown[bag or name]
+        return cls(changes, shown)
+
     def __getitem__(self, relation: str) -> Change:
         found = self._changes.get(relation) or self._known.get(relation)
         if found is None:
@@ -184,4 +212,4 @@ def collect_changes(
             if is_full:
                 added, removed = engine.handle(name), LocalTable(from_python((), relation))
             known[name] = Change(relation, added, removed, frames, is_full)
-    return Changes({name: each for name, each in known.items() if any(each.counts)}, known)
+    return Changes.of(known, update.new)

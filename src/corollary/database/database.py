@@ -19,6 +19,7 @@ from corollary.database.intake.day import read_day
 from corollary.database.intake.quarantine import with_same_quarantine
 from corollary.database.pending_commit import ALERT_DEPTH
 from corollary.database.planning import parse_algorithms
+from corollary.database.program.goals import read_goal
 from corollary.database.program.loaded_program import load_program, read_programs
 from corollary.database.reactions.reactions import ExistingViolations
 from corollary.database.state import DatabaseState
@@ -31,6 +32,7 @@ from corollary.source import SourceFile
 from corollary.warehouse.catalog.catalog_rows import DeliveredAlerts
 
 if TYPE_CHECKING:
+    from corollary.database.sql.session import SqlSession
     from corollary.database.warehouse_store import WarehouseStore
     from corollary.warehouse.publishing.publisher import PublishResult
     from corollary.warehouse.warehouse import Warehouse
@@ -75,6 +77,7 @@ class Database(ReadAccess):
             state, self._store, outlets or Outlets(), self._begin_delivery
         )
         state.after_commit = self._after_commit
+        self._session: SqlSession | None = None
 
     @property
     def program(self) -> Program:
@@ -135,6 +138,51 @@ class Database(ReadAccess):
                 ):
                     transaction.insert_input(relation, table)
         return transaction
+
+    @checked(text=str)
+    def sql(self, text: str, /, *, at: int | str | date | None = None, **parameters: Any) -> Any:
+        """Run statements of SQL, in Spark's dialect.
+
+        Questions (SELECT, WITH, VALUES) are answered. CREATE and DROP edit the program, those that
+        follow one another in one transaction. INSERT, DELETE and UPDATE change base relations, in
+        one transaction each, or in one for all between BEGIN and COMMIT.
+
+        Args:
+            text: the statements, with `;` between them; `:name` stands for a parameter.
+            at: a commit or a point in time at which questions are answered, as for `at`.
+            parameters: the values of the parameters, by name.
+
+        Returns:
+            What the last statement gives: a `SqlAnswer` for a question; the `Transaction` for a
+            change that was committed; None for one that waits for COMMIT.
+
+        Raises:
+            InputError: a statement is wrong; those before it stay.
+        """
+        from corollary.database.sql.session import SqlSession
+
+        self._state.check_open()
+        if self._session is None:
+            self._session = SqlSession(self._state, self.transaction, self._ask_at)
+        return self._session.run(text, parameters, at)
+
+    @checked(text=str)
+    def explain(self, text: str) -> str:
+        """Return how a question in SQL, or a goal, is answered: the steps of its plan.
+
+        Raises:
+            InputError: it does not fit the program.
+        """
+        from corollary.database.sql.session import is_sql, one_question
+        from corollary.explain.plan import print_procedures
+
+        with self._state.lock:
+            self.refresh()
+            if is_sql(text):
+                asked = self._read_question(*one_question(text))[1]
+            else:
+                asked = read_goal(self._state.loaded, text)
+            return "\n".join(print_procedures(self._plan(asked)))
 
     def set_today(self, day: date | str) -> Transaction | None:
         """Set the day that `today()` gives, and maintain what depends on it.

@@ -22,7 +22,8 @@ import pyarrow as pa
 from corollary.core.arrow import arrow_type, sort_rows
 from corollary.core.program import Relation
 from corollary.core.types import NUMBER, SYMBOL, TIMESTAMP
-from corollary.warehouse.catalog.catalog_rows import Commit, StoredChange
+from corollary.warehouse.catalog.catalog_rows import Commit, RecordedChange, StoredChange
+from corollary.warehouse.copies import difference_of_copies
 from corollary.warehouse.files.durable_files import CHANGE_COLUMN, DELETE, INSERT
 from corollary.warehouse.publishing.history import StoredHistory
 from corollary.warehouse.warehouse import Warehouse
@@ -43,32 +44,32 @@ def feed_columns(relation: Relation, *, has_gaps: bool = False) -> Relation:
     return replace(relation, columns=columns, types=(*types, *COMMIT_COLUMNS.values()))
 
 
-def feed_table(
-    warehouse: WarehouseCatalog,
-    relation: Relation,
-    changes: Iterable[tuple[Commit, StoredChange | int | None]],
-) -> pa.Table:
-    """Return the rows of changes that have the columns of a relation.
-
-    Args:
-        warehouse: has the changes.
-        relation: has the columns.
-        changes: each with the commit that made it. A number is a commit, all tuples of which are
-            gone; None is not watched.
-    """
+def feed_table(warehouse: WarehouseCatalog, changes: Iterable[RecordedChange]) -> pa.Table:
+    """Return the rows of changes of relations with the same columns."""
     files = Warehouse(warehouse.root, warehouse.catalog)
     tables: list[pa.Table] = []
-    for commit, stored in changes:
-        if stored is None:
-            tables.append(_with_commit(_unknown_row(relation), UNWATCHED, commit))
-        elif isinstance(stored, int):
-            gone = StoredHistory(files).content(relation, stored).table()
-            if relation.columns:
-                gone = sort_rows(pa.table(gone.columns, list(relation.columns)))
-            tables.append(_with_commit(gone, DELETE, commit, gone.num_rows))
+    for each in changes:
+        if each.emptied is not None:
+            gone = _content(files, each, *each.emptied)
+            tables.append(_with_commit(gone, DELETE, each.commit, gone.num_rows))
+        elif each.stored is None:
+            tables.append(_with_commit(_unknown_row(each.relation), UNWATCHED, each.commit))
         else:
-            tables += _rows(files, commit, stored)
+            tables += _rows(files, each, each.stored)
     return pa.concat_tables(tables)
+
+
+def _content(
+    warehouse: Warehouse, change: RecordedChange, recorded: Relation, number: int
+) -> pa.Table:
+    """Return all rows that a relation had at a commit."""
+    rows = StoredHistory(warehouse).content(recorded, number).table()
+    if not recorded.columns:
+        return rows
+    rows = pa.table(rows.columns, list(recorded.columns))
+    if change.is_of_counts:
+        _, rows = difference_of_copies(rows.slice(0, 0), rows)
+    return sort_rows(rows)
 
 
 def _unknown_row(relation: Relation) -> pa.Table:
@@ -77,11 +78,14 @@ def _unknown_row(relation: Relation) -> pa.Table:
     return pa.table({name: pa.nulls(1, arrow_type(type_)) for name, type_ in columns})
 
 
-def _rows(warehouse: Warehouse, commit: Commit, stored: StoredChange) -> Iterator[pa.Table]:
+def _rows(warehouse: Warehouse, change: RecordedChange, stored: StoredChange) -> Iterator[pa.Table]:
     """Yield the rows of one change: deleted tuples, then inserted ones."""
     delta = warehouse.read_change(stored)
-    for kind, tuples in ((DELETE, delta.removed), (INSERT, delta.added)):
-        yield _with_commit(sort_rows(tuples), kind, commit, tuples.num_rows)
+    added, removed = delta.added, delta.removed
+    if change.is_of_counts:
+        added, removed = difference_of_copies(added, removed)
+    for kind, tuples in ((DELETE, removed), (INSERT, added)):
+        yield _with_commit(sort_rows(tuples), kind, change.commit, tuples.num_rows)
 
 
 def _with_commit(rows: pa.Table, kind: str, commit: Commit, count: int = 1) -> pa.Table:

@@ -5,7 +5,7 @@ Only the catalog is read, and the changes themselves where rows of a feed are as
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from functools import cache
 from itertools import groupby
@@ -18,7 +18,7 @@ from corollary.core.values import format_value, parse_value, quote_text
 from corollary.database.access.grants import require_grant, unknown_relation
 from corollary.database.program.names import readable_relation
 from corollary.errors import InputError
-from corollary.warehouse.catalog.catalog_rows import Commit, StoredChange
+from corollary.warehouse.catalog.catalog_rows import Commit, RecordedChange, StoredChange
 from corollary.warehouse.catalog.program_layout import program_of_layout
 from corollary.warehouse.warehouse_catalog import WarehouseCatalog
 
@@ -117,8 +117,9 @@ def commit_log(
     for number, name, added, removed in warehouse.catalog.change_counts(
         oldest.number - 1, newest.number
     ):
-        is_granted = granted is None or name in granted
-        if is_granted and programs.declared(by_number.get(number), name) is not None:
+        commit = by_number.get(number)
+        is_granted = granted is None or {name, programs.bag_of(commit, name)} & granted
+        if is_granted and programs.declared(commit, name) is not None:
             changes[number][name] = added, removed
     parents = [*commits[1:], warehouse.catalog.find_commit(oldest.number - 1)]
 
@@ -153,6 +154,7 @@ def find_relation(
     if latest is not None:
         program = program_of_layout(warehouse.catalog.program(latest.program).layout)
     if reader is not None and granted is not None:
+        granted |= {rows for bag, rows in program.bags.items() if bag in granted}
         require_grant(reader, name, granted)
         if name not in program.relations:
             raise unknown_relation(reader, name, granted)
@@ -191,12 +193,15 @@ def change_feed(
     oldest, latest = int(warehouse.catalog.meta("oldest")), warehouse.catalog.latest_commit()
     last = 0 if latest is None else latest.number
     names: tuple[str | None, ...] = (None,)
+    counts = None
     if relation is not None:
-        names = relation.name, watched_name(relation.name)
+        counts = _Programs(warehouse).counts_of(relation.name)
+        recorded = relation.name if counts is None else counts.name
+        names = recorded, watched_name(recorded)
     if (
         must_be_watched
         and relation is not None
-        and not relation.is_stored
+        and not (counts or relation).is_stored
         and not any(warehouse.catalog.changes(oldest - 1, last, name) for name in names)
     ):
         raise InputError.of(
@@ -217,48 +222,63 @@ def change_feed(
             f"let `since` be less than `upto`, such as since={upto} and upto={since}",
         )
     first = oldest - 1 if since is None else since
-    return _feeds(warehouse, first, last if upto is None else upto, names, granted)
+    last = last if upto is None else upto
+    shows_counts = relation is not None and counts is None
+    return _feeds(warehouse, range(first, last), names, granted, shows_counts=shows_counts)
 
 
 def _feeds(
     warehouse: WarehouseCatalog,
-    first: int,
-    last: int,
+    before: range,
     names: tuple[str | None, ...],
     granted: frozenset[str] | None,
+    *,
+    shows_counts: bool,
 ) -> "Iterator[tuple[Relation, pa.Table]]":
-    """Yield the feeds of what is recorded under some names; None is all of them."""
+    """Yield the feeds of what is recorded under some names; None is all of them.
+
+    Args:
+        warehouse: the warehouse.
+        before: the numbers of the commits before those to show.
+        names: under which changes are recorded.
+        granted: the relations that a reader may see.
+        shows_counts: whether the counts of a bag are shown as they are, and not as copies.
+    """
     programs = _Programs(warehouse)
     commits = {each.number: each for each in warehouse.commits()}
     watching: dict[str, set[int]] = {}
-    found: dict[str, list[_FeedEntry]] = {}
+    found: dict[str, list[RecordedChange]] = {}
     if names[0] is not None:  # marked even if none of these commits has watched it
         watching[names[0]], found[names[0]] = set(), []
-    every_change = [each for name in names for each in warehouse.catalog.changes(first, last, name)]
+    every_change = [
+        each
+        for name in names
+        for each in warehouse.catalog.changes(before.start, before.stop, name)
+    ]
     for number, stored in sorted(every_change, key=lambda each: each[0]):
-        commit = commits.get(number)
         watched = watched_relation(stored.relation)
         name = watched or stored.relation
-        declared = commit and programs.declared(commit, name)
-        is_granted = granted is None or name in granted
+        change = programs.change(commits.get(number), name, stored, shows_counts=shows_counts)
+        is_granted = granted is None or (change and {name, change.relation.name} & granted)
         is_shown = stored.added or stored.removed or watched is not None
-        if commit and declared and is_granted and is_shown:
-            found.setdefault(name, []).append(_FeedEntry(declared, commit, stored))
+        if change is not None and is_granted and is_shown:
+            found.setdefault(name, []).append(change)
             if watched is not None:
                 watching.setdefault(name, set()).add(number)
-    for name, entry in _emptied(programs, commits, first, last, names[0]):
-        is_granted = granted is None or name in granted
+    for name, entry in _emptied(programs, commits, before, names[0], shows_counts=shows_counts):
+        is_granted = granted is None or {name, entry.relation.name} & granted
         if is_granted and entry.commit.number not in watching.get(name, ()):
             found.setdefault(name, []).append(entry)
     for name, numbers in watching.items():
-        for number in range(first + 1, last + 1):
+        for number in (each + 1 for each in before):
             commit = commits.get(number)
-            declared = commit and programs.declared(commit, name)
-            before = programs.declared(commits.get(number - 1), name)
-            is_other = before is not None and declared and _columns(before) != _columns(declared)
+            declared = programs.declared(commit, name)
+            earlier = programs.declared(commits.get(number - 1), name)
+            is_other = earlier is not None and declared and _columns(earlier) != _columns(declared)
             is_known = number in numbers and not is_other
-            if commit and declared and not declared.is_stored and not is_known:
-                found[name].append(_FeedEntry(declared, commit))
+            if declared and not declared.is_stored and not is_known:
+                gap = programs.change(commit, name, None, shows_counts=shows_counts)
+                found[name] += [] if gap is None else [gap]
     for every in found.values():
         # Arrow is imported here, since there are rows to show.
         from corollary.database.feed_tables import feed_columns, feed_table
@@ -267,49 +287,31 @@ def _feeds(
         for _, alike in groupby(every, lambda each: _columns(each.relation)):
             changes = list(alike)
             has_gaps = any(each.is_gap for each in changes)
-            table = feed_table(
-                warehouse,
-                changes[0].relation,
-                [(each.commit, each.stored or each.emptied) for each in changes],
-            )
+            table = feed_table(warehouse, changes)
             if table.num_rows or any(each.emptied is None for each in changes):
                 yield feed_columns(changes[0].relation, has_gaps=has_gaps), table
 
 
-@dataclass(frozen=True, slots=True)
-class _FeedEntry:
-    """What a feed has of one commit: a change, all that was there before, or that it is unknown.
-
-    Attributes:
-        relation: as it is declared by the commit, or by the one before if all of it is gone.
-        commit: the commit.
-        stored: the change.
-        emptied: the commit before, if all that the relation held then is gone.
-    """
-
-    relation: Relation
-    commit: Commit
-    stored: StoredChange | None = None
-    emptied: int | None = None
-
-    @property
-    def is_gap(self) -> bool:
-        return self.stored is None and self.emptied is None
-
-
 def _emptied(
-    programs: "_Programs", commits: Mapping[int, Commit], first: int, last: int, only: str | None
-) -> Iterator[tuple[str, _FeedEntry]]:
+    programs: "_Programs",
+    commits: Mapping[int, Commit],
+    before: range,
+    only: str | None,
+    *,
+    shows_counts: bool,
+) -> Iterator[tuple[str, RecordedChange]]:
     """Yield the stored relations that have other columns after a commit, are virtual or gone."""
-    for number in range(max(first, min(commits, default=0)) + 1, last + 1):
-        before, commit = commits.get(number - 1), commits.get(number)
-        if before is None or commit is None or before.program == commit.program:
+    for number in (each + 1 for each in before):
+        earlier, commit = commits.get(number - 1), commits.get(number)
+        if earlier is None or commit is None or earlier.program == commit.program:
             continue
-        for name in programs.names(before) if only is None else (only,):
-            was, now = programs.declared(before, name), programs.declared(commit, name)
+        for name in programs.names(earlier) if only is None else (only,):
+            was, now = programs.declared(earlier, name), programs.declared(commit, name)
             is_kept = was is not None and now is not None and _columns(was) == _columns(now)
             if was is not None and was.is_stored and not (is_kept and now and now.is_stored):
-                yield name, _FeedEntry(was, commit, emptied=before.number)
+                change = programs.change(earlier, name, None, shows_counts=shows_counts)
+                if change is not None:
+                    yield name, replace(change, commit=commit, emptied=(was, earlier.number))
 
 
 def _columns(relation: Relation) -> tuple[object, object]:
@@ -320,8 +322,9 @@ class _Programs:
     """The programs of commits, each read once."""
 
     def __init__(self, warehouse: WarehouseCatalog) -> None:
+        self._warehouse = warehouse
         self._stored = cache(warehouse.catalog.program)
-        self._relations = cache(lambda id_: program_of_layout(self._stored(id_).layout).relations)
+        self._normal = cache(lambda id_: program_of_layout(self._stored(id_).layout))
 
     def text(self, id_: int) -> str:
         """Return the text of a program."""
@@ -329,9 +332,34 @@ class _Programs:
 
     def names(self, commit: Commit) -> Iterable[str]:
         """Return the relations of a commit's program."""
-        return self._relations(commit.program)
+        return self._normal(commit.program).relations
 
     def declared(self, commit: Commit | None, name: str) -> Relation | None:
         """Return a relation as a commit's program declares it."""
-        relation = None if commit is None else self._relations(commit.program).get(name)
+        relation = None if commit is None else self._normal(commit.program).relations.get(name)
         return relation if relation is not None and relation.is_declared else None
+
+    def bag_of(self, commit: Commit | None, name: str) -> str | None:
+        """Return the bag of a relation of counts."""
+        bags = {} if commit is None else self._normal(commit.program).bags
+        return next((bag for bag, rows in bags.items() if rows == name), None)
+
+    def counts_of(self, name: str) -> Relation | None:
+        """Return the relation of a bag's counts, by the last program that has the bag."""
+        for commit in self._warehouse.commits():
+            normal = self._normal(commit.program)
+            if name in normal.relations:
+                return normal.relations[normal.bags[name]] if name in normal.bags else None
+        return None
+
+    def change(
+        self, commit: Commit | None, name: str, stored: StoredChange | None, *, shows_counts: bool
+    ) -> RecordedChange | None:
+        """Return a change of what is recorded under a name; None if it is not shown."""
+        if commit is None or name in self._normal(commit.program).bags:  # the set of its rows
+            return None
+        bag = None if shows_counts else self.bag_of(commit, name)
+        relation = self.declared(commit, bag or name)
+        if relation is None:
+            return None
+        return RecordedChange(relation, commit, stored, bag is not None)

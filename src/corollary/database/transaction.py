@@ -13,6 +13,7 @@ from corollary.database.arguments import COUNT, check_function, checked, wrong_a
 from corollary.database.changes import JSON_MAX_ROWS, Changes
 from corollary.database.commit import CommitOutcome, CommitRequest, commit
 from corollary.database.counters import Stats, TraceRow
+from corollary.database.intake.bag_operations import check_counts
 from corollary.database.intake.operations import Operation
 from corollary.database.intake.rows import check_rows
 from corollary.database.pending_commit import DeferredOperations
@@ -111,7 +112,7 @@ class Transaction:
 
     @checked(relation=str)
     def insert(self, relation: str, rows: Any) -> None:
-        """Add tuples to a base relation.
+        """Add tuples to a base relation; to one with copies (`bag`), a copy for each row.
 
         Args:
             relation: its name.
@@ -126,11 +127,13 @@ class Transaction:
         if self.is_repeated:
             return
         declared = self._writable(relation)
-        self._operate(Operation(State.ADDED, relation, check_rows(rows, declared)))
+        self._operate(Operation(State.ADDED, relation, self._checked_rows(rows, declared)))
 
     @checked(relation=str)
     def delete(self, relation: str, rows: Any = (), *, keys: Any = ()) -> None:
         """Remove tuples from a base relation; what is not there is ignored.
+
+        From a relation with copies (`bag`), a copy for each row is removed.
 
         Args:
             relation: its name.
@@ -145,7 +148,7 @@ class Transaction:
         if self.is_repeated:
             return
         declared = self._writable(relation)
-        self._operate(Operation(State.REMOVED, relation, check_rows(rows, declared)))
+        self._operate(Operation(State.REMOVED, relation, self._checked_rows(rows, declared)))
         if not isinstance(keys, tuple) or keys:
             self._delete_keys(declared, keys)
 
@@ -180,6 +183,12 @@ class Transaction:
         declared = self._request.columns[relation] = self._state.writable_relation(relation)
         return declared
 
+    def _checked_rows(self, rows: Any, relation: Relation) -> "list[tuple[Any, ...]] | pa.Table":
+        found = check_rows(rows, relation)
+        if relation.name in self._state.loaded.normal.bags.values():
+            check_counts(relation, found)
+        return found
+
     def _operate(self, operation: Operation) -> None:
         self._request.operations.append(operation)
 
@@ -194,6 +203,14 @@ class Transaction:
         for each in self._state.program.declarations:
             if each.name == relation.name and each.key:
                 return each.key
+        bags = self._state.loaded.normal.bags
+        if relation.name in (*bags, *bags.values()):
+            raise InputError.of(
+                "C0921",
+                f"`{relation.name}` has copies and no key, so it is not known which are meant.",
+                None,
+                "give whole rows to `insert` and `delete`: each of them is one copy",
+            )
         raise InputError.of(
             "C0921",
             f"`{relation.name}` has no key, so it is not known which tuples are meant.",

@@ -22,8 +22,9 @@ from corollary.database.counters import Stats
 from corollary.database.engines import SparkFrames
 from corollary.database.pending_commit import PendingCommit, Position, Replay
 from corollary.database.program.loaded_program import LoadedProgram
-from corollary.database.program.names import published_relations
+from corollary.database.program.names import published_relations, relations_of_counts
 from corollary.database.program.program_edits import load_next_program
+from corollary.database.program.sql_places import with_sql_places
 from corollary.database.state import DatabaseState
 from corollary.database.store import OpenArguments
 from corollary.engines.local.engine import LocalEngine
@@ -143,7 +144,7 @@ class WarehouseStore:
     def program_at(self, commit: Commit) -> LoadedProgram:
         """Return the program in force at a commit."""
         stored = self.warehouse.catalog.program(commit.program)
-        program = parse(SourceFile("program", stored.text))
+        program = with_sql_places(parse(SourceFile("program", stored.text)))
         return load_next_program(
             program, program_of_layout(stored.layout), stored.layout["definitions"]
         )
@@ -339,9 +340,8 @@ class WarehouseStore:
 
     def changes_of(self, commit: Commit) -> Changes:
         """Return what a commit changed."""
-        relations = program_of_layout(
-            self.warehouse.catalog.program(commit.program).layout
-        ).relations
+        program = program_of_layout(self.warehouse.catalog.program(commit.program).layout)
+        relations = program.relations
         known = {
             name: self._no_change(each)
             for name, each in relations.items()
@@ -358,7 +358,7 @@ class WarehouseStore:
                 found[relation.name] = Change(relation, *kept, self._frames, stored.is_full)
             elif not relation.is_stored:  # it was watched, and has not changed
                 known[relation.name] = self._no_change(relation)
-        return Changes(found, known)
+        return Changes.of({**found, **{n: e for n, e in known.items() if n not in found}}, program)
 
     def _no_change(self, relation: Relation) -> Change:
         empty = LocalTable(empty_table(relation))
@@ -392,7 +392,8 @@ class WarehouseStore:
             StoredHistory(self.warehouse),
         )
         state.console.progress(f"publishing {', '.join(each.name for each in relations)}")
-        publisher = Publisher(self.warehouse.root, self.warehouse.catalog)
+        counts = relations_of_counts(state.loaded.normal)
+        publisher = Publisher(self.warehouse.root, self.warehouse.catalog, counts)
         return publisher.publish_all(relations, number, history)
 
     # --- folding -------------------------------------------------------------------------------

@@ -163,6 +163,7 @@ def rename_relations(program: NormalProgram, renamed: Mapping[str, str]) -> Norm
         {named(name): rows for name, rows in program.facts.items()},
         {named(name): named(base) for name, base in program.bases.items()},
         active=_rename_active(program.active, renamed),
+        bags={named(name): named(rows) for name, rows in program.bags.items()},
     )
 
 

@@ -5,11 +5,12 @@ through. A decimal that may have more digits than its column in the head is conv
 the column, which is an overflow where it does have more.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 from corollary.core import logic
+from corollary.core.functors import FUNCTORS, may_fail
 from corollary.core.program import Relation
 from corollary.core.types import NUMBER, Kind, Type
 from corollary.rewrite.translation_unit import (
@@ -106,15 +107,20 @@ def fold_negative(term: logic.Term) -> logic.Term:
 class _Expressions:
     """Makes the expressions of a conjunction; a long sum is computed in parts.
 
+    A part that may fail stays where a lazy functor decides whether that counts.
+
     Attributes:
         conditions: what computes the parts; a part may be null, as the whole may.
+        lazy: the terms below lazy functors, by identity.
     """
 
     fresh: FreshVariables
     conditions: list[logic.Condition]
+    lazy: set[int] = field(default_factory=set)
 
     def make(self, term: logic.Term) -> logic.Expression:
         """Return the expression of a term."""
+        self.lazy = _terms_below_lazy(term)
         return logic.fold_term(term, self._combine)[0]
 
     def _combine(
@@ -124,16 +130,59 @@ class _Expressions:
         match fold_negative(term):
             case logic.Variable() | logic.Constant() as leaf:
                 return leaf, 0
-            case logic.Functor() as functor:
-                parts = [self._part(*each) for each in inside]
-                depth = 1 + max((deep for _, deep in parts), default=0)
-                return replace(functor, arguments=tuple(part for part, _ in parts)), depth
+            case logic.Functor(name=name) as functor:
+                is_kept = id(term) in self.lazy or FUNCTORS[name].is_lazy
+                parts = [self._part(*each, is_kept=is_kept) for each in inside]
+                return _flattened(functor, parts)
             case _:
                 raise AssertionError(f"{term} is not an expression")
 
-    def _part(self, expression: logic.Expression, depth: int) -> tuple[logic.Expression, int]:
-        if depth < EXPRESSION_MAX_DEPTH:
+    def _part(
+        self, expression: logic.Expression, depth: int, *, is_kept: bool
+    ) -> tuple[logic.Expression, int]:
+        if depth < EXPRESSION_MAX_DEPTH or (is_kept and _can_fail(expression)):
             return expression, depth
         variable = self.fresh.variable(expression.type)
         self.conditions.append(logic.Condition("is", variable, expression))
         return variable, 0
+
+
+def _can_fail(expression: logic.Expression) -> bool:
+    return any(
+        isinstance(part, logic.Functor) and may_fail(part.name, part.type)
+        for part in logic.subterms(expression)
+    )
+
+
+def _terms_below_lazy(term: logic.Term) -> set[int]:
+    found: set[int] = set()
+    for part in logic.subterms(term):
+        if isinstance(part, logic.Functor) and (
+            id(part) in found or (part.name in FUNCTORS and FUNCTORS[part.name].is_lazy)
+        ):
+            found |= {id(argument) for argument in part.arguments}
+    return found
+
+
+def _flattened(
+    functor: logic.Functor, parts: Sequence[tuple[logic.Expression, int]]
+) -> tuple[logic.Expression, int]:
+    """Return a functor of some arguments, and its depth.
+
+    `and` in `and`, `or` in `or` and `if` behind the last comma of `if` are one functor: a choice of
+    hundreds of cases is not deep.
+    """
+    depth = 1
+    arguments: list[logic.Term] = []
+    for at, (part, deep) in enumerate(parts):
+        is_last = functor.name == "if" and at == len(parts) - 1
+        match part:
+            case logic.Functor(name=name, arguments=inner) if name == functor.name and (
+                is_last or name in ("and", "or")
+            ):
+                arguments += inner
+                depth = max(depth, deep)
+            case _:
+                arguments.append(part)
+                depth = max(depth, deep + 1)
+    return replace(functor, arguments=tuple(arguments)), depth

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Container, Mapping, Sequence
 
+from corollary.analysis.bags import bags_of, rows_name
 from corollary.analysis.check import CheckedProgram
 from corollary.core.engine import check_deadline
 from corollary.core.logic import Clause
-from corollary.core.program import NormalProgram, Relation
+from corollary.core.program import Declaration, NormalProgram, Relation, owner_of
 from corollary.rewrite.aggregates import aggregates
+from corollary.rewrite.bags import bags
 from corollary.rewrite.bases import bases
 from corollary.rewrite.disjunctions import disjunctions
 from corollary.rewrite.equivalences import equivalences
@@ -31,6 +33,7 @@ CLAUSE_PASSES: tuple[RewritePass, ...] = (
 PASSES: tuple[RewritePass, ...] = (
     *CLAUSE_PASSES,
     equivalences,  # an eqrel is the closure of its seed
+    bags,  # what is written to a bag is counted
     bases,  # a relation with facts and rules gets a base part
     virtual,  # what passes made for virtual relations only is virtual too
     inlined,  # the bodies of aggregates are not stored
@@ -58,7 +61,12 @@ def normalise(checked: CheckedProgram, before: NormalProgram | None = None) -> N
         rewrite_pass(unit)
     facts = {name: tuple(rows) for name, rows in unit.facts.items()}
     return NormalProgram(
-        unit.relations, tuple(unit.rules), tuple(unit.aggregations), facts, unit.bases
+        unit.relations,
+        tuple(unit.rules),
+        tuple(unit.aggregations),
+        facts,
+        unit.bases,
+        bags=unit.bags,
     )
 
 
@@ -84,15 +92,26 @@ def _declared(checked: CheckedProgram) -> dict[str, Relation]:
         for directive in checked.program.directives
         if directive.name == "limitsize"
     }
+    owners = frozenset(
+        directive.relation for directive in checked.program.directives if directive.name == "sql"
+    )
+    shown = owners | {rows_name(name) for name in bags_of(checked.program)}
     return {
         name: Relation(
             name,
             signature.columns,
             signature.types,
             is_derived=signature.is_derived,
-            is_virtual=bool(signature.declaration and signature.declaration.storage == "virtual"),
+            is_virtual=_is_virtual(signature.declaration),
+            # What a statement of SQL needs beside its view is not the user's.
+            is_declared=name in shown or owner_of(name, owners) is None,
             limit=limits.get(name),
         )
         for name, signature in checked.signatures.items()
         if not signature.is_event
     }
+
+
+def _is_virtual(declaration: Declaration | None) -> bool:
+    """Whether a relation is never stored; of a bag, its counts are."""
+    return declaration is not None and (declaration.is_bag or declaration.storage == "virtual")

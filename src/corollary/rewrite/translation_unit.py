@@ -62,12 +62,13 @@ class TranslationUnit:
         clauses: what is rewritten.
         relations: the relations that the clauses name, and those that passes make.
         reserved: further names that no relation of a pass may get.
-        declarations: those of the program, with their `eqrel`.
+        declarations: those of the program, with their `eqrel` and `bag`.
         inputs: the relations with an `.input`.
         before: the program in force until now, if there is one.
         conjunctions: the clauses by head and alternative; an iterator is consumed by the next pass.
         facts: the tuples that clauses without a body state.
         bases: for each derived relation with base tuples, the relation that holds them.
+        bags: for each relation with copies, the relation of its counts.
     """
 
     clauses: Sequence[logic.Clause]
@@ -81,6 +82,7 @@ class TranslationUnit:
     aggregations: list[logic.Aggregation] = field(default_factory=list)
     facts: dict[str, list[tuple[logic.Value, ...]]] = field(default_factory=dict)
     bases: Mapping[str, str] = field(default_factory=dict)
+    bags: Mapping[str, str] = field(default_factory=dict)
 
     def unused_name(self, name: str) -> str:
         """Return the name, with a number appended where a relation has it."""

@@ -165,7 +165,10 @@ class BatchProcessor:
         relation = state.writable_relation(self.relation)
         name = f"batch {number}"
         events, findings = self.reader.read(frame, relation, self.source, name)
-        change = net_change(events, relation, self.reader.op, self.source, name)
+        has_copies = self.relation in state_of(database).loaded.normal.bags
+        change = net_change(
+            events, relation, self.reader.op, self.source, name, has_copies=has_copies
+        )
         if change.bad and self.bad_rows is BadRowPolicy.ABORT:
             raise InputError(
                 first_findings(findings, self.source)
@@ -180,6 +183,7 @@ class BatchProcessor:
             change.removed,
             next((each.key for each in declared), ()),
             directive,
+            has_copies,
             number,
         )
         good = events.rows.num_rows - (len(change.bad) - len(events.bad))

@@ -1,5 +1,7 @@
 """Change events: inserts and deletes of rows, of which the last one on a tuple counts.
 
+In a relation with copies each of them counts, in order.
+
 | `op`                                           | means  |
 |------------------------------------------------|--------|
 | `insert`, `i`, `c`, `r`, `+`, `update_postimage` | insert |
@@ -13,12 +15,16 @@ before it is not an operation: what it deletes is unknown.
 import json
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corollary.core.arrow import nullary_table, to_python
+from corollary.analysis.bags import COPIES_COLUMN
+from corollary.core.arrow import nullary_table, single_array, to_python
+from corollary.core.arrow_buffers import index_array, true_mask
 from corollary.core.program import Relation
 from corollary.core.types import SYMBOL
+from corollary.warehouse.copies import net_counts, repeat_rows
 from corollary.warehouse.sources.quarantine import RAW_MAX_CHARACTERS, BadRow
 
 INSERTS = ("insert", "i", "c", "r", "+", "update_postimage")
@@ -42,7 +48,7 @@ class Events:
 
 @dataclass(frozen=True, slots=True)
 class NetChange:
-    """The net change of a batch: no tuple is in both tables."""
+    """The net change of a batch: no tuple is in both tables; of copies, first some are removed."""
 
     added: pa.Table
     removed: pa.Table
@@ -70,7 +76,13 @@ def insert_signs(ops: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def net_change(
-    events: Events, relation: Relation, op: str | None, source: str, batch: str
+    events: Events,
+    relation: Relation,
+    op: str | None,
+    source: str,
+    batch: str,
+    *,
+    has_copies: bool = False,
 ) -> NetChange:
     """Return the net change of a batch.
 
@@ -80,6 +92,7 @@ def net_change(
         op: the column of the operation; None if all rows are inserts.
         source: the name of the stream.
         batch: the name of the batch.
+        has_copies: whether equal rows of the relation are copies.
     """
     rows = events.rows
     if op is None:
@@ -90,10 +103,23 @@ def net_change(
         *_unknown_operations(rows.filter(pc.is_null(sign)), relation, op, source, batch),
     ]
     rows = rows.select(list(relation.columns)).append_column(IS_INSERT_COLUMN, sign)
-    last = _last_events(rows.filter(pc.is_valid(sign)), relation)
+    rows = rows.filter(pc.is_valid(sign))
+    if has_copies:
+        removed, added = _net_copies(rows, relation)
+        return NetChange(added, removed, tuple(bad))
+    last = _last_events(rows, relation)
     added = last.filter(last.column(IS_INSERT_COLUMN))
     removed = last.filter(pc.invert(last.column(IS_INSERT_COLUMN)))
     return NetChange(_without_sign(added, relation), _without_sign(removed, relation), tuple(bad))
+
+
+def _net_copies(rows: pa.Table, relation: Relation) -> tuple[pa.Table, pa.Table]:
+    """Return the copies that all events together remove, and those that they add then."""
+    ones = index_array(np.ones(rows.num_rows, np.int64))
+    counted = rows.select(list(relation.columns)).append_column(COPIES_COLUMN, ones)
+    is_insert = true_mask(single_array(rows.column(IS_INSERT_COLUMN)))
+    removed, added = net_counts(counted, is_insert)
+    return repeat_rows(removed), repeat_rows(added)
 
 
 def _last_events(rows: pa.Table, relation: Relation) -> pa.Table:

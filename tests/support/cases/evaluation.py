@@ -27,7 +27,7 @@ FOLDERS = sorted(
 )
 FAILING = [folder for folder in FOLDERS if (folder / "expected" / "error.txt").exists()]
 WORKING = [folder for folder in FOLDERS if folder not in FAILING]
-AMPLE = Limits(rounds=10_000, tuples=1_000_000, seconds=60)
+AMPLE = Limits(rounds=10_000, tuples=1_000_000, seconds=1200)
 DIRECTIVE = re.compile(
     r"(?<!\S)\.(input|output|printsize)\s+(\w+(?:\s*,\s*\w+)*)\s*(?:\(([^)]*)\))?"
 )

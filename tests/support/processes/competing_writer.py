@@ -1,7 +1,8 @@
 """A process that competes with others for one warehouse: it reads an account, and replaces it.
 
-`python competing.py PLACE NAME COUNT` makes so many transactions, each under a key of its own, and
-prints what it has seen and done as lines of JSON.
+`python competing_writer.py PLACE NAME COUNT` makes so many transactions, each under a key of its
+own, and prints what it has seen and done as lines of JSON. After half of them it waits for a line
+of standard input, or its end.
 """
 
 from __future__ import annotations
@@ -53,6 +54,8 @@ def main(place: str, writer: str, count: int) -> None:
     """Make transactions, each again until it is through."""
     db = corollary.open(place)
     for number in range(count):
+        if number == count // 2:
+            sys.stdin.readline()
         conflicts = 0
         while True:
             try:

@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 
 import corollary
 from corollary.engines.spark.java import set_java_home
+from corollary.engines.spark.session import LOCAL_SETTINGS
 from corollary.engines.spark.sql.engine import SparkEngine
 from support.cases.evaluation import WORKING, name_of
 from support.cases.spark_evaluation import FILES, QUICK, check
@@ -41,8 +42,12 @@ VIEWS = ("path", "degree", "far")
 def main(what: str) -> None:
     """Do what is asked for in a session of a server of our own."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["SPARK_TESTING"] = "1"  # any free port, since others may test at the same time
     set_java_home()
-    spark = SparkSession.builder.remote("local[2]").getOrCreate()
+    builder = SparkSession.builder.remote("local[2]")
+    for name, value in LOCAL_SETTINGS.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
     if what == "cases":
         evaluate(spark)
     elif what == "documents":

@@ -28,10 +28,10 @@ from corollary.core.types import (
 )
 from corollary.core.values import decimal_value
 from corollary.engines.local.evaluation.expressions import (
-    dense_mask,
     evaluate,
     evaluate_condition,
 )
+from corollary.engines.local.evaluation.value_vector import dense_mask
 from corollary.engines.local.values.codes import Dictionary
 from corollary.engines.sql.dialect import SqlDialect
 

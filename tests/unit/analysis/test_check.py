@@ -546,7 +546,7 @@ def chain(size: int) -> Program:
 
 
 def test_big_programs_are_checked() -> None:
-    assert not check(chain(examples(8_000, 20_000))).warnings
+    assert not check(chain(examples(2_000, 20_000))).warnings
 
 
 def test_wide_bodies_are_checked() -> None:

@@ -208,7 +208,7 @@ def test_a_reader_has_no_other_way() -> None:
     known = {name for name in dir(Database) if not name.startswith("_")}
     inner = {
         "accept", "adopt", "allow_webhooks", "attempt", "become", "callbacks", "clear_deltas",
-        "declared", "distrust", "existing", "follow", "heard", "insist", "is_trial",
+        "declared", "distrust", "existing", "heard", "insist", "is_trial",
         "must_note", "notify", "opening", "outbox", "outlets", "payload_of", "program", "query_log",
         "settle", "stand", "told", "wanted",
     }  # fmt: skip

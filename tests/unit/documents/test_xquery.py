@@ -16,8 +16,9 @@ from oracles.document_text import shown, shown_query
 from oracles.documents import Pattern, Q, Tree
 from oracles.xquery_processor import Job, asked
 from support.generators.documents import Making
+from support.selection import examples
 
-PAIRS = 500
+PAIRS = examples(200, 500)
 PER_QUERY = 10
 
 

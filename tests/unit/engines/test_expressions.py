@@ -13,7 +13,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from corollary.core.functors import CHECKED_SUM, FUNCTORS, PARTITION_OF, result_type
+from corollary.core.functors import (
+    CHECKED_SUM,
+    FUNCTORS,
+    PARTITION_OF,
+    Nullness,
+    result_type,
+)
 from corollary.core.logic import Condition, Constant, Functor, Variable
 from corollary.core.types import (
     BOOL,
@@ -28,8 +34,13 @@ from corollary.core.types import (
     decimal,
 )
 from corollary.core.values import decimal_value
-from corollary.engines.local.evaluation import arithmetic, text_functions, times
-from corollary.engines.local.evaluation.expressions import RangeValues, evaluate, evaluate_condition
+from corollary.engines.local.evaluation.expressions import (
+    STRICT_FUNCTIONS,
+    RangeValues,
+    evaluate,
+    evaluate_condition,
+)
+from corollary.engines.local.evaluation.functions import choices
 from corollary.engines.local.evaluation.text_functions import FEW_ROWS
 from corollary.engines.local.values import native
 from corollary.engines.local.values.codes import Dictionary
@@ -565,9 +576,7 @@ def test_sums_of_floats_are_exact() -> None:
 
 
 def test_every_functor_is_here() -> None:
-    assert {
-        *arithmetic.ARITHMETIC_FUNCTIONS,
-        *text_functions.TEXT_FUNCTIONS,
-        *times.TIME_FUNCTIONS,
-        "range",
-    } == FUNCTORS.keys() - {PARTITION_OF, CHECKED_SUM}
+    strict = {name for name in FUNCTORS if FUNCTORS[name].nullness is Nullness.STRICT}
+    own = {"range", PARTITION_OF, CHECKED_SUM}
+    assert STRICT_FUNCTIONS.keys() == strict - own
+    assert choices.COMBINATIONS.keys() == FUNCTORS.keys() - strict

@@ -38,6 +38,7 @@ from corollary.core.types import FLOAT, NUMBER, SYMBOL, Type
 from corollary.engines.local.engine import PREPARED_PLANS_MAX, LocalEngine
 from corollary.engines.local.evaluation.stages import DEDUPLICATE_MIN_ROWS
 from corollary.errors import EvaluationError, LimitError
+from support.selection import examples
 
 OLD, NEW, ADDED, REMOVED = State.OLD, State.NEW, State.ADDED, State.REMOVED
 ORIGIN = Origin("a rule made by hand")
@@ -376,7 +377,7 @@ def test_a_lenient_bag_counts_no_row_twice() -> None:
 
 
 def test_procedures_with_locals_call_each_other_deeply() -> None:
-    depth = 20_000
+    depth = examples(2_000, 20_000)  # more than Python calls into itself
     engine = engine_of(start=[(0,)], seen=[(-1,)])
     x, y = Variable("x", NUMBER), Variable("y", NUMBER)
     below = Filter(Condition("<", x, Constant(depth, NUMBER)))
@@ -706,7 +707,7 @@ def test_many_small_transactions_stay_cheap() -> None:
     )
     model = {(at, at + 1) for at in range(20_000)}
     out = {(-1, -1)}
-    for at in range(2_000):
+    for at in range(examples(500, 2_000)):
         new, gone = (at, 30_000 + at % 50), (at * 3, at * 3 + 1)
         engine.delete("edge", [gone])
         engine.insert("edge", [new])

@@ -42,10 +42,10 @@ SECONDS = 60.0
 @contextmanager
 def stopped(*words: str) -> Iterator[None]:
     """Expect a LimitError whose message has these words, soon."""
-    began = time.monotonic()
+    began = time.process_time()
     with pytest.raises(LimitError) as caught:
         yield
-    assert time.monotonic() - began < SECONDS
+    assert time.process_time() - began < SECONDS
     message = str(caught.value)
     assert all(word in message for word in words), message
     assert caught.value.exit_code == 5

@@ -38,7 +38,11 @@ def rows(db: Database, relation: str) -> list[tuple[object, ...]]:
 
 
 def test_the_values_of_long_sums_are_maintained() -> None:
+    """An overflow in the middle is an error, after which all is as before."""
     with opened(PROGRAM) as db:
+        with pytest.raises(CorollaryError, match="C0810"):
+            insert(db, "base", [(2**62, 1)])
+        assert rows(db, "total") == []
         insert(db, "base", [(1, None), (2, 5), (4, 0)])
         assert rows(db, "total") == [(1, 2_000), (2, 4_000), (4, 8_000)]
         assert rows(db, "nullable") == [(1, None), (2, 7_000), (4, 4_000)]
@@ -46,13 +50,6 @@ def test_the_values_of_long_sums_are_maintained() -> None:
         delete(db, "base", [(4, 0)])
         assert rows(db, "total") == [(1, 2_000), (2, 4_000)]
         assert rows(db, "sums") == [(6_000,)]
-
-
-def test_an_overflow_in_the_middle_of_a_long_sum_is_an_error() -> None:
-    with opened(PROGRAM) as db:
-        with pytest.raises(CorollaryError, match="C0810"):
-            insert(db, "base", [(2**62, 1)])
-        assert rows(db, "total") == []
 
 
 def test_long_sums_are_printed_read_and_compared() -> None:

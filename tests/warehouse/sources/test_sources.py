@@ -3,7 +3,6 @@
 import math
 import os
 import random
-import time
 from pathlib import Path
 from typing import Any
 
@@ -195,9 +194,7 @@ def test_what_has_not_changed_is_not_read(tmp_path: Path, opened: list[str]) -> 
     run.step({(number, "a") for number in range(700)})
     assert len(opened) == 1000
     opened.clear()
-    began = time.perf_counter()
     assert run.source.is_unchanged(run.position)
-    assert time.perf_counter() - began < 0.5
     change = run.step()
     assert not opened
     assert run.asked == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import sqlite3
 import tempfile
@@ -193,9 +194,20 @@ def test_a_damaged_catalog(tmp_path: Path, offset: int) -> None:
     house.close()
     path = tmp_path / "warehouse" / "catalog.sqlite"
     data = bytearray(path.read_bytes())
-    data[offset : offset + 4000] = os.urandom(4000)
+    data[offset : offset + 4000] = random.Random(offset).randbytes(4000)
     path.write_bytes(bytes(data))
     assert codes_of(tmp_path / "warehouse") & {"C0930", "C0934", "C0968"}
+
+
+def test_a_catalog_with_a_damaged_definition(tmp_path: Path) -> None:
+    """SQLite keeps the names of columns as text, which nothing checks."""
+    House(str(tmp_path / "warehouse")).close()
+    with closing(sqlite3.connect(tmp_path / "warehouse" / "catalog.sqlite")) as catalog:
+        catalog.execute("PRAGMA writable_schema = ON")
+        changed = "UPDATE sqlite_master SET sql = replace(sql, 'text TEXT', 'uext TEXT')"
+        catalog.execute(changed)
+        catalog.commit()
+    assert codes_of(tmp_path / "warehouse") == {"C0934"}
 
 
 def codes_of(place: Path) -> set[str]:

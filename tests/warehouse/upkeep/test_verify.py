@@ -20,6 +20,7 @@ from corollary.warehouse import warehouse
 from corollary.warehouse.catalog.catalog_rows import NewCommit
 from corollary.warehouse.files import durable_files
 from corollary.warehouse.warehouse import RelationDelta
+from support.selection import examples
 from support.warehouse_history import PROGRAM, House, state
 
 
@@ -119,8 +120,8 @@ def demand_mended(house: House, *kinds: FindingKind) -> None:
     collect(house.warehouse)
     with corollary.open(house.place) as fresh:
         assert state(fresh) == house.seen[max(house.seen)]
-        for number, seen in house.seen.items():
-            assert state(fresh.at(number)) == seen, number
+        for number in sorted(house.seen)[:: examples(3, 1)]:
+            assert state(fresh.at(number)) == house.seen[number], number
         with fresh.transaction() as tx:
             tx.insert("edge", [("a", "zz"), ("zz", "b")])
             tx.delete("edge", [("a", "b")])

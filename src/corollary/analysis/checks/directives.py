@@ -1,4 +1,4 @@
-"""Parameters of `.input`, `.output`, `.printsize` and `.limitsize`."""
+"""Parameters of `.input`, `.output`, `.printsize`, `.limitsize` and `.sql`."""
 
 from collections.abc import Iterator
 
@@ -16,6 +16,7 @@ _PARAMETERS = {
     "output": _FILE_PARAMETERS,
     "printsize": (),
     "limitsize": ("n",),
+    "sql": ("text",),
 }
 _CHANNELS = {
     "input": ("file", "stdin", "jsonlines", "parquet", "delta", "stream", SPARK),

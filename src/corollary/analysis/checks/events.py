@@ -94,7 +94,7 @@ def _stored(resolved: ResolvedProgram, name: str) -> Iterator[Diagnostic]:
     uses += [
         (f"used in `.{directive.name}`", directive.span)
         for directive in resolved.program.directives
-        if directive.relation == name
+        if directive.relation == name and directive.name != "sql"
     ]
     for use, span in uses:
         yield Diagnostic(

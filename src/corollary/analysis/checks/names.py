@@ -107,7 +107,9 @@ def _functors(clause: Clause) -> Iterator[Diagnostic]:
                 )
             elif not signature.accepts(len(term.arguments)):
                 most = signature.max_arguments
-                if most is None:
+                if signature.is_paired:
+                    takes = "pairs of a test and a value, and one more value"
+                elif most is None:
                     takes = f"at least {_count(signature.min_arguments, 'argument')}"
                 elif most == signature.min_arguments:
                     takes = _count(most, "argument")

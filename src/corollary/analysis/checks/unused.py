@@ -3,10 +3,12 @@
 from collections import Counter
 from collections.abc import Iterator
 
+from corollary.analysis.bags import bags_of, projection, rows_name
 from corollary.analysis.resolution import ResolvedProgram
 from corollary.analysis.scopes import written_name
 from corollary.analysis.traverse import TermPosition, clause_terms
 from corollary.core.logic import Clause, Constant, Functor, Variable, variables_of
+from corollary.core.program import Declaration
 from corollary.errors import Diagnostic, Severity
 
 
@@ -20,17 +22,25 @@ def unused(resolved: ResolvedProgram) -> Iterator[Diagnostic]:
 
 def _relations(resolved: ResolvedProgram) -> Iterator[Diagnostic]:
     program = resolved.program
+    bags = bags_of(program)
+    of_bag = {rows_name(name): name for name in bags}  # a bag and its counts are one relation here
+    projections = [projection(each) for each in bags.values()]
+    clauses = [number for number, clause in enumerate(program.clauses) if clause not in projections]
+    heads = [head for number in clauses for head in resolved.clauses[number].heads]
     shown = {d.relation for d in program.directives if d.name in ("output", "printsize")}
     read = {reaction.relation for reaction in program.reactions} | shown
-    read |= {use.atom.relation for atoms in resolved.uses for use in atoms}
+    read |= {use.atom.relation for number in clauses for use in resolved.uses[number]}
     filled = {d.relation for d in program.directives if d.name == "input"}
-    filled |= {head.relation for clause in resolved.clauses for head in clause.heads}
-    changed = {head.relation for clause in resolved.clauses for head in clause.heads if head.sign}
+    filled |= {head.relation for head in heads}
+    changed = {head.relation for head in heads if head.sign}
     sinks = {each.parameter("relation") for each in program.reactions}
     filled, changed = filled | sinks, changed | sinks
+    read, shown, filled, changed = (
+        {of_bag.get(name, name) for name in names} for names in (read, shown, filled, changed)
+    )
     for declaration in program.declarations:
         name = declaration.name
-        if name in resolved.events:
+        if name in resolved.events or name in of_bag:
             continue
         if name not in read and name not in changed and not declaration.storage:
             yield Diagnostic(
@@ -45,9 +55,17 @@ def _relations(resolved: ResolvedProgram) -> Iterator[Diagnostic]:
                 "C0702",
                 f"Relation `{name}` is always empty: no rule, fact or `.input` fills it.",
                 declaration.span,
-                f"define it: `{name}({', '.join(c.name for c in declaration.columns)}) :- …`",
+                f"define it: `{_head(declaration)} :- …`",
                 severity=Severity.WARNING,
             )
+
+
+def _head(declaration: Declaration) -> str:
+    """Return the head of a rule that would fill a relation."""
+    columns = [column.name for column in declaration.columns]
+    if declaration.is_bag:
+        return f"{rows_name(declaration.name)}({', '.join((*columns, 'n'))})"
+    return f"{declaration.name}({', '.join(columns)})"
 
 
 def _variables(clause: Clause) -> Iterator[Diagnostic]:

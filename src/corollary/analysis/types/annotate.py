@@ -10,7 +10,8 @@ from corollary.analysis.scopes import written_name
 from corollary.analysis.types.constraints import TypeConstraints
 from corollary.analysis.types.nulls import (
     Nullability,
-    has_null_literal,
+    functor_may_be_null,
+    has_null_source,
     is_nullable,
     nullable_variables,
 )
@@ -31,7 +32,7 @@ def annotate(constraints: TypeConstraints, columns: Nullability) -> Iterator[log
     has_null = {name for name, nullable in columns.items() if any(nullable)}
     resolved = constraints.resolved
     for number, clause in enumerate(resolved.clauses):
-        may_be_null = has_null_literal(clause) or any(
+        may_be_null = has_null_source(clause) or any(
             use.atom.relation in has_null for use in resolved.uses[number]
         )
         yield _ClauseAnnotator(
@@ -98,7 +99,7 @@ class _ClauseAnnotator:
     ) -> tuple[logic.Term, bool]:
         """Return a term with its type, and whether it may be null."""
         if isinstance(term, logic.Functor):
-            may_be_null = any(is_null for _, is_null in inside)
+            may_be_null = functor_may_be_null(term, [is_null for _, is_null in inside])
             node = next(self.nodes)
             type_ = self._type(node)
             type_ = type_.with_null(may_be_null) if type_ else None

@@ -5,21 +5,26 @@ declared column gives its arguments its type. Event predicates without a declara
 their columns, so that their types come from all their rules at once.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import assert_never
 
-from corollary.analysis.phrases import FRACTION_LITERAL, INTEGER_LITERAL, term_text
+from corollary.analysis.phrases import FRACTION_LITERAL, INTEGER_LITERAL, one_of, term_text
 from corollary.analysis.resolution import RelationSchema, ResolvedProgram
 from corollary.analysis.types import mismatch
 from corollary.analysis.types.unify import PartialType, Reason, Unifier
 from corollary.core import logic
 from corollary.core.functors import (
     ANY,
+    COMPARISON_OPERATORS,
     FUNCTORS,
     INTEGRAL,
+    LITERAL_ARGUMENTS,
+    PATTERN_ARGUMENTS,
+    SCALE_ARGUMENTS,
     TIME_FORMATS,
+    FunctorSignature,
     Kinds,
     read_time_format,
 )
@@ -36,6 +41,9 @@ _AGGREGATE_RESULTS: dict[str, Kinds] = {
 
 MIXABLE = ("+", "-", "*", "/")
 """The operators that take an integer beside a decimal."""
+
+_COMPARING = (*COMPARISON_OPERATORS, "same", "null_if")
+"""The functors that compare their two arguments, whose digits may differ."""
 
 
 @dataclass(slots=True)
@@ -71,7 +79,7 @@ def collect_constraints(resolved: ResolvedProgram) -> TypeConstraints:
     constraints = TypeConstraints(resolved)
     for clause, uses in zip(resolved.clauses, resolved.uses, strict=True):
         found = _ClauseConstraints(constraints)
-        if logic.applies_functor(clause, MIXABLE):
+        if logic.applies_functor(clause, (*MIXABLE, "sign")):
             found.bind_variables(use.atom for use in uses)
         found.visit(clause)
     return constraints
@@ -210,29 +218,45 @@ class _ClauseConstraints:
             return self._unifier.new_node()
         name = "-" if term.name == "neg" else term.name
         are_taken = [
-            self._take(argument, node, name, signature.kinds(position))
+            self._take(argument, node, name, signature.kinds(position, len(nodes)))
             for position, (argument, node) in enumerate(zip(term.arguments, nodes, strict=True))
         ]
         if term.name in TIME_FORMATS:
             self._format(term)
+        if term.name in PATTERN_ARGUMENTS:
+            self._pattern(term)
+        for position in range(len(nodes)):
+            if (term.name, position) in LITERAL_ARGUMENTS:
+                self._literal(term, position)
+        if all(are_taken) and term.name in _COMPARING and self._agree(term, nodes):
+            self._constraints.compared.append((nodes[0], nodes[1]))
         if signature.is_like_first:
             result = self._unifier.new_node()
             self._unifier.unify_domains(nodes[0], result)
         elif signature.result is None:
             result = self._unifier.new_node()
             if all(are_taken):
-                self._operands(term, nodes, result)
+                self._operands(term, signature, nodes, result)
         else:
             reason = Reason(f"the result of `{term.name}`", term.span)
-            result = self._unifier.new_node(frozenset({signature.result}), reason)
-            if term.name == "to_decimal":
-                self._round(term.arguments[1], result, reason)
+            is_float = self._unifier.partial_type(nodes[0]).kinds == {Kind.FLOAT}
+            kind = Kind.FLOAT if term.name == "sign" and is_float else signature.result
+            result = self._unifier.new_node(frozenset({kind}), reason)
+            if term.name in SCALE_ARGUMENTS:
+                self._round(term.arguments[SCALE_ARGUMENTS[term.name]], result, reason)
         return result
 
-    def _operands(self, term: logic.Functor, nodes: tuple[int, ...], result: int) -> None:
+    def _operands(
+        self,
+        term: logic.Functor,
+        signature: FunctorSignature,
+        nodes: tuple[int, ...],
+        result: int,
+    ) -> None:
         """Let the operands and the result have one kind; their digits may differ.
 
         An integer may be beside a decimal: it is a decimal without digits after the point then.
+        `null` is of the type of the result.
         """
         kinds = [self._unifier.partial_type(node).kinds for node in nodes]
         integers = tuple(each <= INTEGRAL for each in kinds)
@@ -242,28 +266,105 @@ class _ClauseConstraints:
             self._constraints.computed.append((term, result, decimals))
             self._constraints.widened[result] = integers
             return
-        for argument, node in zip(term.arguments[1:], nodes[1:], strict=True):
-            if not self._unifier.unify_kinds(nodes[0], node):
-                first = (term.arguments[0], self._unifier.partial_type(nodes[0]))
-                operands = (first, (argument, self._unifier.partial_type(node)))
+        alike = signature.alike(len(nodes))
+        if not self._agree(term, nodes, alike):
+            return
+        self._unifier.unify_kinds(nodes[alike[0]], result)
+        sized = [at for at in alike if not _is_null(term.arguments[at])]
+        for at in alike:
+            if at not in sized:
+                self._unifier.unify_domains(nodes[at], result)
+        self._constraints.computed.append((term, result, tuple(nodes[at] for at in sized)))
+
+    def _agree(
+        self, term: logic.Functor, nodes: tuple[int, ...], alike: Sequence[int] = (0, 1)
+    ) -> bool:
+        """Let some arguments have one kind; return False if they cannot."""
+        first = alike[0]
+        for at in alike[1:]:
+            if not self._unifier.unify_kinds(nodes[first], nodes[at]):
+                operands = [
+                    (term.arguments[each], self._unifier.partial_type(nodes[each]))
+                    for each in (first, at)
+                ]
                 self._report(mismatch.operand_mismatch(term.name, operands))
-                return
-        self._unifier.unify_kinds(nodes[0], result)
-        self._constraints.computed.append((term, result, nodes))
+                return False
+        return True
 
     def _round(self, scale: logic.Term, result: int, reason: Reason) -> None:
-        """Let the result of `to_decimal` have the digits that its second argument names."""
+        """Let the result of `to_decimal` have the digits that an argument names."""
         match scale:
             case logic.Constant(value=int(digits)) if 0 <= digits <= DECIMAL_MAX_DIGITS:
                 self._unifier.assign_scale(result, DECIMAL_MAX_DIGITS, digits, reason)
             case _:
+                pass  # `_literal` reports it
+
+    def _literal(self, term: logic.Functor, position: int) -> None:
+        """Check an argument that must be known before anything is computed."""
+        written = term.arguments[position]
+        values = LITERAL_ARGUMENTS[term.name, position]
+        match written:
+            case logic.Constant(value=int(number)) if number in values:
+                return
+            case _:
+                pass
+        if isinstance(values, range):
+            what = f"a number of digits from {values[0]} to {values[-1]}"
+        else:
+            what = one_of(map(str, values))
+        example = ", ".join(
+            str(8 if term.name == "to_integer" else 2) if at == position else term_text(argument)
+            for at, argument in enumerate(term.arguments)
+        )
+        self._report(
+            Diagnostic(
+                "C0309",
+                f"`{term_text(written)}` is not {what}, as `{term.name}` needs it.",
+                written.span,
+                f"write it as a literal: `{term.name}({example})`",
+            )
+        )
+
+    def _pattern(self, term: logic.Functor) -> None:
+        """Check a pattern, and the group of it that is asked for."""
+        import re2
+
+        written = term.arguments[PATTERN_ARGUMENTS[term.name]]
+        reason = "it is not a literal"
+        if isinstance(written, logic.Constant) and isinstance(written.value, str):
+            options = re2.Options()
+            options.log_errors = False
+            try:
+                groups = re2.compile(written.value, options).groups
+            except re2.error as error:
+                reason = error.args[0].decode() if error.args else "it is not valid"
+            else:
+                self._group(term, groups)
+                return
+        self._report(
+            Diagnostic(
+                "C0311",
+                f"`{term_text(written)}` is not a pattern of `{term.name}`: {reason}.",
+                written.span,
+                'write a regular expression of RE2 as a literal, such as `"[a-z]+"`',
+            )
+        )
+
+    def _group(self, term: logic.Functor, groups: int) -> None:
+        """Check the number of a group of a pattern."""
+        if term.name != "regexp_extract":
+            return
+        match term.arguments[2]:
+            case logic.Constant(value=int(number)) if 0 <= number <= groups:
+                return
+            case written:
                 self._report(
                     Diagnostic(
                         "C0309",
-                        f"`{term_text(scale)}` is not a number of digits from 0 to "
-                        f"{DECIMAL_MAX_DIGITS}, as `to_decimal` needs it.",
-                        scale.span,
-                        "write the digits after the point as a literal: `to_decimal(x, 2)`",
+                        f"`{term_text(written)}` is not the number of a group of the pattern, "
+                        f"which has {groups}.",
+                        written.span,
+                        "write 0 for all that matches, or the number of a group, as a literal",
                     )
                 )
 
@@ -301,6 +402,10 @@ class _ClauseConstraints:
 
     def _report(self, finding: Diagnostic) -> None:
         self._constraints.findings.append(finding)
+
+
+def _is_null(term: logic.Term) -> bool:
+    return isinstance(term, logic.Constant) and term.value is None
 
 
 def literal_kinds(constant: logic.Constant) -> Kinds:

@@ -10,7 +10,7 @@ a test where `e` cannot be null, which depends on what is known of the variables
 """
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
@@ -24,6 +24,7 @@ from corollary.analysis.traverse import (
     clause_terms,
 )
 from corollary.core import logic
+from corollary.core.functors import FUNCTORS, Nullness
 from corollary.core.types import Type
 from corollary.errors import Diagnostic
 
@@ -62,14 +63,42 @@ def nullable_columns(resolved: ResolvedProgram) -> Nullability:
     return found
 
 
+def functor_may_be_null(functor: logic.Functor, arguments: Sequence[bool]) -> bool:
+    """Whether the value of a functor may be null, given which of its arguments may be."""
+    signature = FUNCTORS.get(functor.name)
+    if signature is None or not signature.accepts(len(arguments)):
+        return any(arguments)
+    return signature.may_be_null(arguments)
+
+
 def is_nullable(term: logic.Term, nullable: frozenset[str]) -> bool:
     """Whether a term may be null, given the variables that may."""
-    return any(
-        part.name in nullable
-        if isinstance(part, logic.Variable)
-        else isinstance(part, logic.Constant) and part.value is None
-        for part in logic.subterms(term)
-    )
+
+    def combine(part: logic.Term, inside: tuple[bool, ...]) -> bool:
+        match part:
+            case logic.Variable(name=name):
+                return name in nullable
+            case logic.Constant(value=value):
+                return value is None
+            case logic.Functor():
+                return functor_may_be_null(part, inside)
+            case _:
+                return False
+
+    return logic.fold_term(term, combine)
+
+
+def _strict_variables(term: logic.Term) -> Iterator[str]:
+    """Yield the variables of which none is null where a term is not."""
+    stack = [term]
+    while stack:
+        part = stack.pop()
+        if isinstance(part, logic.Variable):
+            yield part.name
+        elif isinstance(part, logic.Functor):
+            signature = FUNCTORS.get(part.name)
+            if signature is None or signature.nullness is Nullness.STRICT:
+                stack += part.arguments
 
 
 def nullable_variables(clause: logic.Clause, columns: Nullability) -> frozenset[str]:
@@ -89,10 +118,16 @@ def nullable_variables(clause: logic.Clause, columns: Nullability) -> frozenset[
         nullable = found
 
 
-def has_null_literal(clause: logic.Clause) -> bool:
-    """Whether `null` is written in a clause."""
+def _makes_null(functor: logic.Functor) -> bool:
+    signature = FUNCTORS.get(functor.name)
+    return signature is not None and signature.nullness is Nullness.ALWAYS
+
+
+def has_null_source(clause: logic.Clause) -> bool:
+    """Whether `null`, or a functor that makes it of values, is written in a clause."""
     return any(
-        isinstance(part, logic.Constant) and part.value is None
+        (isinstance(part, logic.Constant) and part.value is None)
+        or (isinstance(part, logic.Functor) and _makes_null(part))
         for term, _ in clause_terms(clause)
         for part in logic.subterms(term)
     )
@@ -198,8 +233,9 @@ class _Evidence:
             self.add_aggregate(points, aggregate)
         if not isinstance(term, logic.AggregateTerm):
             inside = {v.name for aggregate in inner for v in all_variables(aggregate)}
-            names = (v.name for v in all_variables(term) if v.name not in inside)
-            self.add(points, dict.fromkeys(names, _NOT_NULL_POINTS if is_value else 0))
+            names = [v.name for v in all_variables(term) if v.name not in inside]
+            strict = set(_strict_variables(term)) if is_value else set()
+            self.add(points, {name: _NOT_NULL_POINTS if name in strict else 0 for name in names})
         return points
 
 

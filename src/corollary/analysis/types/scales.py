@@ -10,7 +10,7 @@ from decimal import Decimal
 from corollary.analysis.types.constraints import TypeConstraints
 from corollary.analysis.types.mismatch import scale_mismatch
 from corollary.analysis.types.unify import Reason
-from corollary.core.logic import Value
+from corollary.core.logic import Constant, Functor, Value
 from corollary.core.types import DECIMAL_MAX_DIGITS, Kind
 
 
@@ -56,15 +56,24 @@ def _compute(constraints: TypeConstraints, written: dict[int, int]) -> None:
             if len(certain) < len(found):
                 unknown.append((functor, node, arguments))
                 continue
-            scale = max(certain)
+            scale = max(certain, default=0)
             reason = Reason(f"the result of `{functor.name}`", functor.span)
-            if not unifier.assign_scale(node, DECIMAL_MAX_DIGITS, scale, reason):
+            if not unifier.assign_scale(node, _precision(functor), scale, reason):
                 finding = scale_mismatch(functor, scale, unifier.partial_type(node))
                 constraints.findings.append(finding)
         if len(unknown) == len(waiting):
             break
         waiting = unknown
     constraints.computed[:] = waiting
+
+
+def _precision(functor: Functor) -> int:
+    """Return how many digits the result of a functor may have."""
+    match functor:
+        case Functor(name="fit", arguments=(_, Constant(value=int(digits)))):
+            return digits
+        case _:
+            return DECIMAL_MAX_DIGITS
 
 
 def _compare(constraints: TypeConstraints, written: dict[int, int]) -> None:

@@ -1,6 +1,7 @@
 """Grants: which reader may see which relation or event predicate.
 
-A reader of a view needs no grant for the relations it is derived from.
+A reader of a view needs no grant for the relations it is derived from, and one of a bag none for
+its counts.
 """
 
 from collections.abc import Iterable, Mapping

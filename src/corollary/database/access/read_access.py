@@ -1,7 +1,8 @@
 """Reading a database: relations, answers to goals, history; watching what changes."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from corollary.active.events import observed_change
@@ -11,6 +12,7 @@ from corollary.console import Phase
 from corollary.core.arrow import schema_of, to_python
 from corollary.core.engine import within_seconds
 from corollary.core.logic import Literal, Variable
+from corollary.core.plans import Plan
 from corollary.core.program import Relation
 from corollary.core.states import CHANGES
 from corollary.database.arguments import COUNT, check_function, checked
@@ -25,13 +27,17 @@ from corollary.database.state import DatabaseState
 from corollary.database.store import Store
 from corollary.errors import CorollaryError, InputError
 from corollary.maintain.solve import answer_goal
+from corollary.warehouse.copies import repeat_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from corollary.database.access.follower import Follower
     from corollary.database.history import CommitSummary
+    from corollary.database.sql.answer import SqlAnswer
     from corollary.database.warehouse_store import WarehouseStore
+    from corollary.frontends.sql.catalog import SqlCatalog
+    from corollary.frontends.sql.statements.questions import CompiledQuestion, StatementPlace
 
 Callback = TypeVar("Callback", bound=Callable[..., Any])
 
@@ -45,6 +51,7 @@ class RelationView:
     _read: "Callable[[str], pa.Table]"
     _frames: SparkFrames
     _size: Callable[[str], int | None]
+    _is_bag: Callable[[str], bool]
 
     def __repr__(self) -> str:
         try:
@@ -54,6 +61,8 @@ class RelationView:
         columns = zip(relation.columns, relation.types, strict=True)
         listed = ", ".join(f"{column}: {type_}" for column, type_ in columns)
         kind = "base" if not relation.is_derived else "virtual" if size is None else "derived"
+        if self._is_bag(self.name):
+            kind = "bag"
         counted = "" if size is None else f", {size:,} tuple{'s' * (size != 1)}"
         return f"<relation {self.name}({listed}), {kind}{counted}>"
 
@@ -103,21 +112,29 @@ class ReadAccess:
         """Return a relation to read."""
         self.refresh()
         self._columns(name)
-        return RelationView(name, self._columns, self._read, self._state.frames, self._size)
+        return RelationView(
+            name, self._columns, self._read, self._state.frames, self._size, self._is_bag
+        )
 
     def _size(self, name: str) -> int | None:
         """Return how many tuples a relation has; None if they would have to be computed."""
         with self._state.lock:
             return self._state.engine.size(name) if self._columns(name).is_stored else None
 
+    def _is_bag(self, name: str) -> bool:
+        return name in self._state.loaded.normal.bags
+
     def _columns(self, name: str) -> Relation:
         self._state.check_open()
         return readable_relation(self._state.loaded.normal, name)
 
     def _read(self, name: str) -> "pa.Table":
-        """Return the tuples of a relation; a virtual one is computed."""
+        """Return the tuples of a relation, with their copies; a virtual one is computed."""
         with self._state.lock:
             relation = self._columns(name)
+            rows = self._state.loaded.normal.bags.get(name)
+            if rows is not None:
+                return repeat_rows(self._read(rows))
             if relation.is_derived and relation.is_virtual:
                 slots = tuple(Variable(f"v{at}", each) for at, each in enumerate(relation.types))
                 whole = AskedGoal(Literal(name, slots), self._state.loaded.normal, is_atom=True)
@@ -152,22 +169,90 @@ class ReadAccess:
         with state.lock, within_seconds(state.limits):
             self.refresh()
             asked = read_goal(self._state.loaded, goal)
-            known = self._state.loaded.normal.relations
-            if TODAY_RELATION in asked.program.relations and TODAY_RELATION not in known:
-                raise unset_day()
+            self._refuse_unset_day(asked)
             return self._solve(asked)
 
+    # --- SQL -----------------------------------------------------------------------------------
+
+    @checked(text=str)
+    def sql(self, text: str, /, *, at: int | str | date | None = None, **parameters: Any) -> Any:
+        """Answer a question in SQL: one SELECT, WITH or VALUES.
+
+        Args:
+            text: the question; `:name` stands for a parameter.
+            at: a commit or a point in time, as for `at`; now if it is not given.
+            parameters: the values of the parameters, by name.
+
+        Returns:
+            A `corollary.database.sql.answer.SqlAnswer`.
+
+        Raises:
+            InputError: the question does not fit the program, or has no exact answer.
+        """
+        return self.ask(text, at, parameters)
+
+    def ask(self, text: str, at: Any, parameters: Mapping[str, Any]) -> "SqlAnswer":
+        """Answer a question in SQL, and refuse all other statements; see `sql`."""
+        from corollary.database.sql.session import answer_text
+
+        return answer_text(text, parameters, at, self._ask_at, self._refuse_statements)
+
+    def _refuse_statements(self) -> None:
+        """Refuse statements that are not questions."""
+        from corollary.database.sql.session import refuse_statements
+
+        refuse_statements()
+
+    def at(self, point: int | str | date) -> "ReadAccess":
+        """Return the database as it was, in memory."""
+        return ReadAccess(*self._past(point))
+
+    def _ask_at(self, tree: Any, place: "StatementPlace", at: Any) -> "SqlAnswer":
+        """Answer a question as of a point in history."""
+        return self.ask_tree(tree, place) if at is None else self.at(at).ask_tree(tree, place)
+
+    def ask_tree(self, tree: Any, place: "StatementPlace") -> "SqlAnswer":
+        """Answer a question: its tree, and its text."""
+        from corollary.database.sql.answer import SqlAnswer
+        from corollary.database.sql.questions import finish_answer
+
+        state = self._state
+        with state.lock, within_seconds(state.limits):
+            self.refresh()
+            question, asked = self._read_question(tree, place)
+            relation, table = self._solve(asked)
+        shape, rows = finish_answer(table, relation.types, question)
+        return SqlAnswer(shape, rows, state.frames, question.is_ordered)
+
+    def _read_question(
+        self, tree: Any, place: "StatementPlace"
+    ) -> "tuple[CompiledQuestion, AskedGoal]":
+        from corollary.database.sql.questions import hidden_name, read_question
+        from corollary.frontends.sql.statements.questions import compile_question
+
+        loaded = self._state.loaded
+        question = compile_question(tree, place, self._catalog(), hidden_name(loaded))
+        asked = read_question(loaded, question)
+        self._refuse_unset_day(asked)
+        return question, asked
+
+    def _catalog(self) -> "SqlCatalog":
+        """Return the relations that a question may name."""
+        from corollary.frontends.sql.statements.owners import visible_catalog
+
+        return visible_catalog(self._state.program)
+
+    def _refuse_unset_day(self, asked: AskedGoal) -> None:
+        known = self._state.loaded.normal.relations
+        if TODAY_RELATION in asked.program.relations and TODAY_RELATION not in known:
+            raise unset_day()
+
     def _solve(self, asked: AskedGoal) -> "tuple[Relation, pa.Table]":
-        state, program = self._state, asked.program
+        state = self._state
         if asked.is_atom:
             self._store.log_query(asked.literal)
         answers = asked.answers
-        plan = answer_goal(
-            program,
-            asked.literal,
-            state.planner.query_statistics(program),
-            lambda name: program.relations[name].is_stored,
-        )
+        plan = self._plan(asked)
         state.engine.declare({answers.name: answers})
         state.console.enter(Phase.EVALUATE)
         try:
@@ -176,6 +261,15 @@ class ReadAccess:
         finally:
             state.console.enter(Phase.OTHER)
             state.engine.drop([answers.name])
+
+    def _plan(self, asked: AskedGoal) -> Plan:
+        program = asked.program
+        return answer_goal(
+            program,
+            asked.literal,
+            self._state.planner.query_statistics(program),
+            lambda name: program.relations[name].is_stored,
+        )
 
     def refresh(self) -> None:
         """See what other processes have committed."""
@@ -304,8 +398,12 @@ class ReadAccess:
 
     @checked(relation=str, added=bool, removed=bool)
     def watch(self, relation: str, *, added: bool = True, removed: bool = True) -> None:
-        """Ask for the changes of a virtual relation in every transaction from now on."""
+        """Ask for the changes of a virtual relation in every transaction from now on.
+
+        Those of a relation with copies (`bag`) are changes of copies.
+        """
         self._columns(relation)
+        relation = self._state.loaded.normal.bags.get(relation, relation)
         signs = zip(CHANGES, (added, removed), strict=True)
         self._state.watch(relation, frozenset(sign for sign, is_watched in signs if is_watched))
 

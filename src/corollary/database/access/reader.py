@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from corollary.database.history import CommitSummary
+    from corollary.database.sql.answer import SqlAnswer
+    from corollary.frontends.sql.catalog import SqlCatalog
+    from corollary.frontends.sql.statements.questions import StatementPlace
 
 Result = TypeVar("Result")
 
@@ -82,8 +85,9 @@ class Reader(ReadAccess):
 
     @property
     def granted(self) -> frozenset[str]:
-        """The relations and event predicates that the reader may see."""
-        return self._grants.granted_to(self.name)
+        """The relations and event predicates that the reader may see; with a bag, its counts."""
+        bags, granted = self._state.loaded.normal.bags, self._grants.granted_to(self.name)
+        return granted | {rows for bag, rows in bags.items() if bag in granted}
 
     def require(self, relation: str) -> None:
         """Refuse what was not granted.
@@ -142,6 +146,28 @@ class Reader(ReadAccess):
         for relation in asked:
             self._require_existing(relation)
         return self._without_details(asked, partial(super().answers, goal))
+
+    def ask_tree(self, tree: Any, place: "StatementPlace") -> "SqlAnswer":
+        """Answer a question in SQL about what was granted."""
+        from corollary.frontends.sql.statements.definitions import free_tables
+
+        self.refresh()
+        granted = {name.lower() for name in self.granted}
+        asked = sorted(set(free_tables(tree)))
+        for relation in asked:
+            if relation not in granted:
+                self.require(relation)
+        return self._without_details(asked, partial(super().ask_tree, tree, place))
+
+    def _catalog(self) -> "SqlCatalog":
+        catalog, granted = super()._catalog(), self.granted
+        for name in catalog.names():
+            if name not in granted:
+                catalog.remove(name)
+        return catalog
+
+    def _refuse_statements(self) -> None:
+        _refusal("change anything")(self)
 
     # --- history -------------------------------------------------------------------------------
 

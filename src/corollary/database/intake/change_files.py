@@ -9,7 +9,8 @@ A file of changes has JSON lines, each one operation:
 | `{"op": "add-rule", "rule": "link(x, y) :- edge(x, y)."}`   | adds a rule, or a fact of the text|
 | `{"op": "remove-rule", "rule": "link(x, y) :- edge(x, y)."}`| removes one                       |
 
-Operations apply in order: of several on one tuple the last one wins. Empty lines are ignored.
+Operations apply in order: of several on one tuple the last one wins; in a relation with copies each
+adds or removes one. Empty lines are ignored.
 """
 
 import sys
@@ -19,15 +20,19 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from corollary.analysis.phrases import suggest_name
 from corollary.core.arrow import empty_table, to_python
 from corollary.core.logic import Value
 from corollary.core.program import NormalProgram, Relation
 from corollary.core.states import State
 from corollary.core.types import Kind
+from corollary.database.intake.bag_operations import check_counts, counted_table
 from corollary.database.program.names import writable_relation
 from corollary.database.transaction import Transaction
 from corollary.errors import Diagnostic, InputError, Severity
+from corollary.warehouse.copies import net_counts
 from corollary.warehouse.files import input_files
 from corollary.warehouse.formats.delimited import first_findings
 from corollary.warehouse.formats.file_extensions import input_of, is_delimited
@@ -194,12 +199,30 @@ class _ChangeReader:
             )
         if failures:
             return
+        counts = self.program.bags.get(given.relation.name, given.relation.name)
+        if counts in self.program.bags.values():
+            yield from _net_copies(self.program, given, table, counts)
+            return
         rows = to_python(table)
         last = {_key(row): number for number, row in enumerate(rows)}
         for sign in (State.REMOVED, State.ADDED):
             found = [rows[number] for number in last.values() if given.signs[number] is sign]
             if found:
                 yield sign, given.relation.name, found
+
+
+def _net_copies(
+    program: NormalProgram, given: _Rows, table: "pa.Table", counts: str
+) -> Iterator[tuple[State, str, list[tuple[Value, ...]]]]:
+    """Yield how many copies of which rows are deleted, then inserted."""
+    name = given.relation.name
+    counted = counted_table(program, name, table)
+    if name == counts:
+        check_counts(given.relation, counted)
+    removed, added = net_counts(counted, np.array([each is State.ADDED for each in given.signs]))
+    for sign, rows in ((State.REMOVED, removed), (State.ADDED, added)):
+        if rows.num_rows:
+            yield sign, counts, to_python(rows)
 
 
 def _content(file: str, name: str) -> bytes:

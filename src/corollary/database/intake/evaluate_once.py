@@ -17,6 +17,7 @@ from corollary.core.program import Directive, Program, Relation
 from corollary.core.spark_io import display_name, is_spark_io
 from corollary.database.counters import ProgressRecorder
 from corollary.database.engines import LOCAL, SparkFrames, create_engine
+from corollary.database.intake.bag_operations import counted_table
 from corollary.database.intake.day import unset_day
 from corollary.database.program.goals import read_goal
 from corollary.database.program.loaded_program import LoadedProgram, load_program
@@ -25,6 +26,7 @@ from corollary.errors import Diagnostic, InputError, render
 from corollary.maintain import solve
 from corollary.maintain.algorithms import seminaive
 from corollary.maintain.placing import place_strata
+from corollary.warehouse.copies import CopiesHandle, sum_counts
 from corollary.warehouse.files.paths import resolve
 from corollary.warehouse.formats import delimited
 from corollary.warehouse.formats.dialect import channel_of, file_name_of, format_of, is_stream
@@ -186,10 +188,21 @@ def fill_engine(
         if today is None:
             raise unset_day()
         engine.insert(TODAY_RELATION, [(today,)])
+    counted: dict[str, list[pa.Table]] = {normal.bases[bag]: [] for bag in normal.bags}
     for name, rows in normal.facts.items():
-        engine.insert(name, rows)
+        if name in counted:
+            counted[name].append(counted_table(normal, name, rows))
+        else:
+            engine.insert(name, rows)
     for name, table in read_inputs(loaded, places, console, frames or SparkFrames()):
-        engine.insert(normal.bases.get(name, name), table)
+        base = normal.bases.get(name, name)
+        if base in counted:
+            counted[base].append(counted_table(normal, name, table))
+        else:
+            engine.insert(base, table)
+    for name, tables in counted.items():
+        if tables:
+            engine.insert(name, sum_counts(tables, normal.relations[name]))
     check_keys(engine, (), loaded.program, normal, Limits())
     return engine
 
@@ -324,11 +337,13 @@ def write_results(
         relation = loaded.normal.relations.get(directive.relation)
         if relation is None:
             continue
-        size = engine.size(relation.name)
+        rows = loaded.normal.bags.get(relation.name)
+        handle = engine.handle(relation.name) if rows is None else CopiesHandle(engine.handle(rows))
+        size = len(handle)
         if directive.name == "printsize":
             outcome.sizes[relation.name] = size
         elif directive in targets:
-            table, path = engine.read(relation.name), targets[directive]
+            table, path = handle.table(), targets[directive]
             if is_spark_io(directive):
                 frames.write(table, relation, directive, path)
                 shown = (Path() if path is None else places.outputs) / display_name(directive)
@@ -339,6 +354,6 @@ def write_results(
                 shown = places.outputs / file_name_of(directive)
             outcome.written.append(WrittenOutput(relation.name, shown, size))
         elif directive.name == "output":
-            outcome.printed.append((directive, relation, engine.read(relation.name)))
+            outcome.printed.append((directive, relation, handle.table()))
     write_outputs(files)
     return outcome

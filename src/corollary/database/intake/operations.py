@@ -8,6 +8,7 @@ from corollary.core.engine import Engine, Limits, TableHandle
 from corollary.core.program import NormalProgram
 from corollary.core.recorder import CountingRecorder
 from corollary.core.states import State
+from corollary.database.intake.bag_operations import BagChanges
 from corollary.database.program.loaded_program import LoadedProgram
 from corollary.database.program.parts import (
     MANUAL_PART,
@@ -96,12 +97,16 @@ def apply_operations(
     """
     touched: list[str] = []
     manual: dict[str, list[Operation]] = {}
+    bags = BagChanges(engine, program, limits)
     for each in operations:
         if not len(each.rows):
             continue
         base = program.bases.get(each.relation, each.relation)
         parts = program.parts.get(base, {})
         target = parts.get(each.part)
+        if base in bags.counted:
+            bags.add(each.sign, each.relation, each.rows, part=each.part, base=base)
+            continue
         if each.key:
             found = _find_by_key(engine, program, target, each, limits)
             each = replace(each, rows=found, key=())
@@ -123,7 +128,8 @@ def apply_operations(
         for name, every in manual.items()
         if any(each.sign is State.REMOVED for each in every)
     }
-    return _still_there(engine, program, deleted, limits) if deleted else {}
+    kept = _still_there(engine, program, deleted, limits) if deleted else {}
+    return {**kept, **bags.apply()}
 
 
 def _find_by_key(

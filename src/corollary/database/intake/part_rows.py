@@ -4,12 +4,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from corollary.core.arrow import empty_table
-from corollary.core.engine import ValueRange
+from corollary.core.engine import TableHandle, ValueRange
 from corollary.core.program import Relation
 from corollary.core.recorder import CountingRecorder
 from corollary.database.program.parts import working_copy
 from corollary.database.state import DatabaseState
 from corollary.maintain.base_plans import plan_key_matches
+from corollary.warehouse.copies import CopiesHandle
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,13 +25,18 @@ class PartRows:
         self._at = normal.parts.get(base, {}).get(part)
         self._state = state
         self._relation = relation
+        self._has_copies = relation.name in normal.bags
 
     def __len__(self) -> int:
-        return 0 if self._at is None else self._state.engine.size(self._at)
+        return 0 if self._at is None else len(self._handle(self._at))
 
     def table(self) -> "pa.Table":
-        """Return all tuples."""
-        return self._empty if self._at is None else self._state.engine.read(self._at)
+        """Return all tuples, with their copies."""
+        return self._empty if self._at is None else self._handle(self._at).table()
+
+    def _handle(self, name: str) -> TableHandle:
+        handle = self._state.engine.handle(name)
+        return CopiesHandle(handle) if self._has_copies else handle
 
     def within(self, boxes: Sequence[Mapping[int, ValueRange]]) -> "pa.Table":
         """Return those in one of several boxes, each once, perhaps with others."""

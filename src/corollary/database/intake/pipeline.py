@@ -35,6 +35,7 @@ from corollary.database.state import DatabaseState
 from corollary.database.store import Store
 from corollary.database.transaction import Transaction
 from corollary.errors import Diagnostic, InputError
+from corollary.warehouse.copies import count_copies
 from corollary.warehouse.sources.quarantine import QUARANTINE, BadRowPolicy, remaining
 from corollary.warehouse.sources.source_factory import sources_of
 
@@ -262,6 +263,7 @@ class _SourceReader:
         positions: dict[str, Position] = {}
         replaced: list[SourceDifference] = []
         keys = {each.name: each.key for each in self.program.declarations}
+        bags = {each.name for each in self.program.declarations if each.is_bag}
         for source in changed:
             change = self._change(source)
             relation = source.relation
@@ -272,7 +274,10 @@ class _SourceReader:
             )
             self._note(read)
             key = keys.get(relation.name, ())
-            replaced.append(SourceDifference(source.name, relation, *rows, key, source.directive))
+            has_copies = relation.name in bags
+            replaced.append(
+                SourceDifference(source.name, relation, *rows, key, source.directive, has_copies)
+            )
             positions[source.name] = relation.name, change.position
             operations += quarantine.quarantine_operations(
                 self.state, source.name, change.bad_rows, change.reread_files
@@ -289,7 +294,8 @@ class _SourceReader:
             self._note(SourcePlan(name, left.name, SourceReading.GONE, counts))
             if left.name not in keys:  # it goes now, and nobody is taken by surprise
                 continue
-            replaced.append(SourceDifference(name, left, *rows, keys.get(left.name, ())))
+            key, has_copies = keys.get(left.name, ()), left.name in bags
+            replaced.append(SourceDifference(name, left, *rows, key, has_copies=has_copies))
         sizes = {each.relation.name: self._size(each.relation.name) for each in replaced}
         self.inputs.guards.check_deletes(replaced, sizes)
         for each in replaced:
@@ -333,4 +339,7 @@ class _SourceReader:
         """Return how many rows a base relation has."""
         normal = self.state.loaded.normal
         base = normal.bases.get(relation, relation)
-        return self.state.engine.size(base) if base in normal.relations else 0
+        if base not in normal.relations:
+            return 0
+        handle = self.state.engine.handle(base)
+        return count_copies(handle) if relation in normal.bags else len(handle)

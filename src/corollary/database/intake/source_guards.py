@@ -24,6 +24,7 @@ import pyarrow as pa
 from corollary.core.arrow import expand_table
 from corollary.core.program import ROW_BOUND_FORMS, Directive, Relation, RowBound
 from corollary.errors import Diagnostic, InputError
+from corollary.warehouse.copies import row_difference
 from corollary.warehouse.set_difference import minus
 from corollary.warehouse.sources.quarantine import BadRow
 from corollary.warehouse.sources.source import Source, SourceChange
@@ -163,6 +164,7 @@ class SourceDifference:
         source: its name.
         key: the columns of the key of the relation.
         directive: its `.input`; None if the program no longer has it, or it is a frame.
+        has_copies: whether equal rows are copies.
         batch: the number of the batch, if the source is a stream.
     """
 
@@ -172,6 +174,7 @@ class SourceDifference:
     removed: pa.Table
     key: tuple[str, ...] = ()
     directive: Directive | None = None
+    has_copies: bool = False
     batch: int | None = None
 
     @property
@@ -228,6 +231,8 @@ def _count_deleted(change: SourceDifference, added: Sequence[pa.Table]) -> int:
         return removed.num_rows if not any(each.num_rows for each in added) else 0
     now = pa.concat_tables([expand_table(each, relation) for each in added])
     then = expand_table(removed, relation).cast(now.schema)
+    if change.has_copies:
+        return int(row_difference(now, then)[0].num_rows)
     columns = list(change.key or relation.columns)
     return int(minus(then.select(columns), now.select(columns)).num_rows)
 

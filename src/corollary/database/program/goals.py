@@ -23,7 +23,9 @@ from corollary.rewrite.translation_unit import outer_variables, unused_name
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_SQL = re.compile(r"\s*(select|with|insert|update|delete|show|values)\s+[\w*\"'`]", re.IGNORECASE)
+SQL_START = re.compile(
+    r"\s*(select|with|insert|update|delete|show|values)\s+[\w*\"'`]", re.IGNORECASE
+)
 _SQL_TABLE = re.compile(r"\b(?:from|into|update)\s+([A-Za-z_]\w*)", re.IGNORECASE)
 _DIRECTION = re.compile(r"\s+(asc|desc)\s*$", re.IGNORECASE)
 
@@ -109,7 +111,7 @@ def goal_relations(text: str) -> tuple[str, ...]:
 
 def _parse(text: str) -> tuple[logic.BodyItem, ...]:
     """Return the body of a goal; one that is written in SQL gets a hint."""
-    if _SQL.match(text) is None:
+    if SQL_START.match(text) is None:
         return parse_goal(text)
     table = _SQL_TABLE.search(text)
     goal = f"{table[1]}(x, y)" if table else 'link("a", y)'
@@ -117,8 +119,8 @@ def _parse(text: str) -> tuple[logic.BodyItem, ...]:
         "C0904",
         "A goal is written in Datalog, and this is SQL.",
         None,
-        f"name the relation, with a variable or a value for each of its columns, as in `{goal}`; "
-        'conditions follow after a comma, as in `, y != "b"`',
+        "ask it with `corollary sql`, or with `db.sql(…)`; or name the relation, with a variable "
+        f"or a value for each of its columns, as in `{goal}`",
     )
 
 

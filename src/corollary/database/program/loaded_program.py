@@ -31,23 +31,39 @@ class LoadedProgram:
 
     @property
     def written_relations(self) -> frozenset[str]:
-        """The relations that a one-shot evaluation writes, or says the size of."""
+        """What a one-shot evaluation writes, or says the size of; of bags, their counts."""
+        bags = self.normal.bags
         return frozenset(
-            each.relation for each in self.program.directives if each.name in WRITING_DIRECTIVES
+            bags.get(each.relation, each.relation)
+            for each in self.program.directives
+            if each.name in WRITING_DIRECTIVES
         )
 
 
+SQL_EXTENSION = ".sql"
+
+
 def read_programs(paths: Sequence[Path]) -> Program:
-    """Return the program in several files.
+    """Return the program in several files, Datalog and SQL; each sees the relations of the others.
 
     Raises:
         InputError: with the findings of all files.
     """
     program = Program()
     findings: list[Diagnostic] = []
+    sql = [path for path in paths if path.suffix.lower() == SQL_EXTENSION]
     for path in paths:
+        if path in sql:
+            continue
         try:
             program += parse_file(path)
+        except InputError as error:
+            findings += error.diagnostics
+    if sql:
+        from corollary.frontends.sql.statements.files import read_sql_files
+
+        try:
+            program += read_sql_files(sql, program)
         except InputError as error:
             findings += error.diagnostics
     if findings:
@@ -96,7 +112,12 @@ def _read_fact(loaded: LoadedProgram, clause: logic.Clause) -> list[Fact]:
     program = loaded.program
     declared = tuple(replace(each, is_equivalence=False) for each in program.declarations)
     alone = load_program(Program(types=program.types, declarations=declared, clauses=(clause,)))
-    return [(name, row) for name, rows in alone.normal.facts.items() for row in rows]
+    copies = {alone.normal.bags.get(head.relation): head.relation for head in clause.heads}
+    return [
+        (copies.get(name, name), row[:-1] if copies.get(name, name) != name else row)
+        for name, rows in alone.normal.facts.items()
+        for row in rows
+    ]
 
 
 def _not_a_tuple(message: str, span: Span | None) -> InputError:

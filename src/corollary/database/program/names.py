@@ -63,5 +63,13 @@ def writable_relation(program: NormalProgram, name: str, span: Span | None = Non
 def published_relations(program: NormalProgram, directives: Iterable[Directive]) -> list[Relation]:
     """Return the relations whose tables a warehouse publishes: stored ones with an `.output`."""
     names = dict.fromkeys(each.relation for each in directives if each.name == "output")
-    found = (program.relations[name] for name in names if name in program.relations)
-    return [each for each in found if each.is_stored]
+    return [
+        program.relations[name]
+        for name in names
+        if name in program.relations and program.relations[program.bags.get(name, name)].is_stored
+    ]
+
+
+def relations_of_counts(program: NormalProgram) -> dict[str, Relation]:
+    """Return for each bag the relation of its counts."""
+    return {bag: program.relations[rows] for bag, rows in program.bags.items()}

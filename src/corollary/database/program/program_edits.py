@@ -129,6 +129,8 @@ def _refuse_losses(
     """
     for name, parts in held.items():
         was, now = before.relations[name], normal.relations.get(name)
+        if now is not None and set(parts) - {TEXT_PART}:
+            _refuse_lost_copies(name, normal, before, parts)
         if now is None and MANUAL_PART in parts:
             raise InputError.of(
                 "C0913",
@@ -141,9 +143,10 @@ def _refuse_losses(
         others = set(parts) - {TEXT_PART}
         if now is None or not others or (was.columns, was.types) == (now.columns, now.types):
             continue
-        if was.types != now.types or not was.is_derived:
+        is_base = not was.is_derived or name in before.bags
+        if was.types != now.types or is_base:
             cure = f"change them with `corollary alter W {name} --program PROGRAM`"
-            if was.is_derived:
+            if not is_base:
                 cure = "keep the old declaration"
             if MANUAL_PART in others:
                 cure = f"{cure}, or delete these tuples first"
@@ -154,6 +157,33 @@ def _refuse_losses(
                 None,
                 cure,
             )
+
+
+def _refuse_lost_copies(
+    name: str, normal: NormalProgram, before: NormalProgram, parts: Collection[str]
+) -> None:
+    """Refuse to make a set with tuples a bag, or a bag a set, and to give rules to a bag."""
+    holders = describe_parts(sorted(set(parts) - {TEXT_PART}), " and ")
+    was_bag, is_bag = name in before.bags, name in normal.bags
+    if was_bag != is_bag:
+        was, now = ("a bag", "a set") if was_bag else ("a set", "a bag")
+        raise InputError.of(
+            "C0977",
+            f"`{name}` was {was}, and is declared as {now} now; it holds tuples of {holders}.",
+            None,
+            "keep the old declaration, or give the new relation another name",
+        )
+    was_derived, is_derived = (
+        each.relations[each.bags.get(name, name)].is_derived for each in (before, normal)
+    )
+    if is_bag and is_derived and not was_derived:
+        raise InputError.of(
+            "C0977",
+            f"The bag `{name}` gets rules, but holds tuples of {holders}, whose copies would not "
+            "add up with theirs.",
+            None,
+            "give the rules a bag of their own",
+        )
 
 
 def _columns(relation: Relation) -> str:

@@ -3,6 +3,7 @@
 | a relation that both have | becomes |
 |---|---|
 | with other types | another one, new; the old one is set aside until the commit |
+| with copies, then without, or the reverse | likewise |
 | with other names of columns | the same tuples, relabelled |
 | virtual, then stored | filled with what its old rules give, then maintained |
 | stored, then virtual | maintained once more, then emptied |
@@ -33,7 +34,8 @@ def replaced_relations(before: NormalProgram, after: NormalProgram) -> dict[str,
     found = {}
     for name, was in before.relations.items():
         now = after.relations.get(name)
-        if now is not None and _is_replaced(was, now):
+        is_other = (name in before.bags) != (name in after.bags)
+        if now is not None and (is_other or _is_replaced(was, now)):
             found[name] = name + ASIDE_SUFFIX
     return found
 

@@ -83,7 +83,10 @@ def check_keys(
             rows = _touched(engine, normal, name, each.determinants, limits)
         else:
             continue
-        findings += _violations(each, rows, normal.relations[each.relation])
+        relation = normal.relations[each.relation]
+        if each.relation in normal.bags:
+            rows = rows.select(range(relation.arity))  # without the counts
+        findings += _violations(each, rows, relation)
     if findings:
         raise ConstraintError(findings)
 

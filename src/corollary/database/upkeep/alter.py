@@ -6,7 +6,7 @@ All derived relations are computed again, whether the program in force is edited
 given; only those that differ are recorded.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,6 +32,7 @@ from corollary.errors import InputError
 from corollary.maintain.payload import payload_relations_of
 from corollary.warehouse.catalog.catalog_rows import NewCommit
 from corollary.warehouse.catalog.program_layout import layout_of
+from corollary.warehouse.copies import count_copies
 from corollary.warehouse.set_difference import difference
 from corollary.warehouse.sources.quarantine import QUARANTINE
 from corollary.warehouse.warehouse import RelationDelta, Warehouse
@@ -119,17 +120,22 @@ def _alter(
         dropped=before.checked.signatures.keys() - altered.loaded.checked.signatures.keys(),
     )
     number = warehouse.commit(new, changes)
-    size = state.engine.size(relation.name)
     (declaration,) = (each for each in after.declarations if each.name == relation.name)
     return AlterResult(
         number,
         relation.name,
-        size,
-        altered.engine.size(relation.name),
+        _size(state, relation.name),
+        _size(altered, relation.name),
         _counts(changes, altered.loaded.normal),
         print_declaration(declaration),
         tuple(print_clause(each) for each in after.clauses if each not in before.program.clauses),
     )
+
+
+def _size(state: DatabaseState, name: str) -> int:
+    """Return how many tuples a relation has, with their copies."""
+    counts = state.loaded.normal.bags.get(name)
+    return state.engine.size(name) if counts is None else count_copies(state.engine.handle(counts))
 
 
 def _alterable(loaded: LoadedProgram, name: str) -> Relation:
@@ -137,9 +143,12 @@ def _alterable(loaded: LoadedProgram, name: str) -> Relation:
     relation = readable_relation(loaded.normal, name)
     if name == QUARANTINE.name:
         text, cure = f"The columns of `{name}` are fixed.", "copy it into a relation of your own"
-    elif relation.is_derived:
+    elif loaded.normal.relations[loaded.normal.bags.get(name, name)].is_derived:
         text = f"`{name}` has rules, which determine its columns."
         cure = "change its declaration and rules in the program, and give it with --program"
+    elif name in loaded.normal.bags.values():
+        text = f"`{name}` has the counts of a bag, and its columns."
+        cure = "alter the bag itself"
     else:
         return relation
     raise InputError.of("C0963", text, None, cure)
@@ -193,6 +202,7 @@ def _given(
 
 def _refuse_lost(state: DatabaseState, after: NormalProgram, changed: str) -> None:
     """Refuse a program without a relation for tuples that are not facts of the old one."""
+    altered = {changed, state.loaded.normal.bags.get(changed)}
     for name in (changed, *_written(state)):
         old, new = state.loaded.normal.relations[name], after.relations.get(name)
         if new is None:
@@ -202,7 +212,7 @@ def _refuse_lost(state: DatabaseState, after: NormalProgram, changed: str) -> No
                 None,
                 "keep its `.decl`; delete its tuples if it is not needed",
             )
-        if name != changed and (old.columns, old.types) != (new.columns, new.types):
+        if name not in altered and (old.columns, old.types) != (new.columns, new.types):
             raise InputError.of(
                 "C0967",
                 f"The new program changes the columns of `{name}` as well.",
@@ -232,7 +242,8 @@ def _altered_state(
         else replace(alone.relations[name], is_derived=False)
         for name in _written(state)
     }
-    bare = NormalProgram(empty, (), (), {})
+    bags = {bag: rows for bag, rows in alone.bags.items() if bag in empty and rows in empty}
+    bare = NormalProgram(empty, (), (), {}, bags=bags)
     engine = LocalEngine()
     engine.declare({**empty, **payload_relations_of(bare)})
     altered = DatabaseState(engine, limits=state.limits, console=state.console)
@@ -248,13 +259,26 @@ def _altered_state(
 def _operations(state: DatabaseState, how: column_mapping.ColumnMapping) -> Iterator[Operation]:
     """Yield the tuples of all parts but the program text, converted."""
     normal = state.loaded.normal
+    counts = normal.bags.get(how.after.name)
     for name in _written(state):
+        if name in normal.bags:  # its counts are written, too
+            continue
         base = normal.bases.get(name, name)
         for part, at in normal.parts.get(base, {}).items():
             if part != TEXT_PART:
                 table = state.engine.read(at)
-                rows = how.convert(table) if name == how.after.name else table
-                yield Operation(State.ADDED, name, rows, part)
+                if name == how.after.name:
+                    table = how.convert(table)
+                elif name == counts:
+                    old, copies = table.select(range(how.before.arity)), table.columns[-1]
+                    rows = how.convert(old, has_copies=True)
+                    table = rows.append_column(_unused(rows.column_names), copies)
+                yield Operation(State.ADDED, name, table, part)
+
+
+def _unused(names: Sequence[str]) -> str:
+    """Return a name that no column has."""
+    return max(names, key=len, default="") + "#"
 
 
 def _changes(state: DatabaseState, altered: DatabaseState) -> Iterator[tuple[str, RelationDelta]]:

@@ -70,8 +70,8 @@ class ColumnMapping:
         """Whether different tuples may become equal."""
         return len({each for each in self.sources if isinstance(each, int)}) < self.before.arity
 
-    def convert(self, old: pa.Table) -> pa.Table:
-        """Return old tuples, converted."""
+    def convert(self, old: pa.Table, *, has_copies: bool = False) -> pa.Table:
+        """Return old tuples, converted; each once, unless they are copies."""
         if not self.after.arity:
             return nullary_table(int(old.num_rows > 0))
         schema = schema_of(self.after)
@@ -82,7 +82,7 @@ class ColumnMapping:
             for each, kind in zip(self.sources, schema, strict=True)
         ]
         made = pa.Table.from_arrays(columns, schema=schema)
-        return distinct(made) if self.loses_columns else made
+        return distinct(made) if self.loses_columns and not has_copies else made
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ from corollary.database.alerts.jsonlines import truncate_files
 from corollary.database.database import Database, state_of, warehouse_store_of
 from corollary.database.program.loaded_program import read_facts
 from corollary.database.program.parts import MANUAL_PART, TEXT_PART, describe_parts
+from corollary.database.transaction import Transaction
 from corollary.database.upkeep.retention import force_restore, remove_files, stored_relations_at
 from corollary.database.warehouse_store import WarehouseStore
 from corollary.engines.local.engine import LocalEngine
@@ -92,8 +93,7 @@ def erase(database: Database, facts: Sequence[str]) -> EraseResult:
     _refuse_asserted(database, rows)
     undelivered = database.deliver().waiting
     with database.transaction() as transaction:
-        for relation, tuples in rows.items():
-            transaction.delete(relation, tuples)
+        _delete(database, transaction, rows)
     changes = (transaction.changes.get(name) for name in rows)
     found = sum(each.counts[1] for each in changes if each is not None)
     dropped = _drop_history(database, store)
@@ -108,11 +108,23 @@ def erase(database: Database, facts: Sequence[str]) -> EraseResult:
     )
 
 
+def _delete(database: Database, transaction: Transaction, rows: TuplesByRelation) -> None:
+    """Delete tuples, with all their copies."""
+    bags = state_of(database).loaded.normal.bags
+    for relation, tuples in rows.items():
+        if relation in bags:
+            counted = [
+                row for row in database.relation(bags[relation]).rows() if row[:-1] in tuples
+            ]
+            transaction.delete(bags[relation], counted)
+        else:
+            transaction.delete(relation, tuples)
+
+
 def _refuse_asserted(database: Database, rows: TuplesByRelation) -> None:
     """Refuse tuples that would be inserted again."""
     with database.transaction(is_dry=True) as transaction:
-        for relation, tuples in rows.items():
-            transaction.delete(relation, tuples)
+        _delete(database, transaction, rows)
     findings = []
     for name, kept in transaction.kept.items():
         types = state_of(database).loaded.normal.relations[name].types
@@ -132,10 +144,11 @@ def _asserting_parts(database: Database, name: str, row: tuple[Value, ...]) -> l
     """Return the parts other than manual writes that have a tuple."""
     normal = state_of(database).loaded.normal
     parts = normal.parts.get(normal.bases.get(name, name), {})
+    width, engine = normal.relations[name].arity, state_of(database).engine
     return [
         part
         for part, at in parts.items()
-        if part != MANUAL_PART and row in set(to_python(state_of(database).engine.read(at)))
+        if part != MANUAL_PART and row in {each[:width] for each in to_python(engine.read(at))}
     ]
 
 

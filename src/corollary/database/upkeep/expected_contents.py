@@ -3,7 +3,7 @@
 | relation | is computed from |
 |---|---|
 | the part of the program text | the facts in the text |
-| a base relation with several parts | the union of its parts |
+| a base relation with several parts | the union of its parts; of a bag, the sums of their counts |
 | a derived relation | base relations, by the rules |
 """
 
@@ -20,6 +20,7 @@ from corollary.database.counters import ProgressRecorder
 from corollary.database.program.parts import TEXT_PART
 from corollary.engines.local.engine import LocalEngine
 from corollary.maintain.algorithms import seminaive
+from corollary.warehouse.copies import sum_counts
 from corollary.warehouse.set_difference import distinct
 
 
@@ -46,13 +47,15 @@ def expected_contents(
             return None
         bases[name] = state[name]
     made: dict[str, pa.Table] = {}
+    counted = {program.bases[bag] for bag in program.bags}
     for base, by_part in program.parts.items():
         for part, at in by_part.items():
             if part == TEXT_PART:
                 made[at] = from_python(program.facts.get(base, ()), program.relations[at])
         if len(by_part) > 1:
             every = [made[at] if at in made else bases[at] for at in by_part.values()]
-            made[base] = _union(every, program.relations[base])
+            combine = sum_counts if base in counted else _union
+            made[base] = combine(every, program.relations[base])
     engine = recompute(program, {**bases, **made}, console)
     for name, relation in program.relations.items():
         if relation.is_derived and not relation.is_virtual:

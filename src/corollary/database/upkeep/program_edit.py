@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar
 
+from corollary.analysis.bags import rows_name
+from corollary.analysis.traverse import atom_uses
 from corollary.core.alerts import PLACEHOLDER
 from corollary.core.logic import Atom, Clause, Term, Wildcard
 from corollary.core.printer import print_clause, print_value
@@ -96,6 +98,7 @@ class _Edit:
         self._declaration = declaration
         self._asked = asked
         self._name = asked.relation
+        self._counts = rows_name(asked.relation) if declaration.is_bag else None
         self._how = how
         self._dropped = [how.before.columns.index(name) for name in asked.drop]
         self._findings: list[Diagnostic] = []
@@ -107,7 +110,7 @@ class _Edit:
             declarations=tuple(map(self._declared, program.declarations)),
             dependencies=tuple(map(self._dependency, program.dependencies)),
             clauses=tuple(map(self._clause, program.clauses)),
-            directives=tuple(map(self._directive, program.directives)),
+            directives=tuple(map(self._directive, self._current(program))),
             reactions=tuple(map(self._reaction, program.reactions)),
         )
         if self._findings:
@@ -141,6 +144,22 @@ class _Edit:
     def _renamed(self, names: Iterable[str]) -> tuple[str, ...]:
         return tuple(self._asked.rename.get(name, name) for name in names)
 
+    def _current(self, program: Program) -> Iterable[Directive]:
+        """Return the directives, but the SQL of what names the columns of the relation.
+
+        Such views are defined by their rules from now on.
+        """
+        readers = {
+            head.relation
+            for clause in program.clauses
+            if any(use.atom.relation == self._name for use in atom_uses(clause))
+            for head in clause.heads
+        }
+        stale = {self._name, *readers, *(name.partition(".")[0] for name in readers)}
+        return (
+            each for each in program.directives if each.name != "sql" or each.relation not in stale
+        )
+
     def _directive(self, each: Directive) -> Directive:
         if each.relation != self._name:
             return each
@@ -155,7 +174,7 @@ class _Edit:
         return replace(each, parameters=tuple(parameters))
 
     def _reaction(self, each: Reaction) -> Reaction:
-        if each.relation != self._name:
+        if each.relation not in (self._name, self._counts):
             return each
 
         def renamed(found: Any) -> str:
@@ -178,7 +197,7 @@ class _Edit:
         return replace(clause, heads=heads, body=_edit_atoms(clause.body, in_body))
 
     def _body_atom(self, atom: Atom, clause: Clause) -> Atom:
-        if atom.relation != self._name:
+        if atom.relation not in (self._name, self._counts):
             return atom
         for at in self._dropped:
             if not isinstance(atom.arguments[at], Wildcard):
@@ -187,7 +206,7 @@ class _Edit:
         return self._with_arguments(atom, lambda _: Wildcard())
 
     def _head(self, atom: Atom, clause: Clause) -> Atom:
-        if atom.relation != self._name:
+        if atom.relation not in (self._name, self._counts):
             return atom
         if atom.sign == "-" and any(
             isinstance(each, column_mapping.FillValue) for each in self._how.sources
@@ -201,7 +220,8 @@ class _Edit:
             atom.arguments[each] if isinstance(each, int) else made(at)
             for at, each in enumerate(self._how.sources)
         )
-        return replace(atom, arguments=arguments)
+        counts = atom.arguments[self._how.before.arity :]  # of a bag
+        return replace(atom, arguments=(*arguments, *counts))
 
     def _constant(self, at: int) -> Term:
         filled, type_ = self._how.sources[at], self._how.after.types[at]

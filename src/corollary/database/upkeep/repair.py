@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from corollary.console import Console, Phase, SilentConsole
 from corollary.core.plans import WORKING_SEPARATOR
+from corollary.database.program.names import relations_of_counts
 from corollary.database.upkeep import checked_reads
 from corollary.database.upkeep.expected_contents import expected_contents, is_computed
 from corollary.database.upkeep.expected_payload import wrong_payload
@@ -220,8 +221,9 @@ class _Repair:
     def _republish(self, names: Iterable[str]) -> None:
         latest = self._warehouse.commit_at()
         assert latest is not None
-        relations = self._programs.program_at(self._inventory.latest).relations
-        publisher = Publisher(self._warehouse.root, self._warehouse.catalog)
+        program = self._programs.program_at(self._inventory.latest)
+        relations, counts = program.relations, relations_of_counts(program)
+        publisher = Publisher(self._warehouse.root, self._warehouse.catalog, counts)
         history = StoredHistory(self._warehouse)
         for name in sorted(names):
             self._console.progress(f"publishing {name}")

@@ -2,7 +2,7 @@
 
 import stat
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,7 +24,7 @@ from corollary.warehouse.warehouse_catalog import TABLES_DIRECTORY, WarehouseCat
 
 @dataclass(frozen=True, slots=True)
 class RelationState:
-    """A declared relation; `tuples` is None where it is virtual."""
+    """A declared relation; `tuples` is None where it is virtual, or has copies."""
 
     name: str
     kind: str
@@ -144,7 +144,7 @@ def status(warehouse: WarehouseCatalog) -> Status:
         tuple(_relations(program, inventory.relation_sizes(catalog))),
         _index(warehouse, latest),
         _bytes(warehouse),
-        tuple(_tables(warehouse, outputs)),
+        tuple(_tables(warehouse, outputs, program.bags)),
         tuple(inventory.source_states(catalog)),
         outbox_state(catalog),
         tuple(list_intents(catalog)),
@@ -166,7 +166,8 @@ def _relations(program: NormalProgram, counts: dict[str, int]) -> Iterable[Relat
             kind = "derived" if relation.is_derived else "base"
             is_virtual = relation.is_derived and relation.is_virtual
             tuples = None if is_virtual else counts.get(name, 0)
-            yield RelationState(name, "virtual" if is_virtual else kind, tuples)
+            kind = "virtual" if is_virtual else kind
+            yield RelationState(name, "bag" if name in program.bags else kind, tuples)
 
 
 def _index(warehouse: WarehouseCatalog, latest: Commit | None) -> IndexState:
@@ -207,9 +208,11 @@ def _directory_bytes(directory: Path) -> int:
     return total
 
 
-def _tables(warehouse: WarehouseCatalog, outputs: Collection[str]) -> Iterable[TableState]:
+def _tables(
+    warehouse: WarehouseCatalog, outputs: Collection[str], bags: Mapping[str, str]
+) -> Iterable[TableState]:
     noted = warehouse.catalog.published_versions()
     for name in dict.fromkeys((*outputs, *noted)):
         commit = noted.get(name, (0, 0))[0]
-        lag = warehouse.catalog.count_changing_commits(name, commit)
+        lag = warehouse.catalog.count_changing_commits(bags.get(name, name), commit)
         yield TableState(name, commit, lag, name in outputs)

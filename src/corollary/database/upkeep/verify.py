@@ -19,7 +19,7 @@ from corollary.console import Console, Phase, SilentConsole
 from corollary.core.engine import TableHandle
 from corollary.core.plans import WORKING_SEPARATOR
 from corollary.core.program import Relation
-from corollary.database.program.names import published_relations
+from corollary.database.program.names import published_relations, relations_of_counts
 from corollary.database.upkeep import checked_reads
 from corollary.database.upkeep.expected_contents import expected_contents, is_computed
 from corollary.database.upkeep.expected_payload import wrong_payload
@@ -318,8 +318,9 @@ class Verification:
         latest = self._warehouse.commit_at(self._inventory.latest) if noted else None
         if latest is None:
             return
-        publisher = Publisher(self._warehouse.root, self._warehouse.catalog)
         loaded = WarehouseStore(self._warehouse).program_at(latest)
+        counts = relations_of_counts(loaded.normal)
+        publisher = Publisher(self._warehouse.root, self._warehouse.catalog, counts)
         relations = {
             e.name: e for e in published_relations(loaded.normal, loaded.program.directives)
         }

@@ -59,8 +59,9 @@ class DeclarationBuilder(Transformer[Lexeme, object]):
                     tuple(column for column in columns.items if isinstance(column, program.Column)),
                     key,
                     storage,
-                    tuple(hint for hint in hints if hint != "eqrel"),
+                    tuple(hint for hint in hints if hint not in ("eqrel", "bag")),
                     "eqrel" in hints,
+                    "bag" in hints,
                     span,
                 )
             )

@@ -11,8 +11,8 @@ from corollary.core.syntax import (
     EXTREMES,
     FUNCTIONS,
     HINTS,
+    OPEN_FUNCTIONS,
     PRECEDENCE,
-    TIME_FUNCTIONS,
     TODAY,
     normalised_name,
 )
@@ -51,13 +51,16 @@ DIRECTIVES = {
     ".output": "DIRECTIVE",
     ".printsize": "DIRECTIVE",
     ".limitsize": "DIRECTIVE",
+    ".sql": "DIRECTIVE",
     ".alert": "REACTION",
     ".abort": "REACTION",
     ".plan": "PLAN",
     ".pragma": "PRAGMA",
 }
 
-QUALIFIERS = frozenset({*HINTS, "eqrel", "stored", "virtual", "input", "output", "printsize"})
+QUALIFIERS = frozenset(
+    {*HINTS, "bag", "eqrel", "stored", "virtual", "input", "output", "printsize"}
+)
 
 _WORDS = {
     **dict.fromkeys(FUNCTIONS, "FUNCTION"),
@@ -121,7 +124,7 @@ _OPERATORS = frozenset(
     {"EQUAL", "COMPARISON", "IS", "OPERATOR", "INFIX", "PREFIX", "AGGREGATE", "EXTREME"}
 )
 _BEFORE_TERMS = _OPERATORS | {"IDENT", "DOTTED", "QUOTED", "FUNCTION", "CONSTRAINT", "STATE"}
-_OPEN_FUNCTIONS = frozenset({*TIME_FUNCTIONS, TODAY})
+_OPEN_NAMES = frozenset({*OPEN_FUNCTIONS, TODAY})
 _QUOTED: dict[str, tuple[str, Callable[[str], Value]]] = {
     "d": ("DATE", literals.read_date),
     "t": ("TIME", literals.read_time),
@@ -155,7 +158,7 @@ def tokenise(
     """
     scanned = list(_mark_is(list(_scan(expanded, diagnostics))))
     lexemes = list(_join_signs(scanned, diagnostics))
-    if any(lexeme.text in _OPEN_FUNCTIONS for lexeme in lexemes):
+    if any(lexeme.text in _OPEN_NAMES for lexeme in lexemes):
         lexemes = _CallMarker(lexemes, is_body).marked()
     return list(_mark_qualifiers(lexemes))
 
@@ -282,7 +285,7 @@ class _CallMarker:
         """Return the lexemes, the names of such calls as functions."""
         for index, lexeme in enumerate(self._lexemes):
             self._follow(index, lexeme)
-            is_named = lexeme.type == "IDENT" and lexeme.text in _OPEN_FUNCTIONS
+            is_named = lexeme.type == "IDENT" and lexeme.text in _OPEN_NAMES
             if is_named and self._type(index + 1) == "LPAR" and self._is_call(index):
                 self._lexemes[index] = replace(lexeme, type="FUNCTION")
         return self._lexemes

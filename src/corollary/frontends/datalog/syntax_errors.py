@@ -2,7 +2,7 @@
 
 import difflib
 
-from corollary.core.syntax import EXTREMES, FUNCTIONS, TIME_FUNCTIONS
+from corollary.core.syntax import EXTREMES, FUNCTIONS, OPEN_FUNCTIONS
 from corollary.errors import Diagnostic
 from corollary.frontends.datalog.lexer import DIRECTIVES, QUALIFIERS, Lexeme
 from corollary.frontends.datalog.literals import shorten
@@ -258,7 +258,8 @@ def _suggest(lexemes: list[Lexeme], position: int, expected: set[str]) -> str | 
     if before.lower() in ("and", "or") or lexeme.text.lower() in ("and", "or"):
         return "literals are joined with `,`, alternatives separated by `;`"
     if lexeme.type == "LPAR" and previous is not None and previous.type == "IDENT":
-        close = difflib.get_close_matches(before, [*FUNCTIONS, *TIME_FUNCTIONS, "min", "max"], 1)
+        names = [*FUNCTIONS, *OPEN_FUNCTIONS, *EXTREMES]
+        close = difflib.get_close_matches(before, names, 1, 0.7)
         hint = f"; did you mean `{close[0]}`?" if close else ""
         return f"`{before}` is not a function, and relations cannot be inside terms{hint}"
     if "_COLON" in expected:

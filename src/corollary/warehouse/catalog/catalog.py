@@ -13,6 +13,7 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -76,13 +77,15 @@ class Catalog(CatalogReader):
         """Refuse a warehouse of another format.
 
         Raises:
-            WarehouseError: it is not a warehouse, or has a format that this version does not know.
+            WarehouseError: it is not a warehouse, has a format that this version does not know, or
+                tables with other columns.
         """
         with self.read_transaction() as connection:
             self._refuse_foreign(connection)
             if schema.META_TABLE not in connection.tables():
                 raise WarehouseError.missing(redact_password(self.location))
             found = self.find_meta(connection, "format")
+            definitions = connection.rows(schema.DEFINITIONS) if self.is_file else []
         if found != str(schema.FORMAT):
             raise WarehouseError.of(
                 "C0931",
@@ -90,6 +93,9 @@ class Catalog(CatalogReader):
                 f"{schema.FORMAT}.",
                 note="use a version of corollary that knows it",
             )
+        for table, definition in definitions:
+            if table in schema.TABLES and not schema.defines(table, definition):
+                raise WarehouseError.altered_table(redact_password(self.location), table)
 
     def _refuse_foreign(self, connection: CatalogConnection) -> None:
         """Refuse the SQLite file of another program; a server's database may be shared."""
@@ -156,7 +162,7 @@ class Catalog(CatalogReader):
         commit = {
             "number": number,
             "parent": new.parent,
-            "created": time.time(),
+            "created": datetime.now(UTC).timestamp(),  # no more than the microseconds of the log
             "idempotency": new.idempotency,
             "payload": json.dumps(sorted(new.payload)),
             "stats": json.dumps(new.stats),

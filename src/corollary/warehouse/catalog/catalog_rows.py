@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from corollary.core.alerts import Alert
+from corollary.core.program import Relation
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,3 +117,26 @@ class NewCommit:
     alerts: Sequence[Alert] = ()
     delivers: DeliveredAlerts | None = None
     depth: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedChange:
+    """What a commit has changed in a relation.
+
+    Attributes:
+        relation: as it was declared then.
+        stored: the change; None if it was not watched.
+        is_of_counts: whether the counts of the relation were changed, and its copies are shown.
+        emptied: if all that it held is gone, what is recorded of it, and the commit before.
+    """
+
+    relation: Relation
+    commit: Commit
+    stored: StoredChange | None
+    is_of_counts: bool
+    emptied: tuple[Relation, int] | None = None
+
+    @property
+    def is_gap(self) -> bool:
+        """Whether nobody knows what the commit has changed."""
+        return self.stored is None and self.emptied is None

@@ -27,6 +27,7 @@ def layout_of(program: NormalProgram) -> dict[str, Any]:
             for name, relation in program.relations.items()
         },
         "bases": dict(program.bases),
+        "bags": dict(program.bags),
         "parts": {name: dict(parts) for name, parts in program.parts.items()},
         "definitions": definition_digests(program),
     }
@@ -45,7 +46,9 @@ def program_of_layout(layout: Mapping[str, Any]) -> NormalProgram:
         )
         for name, each in layout["relations"].items()
     }
-    return NormalProgram(relations, (), (), {}, layout["bases"], layout["parts"])
+    return NormalProgram(
+        relations, (), (), {}, layout["bases"], layout["parts"], bags=layout.get("bags", {})
+    )
 
 
 def _type_as_json(type_: Type) -> list[Any]:

@@ -123,3 +123,11 @@ CREATE = (
     *_INDEXES,
 )
 """The statements that create what does not exist yet."""
+
+DEFINITIONS = "SELECT name, sql FROM sqlite_master WHERE type = 'table'"
+"""The query for the tables of an SQLite file, and the statements that have made them."""
+
+
+def defines(table: str, statement: str) -> bool:
+    """Return whether a statement makes a table as it is here; blanks do not matter."""
+    return statement.split() == f"CREATE TABLE {table} ({TABLES[table]})".split()

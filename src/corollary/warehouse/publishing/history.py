@@ -4,6 +4,7 @@
 |---|---|
 | `StoredHistory` | snapshots and changes in the warehouse |
 | `RecentHistory` | the last commits, which are still in memory; another history for the rest |
+| `CopiesHistory` | the counts of relations with copies, in another history |
 
 A change is effective: it adds tuples that are not there and removes tuples that are. So the signs
 of a tuple, summed over consecutive changes, are +1 (it was added), 0 or −1 (it was removed), and
@@ -11,7 +12,7 @@ over a snapshot and all changes since 1 or 0. Null equals null and NaN equals Na
 relations.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -24,6 +25,7 @@ from corollary.core.engine import LocalTable, TableHandle
 from corollary.core.program import Relation
 from corollary.errors import Diagnostic, WarehouseError
 from corollary.warehouse.consistent_read import read_consistently
+from corollary.warehouse.copies import CopiesHandle, difference_of_copies
 from corollary.warehouse.files.multi_file_table import checked_files
 from corollary.warehouse.warehouse import RelationDelta, Warehouse
 
@@ -150,6 +152,37 @@ class RecentHistory:
     def snapshot_files(self, relation: Relation, at: int) -> list[Path] | None:
         """Return Parquet files that hold just the tuples that a relation had at a commit."""
         return self.fallback.snapshot_files(relation, at)
+
+
+@dataclass(frozen=True, slots=True)
+class CopiesHistory:
+    """A history in which relations with copies have them, of one that has their counts.
+
+    Attributes:
+        counted: the history of the counts, and of all other relations.
+        counts: for each relation with copies, the one that has its counts.
+    """
+
+    counted: History
+    counts: Mapping[str, Relation]
+
+    def changes(self, relation: Relation, after: int, upto: int) -> RelationDelta | None:
+        """Return the net change of a relation by some commits."""
+        counts = self.counts.get(relation.name, relation)
+        found = self.counted.changes(counts, after, upto)
+        if counts is relation or found is None:
+            return found
+        return RelationDelta(*difference_of_copies(found.added, found.removed), found.is_full)
+
+    def content(self, relation: Relation, at: int) -> TableHandle:
+        """Return all tuples that a relation had at a commit."""
+        counts = self.counts.get(relation.name, relation)
+        found = self.counted.content(counts, at)
+        return found if counts is relation else CopiesHandle(found)
+
+    def snapshot_files(self, relation: Relation, at: int) -> list[Path] | None:
+        """Return Parquet files that hold just the tuples of a relation; none has copies."""
+        return None if relation.name in self.counts else self.counted.snapshot_files(relation, at)
 
 
 def net_delta(deltas: Sequence[RelationDelta], relation: Relation) -> RelationDelta:

@@ -20,6 +20,7 @@ from corollary.core.program import Relation
 from corollary.errors import WarehouseError
 from corollary.warehouse.catalog.catalog import Catalog
 from corollary.warehouse.catalog.catalog_rows import Commit
+from corollary.warehouse.copies import row_difference
 from corollary.warehouse.files import durable_files
 from corollary.warehouse.publishing import checked_log, delta_commit, published_files
 from corollary.warehouse.publishing.delta_schema import (
@@ -30,7 +31,6 @@ from corollary.warehouse.publishing.delta_schema import (
 from corollary.warehouse.publishing.history import History
 from corollary.warehouse.publishing.published_table import PublishedState, PublishedTable, files_of
 from corollary.warehouse.publishing.table_schemas import columns_of_schema, schema_to_publish
-from corollary.warehouse.set_difference import difference
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ class Publication:
         if delta is None:
             content = self._content().table()
             every = published_rows(content, self._relation)
-            return difference(self._data.read_all(shown.files), every)
+            return row_difference(self._data.read_all(shown.files), every)
         return (
             published_rows(delta.added, self._relation),
             published_rows(delta.removed, self._relation),

@@ -25,13 +25,14 @@ import pyarrow.parquet as pq
 from corollary.core.arrow_buffers import bool_array, bool_values, index_array
 from corollary.core.engine import TableHandle, slice_table
 from corollary.core.program import Relation
+from corollary.warehouse.copies import match_copies, row_difference
 from corollary.warehouse.files import durable_files
 from corollary.warehouse.files.column_bounds import rows_within, statistics_of
 from corollary.warehouse.files.multi_file_table import FILE_MAX_ROWS
 from corollary.warehouse.files.parquet_encoding import from_parquet, statistics_in, to_parquet
 from corollary.warehouse.publishing.checked_log import TableDefect, TableFinding, table_error
 from corollary.warehouse.publishing.delta_schema import published_rows, published_schema
-from corollary.warehouse.row_words import is_among, row_words
+from corollary.warehouse.row_words import row_words
 
 TIER_MAX_FILES = 16
 """The maximum number of files in a tier, and the ratio of their sizes."""
@@ -193,13 +194,15 @@ class PublishedFiles:
     ) -> tuple[FileReplacement, int]:
         """Rewrite the files that contain some of these rows without them.
 
+        Of a row with copies, as many are removed as are given.
+
         Returns:
             the exchange, and how many of the rows were found.
         """
         exchange = FileReplacement([], [])
         found = 0
         for file in sorted(current, key=lambda each: each.rows):
-            if found == removed.num_rows:
+            if not removed.num_rows:
                 break
             within = rows_within(removed, file.low, file.high, file.nulls)
             if not within.num_rows or not self._may_contain(file, within.column(0)):
@@ -209,6 +212,7 @@ class PublishedFiles:
             if not len(positions):
                 continue
             found += len(positions)
+            removed = row_difference(rows.take(index_array(positions)), removed)[0]
             exchange.old.append(file)
             exchange.new.extend(self.write(_without(rows, positions), is_sorted=True))
         return exchange, found
@@ -232,9 +236,9 @@ class PublishedFiles:
 
 
 def find_rows(sought: pa.Table, rows: pa.Table) -> npt.NDArray[np.int64]:
-    """Return the positions of some rows in a table.
+    """Return the positions of some rows in a table: of each as many as are sought.
 
-    >>> find_rows(pa.table({"x": [2, 9]}), pa.table({"x": [1, 2, 3]})).tolist()
+    >>> find_rows(pa.table({"x": [2, 9]}), pa.table({"x": [1, 2, 3, 2]})).tolist()
     [1]
     """
     positions = np.arange(rows.num_rows)
@@ -245,7 +249,7 @@ def find_rows(sought: pa.Table, rows: pa.Table) -> npt.NDArray[np.int64]:
         positions = positions[bool_values(is_near)]
     both = pa.concat_tables([rows.take(index_array(positions)), sought.cast(rows.schema)])
     words = row_words(both.columns, both.num_rows)
-    is_found = is_among(words[: len(positions)], words[len(positions) :])
+    is_found = match_copies(words[: len(positions)], words[len(positions) :])
     found: npt.NDArray[np.int64] = positions[is_found]
     return found
 

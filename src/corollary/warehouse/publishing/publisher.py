@@ -14,7 +14,7 @@ publication that was killed at any point is simply repeated, and it can be rebui
 """
 
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from corollary.core.program import Relation
 from corollary.errors import ConflictError, Diagnostic, Severity, WarehouseError
 from corollary.warehouse.catalog.catalog import Catalog
 from corollary.warehouse.catalog.catalog_rows import Commit
+from corollary.warehouse.copies import row_difference
 from corollary.warehouse.files import durable_files
 from corollary.warehouse.publishing.checked_log import (
     TableDefect,
@@ -34,7 +35,7 @@ from corollary.warehouse.publishing.delta_schema import (
     published_rows,
     published_schema,
 )
-from corollary.warehouse.publishing.history import History
+from corollary.warehouse.publishing.history import CopiesHistory, History
 from corollary.warehouse.publishing.publication import (
     Publication,
     PublishedVersion,
@@ -43,7 +44,6 @@ from corollary.warehouse.publishing.publication import (
 from corollary.warehouse.publishing.published_files import PublishedFiles
 from corollary.warehouse.publishing.published_table import PublishedState, PublishedTable
 from corollary.warehouse.publishing.table_directory import KEEP_SECONDS, TableDirectory
-from corollary.warehouse.set_difference import difference
 
 _PUBLISH_ATTEMPTS = 3
 """How often a publication is repeated when another writer made the next version first."""
@@ -71,10 +71,14 @@ class Publisher:
     Args:
         root: the directory of the warehouse.
         catalog: has its commits, and which version of each table shows which of them.
+        counts: for each relation with copies, the one that has its counts.
     """
 
-    def __init__(self, root: Path, catalog: Catalog) -> None:
+    def __init__(
+        self, root: Path, catalog: Catalog, counts: Mapping[str, Relation] | None = None
+    ) -> None:
         self._catalog = catalog
+        self._counts = counts or {}
         self._tables = TableDirectory(root, catalog.meta("id"))
 
     def table_path(self, relation: str) -> Path:
@@ -108,7 +112,7 @@ class Publisher:
             WarehouseError: `C0940`, the table is not as it was left; `C0936`, there is no such
                 commit; `C0932` or `C0942`, the table cannot be written.
         """
-        commit = self._commit(upto)
+        commit, history = self._commit(upto), self._with_copies(history)
         for _ in range(_PUBLISH_ATTEMPTS):
             try:
                 return self._publish(relation, commit, history)
@@ -125,7 +129,9 @@ class Publisher:
         self, relation: Relation, commit: Commit, history: History
     ) -> PublishedVersion | None:
         with self._tables.lock(relation.name) as target:
-            publication = Publication(target, relation, commit, history, self._catalog)
+            publication = Publication(
+                target, relation, commit, self._with_copies(history), self._catalog
+            )
             recorded = self._catalog.published_versions().get(relation.name)
             target.remove_torn_entry(recorded and recorded[1])
             if target.is_absent():
@@ -156,7 +162,7 @@ class Publisher:
             and newest.mark is not None
             and newest.mark.columns == columns_digest(published_schema(relation))
             and not self._check_commit(newest.mark)
-            and not self._catalog.count_changing_commits(relation.name, commit)
+            and not self._lag(relation.name, commit)
         )
 
     def republish(self, relation: Relation, upto: int, history: History) -> PublishedVersion:
@@ -169,9 +175,11 @@ class Publisher:
             WarehouseError: the directory holds something that never was a table of this warehouse.
             ConflictError: another writer was first.
         """
-        commit = self._commit(upto)
+        commit, history = self._commit(upto), self._with_copies(history)
         with self._tables.lock(relation.name) as target:
-            publication = Publication(target, relation, commit, history, self._catalog)
+            publication = Publication(
+                target, relation, commit, self._with_copies(history), self._catalog
+            )
             if target.is_absent():
                 return publication.create()
             _, findings = target.inspect(None)
@@ -199,11 +207,17 @@ class Publisher:
         """Return for each relation how many commits that changed it are not published yet."""
         recorded = self._catalog.published_versions()
         return {
-            each.name: self._catalog.count_changing_commits(
-                each.name, recorded.get(each.name, (0, 0))[0]
-            )
+            each.name: self._lag(each.name, recorded.get(each.name, (0, 0))[0])
             for each in relations
         }
+
+    def _lag(self, relation: str, commit: int) -> int:
+        """Return how many commits after one have changed a relation."""
+        counts = self._counts.get(relation)
+        return self._catalog.count_changing_commits(counts.name if counts else relation, commit)
+
+    def _with_copies(self, history: History) -> History:
+        return CopiesHistory(history, self._counts) if self._counts else history
 
     def check(self, relation: Relation, history: History | None = None) -> list[TableFinding]:
         """Return the defects of a relation's table: foreign writes, missing files or rows.
@@ -233,10 +247,11 @@ class Publisher:
     def _compare(
         self, target: PublishedTable, relation: Relation, shown: PublishedState, history: History
     ) -> list[TableFinding]:
-        truth = published_rows(history.content(relation, shown.mark.commit).table(), relation)
+        content = self._with_copies(history).content(relation, shown.mark.commit)
+        truth = published_rows(content.table(), relation)
         schema = published_schema(relation)
         data = PublishedFiles(target.directory, target.warehouse, relation.name, schema)
-        missing, extra = difference(data.read_all(shown.files), truth)
+        missing, extra = row_difference(data.read_all(shown.files), truth)
         if not missing.num_rows and not extra.num_rows:
             return []
         what = f"it lacks {missing.num_rows} rows and has {extra.num_rows} that it should not have"

@@ -4,7 +4,8 @@ Let F be the files that both versions have, G those that were removed and N thos
 row of G is removed if neither N nor F has it. F need not be read if no row is in the table twice:
 that is so if the log counts as many rows for the earlier version as the relation had then. Where a
 version or a file of it no longer exists (vacuum), or rows with the same key are ordered, the whole
-table is compared with its earlier rows.
+table is compared with its earlier rows. Where equal rows are copies, those of G go and those of N
+come.
 """
 
 from collections.abc import Iterable
@@ -15,6 +16,7 @@ import pyarrow as pa
 
 from corollary.core.arrow import expand_table
 from corollary.errors import InputError
+from corollary.warehouse.copies import row_difference
 from corollary.warehouse.files import input_files
 from corollary.warehouse.formats.delta_entries import LOG_DIRECTORY, entry_path
 from corollary.warehouse.set_difference import minus
@@ -147,6 +149,8 @@ class _Attempt:
             return self._all(now, earlier)
         self.reread |= {self._name(each) for each in removed_files}
         new = expand_table(self._read(added_files), self._inlet.relation)
+        if self._inlet.has_copies:
+            return row_difference(removed, new)
         before = self._inlet.in_order(earlier.table())
         removed = minus(removed, new)
         if removed.num_rows and _count_rows(then) != before.num_rows:

@@ -17,7 +17,7 @@ class EarlierRows(Protocol):
         """Return how many there are."""
 
     def table(self) -> pa.Table:
-        """Return all of them, with the columns of the relation in any order."""
+        """Return all of them, with their copies and the columns of the relation in any order."""
 
     def within(self, boxes: Sequence[Mapping[int, ValueRange]]) -> pa.Table:
         """Return those in one of several boxes, each once, perhaps with others.

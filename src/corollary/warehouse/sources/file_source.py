@@ -16,6 +16,7 @@ Which row was in which file is not recorded. The *suspects* are the earlier rows
 of the files that were removed or altered: all other rows are in files that are as they were. A
 suspect stays if it is found in a file that is read, so each file has to be read that may have one
 that is missing so far, or another row with its key: `.input p(order=…)` may have left that out.
+Where equal rows are copies, all files are read: how many of them were in which is not known.
 """
 
 import os
@@ -246,7 +247,8 @@ class _Attempt:
         inlet = self._inlet
         found, lost = self._rows(), inlet.empty_table()
         unread = [file for file in self._files if file.name not in self._whole]
-        if bounds and not inlet.relation.types:  # of rows without columns there is at most one
+        is_all_needed = inlet.has_copies or not inlet.relation.types
+        if bounds and is_all_needed:  # rows without columns: there is at most one
             self._read_all(unread)
         elif bounds and unread and not self._is_first:
             near = inlet.in_order(earlier.within(boxes_of(bounds)))

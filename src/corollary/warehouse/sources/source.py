@@ -26,7 +26,8 @@ class SourceChange:
     Attributes:
         added: the rows that it has now and did not have then; each once, if it had any rows. Of
             large files it is compact (`core.arrow.expand_table`).
-        removed: the rows that it had then and does not have now, each once.
+        removed: the rows that it had then and does not have now, each once. Where equal rows are
+            copies, both have as many as came or went.
         position: its position now; worth storing even if no row has changed.
         bad_rows: the malformed records that were found.
         reread_files: the files whose earlier malformed records no longer count; None for all files

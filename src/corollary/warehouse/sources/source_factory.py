@@ -56,6 +56,7 @@ def sources_of(
             a relation reads one in two ways.
     """
     keys = {declaration.name: declaration.key for declaration in program.declarations}
+    bags = {declaration.name for declaration in program.declarations if declaration.is_bag}
     found: dict[str, Source] = {}
     for directive in dict.fromkeys(program.directives):
         if directive.name != "input" or is_stream(directive):
@@ -71,6 +72,7 @@ def sources_of(
             bad_rows=bad_rows,
             fetch=fetch,
             console=console,
+            has_copies=relation.name in bags,
         )
         if source.name in found:
             raise InputError.of(
@@ -93,8 +95,12 @@ def source_of(
     bad_rows: BadRowPolicy = BadRowPolicy.ABORT,
     fetch: Fetch | None = None,
     console: Console | None = None,
+    has_copies: bool = False,
 ) -> Source:
-    """Return the source of an `.input`; arguments as for `sources_of`."""
+    """Return the source of an `.input`; arguments as for `sources_of`.
+
+    With copies, equal rows are several ones.
+    """
     if channel_of(directive) == "stdin":
         raise InputError.of(
             "C0956",
@@ -108,10 +114,19 @@ def source_of(
         assert fetch is not None, "the caller has to read through Spark"
         folder = base if directive.parameter("filename") else Path()  # a table is in no folder
         place = SourceLocation(root or base, folder, display_name(directive), directive.span)
-        return SparkSource(SourceSpec(relation, directive, place, source_key, bad_rows), fetch)
+        spec = SourceSpec(relation, directive, place, source_key, bad_rows, has_copies=has_copies)
+        return SparkSource(spec, fetch)
     place = SourceLocation(root or base, base, file_name_of(directive), directive.span)
     path = place.resolve(place.name)
-    inlet = SourceSpec(relation, directive, place, source_key, bad_rows, console or SilentConsole())
+    inlet = SourceSpec(
+        relation,
+        directive,
+        place,
+        source_key,
+        bad_rows,
+        console or SilentConsole(),
+        has_copies=has_copies,
+    )
     is_open = not directive.parameter("format") and channel_of(directive) == "file"
     if format_of(directive, place.name) == "delta" or (is_open and (path / LOG_DIRECTORY).is_dir()):
         from corollary.warehouse.sources.delta_source import DeltaSource

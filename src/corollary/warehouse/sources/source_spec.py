@@ -10,6 +10,7 @@ from corollary.console import Console, SilentConsole
 from corollary.core.arrow import empty_table, expand_table, nullary_table, schema_of
 from corollary.core.program import Directive, Relation
 from corollary.errors import Diagnostic, InputError
+from corollary.warehouse.copies import row_difference
 from corollary.warehouse.files.durable_files import checksum_of
 from corollary.warehouse.formats.delimited import SHOWN_FINDINGS_MAX, first_findings
 from corollary.warehouse.set_difference import difference, distinct, minus
@@ -35,6 +36,7 @@ class SourceSpec:
 
     Attributes:
         console: shows how far the reading of files has come.
+        has_copies: whether equal rows are copies, and not one row.
     """
 
     relation: Relation
@@ -43,6 +45,7 @@ class SourceSpec:
     key: SourceKey
     bad_rows: BadRowPolicy
     console: Console = field(default_factory=SilentConsole)
+    has_copies: bool = False
 
     @property
     def name(self) -> str:
@@ -54,6 +57,7 @@ class SourceSpec:
         settings = [pair for pair in self.directive.parameters if pair[0] not in _POLICIES]
         types = [str(type_) for type_ in self.relation.types]
         parts = [kind, sorted(settings), self.relation.columns, types, self.key.columns]
+        parts += ["copies"] if self.has_copies else []
         return checksum_of(json.dumps(parts).encode())
 
     def empty_table(self) -> pa.Table:
@@ -80,7 +84,8 @@ class SourceSpec:
         before = self.in_order(earlier.table())
         if not before.num_rows:
             return now, before
-        return difference(before, expand_table(now, self.relation))
+        compare = row_difference if self.has_copies else difference
+        return compare(before, expand_table(now, self.relation))
 
     def extension(self, earlier: EarlierRows, new: pa.Table) -> tuple[pa.Table, pa.Table]:
         """Return the added and removed rows if these rows were added to the source."""
@@ -98,7 +103,7 @@ class SourceSpec:
         """
         if not found.num_rows:
             return self.empty_table(), lost
-        if not len(earlier):
+        if self.has_copies or not len(earlier):
             return self._resolved(found), lost
         if not self.relation.types:
             return difference(earlier.table(), found)[0], lost

@@ -29,6 +29,7 @@ from corollary.cli.commands.advise.options import AdviseOptions
 from corollary.cli.databases import is_warehouse, load_in_memory, open_warehouse
 from corollary.cli.options import OutputOptions, PropagationOptions
 from corollary.cli.output import print_json
+from corollary.cli.report.sql_script import sql_script
 from corollary.console import TerminalConsole
 from corollary.core.engine import within_seconds
 from corollary.core.printer import print_program
@@ -64,7 +65,9 @@ def advise_on(
                 click.echo(line)
         actions.run()
         if options.to is not None:
-            options.to.write_text(print_program(after), encoding="utf-8")
+            is_sql = options.to.suffix.lower() == ".sql"
+            text = sql_script(load_program(after), "spark") if is_sql else print_program(after)
+            options.to.write_text(text, encoding="utf-8")
         if output.is_json:
             calibration = actions.calibration or calibration
             print_json({**advice_as_json(advice, calibration), **actions.document})

@@ -119,6 +119,6 @@ class AdviseOptions(EngineOption, LimitOptions):
     ]
     to: Annotated[
         Path | None,
-        "Write the new program there.",
+        "Write the new program there: as rules, or as SQL if it ends in .sql.",
         option(type=click.Path(path_type=Path, dir_okay=False)),
     ]

@@ -104,9 +104,9 @@ def run_query(
             yield item
     finally:
         is_stopped.set()
-        if worker.is_alive():
+        while worker.is_alive():  # an interrupt before the query begins is of no effect
             connection.interrupt()
-        worker.join()
+            worker.join(POLL_SECONDS)
         connection.close()
 
 

@@ -89,6 +89,28 @@ def compute(name: str, operands: list[Operand], scale: int) -> tuple[NativeArray
     return (*bounded(values), zero)
 
 
+def product(one: NativeArray, two: NativeArray, digits: int) -> NativeArray:
+    """Return products of integers without their last digits, rounded half away from zero.
+
+    >>> product(np.array([15, 25]), np.array([3, -3]), 1)
+    array([ 5, -8])
+    """
+    one = rescale(one, max(-digits, 0))
+    unit = 10 ** max(digits, 0)
+    return _split(lambda a, b: round_units(a * b, unit), one, two, two)
+
+
+def quotient(one: NativeArray, two: NativeArray, digits: int) -> NativeArray:
+    """Return quotients of integers with more digits, or fewer, rounded half away from zero.
+
+    >>> quotient(np.array([1, -1]), np.array([3, 8]), 2)
+    array([ 33, -13])
+    """
+    two = rescale(two, max(-digits, 0))
+    unit = 10 ** max(digits, 0)
+    return _split(_divide(unit), one, two, 4 * unit)
+
+
 def bounded(values: NativeArray, bound: int = DECIMAL_BOUND) -> tuple[NativeArray, Mask]:
     """Return values, and the mask of those that have too many digits for a decimal."""
     if values.dtype != object and _magnitude(values) < bound:

@@ -6,7 +6,7 @@ value dominates null: `null + 1 / 0` has no value.
 """
 
 import operator as operators
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
@@ -17,6 +17,19 @@ import numpy as np
 from corollary.core import functors, logic
 from corollary.core.types import Kind, Type
 from corollary.engines.local.evaluation import arithmetic, text_functions, times
+from corollary.engines.local.evaluation.functions import (
+    casts,
+    choices,
+    logic_functions,
+    numbers,
+    text_parts,
+)
+from corollary.engines.local.evaluation.value_vector import (
+    ValueVector,
+    dense_mask,
+    fault_mask_of,
+    union_masks,
+)
 from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.storage.layout import Mask
 from corollary.engines.local.values import native
@@ -25,6 +38,12 @@ from corollary.engines.local.values.codes import Dictionary
 RANGE_BATCH_ROWS = 1 << 16
 
 Columns = Mapping[str, Codes]
+
+Missing = Mapping[str, Mask]
+"""For each variable that some rows have no value of, these rows."""
+
+NOTHING_MISSING: Missing = {}
+MISSING_VARIABLE = "a variable without a value"
 
 CODE_COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
     "=": operators.eq,
@@ -37,50 +56,10 @@ CODE_COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
 """The comparisons that codes decide, those of order only where the domain is ordered."""
 
 
-@dataclass(frozen=True, slots=True)
-class ValueVector:
-    """The values of an expression for all rows.
-
-    Attributes:
-        values: native ones, `Texts` for symbols, arbitrary where they are null or missing.
-        nulls: the mask of nulls, None for none.
-        faults: masks of rows without a value, each with the reason.
-    """
-
-    values: Any
-    type: Type
-    nulls: Mask | None = None
-    faults: tuple[tuple[Mask, str], ...] = ()
-
-    @property
-    def fault_mask(self) -> Mask | None:
-        """The mask of rows without a value, None for none."""
-        return _fault_mask(self.faults)
-
-
-def _fault_mask(faults: Iterable[tuple[Mask, str]]) -> Mask | None:
-    mask: Mask | None = None
-    for fault, _ in faults:
-        mask = fault if mask is None else mask | fault
-    return mask
-
-
 @lru_cache(maxsize=1024)
 def _native(value: logic.Value, type_: Type) -> Any:
     """Return a constant as an array of length 1."""
     return native.from_python([value], type_)
-
-
-def union_masks(one: Mask | None, other: Mask | None) -> Mask | None:
-    """Return the union of two masks, each None for none."""
-    if one is None or other is None:
-        return one if other is None else other
-    return one | other
-
-
-def dense_mask(mask: Mask | None, count: int) -> Mask:
-    """Return a mask as an array, None for none."""
-    return np.zeros(count, np.bool_) if mask is None else mask
 
 
 def type_of(expression: logic.Expression) -> Type:
@@ -90,16 +69,30 @@ def type_of(expression: logic.Expression) -> Type:
 
 
 def evaluate(
-    expression: logic.Expression, frame: Columns, count: int, codes: Dictionary
+    expression: logic.Expression,
+    frame: Columns,
+    count: int,
+    codes: Dictionary,
+    missing: Missing = NOTHING_MISSING,
 ) -> ValueVector:
-    """Return the values of an expression for every row of a frame."""
+    """Return the values of an expression for every row of a frame.
+
+    Args:
+        expression: what to compute.
+        frame: the codes of its variables.
+        count: the number of rows.
+        codes: decodes them.
+        missing: the rows in which a variable has no value; the reason is `MISSING_VARIABLE`.
+    """
     type_ = type_of(expression)
     match expression:
         case logic.Variable(name=name):
             column = frame[name]
             nulls = column == 0
             has_null = np.count_nonzero(nulls)
-            return ValueVector(codes.decode(column, type_), type_, nulls if has_null else None)
+            faults = ((missing[name], MISSING_VARIABLE),) if name in missing else ()
+            values = codes.decode(column, type_)
+            return ValueVector(values, type_, nulls if has_null else None, faults)
         case logic.Constant(value=value):
             if value is None:
                 return ValueVector(
@@ -109,16 +102,43 @@ def evaluate(
         case logic.Functor(name=functors.CHECKED_SUM, arguments=(logic.Variable() as total,)):
             # Aggregation leaves null for a sum that overflows: only here it becomes a fault.
             batch = evaluate(total, frame, count, codes)
-            missing = dense_mask(batch.nulls, count)
-            return replace(batch, nulls=None, faults=((missing, arithmetic.OVERFLOW),))
+            lost = dense_mask(batch.nulls, count)
+            return replace(batch, nulls=None, faults=((lost, arithmetic.OVERFLOW),))
         case logic.Functor(
             name=functors.PARTITION_OF, arguments=(value, logic.Constant(value=int() as shares))
         ):
             batch = evaluate(value, frame, count, codes)  # type: ignore[arg-type]
             return ValueVector(native.partition_of(batch.values, batch.nulls, shares), type_)
         case logic.Functor(name=name, arguments=arguments):
-            inputs = [evaluate(each, frame, count, codes) for each in arguments]  # type: ignore[arg-type]
-            return _apply(name, inputs, type_)
+            compared = None if missing else _compare_by_codes(expression, frame, count, codes)
+            if compared is not None:
+                return compared
+            inputs = [evaluate(each, frame, count, codes, missing) for each in arguments]  # type: ignore[arg-type]
+            combine = choices.COMBINATIONS.get(name)
+            return _apply(name, inputs, type_) if combine is None else combine(inputs, type_)
+
+
+def _compare_by_codes(
+    functor: logic.Functor, frame: Columns, count: int, codes: Dictionary
+) -> ValueVector | None:
+    """Return the truth of a comparison of variables and constants if codes decide it."""
+    operator = functors.COMPARISON_OPERATORS.get(functor.name)
+    if operator is None:
+        return None
+    sides = [
+        each for each in functor.arguments if isinstance(each, logic.Variable | logic.Constant)
+    ]
+    if len(sides) < 2:
+        return None
+    condition = logic.Condition(operator, sides[0], sides[1])
+    true = _compare_codes(condition, frame, count, codes)
+    if true is None:
+        return None
+    nulls = np.zeros(count, np.bool_)
+    for side in sides:
+        nulls |= _codes_of(side, frame, count, codes) == 0
+    has_null = np.count_nonzero(nulls)
+    return ValueVector(true.astype(np.int64), type_of(functor), nulls if has_null else None)
 
 
 def _apply(name: str, inputs: list[ValueVector], type_: Type) -> ValueVector:
@@ -127,13 +147,9 @@ def _apply(name: str, inputs: list[ValueVector], type_: Type) -> ValueVector:
     for each in inputs:
         nulls = union_masks(nulls, each.nulls)
         faults += each.faults
-    compute: Callable[..., Any] = (
-        text_functions.TEXT_FUNCTIONS.get(name)
-        or times.TIME_FUNCTIONS.get(name)
-        or arithmetic.ARITHMETIC_FUNCTIONS[name]
-    )
+    compute = STRICT_FUNCTIONS[name]
     # Rows with a null or a missing operand are not computed: they must not add faults.
-    skip = union_masks(nulls, _fault_mask(faults))
+    skip = union_masks(nulls, fault_mask_of(faults))
     operands = [(each.values, each.type) for each in inputs]
     if skip is not None:
         operands = [(values[~skip], kind) for values, kind in operands]
@@ -150,6 +166,18 @@ def _apply(name: str, inputs: list[ValueVector], type_: Type) -> ValueVector:
     return ValueVector(values, type_, nulls, faults + tuple(new_faults))
 
 
+STRICT_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
+    **arithmetic.ARITHMETIC_FUNCTIONS,
+    **text_functions.TEXT_FUNCTIONS,
+    **times.TIME_FUNCTIONS,
+    **logic_functions.LOGIC_FUNCTIONS,
+    **numbers.NUMBER_FUNCTIONS,
+    **text_parts.TEXT_PART_FUNCTIONS,
+    **casts.CAST_FUNCTIONS,
+}
+"""The functors that are null where an argument is, and have no value where one has none."""
+
+
 @dataclass(frozen=True, slots=True)
 class ConditionResult:
     """The mask of rows in which a condition is true, and its faults."""
@@ -159,15 +187,19 @@ class ConditionResult:
 
 
 def evaluate_condition(
-    condition: logic.Condition, frame: Columns, count: int, codes: Dictionary
+    condition: logic.Condition,
+    frame: Columns,
+    count: int,
+    codes: Dictionary,
+    missing: Missing = NOTHING_MISSING,
 ) -> ConditionResult:
     """Evaluate a condition: comparisons with null are false, `is` is null-safe."""
-    true = _compare_codes(condition, frame, count, codes)
+    true = None if missing else _compare_codes(condition, frame, count, codes)
     if true is not None:
         return ConditionResult(true)
     operator = condition.operator
-    one = evaluate(condition.left, frame, count, codes)
-    two = evaluate(condition.right, frame, count, codes)
+    one = evaluate(condition.left, frame, count, codes, missing)
+    two = evaluate(condition.right, frame, count, codes, missing)
     if operator.removeprefix("!") in logic.TEXT_PREDICATES:
         true, new_faults = text_functions.evaluate_constraint(
             operator.removeprefix("!"), one.values, two.values

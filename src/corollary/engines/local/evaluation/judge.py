@@ -18,6 +18,7 @@ from corollary.core.values import format_value
 from corollary.engines.local.evaluation import expressions
 from corollary.engines.local.evaluation.frames import Frame
 from corollary.engines.local.evaluation.pipelines import PipelineRunner, RunContext
+from corollary.engines.local.evaluation.value_vector import dense_mask
 from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.storage.layout import Mask
 from corollary.engines.local.storage.table import Table
@@ -85,14 +86,13 @@ class Trial:
             has_changed = False
             for variable, expression in equations:
                 missing = self.missing.get(variable.name)
-                known = ~self.missing_mask({each.name for each in logic.variables_of(expression)})
-                if missing is None or not (missing & known).any():
+                if missing is None or not missing.any():
                     continue
                 frame = self.frame
                 batch = expressions.evaluate(
-                    expression, frame.columns, frame.count, self.dictionary
+                    expression, frame.columns, frame.count, self.dictionary, self.missing
                 )
-                found = missing & known & ~expressions.dense_mask(batch.fault_mask, frame.count)
+                found = missing & ~dense_mask(batch.fault_mask, frame.count)
                 if found.any():
                     codes = expressions.encode_vector(batch, self.dictionary)
                     column = np.where(found, codes, frame.columns[variable.name])
@@ -109,17 +109,16 @@ class Trial:
     def check_condition(self, condition: logic.Condition) -> None:
         """Exclude the rows in which a condition is false; record those in which it has no value."""
         frame = self.frame
-        for side in (condition.left, condition.right):
-            batch = expressions.evaluate(side, frame.columns, frame.count, self.dictionary)
-            known = ~self.missing_mask({each.name for each in logic.variables_of(side)})
-            self.reasons += [(mask & known, reason) for mask, reason in batch.faults]
+        names = logic.variable_names(condition)
+        missing = {name: self.missing[name] for name in names & self.missing.keys()}
         verdict = expressions.evaluate_condition(
-            condition, frame.columns, frame.count, self.dictionary
+            condition, frame.columns, frame.count, self.dictionary, missing
         )
-        open_rows = self.missing_mask(logic.variable_names(condition))
-        self.reasons += [(mask & ~open_rows, reason) for mask, reason in verdict.faults]
-        for mask, _ in verdict.faults:
-            open_rows = open_rows | mask
+        open_rows = np.zeros(frame.count, np.bool_)
+        for mask, reason in verdict.faults:
+            open_rows |= mask
+            if reason != expressions.MISSING_VARIABLE:
+                self.reasons.append((mask, reason))
         self.possible &= verdict.true | open_rows
 
 

@@ -16,6 +16,7 @@ from corollary.engines.local.evaluation.frames import (
     VariableScope,
     overflow_mask,
 )
+from corollary.engines.local.evaluation.value_vector import union_masks
 from corollary.engines.local.storage.arrangement import Order
 from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.storage.layout import Layout, Mask
@@ -219,7 +220,7 @@ class ComputeStage:
         if drop is not None and np.count_nonzero(drop):
             self.has_fault = True
         if not self._stage.accepts_null:
-            drop = expressions.union_masks(drop, batch.nulls)
+            drop = union_masks(drop, batch.nulls)
         return computed if drop is None else computed.select(~drop)
 
     def _range(self, functor: Functor, frame: Frame) -> Iterator[Frame]:

@@ -46,7 +46,7 @@ FEW_ROWS = 64
 """Up to this many rows are computed one by one, which is faster than finding distinct values."""
 
 
-def _distinct_rows(columns: list[Any]) -> tuple[list[list[Any]], Codes | None]:
+def distinct_rows(columns: list[Any]) -> tuple[list[list[Any]], Codes | None]:
     """Return the distinct rows of some columns as Python values, and for each row its number."""
     if len(columns[0]) <= FEW_ROWS:
         return [values.tolist() for values in columns], None
@@ -70,7 +70,7 @@ def _distinct(values: Any) -> tuple[Any, Codes]:
     return found.view(values.dtype), rows
 
 
-def _spread(results: Any, rows: Codes | None) -> Any:
+def spread_rows(results: Any, rows: Codes | None) -> Any:
     """Return the results of distinct rows for all rows."""
     return results if rows is None else results[rows]
 
@@ -94,9 +94,9 @@ def _substr(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001
         return texts.slice_bytes(
             starts, np.where(is_part, np.minimum(length, sizes - starts), 0)
         ), []
-    columns, rows = _distinct_rows([texts, index, length])
+    columns, rows = distinct_rows([texts, index, length])
     parts = [_part(*row) for row in zip(*columns, strict=True)]
-    return _spread(Texts.of(parts), rows), []
+    return spread_rows(Texts.of(parts), rows), []
 
 
 def _part(text: str, index: int, length: int) -> str:
@@ -104,9 +104,9 @@ def _part(text: str, index: int, length: int) -> str:
 
 
 def _ord(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001
-    (texts,), rows = _distinct_rows([operands[0][0]])
+    (texts,), rows = distinct_rows([operands[0][0]])
     digests = (hashlib.sha256(text.encode()).hexdigest() for text in texts)
-    return _spread(np.array([int(digest[:15], 16) for digest in digests], np.int64), rows), []
+    return spread_rows(np.array([int(digest[:15], 16) for digest in digests], np.int64), rows), []
 
 
 def _to_string(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001
@@ -119,9 +119,9 @@ def _to_string(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001
         case Kind.UNSIGNED:
             return Texts(fixed_array(values, pa.uint64()).cast(pa.large_string())), []
         case _:
-            (found,), rows = _distinct_rows([values])
+            (found,), rows = distinct_rows([values])
             texts = [format_value(native.to_python(each, source), source) for each in found]
-            return _spread(Texts.of(texts), rows), []
+            return spread_rows(Texts.of(texts), rows), []
 
 
 def _from_text(values: Texts, type_: Type) -> Result:
@@ -132,7 +132,7 @@ def _from_text(values: Texts, type_: Type) -> Result:
         if is_plain.all():
             numbers = fixed_values(values.array.cast(pa.int64()), np.int64)
             return to_integer([(numbers, Type(Kind.NUMBER))], type_)
-    (texts,), rows = _distinct_rows([values])
+    (texts,), rows = distinct_rows([values])
     parsed: list[Any] = []
     bad = np.zeros(len(texts), np.bool_)
     for index, text in enumerate(texts):
@@ -141,8 +141,8 @@ def _from_text(values: Texts, type_: Type) -> Result:
         except ValueError:
             bad[index] = True
             parsed.append(0)
-    result = _spread(np.array(parsed, native.dtype_of(type_.kind)), rows)
-    bad = _spread(bad, rows)
+    result = spread_rows(np.array(parsed, native.dtype_of(type_.kind)), rows)
+    bad = spread_rows(bad, rows)
     return result, [(bad, FAILED_CONVERSION)] if bad.any() else []
 
 
@@ -167,7 +167,7 @@ def _to_decimal(operands: list[Operand], type_: Type) -> Result:
     if source.kind not in (Kind.SYMBOL, Kind.FLOAT):
         scaled, too_large = decimals.to_decimals(values, source, type_)
         return scaled, [(too_large, OVERFLOW)] if too_large.any() else []
-    (found,), rows = _distinct_rows([values])
+    (found,), rows = distinct_rows([values])
     numbers: list[int] = []
     faults: dict[str, Mask] = {}
     for index, each in enumerate(found):
@@ -184,7 +184,9 @@ def _to_decimal(operands: list[Operand], type_: Type) -> Result:
             faults.setdefault(reason, np.zeros(len(found), np.bool_))[index] = True
         numbers.append(number)
     result = narrow_integers(np.array(numbers, object))
-    return _spread(result, rows), [(_spread(mask, rows), why) for why, mask in faults.items()]
+    return spread_rows(result, rows), [
+        (spread_rows(mask, rows), why) for why, mask in faults.items()
+    ]
 
 
 def _to_date(operands: list[Operand], type_: Type) -> Result:
@@ -213,11 +215,11 @@ def _pattern(text: str) -> Any:
 
 def evaluate_constraint(operator: str, one: Texts, two: Texts) -> tuple[Mask, Faults]:
     """Return the rows in which `match(one, two)` or `contains(one, two)` holds, and the faults."""
-    columns, rows = _distinct_rows([one, two])
+    columns, rows = distinct_rows([one, two])
     pairs = list(zip(*columns, strict=True))
     if operator == "contains":
         holds = np.array([part in whole for part, whole in pairs], np.bool_)
-        return _spread(holds, rows), []
+        return spread_rows(holds, rows), []
     patterns = {text: _pattern(text) for text in set(columns[0])}
     bad = np.array([patterns[text] is None for text, _ in pairs], np.bool_)
     true = np.array(
@@ -227,7 +229,9 @@ def evaluate_constraint(operator: str, one: Texts, two: Texts) -> tuple[Mask, Fa
         ],
         np.bool_,
     )
-    return _spread(true, rows), [(_spread(bad, rows), "invalid pattern")] if bad.any() else []
+    return spread_rows(true, rows), [
+        (spread_rows(bad, rows), "invalid pattern")
+    ] if bad.any() else []
 
 
 TEXT_FUNCTIONS: dict[str, Callable[[list[Operand], Type], Result]] = {

@@ -19,6 +19,7 @@ from corollary.core.values import unscaled_integer
 from corollary.engines.local.evaluation import decimals, expressions
 from corollary.engines.local.evaluation.aggregates import sum_groups
 from corollary.engines.local.evaluation.expressions import RangeValues
+from corollary.engines.local.evaluation.value_vector import dense_mask
 from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.values import native
 from corollary.engines.local.values.codes import Dictionary
@@ -58,8 +59,8 @@ class Evaluate:
         codes, count = Dictionary(), len(length)
         frame = self.arguments.frame(columns, codes)
         batch = expressions.evaluate(self.expression, frame, count, codes)
-        faulty = expressions.dense_mask(batch.fault_mask, count)
-        nulls = expressions.dense_mask(batch.nulls, count) | faulty
+        faulty = dense_mask(batch.fault_mask, count)
+        nulls = dense_mask(batch.nulls, count) | faulty
         return _struct(_held(batch.values, nulls, batch.type), faulty)
 
 

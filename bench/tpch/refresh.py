@@ -1,0 +1,104 @@
+"""TPC-H's 22 queries as maintained views: first evaluation and refresh against DuckDB.
+
+All tables are in memory, without views. Then each view in turn is made (its first evaluation),
+goes through both refresh functions (RF1 inserts orders with their lines, RF2 deletes others), is
+compared with DuckDB's answer, and is dropped. Figures are ratios of processor time: ours to that of
+DuckDB's query on the same data, which is what refreshing by recomputation would cost. A refresh
+includes what changing the tables costs, which is shown first, without a view.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+
+import duckdb
+import pyarrow as pa
+
+import corollary
+from bench.figure import Figure
+from bench.tpch.generator import TpchTables
+from bench.tpch.views import duckdb_query, statement, tables_text, view_queries
+from corollary.database.database import Database
+
+NAME = "tpch"
+ABOUT = (
+    "TPC-H's 22 queries as views: first evaluation, refresh (RF1, RF2), against DuckDB's queries"
+)
+THREADS = 2
+DIGITS = 4
+"""Of averages and quotients that are compared: DuckDB has doubles where Spark has decimals."""
+
+
+def run(scale: float) -> Iterator[Figure]:
+    """Yield the figures, as they are taken."""
+    made = TpchTables(scale)
+    with corollary.open(None, engine="local") as database, duckdb.connect() as connection:
+        connection.execute(f"SET threads = {THREADS}")
+        database.sql(tables_text())
+        loaded = _seconds(lambda: _load(database, made))
+        rows = sum(table.num_rows for table in made.tables.values())
+        yield Figure("load", loaded, "s", None, f"{rows:,} rows, scale {scale:g}")
+        base = _seconds(lambda: _refresh(database, made))
+        yield Figure("refresh, no view", base, "s", None, f"{2 * made.refreshed:,} orders")
+        for name, query in view_queries(scale).items():
+            yield from _figures(database, connection, made, name, query)
+
+
+def _figures(
+    database: Database,
+    connection: duckdb.DuckDBPyConnection,
+    made: TpchTables,
+    name: str,
+    query: str,
+) -> Iterator[Figure]:
+    """Yield the figures of one query."""
+    first = _seconds(lambda: database.sql(statement(name, query)))
+    refresh = _seconds(lambda: _refresh(database, made))
+    for table, rows in made.tables.items():
+        connection.register(table, rows)
+    text = duckdb_query(query)
+    theirs = _seconds(lambda: connection.sql(text).to_arrow_table())
+    wrong = _differences(database.relation(name).arrow(), connection.sql(text).to_arrow_table())
+    database.sql(f"DROP VIEW {name}")
+    about = f"{first:.2f} s; DuckDB {theirs:.3f} s"
+    yield Figure(f"{name} first", first / theirs, "×", None, about, differences=wrong)
+    yield Figure(f"{name} refresh", refresh / theirs, "×", None, f"{refresh:.3f} s")
+
+
+def _load(database: Database, made: TpchTables) -> None:
+    with database.transaction() as transaction:
+        for name, table in made.tables.items():
+            transaction.insert(name, table)
+
+
+def _refresh(database: Database, made: TpchTables) -> None:
+    with database.transaction() as transaction:
+        for name, rows in made.new_orders().items():
+            transaction.insert(name, rows)
+    with database.transaction() as transaction:
+        for name, rows in made.old_orders().items():
+            transaction.delete(name, rows)
+
+
+def _differences(found: pa.Table, expected: pa.Table) -> tuple[str, ...]:
+    """Say how answers differ, numbers that are no integers rounded."""
+    ours, theirs = _rounded(found), _rounded(expected)
+    if ours == theirs:
+        return ()
+    pairs = (pair for pair in zip(ours, theirs, strict=False) if pair[0] != pair[1])
+    return (f"{len(ours)} and {len(theirs)} rows, such as {next(pairs, '')}",)
+
+
+def _rounded(table: pa.Table) -> list[tuple[str, ...]]:
+    columns = []
+    for column in table.columns:
+        values = column.to_pylist()
+        if pa.types.is_floating(column.type) or pa.types.is_decimal(column.type):
+            values = [each if each is None else f"{float(each):.{DIGITS}f}" for each in values]
+        columns.append([str(each) for each in values])
+    return sorted(zip(*columns, strict=True))
+
+
+def _seconds(action: Callable[[], object]) -> float:
+    began = time.process_time()
+    action()
+    return time.process_time() - began

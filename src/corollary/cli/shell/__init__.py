@@ -1,0 +1,1 @@
+"""`corollary shell`: what is typed, what is done with it, what is shown."""

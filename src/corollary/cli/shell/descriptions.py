@@ -1,0 +1,73 @@
+r"""What `\d` shows: the relations of a database, and one of them."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from corollary.cli.report.tables import align
+from corollary.core.printer import print_clause, print_declaration, print_reaction
+from corollary.database.database import Database, state_of
+from corollary.database.program.names import readable_relation
+
+if TYPE_CHECKING:
+    from corollary.core.program import Relation
+
+
+def relation_lines(database: Database) -> Iterator[str]:
+    """Yield a line for each relation that users have defined."""
+    from corollary.frontends.sql.statements.owners import sql_texts
+
+    loaded = state_of(database).loaded
+    texts = sql_texts(loaded.program)
+    rows = [
+        (name, _kind(database, relation), _size(database, name, relation), "SQL" * (name in texts))
+        for name, relation in loaded.normal.relations.items()
+        if relation.is_declared
+    ]
+    if rows:
+        yield from align([("relation", "kind", "tuples", ""), *sorted(rows)])
+
+
+def _kind(database: Database, relation: "Relation") -> str:
+    bags = state_of(database).loaded.normal.bags
+    rows = bags.get(relation.name)
+    if rows is not None:
+        relation = state_of(database).loaded.normal.relations[rows]
+    kind = "base" if not relation.is_derived else "view" if relation.is_virtual else "stored view"
+    return f"{kind}, copies" if rows is not None else kind
+
+
+def _size(database: Database, name: str, relation: "Relation") -> str:
+    state = state_of(database)
+    rows = state.loaded.normal.bags.get(name, name)
+    is_stored = state.loaded.normal.relations[rows].is_stored
+    return f"{state.engine.size(rows):,}" if is_stored else ""
+
+
+def description_lines(database: Database, name: str) -> Iterator[str]:
+    """Yield the columns of a relation, and what defines it: its SQL, or its rules.
+
+    Raises:
+        InputError: there is no such relation.
+    """
+    from corollary.frontends.sql.statements.owners import sql_texts
+
+    loaded = state_of(database).loaded
+    known = {each.lower(): each for each in loaded.normal.relations}
+    relation = readable_relation(loaded.normal, known.get(name.lower(), name))
+    yield from align(
+        (column, str(type_)) for column, type_ in zip(relation.columns, relation.types, strict=True)
+    )
+    text = sql_texts(loaded.program).get(relation.name)
+    yield ""
+    if text is not None:
+        yield from text.splitlines()
+        return
+    for declaration in loaded.program.declarations:
+        if declaration.name == relation.name:
+            yield print_declaration(declaration)
+    for clause in loaded.program.clauses:
+        if clause.body and any(head.relation == relation.name for head in clause.heads):
+            yield print_clause(clause)
+    for reaction in loaded.program.reactions:
+        if reaction.relation == relation.name:
+            yield print_reaction(reaction)

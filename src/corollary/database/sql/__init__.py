@@ -1,0 +1,1 @@
+"""SQL on a database: questions, changes of data, changes of the program."""

@@ -1,0 +1,113 @@
+"""Questions in SQL, in the form that is answered: a goal of a hidden relation."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from corollary.analysis.bags import rows_name
+from corollary.analysis.check import check
+from corollary.analysis.today import TODAY_RELATION, today_relation
+from corollary.core import logic
+from corollary.core.arrow import sort_rows
+from corollary.core.program import Declaration, Program, Relation
+from corollary.core.types import Type
+from corollary.database.program.goals import AskedGoal
+from corollary.database.program.loaded_program import LoadedProgram
+from corollary.rewrite.normalise import lower_clauses
+from corollary.rewrite.translation_unit import unused_name
+from corollary.warehouse.copies import repeat_rows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from corollary.frontends.sql.statements.questions import CompiledQuestion
+
+HIDDEN_RELATION = "question"
+
+
+def hidden_name(loaded: LoadedProgram) -> str:
+    """Return a name for the relation of an answer, which no relation of the program has."""
+    taken = {each.partition(".")[0] for each in loaded.normal.relations}
+    return unused_name(HIDDEN_RELATION, taken, loaded.checked.signatures)
+
+
+def read_question(loaded: LoadedProgram, question: "CompiledQuestion") -> AskedGoal:
+    """Return the goal that asks for all rows of a question.
+
+    Raises:
+        InputError: the question does not fit the program.
+    """
+    # The rules of the program are checked; those of the question need their declarations only.
+    given = loaded.program
+    checked = check(
+        Program(
+            types=given.types,
+            declarations=(*_present(loaded), *question.rules.declarations),
+            clauses=question.rules.clauses,
+        )
+    )
+    own = {each.name for each in question.rules.declarations}
+    own |= {rows_name(each.name) for each in question.rules.declarations if each.is_bag}
+    clauses = [
+        clause
+        for clause in checked.program.clauses
+        if all(head.relation in own for head in clause.heads)
+    ]
+    relations = dict(loaded.normal.relations)
+    if TODAY_RELATION in checked.signatures:
+        relations.setdefault(TODAY_RELATION, today_relation())
+    for name in own:
+        signature = checked.signatures[name]
+        relations[name] = Relation(
+            name,
+            signature.columns,
+            signature.types,
+            is_derived=True,
+            is_virtual=True,
+            is_declared=False,
+        )
+    lowered = lower_clauses(clauses, relations, ())
+    made = {
+        name: replace(relation, is_virtual=True, is_declared=False)
+        for name, relation in lowered.relations.items()
+        if name not in loaded.normal.relations and name != TODAY_RELATION
+    }
+    program = replace(
+        loaded.normal,
+        relations={**relations, **made},
+        rules=(*loaded.normal.rules, *lowered.rules),
+        aggregations=(*loaded.normal.aggregations, *lowered.aggregations),
+    )
+    asked = made[rows_name(question.relation) if question.is_bag else question.relation]
+    slots = tuple(logic.Variable(f"v{at}", each) for at, each in enumerate(asked.types))
+    return AskedGoal(logic.Literal(asked.name, slots), program, is_atom=False)
+
+
+def _present(loaded: LoadedProgram) -> tuple[Declaration, ...]:
+    """Return the declarations of relations that have tuples between transactions."""
+    signatures = loaded.checked.signatures
+    return tuple(each for each in loaded.program.declarations if not signatures[each.name].is_event)
+
+
+def finish_answer(
+    table: "pa.Table", types: Sequence[Type], question: "CompiledQuestion"
+) -> "tuple[Relation, pa.Table]":
+    """Return the rows in their order, with copies, up to the limit, and the user's columns."""
+    if question.is_bag:
+        table = repeat_rows(table)
+    keys = [(at, descends) for at, descends, _ in question.order]
+    nulls = {at: first for at, _, first in question.order}
+    if question.is_ordered:
+        table = sort_rows(table, keys, nulls)
+        table = table.slice(question.offset, question.limit)
+    visible = question.columns[: question.width]
+    names = tuple(column.name for column in visible)
+    table = table.select(list(range(question.width))).rename_columns(list(names))
+    relation = Relation(
+        question.relation,
+        names,
+        tuple(types[: question.width]),
+        is_derived=True,
+        is_declared=False,
+    )
+    return relation, table

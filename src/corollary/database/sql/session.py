@@ -1,0 +1,296 @@
+"""What `Database.sql` does with statements: questions, changes of data and of the program."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from corollary.core.program import Relation
+from corollary.core.states import State
+from corollary.database.intake.operations import Operation
+from corollary.database.intake.rows import check_rows
+from corollary.database.pending_commit import DeferredOperations
+from corollary.database.program.goals import SQL_START
+from corollary.database.program.names import writable_relation
+from corollary.database.sql.answer import SqlAnswer
+from corollary.database.state import DatabaseState
+from corollary.database.transaction import Transaction
+from corollary.errors import InputError
+from corollary.frontends.sql.catalog import SqlCatalog, TableDefinition
+from corollary.frontends.sql.statements import nodes
+from corollary.frontends.sql.statements.constraints import find_table
+from corollary.frontends.sql.statements.definitions import PlacedDefinition, free_tables
+from corollary.frontends.sql.statements.kept_texts import edit_program
+from corollary.frontends.sql.statements.owners import visible_catalog
+from corollary.frontends.sql.statements.parser import parse_statements
+from corollary.frontends.sql.statements.questions import StatementPlace, take_version
+from corollary.frontends.sql.statements.writes import (
+    rows_to_delete,
+    rows_to_insert,
+    rows_to_update,
+)
+from corollary.source import SourceFile
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SQL_PLACE = "SQL"
+"""What messages call the text that was passed."""
+
+Ask = Callable[[Any, StatementPlace, object], SqlAnswer]
+"""Answers a question: its tree, its text, and the point in history (None: now)."""
+
+
+def answer_text(
+    text: str, parameters: Mapping[str, Any], at: object, ask: Ask, refuse: Callable[[], None]
+) -> SqlAnswer:
+    """Answer a text that is one question; anything else is refused by `refuse`.
+
+    Raises:
+        InputError: it is not one question.
+    """
+    file = SourceFile(SQL_PLACE, text)
+    statements = parse_statements(file)
+    if any(not isinstance(each, nodes.QueryStatement) for each in statements):
+        refuse()
+    if len(statements) != 1 or not isinstance(statements[0], nodes.QueryStatement):
+        raise InputError.of(
+            "C1378",
+            f"One question is expected, not {len(statements)} statements.",
+            None,
+            "ask one after the other",
+        )
+    return ask_question(statements[0], StatementPlace(file, parameters), at, ask)
+
+
+def is_sql(text: str) -> bool:
+    """Whether a text begins as a question in SQL does."""
+    return SQL_START.match(text) is not None
+
+
+def one_question(text: str) -> tuple[Any, StatementPlace]:
+    """Return the tree of a text that is one question without parameters, and the text.
+
+    Raises:
+        InputError: it is not one question.
+    """
+    found: list[tuple[Any, StatementPlace]] = []
+
+    def note(tree: Any, place: StatementPlace, _: object) -> None:
+        found.append((tree, place))
+
+    answer_text(text, {}, None, note, refuse_statements)  # type: ignore[arg-type]
+    return found[0]
+
+
+def refuse_statements() -> None:
+    """Refuse statements that are not questions."""
+    raise InputError.of(
+        "C1378",
+        "Only questions can be asked here: SELECT, WITH or VALUES.",
+        None,
+        "change data with `corollary apply`, in `corollary shell` or with `db.sql(…)`",
+    )
+
+
+def ask_question(
+    statement: nodes.QueryStatement, place: StatementPlace, at: object, ask: Ask
+) -> SqlAnswer:
+    """Answer a question at the point in history that it, or the caller, names.
+
+    Raises:
+        InputError: both name one, or the question has no answer.
+    """
+    version = take_version(statement.query, place)
+    if version is not None and at is not None:
+        raise InputError.of(
+            "C1376",
+            "The question names a point in history, and so does the call.",
+            statement.span,
+            "leave out `at`, or `AS OF`",
+        )
+    return ask(statement.query, place, at if version is None else version)
+
+
+@dataclass(slots=True)
+class SqlSession:
+    """The statements of one user of a database, with the transaction that is open, if one is.
+
+    Attributes:
+        begin: begins a transaction.
+        ask: answers a question.
+    """
+
+    state: DatabaseState
+    begin: Callable[[], Transaction]
+    ask: Ask
+    transaction: Transaction | None = None
+    _written: set[str] = field(default_factory=set)
+
+    def run(
+        self, text: str, parameters: Mapping[str, Any], at: object
+    ) -> SqlAnswer | Transaction | None:
+        """Run the statements of a text; return what the last one gives.
+
+        Definitions that follow one another are one edit of the program.
+
+        Raises:
+            InputError: a statement is wrong; those before it stay.
+        """
+        file = SourceFile(SQL_PLACE, text)
+        place = StatementPlace(file, parameters)
+        result: SqlAnswer | Transaction | None = None
+        pending: list[PlacedDefinition | nodes.Drop] = []
+        for statement in parse_statements(file):
+            if isinstance(statement, nodes.Drop):
+                pending.append(statement)
+                continue
+            if isinstance(statement, nodes.Definition):
+                pending.append(PlacedDefinition(statement, file))
+                continue
+            if pending:
+                result = self._edit(pending)
+                pending = []
+            result = self._run(statement, place, at)
+        return self._edit(pending) if pending else result
+
+    def _run(
+        self,
+        statement: nodes.QueryStatement | nodes.Write | nodes.TransactionBoundary,
+        place: StatementPlace,
+        at: object,
+    ) -> SqlAnswer | Transaction | None:
+        match statement:
+            case nodes.QueryStatement():
+                self._refuse_own_writes(set(free_tables(statement.query)), statement)
+                return ask_question(statement, place, at, self.ask)
+            case nodes.TransactionBoundary():
+                return self._bound(statement)
+            case _:
+                return self._write(statement, place)
+
+    # --- transactions --------------------------------------------------------------------------
+
+    def _bound(self, statement: nodes.TransactionBoundary) -> Transaction | None:
+        is_begin = statement.boundary is nodes.Boundary.BEGIN
+        if is_begin is (self.transaction is not None):
+            raise InputError.of(
+                "C1379",
+                "A transaction is open already." if is_begin else "No transaction is open.",
+                statement.span,
+                "end it with `COMMIT` or `ROLLBACK` first" if is_begin else "begin one: `BEGIN`",
+            )
+        if is_begin:
+            self.transaction = self.begin()
+            return None
+        ended, self.transaction = self.transaction, None
+        self._written.clear()
+        assert ended is not None
+        if statement.boundary is nodes.Boundary.COMMIT:
+            ended.commit()
+        else:
+            ended.rollback()
+        return ended
+
+    def _in_transaction(self, change: Callable[[Transaction], None]) -> Transaction | None:
+        """Add a change to the open transaction, or make one of it."""
+        if self.transaction is not None:
+            change(self.transaction)
+            return None
+        with self.begin() as transaction:
+            change(transaction)
+        return transaction
+
+    def _edit(self, edits: Sequence[PlacedDefinition | nodes.Drop]) -> Transaction | None:
+        given = tuple(edits)
+        return self._in_transaction(
+            lambda transaction: transaction.edit(lambda program: edit_program(program, given))
+        )
+
+    # --- writes --------------------------------------------------------------------------------
+
+    def _write(self, statement: nodes.Write, place: StatementPlace) -> Transaction | None:
+        catalog = visible_catalog(self.state.program)
+        table = find_table(catalog, statement.table.text, statement.table.span)
+        relation = writable_relation(self.state.loaded.normal, table.relation, statement.table.span)
+        tree = self._question(statement, table, catalog, place)
+        read = set(free_tables(tree))
+        self._refuse_own_writes(read, statement)
+
+        def operations() -> DeferredOperations:
+            rows = self.ask(tree.copy(), place, None).arrow()
+            return DeferredOperations(_operations(statement, relation, rows), {})
+
+        if not read:  # constants: errors are raised now
+            found = operations()
+            done = self._in_transaction(lambda transaction: transaction.read(lambda: found))
+        else:
+            done = self._in_transaction(lambda transaction: transaction.read(operations))
+        if self.transaction is not None:
+            self._written.add(table.relation)
+        return done
+
+    def _question(
+        self,
+        statement: nodes.Write,
+        table: TableDefinition,
+        catalog: SqlCatalog,
+        place: StatementPlace,
+    ) -> Any:
+        match statement:
+            case nodes.Insert():
+                return rows_to_insert(statement, table, catalog, place)
+            case nodes.Delete():
+                return rows_to_delete(statement, table)
+            case nodes.Update():
+                return rows_to_update(statement, table, catalog, place)
+
+    def _refuse_own_writes(
+        self, read: set[str], statement: nodes.QueryStatement | nodes.Write
+    ) -> None:
+        """Refuse to read what the open transaction has changed: it is not there before COMMIT."""
+        if not self._written:
+            return
+        changed = self._affected()
+        for name in sorted(read):
+            if name in changed:
+                raise InputError.of(
+                    "C1379",
+                    f"The open transaction has changed `{name}`, and cannot read it before its "
+                    "end.",
+                    statement.span,
+                    "write `COMMIT` before this statement",
+                )
+
+    def _affected(self) -> set[str]:
+        """Return the relations that depend on what was written, in small letters."""
+        rules = self.state.loaded.normal.rules
+        aggregations = self.state.loaded.normal.aggregations
+        found = set(self._written)
+        found |= {f"{name}.rows" for name in self._written}
+        size = 0
+        while size != len(found):
+            size = len(found)
+            for rule in rules:
+                if any(literal.relation in found for literal in rule.literals):
+                    found.add(rule.head.relation)
+            found |= {each.relation for each in aggregations if each.body in found}
+        return {name.lower() for name in found}
+
+
+def _operations(statement: nodes.Write, relation: Relation, rows: "pa.Table") -> list[Operation]:
+    """Return what a statement does with the rows of its question."""
+    match statement:
+        case nodes.Insert():
+            return [Operation(State.ADDED, relation.name, check_rows(rows, relation))]
+        case nodes.Delete():
+            return [Operation(State.REMOVED, relation.name, check_rows(rows, relation))]
+        case nodes.Update():
+            names = list(relation.columns)
+            before = rows.select(list(range(relation.arity))).rename_columns(names)
+            after = rows.select(list(range(relation.arity, 2 * relation.arity)))
+            return [
+                Operation(State.REMOVED, relation.name, check_rows(before, relation)),
+                Operation(
+                    State.ADDED, relation.name, check_rows(after.rename_columns(names), relation)
+                ),
+            ]

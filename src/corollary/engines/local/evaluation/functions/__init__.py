@@ -1,0 +1,1 @@
+"""The functors of the language on arrays: logic and choice, numbers, text, casts."""

@@ -1,0 +1,230 @@
+"""Conversions between texts and values in the manner of Spark SQL's `CAST`.
+
+| functor | also reads, blanks around it apart |
+|---|---|
+| `parse_integer` | `+7`, `007`; no hexadecimal number, no fraction |
+| `parse_float` | `1e5`, `.5`, `Infinity`, `nan`; what is too large is infinite |
+| `parse_decimal` | `1e2`, `.5`; more digits are rounded half away from zero |
+| `parse_bool` | `t` `true` `y` `yes` `1`, `f` `false` `n` `no` `0`, in any case |
+| `parse_day` | `2026`, `2026-11`, `2026-1-5`, with a time behind it, which does not matter |
+| `parse_moment` | the same with `8:5`, `08:05:00.25`, and a zone: `Z`, `UTC`, `+01:00` |
+"""
+
+import math
+import re
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from corollary.core.arrow_buffers import bool_values, fixed_array, fixed_values
+from corollary.core.types import Kind, Type
+from corollary.core.values import format_value
+from corollary.engines.local.evaluation.arithmetic import FAILED_CONVERSION, Operand, Result
+from corollary.engines.local.evaluation.decimals import round_half_up
+from corollary.engines.local.evaluation.text_functions import (
+    FEW_ROWS,
+    PLAIN_INTEGER,
+    distinct_rows,
+    spread_rows,
+)
+from corollary.engines.local.values import native
+from corollary.engines.local.values.texts import Texts
+
+BLANKS = "".join(map(chr, range(33)))
+"""What may stand around a value: blanks and control characters."""
+
+DECIMAL_EXPONENT_MAX = 999
+"""No decimal has more digits; a larger exponent makes it 0 or too large."""
+
+ZONE_HOURS_MAX = 18
+
+_INTEGER = re.compile("[+-]?[0-9]+")
+_FLOAT = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_SPECIAL = re.compile("[+-]?(?:inf|infinity|nan)", re.IGNORECASE | re.ASCII)
+_BOOLS = {
+    **dict.fromkeys(("t", "true", "y", "yes", "1"), True),
+    **dict.fromkeys(("f", "false", "n", "no", "0"), False),
+}
+_DAY = r"\+?([0-9]{4,7})(?:-([0-9]{1,2})(?:-([0-9]{1,2})(?:[ T](.*))?)?)?"
+_DATE = re.compile(_DAY, re.DOTALL)
+_CLOCK = re.compile(
+    r"([0-9]{1,2})(?::([0-9]{1,2})(?::([0-9]{1,2})(?:\.([0-9]*))?)?)?"
+    r" *(?:Z|UTC|GMT|(?:UTC|GMT)?([+-])([0-9]{1,2})(?::([0-9]{2})(?::([0-9]{2}))?)?)?"
+)
+
+
+def _integer(text: str) -> int:
+    if not _INTEGER.fullmatch(text):
+        raise ValueError
+    digits = text.lstrip("+-").lstrip("0") or "0"
+    # No 64-bit value has more digits; converting a text of megabytes would take long.
+    value = int(digits) if len(digits) <= 20 else 2**64
+    value = -value if text.startswith("-") else value
+    if not -(2**63) <= value < 2**63:
+        raise ValueError
+    return value
+
+
+def _float(text: str) -> float:
+    if not _FLOAT.fullmatch(text) and not _SPECIAL.fullmatch(text):
+        raise ValueError
+    return float(text)
+
+
+def _decimal(text: str, scale: int, precision: int) -> int:
+    if not _FLOAT.fullmatch(text):
+        raise ValueError
+    exact = Decimal(text)
+    if exact.adjusted() > DECIMAL_EXPONENT_MAX and exact:
+        raise ValueError
+    if exact.adjusted() < -DECIMAL_EXPONENT_MAX or not exact:
+        return 0
+    numerator, denominator = exact.as_integer_ratio()
+    value = round_half_up(numerator * 10**scale, denominator)
+    if abs(value) >= 10**precision:
+        raise ValueError
+    return value
+
+
+def _day(text: str) -> date:
+    found = _DATE.fullmatch(text)
+    if found is None:
+        raise ValueError
+    year, month, day = (int(each or 1) for each in found.groups()[:3])
+    return date(year, month, day)
+
+
+def _moment(text: str) -> datetime:
+    day = _day(text)
+    parts = _DATE.fullmatch(text)
+    assert parts is not None
+    if parts[4] is None:
+        return datetime(day.year, day.month, day.day, tzinfo=UTC)
+    found = _CLOCK.fullmatch(parts[4])
+    if found is None:
+        raise ValueError
+    hour, minute, second = (int(each or 0) for each in found.groups()[:3])
+    microsecond = int((found[4] or "").ljust(6, "0")[:6])
+    zone = _zone(found[5], *(int(each or 0) for each in found.groups()[5:]))
+    local = datetime(day.year, day.month, day.day, hour, minute, second, microsecond, tzinfo=zone)
+    return local.astimezone(UTC)
+
+
+def _zone(sign: str | None, hours: int, minutes: int, seconds: int) -> timezone:
+    offset = timedelta(hours=hours, minutes=minutes, seconds=seconds)
+    if offset > timedelta(hours=ZONE_HOURS_MAX) or minutes > 59 or seconds > 59:
+        raise ValueError
+    return timezone(-offset if sign == "-" else offset)
+
+
+def _parse(read: Callable[[str, Type], Any]) -> Callable[[list[Operand], Type], Result]:
+    """Return a function that reads distinct texts one by one, into native values."""
+
+    def apply(operands: list[Operand], type_: Type) -> Result:
+        (texts,), rows = distinct_rows([operands[0][0]])
+        parsed: list[Any] = []
+        bad = np.zeros(len(texts), np.bool_)
+        for at, text in enumerate(texts):
+            try:
+                parsed.append(read(text.strip(BLANKS), type_))
+            except (ValueError, OverflowError, ArithmeticError):
+                bad[at] = True
+                parsed.append(0)
+        if type_.kind is Kind.DECIMAL:
+            values = native.narrow_integers(np.array(parsed, object))
+        else:
+            values = np.array(parsed, native.dtype_of(type_.kind))
+        bad = spread_rows(bad, rows)
+        return spread_rows(values, rows), [(bad, FAILED_CONVERSION)] if bad.any() else []
+
+    return apply
+
+
+def _native(read: Callable[[str], Any]) -> Callable[[str, Type], Any]:
+    def apply(text: str, type_: Type) -> Any:
+        return native.from_python([read(text)], type_)[0]
+
+    return apply
+
+
+def _read_decimal(text: str, type_: Type) -> int:
+    return _decimal(text, type_.scale, type_.precision)
+
+
+def _read_bool(text: str) -> bool:
+    word = _BOOLS.get(text.lower())
+    if word is None:
+        raise ValueError
+    return word
+
+
+_parse_each_integer = _parse(_native(_integer))
+
+
+def _parse_integer(operands: list[Operand], type_: Type) -> Result:
+    texts = operands[0][0]
+    if len(texts) > FEW_ROWS:
+        is_plain = bool_values(pc.match_substring_regex(texts.array, PLAIN_INTEGER))
+        if is_plain.all():
+            return fixed_values(texts.array.cast(pa.int64()), np.int64), []
+    return _parse_each_integer(operands, type_)
+
+
+def show_float(value: float) -> str:
+    """Return a float as Java writes it.
+
+    >>> [show_float(each) for each in (1.0, 1e7, 0.001, -1.5e-5, float("inf"))]
+    ['1.0', '1.0E7', '0.001', '-1.5E-5', 'Infinity']
+    """
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    if 1e-3 <= abs(value) < 1e7 or value == 0.0:
+        return f"{Decimal(repr(value)):f}"
+    # Digits as Python has them: the fewest that mean this float.
+    sign, digits, exponent = Decimal(repr(value)).as_tuple()
+    assert isinstance(exponent, int)
+    text = "".join(map(str, digits)).rstrip("0")
+    power = len(digits) - 1 + exponent
+    return f"{'-' if sign else ''}{text[0]}.{text[1:] or '0'}E{power}"
+
+
+def _show_value(value: Any, type_: Type) -> str:
+    match type_.kind:
+        case Kind.FLOAT:
+            return show_float(float(value))
+        case Kind.TIMESTAMP:
+            moment = native.to_python(value, type_)
+            text: str = moment.replace(tzinfo=None).isoformat(" ")
+            return text.rstrip("0") if "." in text else text
+        case _:
+            return format_value(native.to_python(value, type_), type_)
+
+
+def _show(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001 - one shape for all
+    ((values, source),) = operands
+    match source.kind:
+        case Kind.SYMBOL:
+            return values, []
+        case Kind.NUMBER:
+            return Texts(fixed_array(values, pa.int64()).cast(pa.large_string())), []
+        case _:
+            (found,), rows = distinct_rows([values])
+            return spread_rows(Texts.of([_show_value(each, source) for each in found]), rows), []
+
+
+CAST_FUNCTIONS: dict[str, Callable[[list[Operand], Type], Result]] = {
+    "parse_integer": _parse_integer,
+    "parse_float": _parse(_native(_float)),
+    "parse_decimal": _parse(_read_decimal),
+    "parse_bool": _parse(_native(_read_bool)),
+    "parse_day": _parse(_native(_day)),
+    "parse_moment": _parse(_native(_moment)),
+    "show": _show,
+}

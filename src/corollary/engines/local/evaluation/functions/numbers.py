@@ -1,0 +1,186 @@
+"""Functions on numbers: products and quotients of a scale, rounding, signs, roots."""
+
+from collections.abc import Callable
+from decimal import ROUND_HALF_UP, Context, Decimal
+from typing import Any
+
+import numpy as np
+
+from corollary.core.types import Kind, Type
+from corollary.engines.local.evaluation import decimals
+from corollary.engines.local.evaluation.arithmetic import (
+    ARITHMETIC_FUNCTIONS,
+    DIVISION_BY_ZERO,
+    FAILED_CONVERSION,
+    OVERFLOW,
+    Faults,
+    Operand,
+    Result,
+    to_integer,
+)
+from corollary.engines.local.storage.layout import Mask
+from corollary.engines.local.values.native import INTEGER_BOUNDS, NativeArray, narrow_integers
+
+UNDEFINED_ROOT = "undefined root"
+EXACT_FLOAT_MAX = 2.0**52
+"""Smaller floats have digits behind the point, or are integers that can be counted on from."""
+
+EXACT_POWER_MAX = 22
+"""Powers of ten up to this one are floats without rounding."""
+
+_CONTEXT = Context(prec=1200, rounding=ROUND_HALF_UP)
+"""Has room for all digits of any float."""
+
+
+def _faults(mask: Mask, reason: str) -> Faults:
+    return [(mask, reason)] if mask.any() else []
+
+
+def _literal(operand: Operand) -> int:
+    """Return the one value of an argument that is a literal."""
+    values, _ = operand
+    return int(values[0]) if len(values) else 0
+
+
+def _product(operands: list[Operand], type_: Type) -> Result:
+    (one, one_type), (two, two_type), _ = operands
+    digits = one_type.scale + two_type.scale - type_.scale
+    values, too_large = decimals.bounded(decimals.product(one, two, digits))
+    return values, _faults(too_large, OVERFLOW)
+
+
+def _quotient(operands: list[Operand], type_: Type) -> Result:
+    (one, one_type), (two, two_type), _ = operands
+    zero = np.asarray(two == 0, np.bool_)
+    divisor = np.where(zero, 1, two)
+    digits = type_.scale - one_type.scale + two_type.scale
+    values, too_large = decimals.bounded(decimals.quotient(one, divisor, digits))
+    return values, _faults(too_large & ~zero, OVERFLOW) + _faults(zero, DIVISION_BY_ZERO)
+
+
+def _remainder(operands: list[Operand], type_: Type) -> Result:
+    (one, _), (two, _) = operands
+    if type_.kind in (Kind.NUMBER, Kind.UNSIGNED):
+        return ARITHMETIC_FUNCTIONS["%"](operands, type_)
+    zero = np.asarray(two == 0, np.bool_)
+    if type_.kind is Kind.FLOAT:
+        with np.errstate(all="ignore"):
+            return np.fmod(one, np.where(zero, 1.0, two)), _faults(zero, DIVISION_BY_ZERO)
+    one, two = decimals.align(operands, type_.scale)
+    divisor = abs(np.where(zero, 1, two))
+    rest = abs(one) % divisor
+    values, too_large = decimals.bounded(narrow_integers(np.where(one < 0, -rest, rest)))
+    return values, _faults(too_large & ~zero, OVERFLOW) + _faults(zero, DIVISION_BY_ZERO)
+
+
+def _fit(operands: list[Operand], type_: Type) -> Result:
+    values, too_large = decimals.bounded(operands[0][0], 10**type_.precision)
+    return values, _faults(too_large, OVERFLOW)
+
+
+def _round_to(operands: list[Operand], type_: Type) -> Result:
+    (values, source), places = operands[0], _literal(operands[1])
+    if type_.kind is Kind.FLOAT:
+        return _round_floats(values, places)
+    if type_.kind is Kind.DECIMAL:
+        digits = source.scale - places
+        if digits <= 0:
+            return values, []
+        rounded = decimals.rescale(decimals.round_units(values, 10**digits), digits)
+        values, too_large = decimals.bounded(narrow_integers(rounded))
+        return values, _faults(too_large, OVERFLOW)
+    if places >= 0:
+        return values, []
+    low, high = INTEGER_BOUNDS[type_.kind]
+    unit = 10**-places
+    exact = values.astype(object)
+    rounded = decimals.round_units(exact, unit) * unit if len(values) else exact
+    too_large = np.asarray((rounded < low) | (rounded > high), np.bool_)
+    return np.where(too_large, 0, rounded).astype(values.dtype), _faults(too_large, OVERFLOW)
+
+
+def _round_floats(values: NativeArray, places: int) -> Result:
+    """Round the shortest decimals that the floats are written as, half away from zero."""
+    power = 10.0 ** min(abs(places), EXACT_POWER_MAX)
+    with np.errstate(all="ignore"):
+        scaled = values * power if places >= 0 else values / power
+        near = np.rint(scaled)
+        result = near / power if places >= 0 else near * power
+        # Where the scaled value is not near a half, no rounding of ours decides.
+        is_plain = (abs(scaled) < EXACT_FLOAT_MAX) & (abs(abs(scaled - near) - 0.5) > 1e-3)
+    is_plain &= (abs(places) <= EXACT_POWER_MAX) | ~np.isfinite(values)
+    rest = np.flatnonzero(~(is_plain | ~np.isfinite(values)))
+    exact = [_rounded(each, places) for each in values[rest].tolist()]
+    result = np.where(np.isfinite(values), result, values)
+    result[rest] = exact
+    too_large = np.isinf(result) & np.isfinite(values)
+    return result, _faults(too_large, OVERFLOW)
+
+
+def _rounded(value: float, places: int) -> float:
+    exact = Decimal(repr(value))
+    return float(exact.quantize(Decimal(1).scaleb(-places), context=_CONTEXT))
+
+
+def _whole(function: Any, is_up: bool) -> Callable[[list[Operand], Type], Result]:
+    def apply(operands: list[Operand], type_: Type) -> Result:
+        values, source = operands[0]
+        if source.kind is Kind.FLOAT:
+            with np.errstate(all="ignore"):
+                return to_integer([(function(values), source)], type_)
+        if source.kind is Kind.DECIMAL:
+            unit = 10**source.scale
+            exact = values.astype(object) if unit > np.iinfo(np.int64).max else values
+            whole = -(-exact // unit) if is_up else exact // unit
+            return to_integer([(narrow_integers(whole), Type(Kind.NUMBER))], type_)
+        return to_integer(operands, type_)
+
+    return apply
+
+
+def _absolute(operands: list[Operand], type_: Type) -> Result:
+    ((values, _),) = operands
+    if type_.kind is Kind.UNSIGNED:
+        return values, []
+    if type_.kind is Kind.NUMBER:
+        return abs(values), _faults(values == np.iinfo(np.int64).min, OVERFLOW)
+    return abs(values), []
+
+
+def _sign(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001 - one shape for all
+    ((values, source),) = operands
+    if source.kind is Kind.FLOAT:
+        return np.sign(values), []
+    return np.asarray(values > 0, np.int64) - np.asarray(values < 0, np.int64), []
+
+
+def _root(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001 - one shape for all
+    ((values, _),) = operands
+    negative = values < 0
+    return np.sqrt(np.where(negative, 0.0, values)), _faults(negative, UNDEFINED_ROOT)
+
+
+def _to_integer(operands: list[Operand], type_: Type) -> Result:
+    values, faults = to_integer(operands[:1], type_)
+    if not len(values):
+        return values, faults
+    bound = 1 << (_literal(operands[1]) - 1)
+    if bound.bit_length() < 64:
+        faults = faults + _faults((values >= bound) | (values < -bound), FAILED_CONVERSION)
+    return values, faults
+
+
+NUMBER_FUNCTIONS: dict[str, Callable[[list[Operand], Type], Result]] = {
+    "multiply": _product,
+    "divide": _quotient,
+    "rem": _remainder,
+    "fit": _fit,
+    "round_to": _round_to,
+    "floor": _whole(np.floor, is_up=False),
+    "ceil": _whole(np.ceil, is_up=True),
+    "abs": _absolute,
+    "sign": _sign,
+    "sqrt": _root,
+    "power": ARITHMETIC_FUNCTIONS["^"],
+    "to_integer": _to_integer,
+}

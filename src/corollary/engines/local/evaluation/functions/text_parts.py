@@ -1,0 +1,243 @@
+"""Functions that take texts apart and put them together, as Spark SQL has them.
+
+What Arrow computes exactly so is computed by it, all else in Python, once for each distinct row.
+Counting is by code points.
+"""
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import re2
+
+from corollary.core.arrow_buffers import fixed_values
+from corollary.core.types import Kind, Type
+from corollary.engines.local.evaluation.arithmetic import OVERFLOW, Operand, Result
+from corollary.engines.local.evaluation.text_functions import distinct_rows, spread_rows
+from corollary.engines.local.values.texts import Texts
+
+TEXT_MAX_CHARACTERS = 1 << 24
+"""A longer text is an overflow."""
+
+UNKNOWN_GROUP = "unknown group in the replacement"
+
+
+class _NoValueError(Exception):
+    """A function has no value; the message is the reason."""
+
+
+def _each(function: Callable[..., Any]) -> Callable[[list[Operand], Type], Result]:
+    """Return a function that computes distinct rows one by one."""
+
+    def apply(operands: list[Operand], type_: Type) -> Result:
+        columns, rows = distinct_rows([values for values, _ in operands])
+        results: list[Any] = []
+        faults: dict[str, list[int]] = {}
+        for row in zip(*columns, strict=True):
+            try:
+                results.append(function(*row))
+            except _NoValueError as error:
+                faults.setdefault(str(error), []).append(len(results))
+                results.append("" if type_.kind is Kind.SYMBOL else 0)
+        made: Any = Texts.of(results) if type_.kind is Kind.SYMBOL else np.array(results, np.int64)
+        masks = []
+        for reason, places in faults.items():
+            mask = np.zeros(len(results), np.bool_)
+            mask[places] = True
+            masks.append((spread_rows(mask, rows), reason))
+        return spread_rows(made, rows), masks
+
+    return apply
+
+
+def _mapped(ascii_name: str, function: Callable[[str], str]) -> Callable[..., Result]:
+    """Return a function that Arrow computes where all characters are of ASCII."""
+    each = _each(function)
+
+    def apply(operands: list[Operand], type_: Type) -> Result:
+        texts = operands[0][0]
+        if texts.is_ascii:
+            return Texts(pc.call_function(ascii_name, [texts.array])), []
+        return each(operands, type_)
+
+    return apply
+
+
+def _trimmed(name: str) -> Callable[[list[Operand], Type], Result]:
+    def apply(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001 - one shape for all
+        options = pc.TrimOptions(" ")
+        return Texts(pc.call_function(name, [operands[0][0].array], options)), []
+
+    return apply
+
+
+def _reverse(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001
+    return Texts(pc.utf8_reverse(operands[0][0].array)), []
+
+
+def _initcap(text: str) -> str:
+    return " ".join(word[:1].title() + word[1:] for word in text.lower().split(" "))
+
+
+def _checked_size(size: int) -> None:
+    if size > TEXT_MAX_CHARACTERS:
+        raise _NoValueError(OVERFLOW)
+
+
+def _replace(text: str, old: str, new: str) -> str:
+    if not old:
+        return text
+    _checked_size(len(text) + text.count(old) * (len(new) - len(old)))
+    return text.replace(old, new)
+
+
+def _slice(operands: list[Operand], type_: Type, bounds: Callable[..., tuple[Any, Any]]) -> Result:
+    """Cut texts between two places, the first and the one behind the last character."""
+    texts, *numbers = (values for values, _ in operands)
+    if texts.is_ascii:
+        sizes = texts.byte_lengths()
+        starts, ends = bounds(sizes, *numbers)
+        starts = np.clip(starts, 0, sizes)
+        return texts.slice_bytes(starts, np.clip(ends, starts, sizes) - starts), []
+
+    def cut(text: str, *row: int) -> str:
+        start, end = bounds(np.array([len(text)]), *(np.array([each]) for each in row))
+        return text[max(int(start[0]), 0) : max(int(end[0]), 0)]
+
+    return _each(cut)(operands, type_)
+
+
+def _substring(operands: list[Operand], type_: Type) -> Result:
+    """From 1, or from the end where the start is negative; 0 is as 1."""
+
+    def bounds(sizes: Any, first: Any, length: Any) -> tuple[Any, Any]:
+        starts = np.where(first > 0, first - 1, np.where(first < 0, sizes + first, 0))
+        length = np.maximum(length, 0)
+        # Neither sum can overflow where it is taken.
+        return starts, np.where(starts < 0, starts + length, starts + np.minimum(length, sizes))
+
+    return _slice(operands, type_, bounds)
+
+
+def _left(operands: list[Operand], type_: Type) -> Result:
+    return _slice(operands, type_, lambda sizes, count: (np.zeros_like(sizes), count))
+
+
+def _right(operands: list[Operand], type_: Type) -> Result:
+    def bounds(sizes: Any, count: Any) -> tuple[Any, Any]:
+        return sizes - np.clip(count, 0, sizes), sizes
+
+    return _slice(operands, type_, bounds)
+
+
+def _position(operands: list[Operand], type_: Type) -> Result:
+    (parts, _), (texts, _) = operands
+    distinct, _ = parts.distinct()
+    if len(distinct) == 1 and texts.is_ascii:
+        found = pc.find_substring(texts.array, distinct[0])
+        return fixed_values(found.cast(pa.int64()), np.int64) + 1, []
+    return _each(lambda part, text: text.find(part) + 1)(operands, type_)
+
+
+def _pad(is_left: bool) -> Callable[[list[Operand], Type], Result]:
+    def pad(text: str, size: int, filling: str) -> str:
+        lacking = size - len(text)
+        if lacking <= 0 or not filling:
+            return text[: max(size, 0)]
+        _checked_size(size)
+        more = (filling * (lacking // len(filling) + 1))[:lacking]
+        return more + text if is_left else text + more
+
+    return _each(pad)
+
+
+def _repeat(text: str, count: int) -> str:
+    count = max(count, 0)
+    _checked_size(len(text) * count)
+    return text * count
+
+
+def _split_part(text: str, separator: str, number: int) -> str:
+    if number == 0:
+        raise _NoValueError("part number 0")
+    parts = text.split(separator) if separator else [text]
+    place = number - 1 if number > 0 else len(parts) + number
+    return parts[place] if 0 <= place < len(parts) else ""
+
+
+@lru_cache(maxsize=256)
+def _pattern(text: str) -> Any:
+    return re2.compile(text)
+
+
+_REPLACEMENT_PART = re.compile(r"\\(.)|\$([0-9])|([\\$])|([^\\$]+)", re.DOTALL)
+
+
+@lru_cache(maxsize=256)
+def _replacement(by: str, groups: int) -> tuple[str | int, ...]:
+    r"""Return the texts and the numbers of groups of a replacement, which are written `$1`.
+
+    >>> _replacement(r"a$1\$", 1)
+    ('a', 1, '$')
+    """
+    parts: list[str | int] = []
+    for escaped, group, stray, text in _REPLACEMENT_PART.findall(by):
+        if stray or (group and int(group) > groups):
+            raise _NoValueError(UNKNOWN_GROUP)
+        parts.append(int(group) if group else escaped or text)
+    return tuple(parts)
+
+
+def _regexp_replace(text: str, pattern: str, by: str) -> str:
+    compiled = _pattern(pattern)
+    parts = _replacement(by, compiled.groups)
+    made: list[str] = []
+    end = 0
+    for found in compiled.finditer(text):
+        made.append(text[end : found.start()])
+        made += [each if isinstance(each, str) else found.group(each) or "" for each in parts]
+        end = found.end()
+    made.append(text[end:])
+    _checked_size(sum(map(len, made)))
+    return "".join(made)
+
+
+def _regexp_extract(text: str, pattern: str, group: int) -> str:
+    found = _pattern(pattern).search(text)
+    return "" if found is None else found.group(group) or ""
+
+
+def _character(number: int) -> str:
+    if number < 0:
+        return ""
+    if number % 256 == 0:
+        raise _NoValueError("no text has the character 0")
+    return chr(number % 256)
+
+
+TEXT_PART_FUNCTIONS: dict[str, Callable[[list[Operand], Type], Result]] = {
+    "upper": _mapped("ascii_upper", str.upper),
+    "lower": _mapped("ascii_lower", str.lower),
+    "trim": _trimmed("utf8_trim"),
+    "ltrim": _trimmed("utf8_ltrim"),
+    "rtrim": _trimmed("utf8_rtrim"),
+    "reverse": _reverse,
+    "initcap": _each(_initcap),
+    "replace": _each(_replace),
+    "substring": _substring,
+    "left": _left,
+    "right": _right,
+    "position": _position,
+    "lpad": _pad(is_left=True),
+    "rpad": _pad(is_left=False),
+    "repeat": _each(_repeat),
+    "split_part": _each(_split_part),
+    "regexp_replace": _each(_regexp_replace),
+    "regexp_extract": _each(_regexp_extract),
+    "chr": _each(_character),
+    "ascii": _each(lambda text: ord(text[0]) if text else 0),
+}

@@ -1,0 +1,362 @@
+"""Rules and aggregations as queries: a literal is a table in `FROM`, a negated one `NOT EXISTS`."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from corollary.core.logic import (
+    Aggregation,
+    Condition,
+    Constant,
+    Expression,
+    Functor,
+    Literal,
+    Rule,
+    Term,
+    Variable,
+    Wildcard,
+    fold_term,
+    has_single_derivations,
+    head_arguments,
+    range_of,
+    variables_of,
+)
+from corollary.core.program import Relation
+from corollary.core.types import Kind, Type
+from corollary.frontends.sql.as_sql.functions import (
+    Node,
+    NotInSqlError,
+    SqlDialectName,
+    cast,
+    sql_constant,
+    sql_functor,
+)
+
+_COMPARISONS: Mapping[str, type[exp.Binary]] = {
+    "=": exp.EQ,
+    "!=": exp.NEQ,
+    "<": exp.LT,
+    "<=": exp.LTE,
+    ">": exp.GT,
+    ">=": exp.GTE,
+    "is": exp.NullSafeEQ,
+}
+
+
+@dataclass(frozen=True)
+class QueryWriter:
+    """Writes the queries of relations.
+
+    Attributes:
+        relations: of the program, by name.
+        table: gives the table or common table expression that has the tuples of a relation.
+    """
+
+    relations: Mapping[str, Relation]
+    dialect: SqlDialectName
+    table: Callable[[str], str]
+
+    # --- rules ---------------------------------------------------------------------------------
+
+    def of_rules(self, rules: Sequence[Rule], steps: Sequence[Rule] = ()) -> exp.Query:
+        """Return the query of a relation, a set.
+
+        Args:
+            rules: those that do not read the relation; one at least, unless there are steps.
+            steps: those that do.
+        """
+        is_alone = len(rules) == 1 and not steps
+        query = _union([self.of_rule(rule, is_alone=is_alone) for rule in rules])
+        if not steps:
+            return query or exp.Select()
+        # SQL wants all that does not recur on the left, and all that does on the right.
+        step = _union([self.of_rule(rule, is_alone=False) for rule in steps])
+        right = step.subquery(copy=False) if isinstance(step, exp.Union) else step
+        return exp.union(query or self._nothing(steps[0]), right or exp.Select(), copy=False)
+
+    def _nothing(self, rule: Rule) -> exp.Query:
+        types = self.relations[rule.head.relation].types
+        nulls = [cast(exp.null(), each, self.dialect) for each in types] or [exp.true()]
+        return exp.Select().select(*nulls, copy=False).where(exp.false())
+
+    def of_rule(self, rule: Rule, *, is_alone: bool = True) -> exp.Select:
+        """Return the query of a rule.
+
+        Args:
+            rule: a rule of a normal program.
+            is_alone: whether its result must be a set by itself.
+        """
+        block = _Block(self, rule)
+        relation = self.relations[rule.head.relation]
+        columns = [
+            _named(block.output(argument, type_), name)
+            for argument, name, type_ in zip(
+                head_arguments(rule), relation.columns, relation.types, strict=True
+            )
+        ] or [_named(exp.true(), NO_COLUMNS)]
+        query = exp.Select().select(*columns, copy=False)
+        for at, (source, tests) in enumerate(block.sources):
+            if at:
+                query = query.join(source, on=tests, join_type="" if tests else "cross", copy=False)
+            else:
+                query = query.from_(source).where(*tests, copy=False)
+        query = query.where(*block.tests) if block.tests else query
+        return query.distinct() if is_alone and not has_single_derivations(rule) else query
+
+    # --- aggregations --------------------------------------------------------------------------
+
+    def of_aggregation(self, aggregation: Aggregation) -> exp.Select:
+        """Return the query of an aggregation: its groups and their values."""
+        body = self.relations[aggregation.body]
+        relation = self.relations[aggregation.relation]
+        keys = [_column(None, body.columns[at]) for at in aggregation.groups]
+        items = [_named(key, name) for key, name in zip(keys, relation.columns, strict=False)]
+        name = relation.columns[-1]
+        value = self._aggregate(aggregation, body, relation.types[-1])
+        items.append(_named(value, name))
+        query = exp.Select().select(*items, copy=False).from_(self.source(aggregation.body, None))
+        query = query.group_by(*(key.copy() for key in keys)) if keys else query
+        if aggregation.operator in ("min", "max", "mean"):  # a group of nulls has no value
+            return query.having(_is_not_null(value.copy()))
+        return query if keys else query.having(_at_least_one_row())
+
+    def _aggregate(self, aggregation: Aggregation, body: Relation, type_: Type) -> Node:
+        if aggregation.value is None:
+            return exp.Count(this=exp.Star())
+        at = aggregation.value
+        column = _column(None, body.columns[at])
+        match aggregation.operator:
+            case "sum":
+                total = exp.Coalesce(
+                    this=exp.Sum(this=column), expressions=[sql_constant(0, None, self.dialect)]
+                )
+                return cast(total, type_, self.dialect)
+            case "mean" if body.types[at].kind is not Kind.FLOAT:
+                mean: Node = exp.Avg(this=column)
+                return cast(mean, type_, self.dialect)
+            case "mean":
+                return exp.Avg(this=column)
+            case "min":
+                return exp.Min(this=column)
+            case "max":
+                return exp.Max(this=column)
+            case other:
+                raise NotInSqlError(f"the aggregate `{other}` has no counterpart")
+
+    # --- tables --------------------------------------------------------------------------------
+
+    def source(self, relation: str, alias: str | None) -> exp.Table:
+        """Return the table of a relation, under another name if one is given."""
+        name = self.table(relation)
+        table = exp.Table(this=identifier(name))
+        if alias is not None:
+            table.set("alias", exp.TableAlias(this=exp.to_identifier(alias)))
+        return table
+
+
+NO_COLUMNS = "holds"
+"""The column of a relation that has none."""
+
+
+@dataclass
+class _Block:
+    """The parts of one rule's query: tables, tests, and what variables stand for."""
+
+    writer: QueryWriter
+    rule: Rule
+    sources: list[tuple[exp.Table, list[str | int | Node]]] = field(default_factory=list)
+    tests: list[Node] = field(default_factory=list)
+    values: dict[str, tuple[Node, Type]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        positive = [each for each in self.rule.literals if not each.negated]
+        for literal in positive:
+            self._join(literal)
+        self._add_conditions()
+        for literal in self.rule.literals:
+            if literal.negated:
+                self.tests.append(exp.not_(exp.Exists(this=self._matches(literal))))
+
+    def output(self, argument: Variable | Constant, type_: Type) -> Node:
+        """Return an argument of the head, with the type of its column."""
+        found = self.value(argument)
+        is_computed = not isinstance(found, exp.Column)
+        if is_computed and type_.kind in (Kind.DECIMAL, Kind.NUMBER, Kind.UNSIGNED):
+            return cast(found, type_, self.writer.dialect)
+        return found
+
+    # --- positive literals ---------------------------------------------------------------------
+
+    def _join(self, literal: Literal) -> None:
+        relation = self.writer.relations[literal.relation]
+        alias = f"t{len(self.sources) + 1}"
+        tests: list[str | int | Node] = []
+        self.sources.append((self.writer.source(literal.relation, alias), tests))
+        for slot, name, type_ in zip(literal.slots, relation.columns, relation.types, strict=True):
+            column = _column(alias, name)
+            match slot:
+                case Wildcard():
+                    pass
+                case Variable(name=variable) if variable not in self.values:
+                    self.values[variable] = (column, type_)
+                case _:
+                    tests.append(self._equal(slot, column, type_))
+
+    def _equal(self, slot: Variable | Constant, column: Node, type_: Type) -> Node:
+        """Return the test that a column has the value of a slot, where null is null."""
+        if isinstance(slot, Constant):
+            if slot.value is None:
+                return exp.Is(this=column, expression=exp.null())
+            return exp.EQ(this=column, expression=self.value(slot))
+        value, other = self.values[slot.name]
+        has_null = type_.nullable and other.nullable
+        node = exp.NullSafeEQ if has_null else exp.EQ
+        return node(this=column, expression=value.copy())
+
+    # --- negated literals ----------------------------------------------------------------------
+
+    def _matches(self, literal: Literal) -> exp.Select:
+        relation = self.writer.relations[literal.relation]
+        alias = "n"
+        tests = [
+            self._equal(slot, _column(alias, name), type_)
+            for slot, name, type_ in zip(
+                literal.slots, relation.columns, relation.types, strict=True
+            )
+            if not isinstance(slot, Wildcard)
+        ]
+        query = exp.Select().select(exp.Literal.number(1), copy=False)
+        query = query.from_(self.writer.source(literal.relation, alias))
+        return query.where(*tests) if tests else query
+
+    # --- conditions ----------------------------------------------------------------------------
+
+    def _add_conditions(self) -> None:
+        """Give variables their values, each after those that it is computed from, and add tests."""
+        waiting = list(self.rule.conditions)
+        while waiting:
+            later = [each for each in waiting if not self._add(each)]
+            if len(later) == len(waiting):
+                raise NotInSqlError("a value is computed in a way that has no counterpart")
+            waiting = later
+
+    def _add(self, condition: Condition) -> bool:
+        if range_of(condition):
+            raise NotInSqlError("`range` makes several values of one row")
+        for one, other in (
+            (condition.left, condition.right),
+            (condition.right, condition.left),
+        ):
+            is_new = isinstance(one, Variable) and one.name not in self.values
+            if is_new and condition.operator in ("=", "is") and self._is_known(other):
+                assert isinstance(one, Variable)
+                self._bind(one, other, condition.operator)
+                return True
+        if not (self._is_known(condition.left) and self._is_known(condition.right)):
+            return False
+        self.tests.append(self._test(condition))
+        return True
+
+    def _bind(self, variable: Variable, term: Expression, operator: str) -> None:
+        value, type_ = self.value(term), _type_of(term)
+        reads_null = any(self.values[each.name][1].nullable for each in variables_of(term))
+        has_null = type_.nullable or reads_null
+        self.values[variable.name] = (value, type_.with_null(has_null and operator == "is"))
+        if operator == "=" and has_null:
+            self.tests.append(_is_not_null(value.copy()))
+
+    def _test(self, condition: Condition) -> Node:
+        left, right = self.value(condition.left), self.value(condition.right)
+        name = condition.operator
+        if name == "=" and left == right:
+            return _is_not_null(left)
+        if name == "is" and isinstance(right, exp.Null):
+            return exp.Is(this=left, expression=exp.null())
+        if name in _COMPARISONS:
+            return _COMPARISONS[name](this=left, expression=right)
+        negated = name.startswith("!")
+        text = self._text_test(name.removeprefix("!"), left, right)
+        return exp.not_(text) if negated else text
+
+    def _text_test(self, name: str, left: Node, right: Node) -> Node:
+        if name == "contains":
+            return exp.Anonymous(this="contains", expressions=[right, left])
+        if self.writer.dialect is SqlDialectName.DUCKDB:
+            return exp.Anonymous(this="regexp_full_match", expressions=[right, left])
+        if not isinstance(left, exp.Literal):
+            raise NotInSqlError("`match` with a computed pattern has no counterpart in Spark SQL")
+        return exp.RegexpLike(this=right, expression=exp.Literal.string(f"^(?:{left.this})$"))
+
+    # --- values --------------------------------------------------------------------------------
+
+    def _is_known(self, term: Expression) -> bool:
+        return all(each.name in self.values for each in variables_of(term))
+
+    def value(self, term: Expression) -> Node:
+        """Return what computes a term."""
+        return fold_term(term, self._combine)
+
+    def _combine(self, term: Term, inside: tuple[Node, ...]) -> Node:
+        match term:
+            case Variable(name=name):
+                return self.values[name][0].copy()
+            case Constant(value=value, type=type_):
+                return sql_constant(value, type_, self.writer.dialect)
+            case Functor(name=name, arguments=arguments):
+                types = [_type_of(each) for each in arguments]
+                return sql_functor(name, inside, types, _type_of(term), self.writer.dialect)
+            case _:
+                raise NotInSqlError("a term has no counterpart")
+
+
+def _type_of(term: Term) -> Type:
+    found = None if isinstance(term, Wildcard) else term.type
+    if found is None:
+        raise NotInSqlError("the type of a term is not known")
+    return found
+
+
+def _column(table: str | None, name: str) -> exp.Column:
+    return exp.column(identifier(name), exp.to_identifier(table) if table else None)
+
+
+def _union(queries: Sequence[exp.Query]) -> exp.Query | None:
+    found: exp.Query | None = None
+    for query in queries:
+        found = query if found is None else exp.union(found, query, copy=False)
+    return found
+
+
+def _named(node: Node, name: str) -> Node:
+    """Return a column of a result under a name, which it may have already."""
+    if isinstance(node, exp.Column) and node.name == name:
+        return node
+    return exp.alias_(node, identifier(name))
+
+
+def _is_not_null(node: Node) -> Node:
+    return exp.not_(exp.Is(this=node, expression=exp.null()))
+
+
+def _at_least_one_row() -> Node:
+    return exp.GT(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(0))
+
+
+def identifier(name: str) -> exp.Identifier:
+    """Return a name, in quotes unless it is a plain word in small letters."""
+    is_plain = name.isascii() and name.islower() and name.isidentifier() and name not in _WORDS
+    return exp.to_identifier(name, quoted=not is_plain)
+
+
+_WORDS = frozenset(
+    """
+    all and any as asc between both by case cast check column constraint create cross current_date
+    date day default desc distinct else end except exists false fetch filter for foreign from full
+    grant group having hour in inner intersect interval into is join key lateral left like limit
+    minute month natural not null offset on only or order outer over primary references right row
+    rows second select semi some table then timestamp to true union unique update user using values
+    view when where window with year
+    """.split()  # noqa: SIM905
+)
+"""Words that are quoted as names, since one of the engines takes them for something else."""

@@ -1,0 +1,1 @@
+"""From sqlglot's syntax trees to `query_tree`: names, types and functions are resolved."""

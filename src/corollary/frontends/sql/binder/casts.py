@@ -1,0 +1,89 @@
+"""`CAST`, `TRY_CAST`, `x::type`, and typed literals such as `DATE '2026-11-16'`."""
+
+from sqlglot import exp
+
+from corollary.core.types import DATE, NUMERIC, TIMESTAMP, Kind
+from corollary.frontends.sql.binder.context import ExpressionContext
+from corollary.frontends.sql.binder.problems import type_name
+from corollary.frontends.sql.binder.values import literals
+from corollary.frontends.sql.binder.values.conversions import cast
+from corollary.frontends.sql.binder.values.operators import Site
+from corollary.frontends.sql.column_types import ColumnType, read_type
+from corollary.frontends.sql.query_tree import ConstantValue, Expression, FunctionCall
+
+
+def bind_cast(context: ExpressionContext, node: exp.Cast) -> Expression:
+    """Return the expression of a cast."""
+    session = context.session
+    session.check(node, "this", "to", "safe", "_type")
+    target = read_type(node.args["to"], session.file)
+    number = _suffixed_number(context, node, target)
+    if number is not None:
+        return number
+    operand = context.bind(node.this)
+    is_try = isinstance(node, exp.TryCast)
+    written = session.text(node).lstrip().lower()
+    is_literal = not written.startswith(("cast", "try_cast")) and "::" not in written
+    folded = _folded(operand, target)
+    if folded is not None:
+        return ConstantValue(folded.value, folded.type, session.span(node))
+    if is_literal and isinstance(operand, ConstantValue) and isinstance(operand.value, str):
+        word = type_name(target.type)
+        message = f"`{operand.value}` is not a {word.lower()}."
+        raise session.error("C1309", message, node, f"write it as in `{_EXAMPLES.get(word, word)}`")
+    return cast_value(operand, target, is_try, context.site(node, node.this))
+
+
+_EXAMPLES = {"DATE": "DATE '2026-11-16'", "TIMESTAMP": "TIMESTAMP '2026-11-16 08:00:00'"}
+
+
+def cast_value(operand: Expression, target: ColumnType, is_try: bool, site: Site) -> Expression:
+    """Return a value converted to another type, or refuse it."""
+    if target.type.kind is Kind.FLOAT and target.bits == 32:
+        message = "There are no floating-point numbers of 32 bits here, which round differently."
+        raise site.error("C1308", message, "cast it to DOUBLE")
+    found = cast(operand, target.type, target.bits)
+    if found is None:
+        there = type_name(target.type)
+        message = f"{type_name(operand.type)} cannot be cast to {there}."
+        note = "cast it to STRING in between"
+        if (operand.type.kind, target.type.kind) == (Kind.DATE, Kind.NUMBER):
+            note = "write `datediff(x, DATE '1970-01-01')` for its days"
+        raise site.error("C1308", message, note)
+    if is_try and found is not operand:
+        return FunctionCall("try", (found,), found.type.with_null(True), site.span)
+    return found
+
+
+def _folded(operand: Expression, target: ColumnType) -> ConstantValue | None:
+    """Return the literal that the cast of a text to a date or timestamp is, if it is one."""
+    if not isinstance(operand, ConstantValue) or not isinstance(operand.value, str):
+        return None
+    if target.type.kind is Kind.DATE:
+        day = literals.read_day(operand.value)
+        return None if day is None else ConstantValue(day, DATE)
+    if target.type.kind is Kind.TIMESTAMP:
+        moment = literals.read_moment(operand.value)
+        return None if moment is None else ConstantValue(moment, TIMESTAMP)
+    return None
+
+
+def _suffixed_number(
+    context: ExpressionContext, node: exp.Cast, target: ColumnType
+) -> Expression | None:
+    """Return the value of `10L`, `1.5BD` or `2D`, which sqlglot makes casts."""
+    session, inner = context.session, node.this
+    written = session.text(node)
+    if not isinstance(inner, exp.Literal) or target.type.kind not in NUMERIC:
+        return None
+    if not written[:1].isdigit() and not written.startswith("."):
+        return None
+    if "::" in written or not written[-1:].isalpha():
+        return None
+    if target.type.kind is Kind.DECIMAL:
+        return literals.decimal_literal(inner.this, node, session)
+    if target.type.kind is Kind.FLOAT and target.bits == 64:
+        return literals.double_literal(inner.this, node, session)
+    return cast_value(
+        literals.number_literal(inner.this, node, session), target, False, context.site(node)
+    )

@@ -1,0 +1,98 @@
+"""What the parts of the binder that read expressions know about the clause they are in."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+from sqlglot import exp
+
+from corollary.core.types import SYMBOL, Kind
+from corollary.errors import InputError
+from corollary.frontends.sql.binder.problems import type_name
+from corollary.frontends.sql.binder.scopes import Scope
+from corollary.frontends.sql.binder.session import BindingSession
+from corollary.frontends.sql.binder.values.conversions import convert, is_untyped
+from corollary.frontends.sql.binder.values.operators import Site, condition
+from corollary.frontends.sql.query_tree import Expression, Query
+
+
+@dataclass(frozen=True)
+class ExpressionContext(ABC):
+    """A clause of a query, in which expressions are bound.
+
+    Attributes:
+        clause: its name, for messages.
+        aliases: the columns of the SELECT that can be named here, in order, and their expressions.
+        keys: in a grouped query, what its keys became, by the key; None before grouping.
+        is_one_group: whether the query is grouped without keys, so that no row may be in the group.
+        with_aggregates: whether aggregates may stand here.
+        with_windows: whether window functions may stand here.
+        windows: the windows that the query names.
+        has_grouping_sets: whether `grouping()` means something.
+        aliases_first: whether an alias wins over a column that is not grouped, as in HAVING.
+    """
+
+    session: BindingSession
+    scope: Scope
+    clause: str
+    aliases: tuple[tuple[str, exp.Expr], ...] = ()
+    keys: dict[Expression, Expression] | None = None
+    is_one_group: bool = False
+    with_aggregates: bool = False
+    with_windows: bool = False
+    windows: dict[str, exp.Window] = field(default_factory=dict)
+    has_grouping_sets: bool = False
+    aliases_first: bool = False
+
+    @abstractmethod
+    def bind(self, node: exp.Expr) -> Expression:
+        """Return the expression of a node."""
+
+    def bind_condition(self, node: exp.Expr, what: str) -> Expression:
+        """Return the expression of a node that must be a condition."""
+        return condition(self.bind(node), self.site(node), what)
+
+    def bind_text(self, node: exp.Expr, site: Site) -> Expression:
+        """Return the expression of a node that must be a text."""
+        found = self.bind(node)
+        if is_untyped(found):
+            return convert(found, SYMBOL)
+        if found.type.kind is not Kind.SYMBOL:
+            note = f"write `CAST({self.session.text(node)} AS STRING)`"
+            raise site.error("C1307", f"`{site.name}` does not take {type_name(found.type)}.", note)
+        return found
+
+    def try_bind(self, node: exp.Expr) -> Expression | None:
+        """Return the expression of a node, or None if it cannot be bound."""
+        try:
+            return self.bind(node)
+        except InputError:
+            return None
+
+    def ungrouped(self, clause: str) -> Self:
+        """Return the context of what is computed before grouping: keys, arguments of aggregates."""
+        return replace(
+            self,
+            clause=clause,
+            keys=None,
+            with_aggregates=False,
+            with_windows=False,
+            aliases_first=False,
+        )
+
+    def site(self, node: exp.Expr, *parts: exp.Expr, name: str = "") -> Site:
+        """Return a node as the place of an operator or function."""
+        return Site(self.session, node, parts, name)
+
+    def nested(self, node: exp.Expr) -> Query:
+        """Return a query inside this one."""
+        before, self.scope.keys = self.scope.keys, self.keys
+        try:
+            return self.session.bind_nested(node, self.scope)
+        finally:
+            self.scope.keys = before
+
+
+def name_of(node: exp.Expr) -> str:
+    """Return the name of a function, in small letters."""
+    return node.name.lower()

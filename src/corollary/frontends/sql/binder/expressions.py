@@ -1,0 +1,429 @@
+"""Expressions: from sqlglot's nodes to `query_tree`.
+
+Each kind of node has a method, which names the arguments of the node that it has looked at; any
+other argument, and any other node, is refused.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from sqlglot import exp
+
+from corollary.core.types import BOOL, DATE, SYMBOL, Kind
+from corollary.frontends.sql.binder.aggregates import AGGREGATES, aggregate_call
+from corollary.frontends.sql.binder.casts import bind_cast
+from corollary.frontends.sql.binder.context import ExpressionContext, name_of
+from corollary.frontends.sql.binder.functions import function_call
+from corollary.frontends.sql.binder.names import resolve_column
+from corollary.frontends.sql.binder.problems import UNTYPED, type_name, unsupported
+from corollary.frontends.sql.binder.special_calls import SPECIAL_CALLS, SPECIAL_NODES
+from corollary.frontends.sql.binder.values import literals
+from corollary.frontends.sql.binder.values.conversions import convert, is_untyped
+from corollary.frontends.sql.binder.values.intervals import find_interval, moved
+from corollary.frontends.sql.binder.values.operators import (
+    Site,
+    aligned,
+    arithmetic,
+    choose,
+    compare,
+    condition,
+    connect,
+    negate,
+    negative,
+)
+from corollary.frontends.sql.binder.widening import with_types
+from corollary.frontends.sql.binder.windows import WINDOW_FUNCTIONS, window_call
+from corollary.frontends.sql.query_tree import (
+    ConstantValue,
+    Exists,
+    Expression,
+    FunctionCall,
+    Quantified,
+    ScalarSubquery,
+    output_columns,
+)
+
+COMPARISONS = {
+    exp.EQ: "eq",
+    exp.NEQ: "ne",
+    exp.LT: "lt",
+    exp.LTE: "le",
+    exp.GT: "gt",
+    exp.GTE: "ge",
+}
+ARITHMETIC = {
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+    exp.Mod: "%",
+    exp.IntDiv: "DIV",
+}
+
+
+class ExpressionBinder(ExpressionContext):
+    """Binds the expressions of one clause; `_visit_x` reads the nodes of sqlglot's class `X`."""
+
+    __slots__ = ()
+
+    def bind(self, node: exp.Expr) -> Expression:
+        """Return the expression of a node."""
+        if self.keys is not None and not isinstance(node, exp.Paren | exp.Literal):
+            key = self._find_key(node)
+            if key is not None:
+                return key
+        for kind, sign in ARITHMETIC.items():
+            if isinstance(node, kind):
+                return self._arithmetic(node, sign)
+        for kind, functor in COMPARISONS.items():
+            if isinstance(node, kind):
+                return self._comparison(node, functor)
+        visit = getattr(self, f"_visit_{type(node).__name__.lower()}", None)
+        if visit is not None:
+            found: Expression = visit(node)
+            return found
+        special = SPECIAL_NODES.get(type(node))
+        if special is None:
+            raise unsupported(node, self.session.file)
+        return special(self, node)
+
+    def _find_key(self, node: exp.Expr) -> Expression | None:
+        """Return what a key of the grouping became, if the node is one."""
+        assert self.keys is not None
+        if not self.keys or node.find(exp.Query, exp.Window) or self._has_aggregate(node):
+            return None
+        if isinstance(node, exp.Anonymous | exp.Column) or node.find(exp.Column):
+            plain = replace(self.ungrouped("GROUP BY"), aliases=())
+            found = plain.try_bind(node)
+            return None if found is None else self.keys.get(found)
+        return None
+
+    @staticmethod
+    def _has_aggregate(node: exp.Expr) -> bool:
+        return any(name_of(each) in AGGREGATES for each in node.find_all(exp.Anonymous))
+
+    # --- names and literals --------------------------------------------------------------------
+
+    def _visit_paren(self, node: exp.Paren) -> Expression:
+        self.session.check(node, "this")
+        return self.bind(node.this)
+
+    def _visit_column(self, node: exp.Column) -> Expression:
+        return resolve_column(self, node)
+
+    def _visit_literal(self, node: exp.Literal) -> Expression:
+        if node.is_string:
+            return literals.text_literal(node.this, node, self.session)
+        return literals.number_literal(node.this, node, self.session)
+
+    def _visit_rawstring(self, node: exp.RawString) -> Expression:
+        return literals.text_literal(node.this, node, self.session)
+
+    def _visit_null(self, node: exp.Null) -> Expression:
+        return ConstantValue(None, UNTYPED, self.session.span(node))
+
+    def _visit_boolean(self, node: exp.Boolean) -> Expression:
+        return ConstantValue(bool(node.this), BOOL, self.session.span(node))
+
+    def _visit_placeholder(self, node: exp.Placeholder) -> Expression:
+        self.session.check(node, "this")
+        name = str(node.this or "")
+        if not name:
+            raise self.session.error(
+                "C1321", "A parameter has no name.", node, "write it as `:name`"
+            )
+        if name not in self.session.parameters:
+            known = ", ".join(f"`:{each}`" for each in sorted(self.session.parameters))
+            note = f"values are given for {known}" if known else f"give one, as in `{name}=5`"
+            raise self.session.error("C1321", f"The parameter `:{name}` has no value.", node, note)
+        value = self.session.parameters[name]
+        found = literals.value_literal(value, self.session.span(node))
+        if found is None:
+            message = f"The value of `:{name}` has no type in SQL: {type(value).__name__}."
+            note = "give a number, text, date, timestamp, boolean or None"
+            raise self.session.error("C1321", message, node, note)
+        return found
+
+    def _visit_currentdate(self, node: exp.CurrentDate) -> Expression:
+        self.session.check(node)
+        return FunctionCall("today", (), DATE, self.session.span(node))
+
+    def _visit_cast(self, node: exp.Cast) -> Expression:
+        return bind_cast(self, node)
+
+    # --- operators -----------------------------------------------------------------------------
+
+    def _arithmetic(self, node: exp.Expr, sign: str) -> Expression:
+        self.session.check(node, "this", "expression", "typed", "safe")
+        left, right = node.this, node.args["expression"]
+        if sign in "+-":
+            for part, other, is_right in ((right, left, True), (left, right, False)):
+                interval = find_interval(part, self.session)
+                if interval is not None:
+                    return self._moved(node, other, interval, sign, is_right)
+        site = self.site(node, left, right)
+        one, two = self.bind(left), self.bind(right)
+        if sign in "+-" and one.type.kind in (Kind.DATE, Kind.TIMESTAMP):
+            return self._date_arithmetic(sign, one, two, site)
+        if sign == "+" and two.type.kind is Kind.DATE:
+            return self._date_arithmetic(sign, two, one, site)
+        return arithmetic(sign, one, two, site)
+
+    def _moved(
+        self, node: exp.Expr, other: exp.Expr, interval: Any, sign: str, is_right: bool
+    ) -> Expression:
+        if find_interval(other, self.session) is not None:
+            raise unsupported(node, self.session.file)
+        if sign == "-" and not is_right:
+            message = "Nothing can be taken away from an interval but an interval."
+            raise self.session.error("C1319", message, node, "write the date or timestamp first")
+        return moved(self.bind(other), interval, sign == "-", self.site(node, other))
+
+    @staticmethod
+    def _date_arithmetic(sign: str, day: Expression, other: Expression, site: Site) -> Expression:
+        if other.type.kind in (Kind.DATE, Kind.TIMESTAMP) and sign == "-":
+            note = "write `datediff(a, b)` for days, `timestampdiff(SECOND, b, a)` for seconds"
+            raise site.error(
+                "C1319", "The difference would be an interval, which is no value here.", note
+            )
+        if day.type.kind is Kind.DATE and (other.type.kind is Kind.NUMBER or is_untyped(other)):
+            other = convert(other, replace(other.type, kind=Kind.NUMBER, precision=0))
+            days = other if sign == "+" else negative(other, site)
+            nullable = day.type.nullable or days.type.nullable
+            return FunctionCall("add_days", (day, days), DATE.with_null(nullable), site.span)
+        found = type_name(other.type)
+        message = f"{type_name(day.type)} and {found} cannot be added or subtracted."
+        raise site.error("C1319", message, "add an interval, as in `x + INTERVAL 1 DAY`")
+
+    def _visit_neg(self, node: exp.Neg) -> Expression:
+        self.session.check(node, "this")
+        inner = node.this
+        if isinstance(inner, exp.Literal) and not inner.is_string and inner.this == str(2**63):
+            return literals.value_literal(-(2**63), self.session.span(node))  # type: ignore[return-value]
+        return negative(self.bind(inner), self.site(node, inner))
+
+    def _comparison(self, node: exp.Expr, functor: str) -> Expression:
+        self.session.check(node, "this", "expression")
+        left, right = node.this, node.args["expression"]
+        if isinstance(left, exp.Any | exp.All):
+            note = "write the subquery on the right side"
+            raise self.session.error("C1310", "ANY and ALL stand on the right side.", left, note)
+        if isinstance(right, exp.Any | exp.All):
+            self.session.check(right, "this")
+            is_all = isinstance(right, exp.All)
+            return self._quantified(node, left, functor, is_all, right.this)
+        return self._compare_parts(node, left, right, functor)
+
+    def _compare_parts(
+        self, node: exp.Expr, left: exp.Expr, right: exp.Expr, functor: str
+    ) -> Expression:
+        lefts, rights = row_parts(left), row_parts(right)
+        if len(lefts) == 1 and len(rights) == 1:
+            site = self.site(node, left, right)
+            return compare(functor, self.bind(left), self.bind(right), site)
+        if len(lefts) != len(rights) or functor not in ("eq", "ne", "same"):
+            note = "compare the parts one by one"
+            raise self.session.error("C1315", "These rows cannot be compared.", node, note)
+        each = functor if functor == "same" else "eq"
+        tests = [
+            compare(each, self.bind(a), self.bind(b), self.site(node, a, b))
+            for a, b in zip(lefts, rights, strict=True)
+        ]
+        found = connect("and", tests, self.session.span(node))
+        return negate(found, self.session.span(node)) if functor == "ne" else found
+
+    def _visit_nullsafeeq(self, node: exp.NullSafeEQ) -> Expression:
+        self.session.check(node, "this", "expression")
+        return self._compare_parts(node, node.this, node.args["expression"], "same")
+
+    def _visit_nullsafeneq(self, node: exp.NullSafeNEQ) -> Expression:
+        self.session.check(node, "this", "expression")
+        found = self._compare_parts(node, node.this, node.args["expression"], "same")
+        return negate(found, self.session.span(node))
+
+    def _visit_and(self, node: exp.And | exp.Or) -> Expression:
+        word = type(node).__name__.upper()
+        parts: list[exp.Expr] = []
+        pending: list[exp.Expr] = [node]
+        while pending:  # a chain of thousands is nested as deeply on its left
+            part = pending.pop()
+            if type(part) is type(node):
+                self.session.check(part, "this", "expression")
+                pending += [part.args["expression"], part.this]
+            else:
+                parts.append(part)
+        tests = [self.bind_condition(part, f"`{word}`") for part in parts]
+        return connect(word.lower(), tests, self.session.span(node))
+
+    def _visit_not(self, node: exp.Not) -> Expression:
+        self.session.check(node, "this")
+        return negate(self.bind_condition(node.this, "`NOT`"), self.session.span(node))
+
+    def _visit_is(self, node: exp.Is) -> Expression:
+        self.session.check(node, "this", "expression")
+        span, asked = self.session.span(node), node.args["expression"]
+        if isinstance(asked, exp.Not):
+            inner = exp.Is(this=node.this.copy(), expression=asked.this.copy())
+            return negate(self._is_test(node.this, inner.expression, node), span)
+        return self._is_test(node.this, asked, node)
+
+    def _is_test(self, operand: exp.Expr, asked: exp.Expr, node: exp.Expr) -> Expression:
+        span = self.session.span(node)
+        found = self.bind(operand)
+        if isinstance(asked, exp.Null):
+            if is_untyped(found):
+                found = convert(found, SYMBOL)
+            return FunctionCall("is_null", (found,), BOOL, span)
+        if isinstance(asked, exp.Boolean):
+            test = condition(found, self.site(operand), "`IS TRUE`")
+            return FunctionCall("same", (test, self._visit_boolean(asked)), BOOL, span)
+        raise unsupported(asked, self.session.file)
+
+    def _visit_between(self, node: exp.Between) -> Expression:
+        self.session.check(node, "this", "low", "high")
+        value, low, high = node.this, node.args["low"], node.args["high"]
+        tests = [
+            compare("ge", self.bind(value), self.bind(low), self.site(node, value, low)),
+            compare("le", self.bind(value), self.bind(high), self.site(node, value, high)),
+        ]
+        return connect("and", tests, self.session.span(node))
+
+    def _visit_in(self, node: exp.In) -> Expression:
+        self.session.check(node, "this", "expressions", "query")
+        query = node.args.get("query")
+        if query is not None:
+            return self._quantified(node, node.this, "eq", False, query)
+        if len(row_parts(node.this)) > 1:
+            tests = [self._compare_parts(node, node.this, each, "eq") for each in node.expressions]
+            return connect("or", tests, self.session.span(node))
+        site = self.site(node, node.this, *node.expressions)
+        values = [self.bind(each) for each in (node.this, *node.expressions)]
+        value, *others = aligned(values, site, "`IN`")
+        tests = [compare("eq", value, other, site) for other in others]
+        return connect("or", tests, self.session.span(node))
+
+    # --- choices -------------------------------------------------------------------------------
+
+    def _visit_case(self, node: exp.Case) -> Expression:
+        self.session.check(node, "this", "ifs", "default")
+        branches: list[tuple[Expression, exp.Expr]] = []
+        for arm in node.args["ifs"]:
+            self.session.check(arm, "this", "true")
+            if node.this is None:
+                test = self.bind_condition(arm.this, "`WHEN`")
+            else:
+                site = self.site(arm, node.this, arm.this)
+                test = compare("eq", self.bind(node.this), self.bind(arm.this), site)
+            branches.append((test, arm.args["true"]))
+        return self._choice(branches, node.args.get("default"), node)
+
+    def _visit_if(self, node: exp.If) -> Expression:
+        self.session.check(node, "this", "true", "false")
+        test = self.bind_condition(node.this, "`IF`")
+        return self._choice([(test, node.args["true"])], node.args.get("false"), node)
+
+    def _choice(
+        self,
+        branches: Sequence[tuple[Expression, exp.Expr]],
+        default: exp.Expr | None,
+        node: exp.Expr,
+    ) -> Expression:
+        arms = [self.bind(arm) for _, arm in branches]
+        last = self.bind(default) if default is not None else ConstantValue(None, UNTYPED)
+        parts = [arm for _, arm in branches] + ([default] if default is not None else [])
+        *values, last = aligned([*arms, last], self.site(node, *parts), "`CASE`")
+        tests = [test for test, _ in branches]
+        type_ = max((each.type for each in (*values, last)), key=lambda each: each.precision)
+        if type_.precision < 0:
+            return last
+        pairs = list(zip(tests, values, strict=True))
+        return choose(pairs, last, type_, self.session.span(node))
+
+    # --- subqueries ----------------------------------------------------------------------------
+
+    def _visit_subquery(self, node: exp.Expr) -> Expression:
+        query = self.nested(node)
+        columns = output_columns(query)
+        if len(columns) != 1:
+            message = f"A subquery in place of a value has one column, but this has {len(columns)}."
+            raise self.session.error("C1315", message, node, "select one column")
+        return ScalarSubquery(query, columns[0].type.with_null(True), self.session.span(node))
+
+    def _visit_exists(self, node: exp.Exists) -> Expression:
+        self.session.check(node, "this")
+        return Exists(self.nested(node.this), BOOL, self.session.span(node))
+
+    def _quantified(
+        self, node: exp.Expr, left: exp.Expr, functor: str, is_all: bool, query_node: exp.Expr
+    ) -> Expression:
+        lefts = [self.bind(each) for each in row_parts(left)]
+        query = self.nested(query_node)
+        columns = output_columns(query)
+        if len(columns) != len(lefts):
+            count, wanted = len(columns), len(lefts)
+            message = f"The number of columns, {count}, is not that of the values, {wanted}."
+            note = "select as many columns as there are values"
+            raise self.session.error("C1315", message, node, note)
+        if len(lefts) > 1 and functor != "eq":
+            note = "write `(a, b) IN (SELECT …)`"
+            raise self.session.error("C1310", "Rows can only be compared by `IN`.", node, note)
+        site, types = self.site(node, *row_parts(left)), []
+        values: list[Expression] = []
+        for value, column in zip(lefts, columns, strict=True):
+            stand_in = ConstantValue(None, column.type)
+            both = aligned((value, stand_in), site, "A comparison with a subquery")
+            values.append(convert(both[0], SYMBOL) if is_untyped(both[0]) else both[0])
+            types.append(SYMBOL if is_untyped(both[0]) else both[0].type)
+        query = with_types(query, types, self.session)
+        is_nullable = any(value.type.nullable for value in values) or any(
+            column.type.nullable for column in output_columns(query)
+        )
+        return Quantified(
+            tuple(values),
+            functor,
+            is_all,
+            query,
+            BOOL.with_null(is_nullable),
+            self.session.span(node),
+        )
+
+    # --- functions -----------------------------------------------------------------------------
+
+    def _visit_anonymous(self, node: exp.Anonymous) -> Expression:
+        name = name_of(node)
+        self.session.check(node, "this", "expressions")
+        if name in AGGREGATES:
+            return aggregate_call(self, node, None)
+        if name in WINDOW_FUNCTIONS:
+            note = f"write `{name}(…) OVER (PARTITION BY … ORDER BY …)`"
+            raise self.session.error("C1316", f"`{name}` needs a window.", node, note)
+        special = SPECIAL_CALLS.get(name)
+        if special is not None:
+            found = special(self, node)
+            if found is not None:
+                return found
+        parts = tuple(node.expressions)
+        site = self.site(node, *parts, name=name)
+        return function_call(name, [self.bind(each) for each in parts], site)
+
+    def _visit_filter(self, node: exp.Filter) -> Expression:
+        self.session.check(node, "this", "expression")
+        if not isinstance(node.this, exp.Anonymous) or name_of(node.this) not in AGGREGATES:
+            note = "write FILTER after an aggregate, as in `sum(x) FILTER (WHERE …)`"
+            raise self.session.error("C1310", "`FILTER` belongs to an aggregate.", node, note)
+        self.session.check(node.args["expression"], "this")
+        return aggregate_call(self, node.this, node.args["expression"].this)
+
+    def _visit_window(self, node: exp.Window) -> Expression:
+        return window_call(self, node)
+
+    # Nodes that are read alike.
+    _visit_trycast = _visit_cast
+    _visit_or = _visit_and
+    _visit_select = _visit_subquery
+
+
+def row_parts(node: exp.Expr) -> list[exp.Expr]:
+    """Return the parts of a row `(a, b)`; anything else is its only part."""
+    return list(node.expressions) if isinstance(node, exp.Tuple) else [node]

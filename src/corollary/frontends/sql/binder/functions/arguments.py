@@ -1,0 +1,114 @@
+"""Arguments of functions: what they must be, and how they are converted."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from corollary.core.types import (
+    BOOL,
+    DATE,
+    FLOAT,
+    NUMBER,
+    NUMERIC,
+    SYMBOL,
+    TIMESTAMP,
+    Kind,
+    Type,
+)
+from corollary.frontends.sql.binder.values.conversions import call, convert, is_untyped, to_decimal
+from corollary.frontends.sql.binder.values.operators import Site, unfit
+from corollary.frontends.sql.query_tree import ConstantValue, Expression
+
+Builder = Callable[[list[Expression], Site], Expression]
+
+
+@dataclass(frozen=True, slots=True)
+class SqlFunction:
+    """A function: how many arguments it takes, and what it becomes."""
+
+    least: int
+    most: int
+    build: Builder
+
+
+TEXT, WHOLE, DOUBLE, DAY, MOMENT, TIME, TRUTH, ANY = [
+    "text",
+    "integer",
+    "double",
+    "day",
+    "moment",
+    "time",
+    "bool",
+    "any",
+]
+"""What a parameter may be: DAY is a date, MOMENT a timestamp, TIME either of them."""
+
+_WANTED = {
+    TEXT: SYMBOL,
+    WHOLE: NUMBER,
+    DOUBLE: FLOAT,
+    DAY: DATE,
+    MOMENT: TIMESTAMP,
+    TIME: TIMESTAMP,
+    TRUTH: BOOL,
+}
+
+
+def fitted(argument: Expression, parameter: str, site: Site) -> Expression:
+    """Return an argument as its parameter wants it, or refuse it."""
+    if parameter == ANY:
+        return argument
+    wanted = _WANTED[parameter]
+    if is_untyped(argument):
+        return ConstantValue(None, wanted.with_null(True), argument.span)
+    kind = argument.type.kind
+    if kind is wanted.kind or (parameter == TIME and kind is Kind.DATE):
+        return argument
+    if parameter == DOUBLE and kind in NUMERIC:
+        return convert(argument, FLOAT)
+    if parameter == DAY and kind is Kind.TIMESTAMP:
+        return call("to_date", (argument,), DATE, argument.span)
+    if parameter == MOMENT and kind is Kind.DATE:
+        return convert(argument, TIMESTAMP)
+    raise unfit(site, argument, DATE if parameter == TIME else wanted)
+
+
+def simple(functor: str, result: Type, *parameters: str, optional: int = 0) -> SqlFunction:
+    """Return a function that is one functor."""
+
+    def build(arguments: list[Expression], site: Site) -> Expression:
+        given = zip(arguments, parameters, strict=False)
+        return call(functor, tuple(fitted(a, p, site) for a, p in given), result, site.span)
+
+    return SqlFunction(len(parameters) - optional, len(parameters), build)
+
+
+def numeric(argument: Expression, site: Site) -> Expression:
+    """Return an argument that must be a number; an unsigned one becomes a decimal."""
+    if is_untyped(argument):
+        return ConstantValue(None, NUMBER.with_null(True), argument.span)
+    if argument.type.kind is Kind.UNSIGNED:
+        return to_decimal(argument, 0, 20)
+    if argument.type.kind not in NUMERIC:
+        raise unfit(site, argument, NUMBER)
+    return argument
+
+
+def literal_integer(argument: Expression, site: Site) -> int:
+    """Return the value of an argument that must be an integer literal."""
+    if isinstance(argument, ConstantValue) and isinstance(argument.value, int):
+        return argument.value
+    raise site.error(
+        "C1306", f"`{site.name}` needs a literal number here.", "write it as a literal"
+    )
+
+
+def literal_text(argument: Expression, site: Site) -> str:
+    """Return the value of an argument that must be a text literal."""
+    if isinstance(argument, ConstantValue) and isinstance(argument.value, str):
+        return argument.value
+    raise site.error("C1306", f"`{site.name}` needs a literal text here.", "write it as a literal")
+
+
+def plain(type_: Type) -> Type:
+    """Return a type without null."""
+    return replace(type_, nullable=False)

@@ -1,0 +1,241 @@
+"""Functions on numbers, and those that choose among values."""
+
+from dataclasses import replace
+
+from corollary.core.types import BOOL, FLOAT, NUMBER, SYMBOL, Kind, Type
+from corollary.frontends.sql.binder.functions.arguments import (
+    DOUBLE,
+    WHOLE,
+    SqlFunction,
+    literal_integer,
+    numeric,
+    plain,
+    simple,
+)
+from corollary.frontends.sql.binder.values.conversions import (
+    call,
+    common_type,
+    convert,
+    cut,
+    integer,
+    is_untyped,
+    to_decimal,
+    zero_of,
+)
+from corollary.frontends.sql.binder.values.operators import (
+    Site,
+    aligned,
+    arithmetic,
+    choose,
+    compare,
+    negate,
+    negative,
+)
+from corollary.frontends.sql.query_tree import ConstantValue, Expression, FunctionCall
+
+# --- numbers -----------------------------------------------------------------------------------
+
+
+def _absolute(arguments: list[Expression], site: Site) -> Expression:
+    value = numeric(arguments[0], site)
+    return call("abs", (value,), plain(value.type), site.span)
+
+
+def _sign(arguments: list[Expression], site: Site) -> Expression:
+    value = convert(numeric(arguments[0], site), FLOAT)
+    return call("sign", (value,), FLOAT, site.span)
+
+
+def _round(arguments: list[Expression], site: Site) -> Expression:
+    """`round(x, digits)`: half away from zero; a decimal keeps as many digits as are asked for."""
+    value = numeric(arguments[0], site)
+    digits = literal_integer(arguments[1], site) if len(arguments) > 1 else 0
+    type_ = value.type
+    if type_.kind is Kind.NUMBER and digits >= 0:
+        return value
+    if type_.kind is not Kind.DECIMAL:
+        return call("round_to", (value, integer(digits)), plain(type_), site.span)
+    before = type_.precision - type_.scale + 1
+    if digits >= 0:
+        scale = min(type_.scale, digits)
+        result = cut(before + scale, scale)
+        return to_decimal(value, result.scale, result.precision)
+    result = cut(max(before, 1 - digits), 0)
+    rounded = call("round_to", (value, integer(digits)), plain(type_), site.span)
+    return to_decimal(rounded, 0, result.precision)
+
+
+def _whole(functor: str) -> SqlFunction:
+    """Return `floor` or `ceil`: a decimal stays one, without digits after the point."""
+
+    def build(arguments: list[Expression], site: Site) -> Expression:
+        value = numeric(arguments[0], site)
+        type_ = value.type
+        if type_.kind is Kind.NUMBER or (type_.kind is Kind.DECIMAL and type_.scale == 0):
+            return value
+        found = call(functor, (value,), NUMBER, site.span)
+        if type_.kind is Kind.DECIMAL:
+            return to_decimal(found, 0, min(38, type_.precision - type_.scale + 1))
+        return found
+
+    return SqlFunction(1, 1, build)
+
+
+def _operator(sign: str, *, is_try: bool = False) -> SqlFunction:
+    def build(arguments: list[Expression], site: Site) -> Expression:
+        found = arithmetic(sign, arguments[0], arguments[1], site)
+        if is_try:
+            return FunctionCall("try", (found,), found.type.with_null(True), site.span)
+        return found
+
+    return SqlFunction(2, 2, build)
+
+
+def _positive_rest(arguments: list[Expression], site: Site) -> Expression:
+    """`pmod(a, b)`: the rest, moved into the range of b where it is negative."""
+    rest = arithmetic("%", arguments[0], arguments[1], site)
+    again = arithmetic("%", arithmetic("+", rest, arguments[1], site), arguments[1], site)
+    kind = rest.type.kind
+    if kind is Kind.DECIMAL:
+        again = to_decimal(again, rest.type.scale, rest.type.precision)
+    below = call("lt", (rest, zero_of(rest.type)), BOOL, site.span)
+    return choose([(below, again)], rest, rest.type, site.span)
+
+
+def _negative(arguments: list[Expression], site: Site) -> Expression:
+    return negative(arguments[0], site)
+
+
+def _bits(functor: str) -> SqlFunction:
+    return simple(functor, NUMBER, *([WHOLE] * (1 if functor == "bnot" else 2)))
+
+
+# --- choices -----------------------------------------------------------------------------------
+
+
+def _widest(arguments: list[Expression], site: Site) -> tuple[tuple[Expression, ...], Type | None]:
+    """Return the arguments in the type that they have together; None if all are `NULL`."""
+    values = aligned(arguments, site, f"`{site.name}`")
+    type_ = common_type(list(arguments))
+    return values, None if type_ is None or type_.precision < 0 else plain(type_)
+
+
+def _first_known(arguments: list[Expression], site: Site) -> Expression:
+    values, type_ = _widest(arguments, site)
+    if type_ is None or len(values) == 1:
+        return values[0]
+    is_nullable = all(value.type.nullable for value in values)
+    return FunctionCall("coalesce", values, type_.with_null(is_nullable), site.span)
+
+
+def _extreme(functor: str) -> SqlFunction:
+    def build(arguments: list[Expression], site: Site) -> Expression:
+        values, type_ = _widest(arguments, site)
+        if type_ is None:
+            return values[0]
+        is_nullable = all(value.type.nullable for value in values)
+        return FunctionCall(functor, values, type_.with_null(is_nullable), site.span)
+
+    return SqlFunction(2, 10_000, build)
+
+
+def _null_if(arguments: list[Expression], site: Site) -> Expression:
+    """`nullif(a, b)`, whose type is that of `a`, though they are compared in a wider one."""
+    left, right = arguments
+    if is_untyped(left):
+        return left
+    both = aligned((left, right), site, "`nullif`")
+    if both[0] is left:
+        return FunctionCall("null_if", both, left.type.with_null(True), site.span)
+    test = compare("eq", left, right, site)
+    nothing = ConstantValue(None, left.type.with_null(True), site.span)
+    return choose([(test, nothing)], left, left.type, site.span)
+
+
+def _if_known(arguments: list[Expression], site: Site) -> Expression:
+    """`nvl2(x, if not null, if null)`."""
+    test = _is_null(arguments[:1], site)
+    (known, unknown), type_ = _widest(arguments[1:], site)
+    if type_ is None:
+        return known
+    return choose([(test, unknown)], known, type_, site.span)
+
+
+def _is_null(arguments: list[Expression], site: Site) -> Expression:
+    value = arguments[0]
+    if is_untyped(value):
+        value = convert(value, SYMBOL)
+    return FunctionCall("is_null", (value,), BOOL, site.span)
+
+
+def _is_not_null(arguments: list[Expression], site: Site) -> Expression:
+    return negate(_is_null(arguments, site), site.span)
+
+
+def _same(arguments: list[Expression], site: Site) -> Expression:
+    return compare("same", arguments[0], arguments[1], site)
+
+
+def _zero_if_null(arguments: list[Expression], site: Site) -> Expression:
+    return _first_known([arguments[0], integer(0)], site)
+
+
+def _null_if_zero(arguments: list[Expression], site: Site) -> Expression:
+    return _null_if([numeric(arguments[0], site), integer(0)], site)
+
+
+def _decode(arguments: list[Expression], site: Site) -> Expression:
+    """`decode(x, search, result, …, default)`: null is found by null."""
+    value, *rest = arguments
+    pairs = list(zip(rest[0::2], rest[1::2], strict=False))
+    default = (
+        rest[-1]
+        if len(rest) % 2
+        else ConstantValue(None, replace(SYMBOL, nullable=True, precision=-1))
+    )
+    tests = [compare("same", value, search, site) for search, _ in pairs]
+    results, type_ = _widest([result for _, result in pairs] + [default], site)
+    if type_ is None:
+        return results[0]
+    return choose(list(zip(tests, results, strict=False)), results[-1], type_, site.span)
+
+
+NUMBER_FUNCTIONS: dict[str, SqlFunction] = {
+    "abs": SqlFunction(1, 1, _absolute),
+    "sign": SqlFunction(1, 1, _sign),
+    "signum": SqlFunction(1, 1, _sign),
+    "round": SqlFunction(1, 2, _round),
+    "floor": _whole("floor"),
+    "ceil": _whole("ceil"),
+    "ceiling": _whole("ceil"),
+    "sqrt": simple("sqrt", FLOAT, DOUBLE),
+    "power": simple("power", FLOAT, DOUBLE, DOUBLE),
+    "pow": simple("power", FLOAT, DOUBLE, DOUBLE),
+    "mod": _operator("%"),
+    "div": _operator("DIV"),
+    "pmod": SqlFunction(2, 2, _positive_rest),
+    "negative": SqlFunction(1, 1, _negative),
+    "try_add": _operator("+", is_try=True),
+    "try_subtract": _operator("-", is_try=True),
+    "try_multiply": _operator("*", is_try=True),
+    "try_divide": _operator("/", is_try=True),
+    "try_mod": _operator("%", is_try=True),
+    "band": _bits("band"),
+    "bor": _bits("bor"),
+    "bxor": _bits("bxor"),
+    "bnot": _bits("bnot"),
+    "coalesce": SqlFunction(1, 10_000, _first_known),
+    "nvl": SqlFunction(2, 2, _first_known),
+    "ifnull": SqlFunction(2, 2, _first_known),
+    "nvl2": SqlFunction(3, 3, _if_known),
+    "nullif": SqlFunction(2, 2, _null_if),
+    "greatest": _extreme("greatest"),
+    "least": _extreme("least"),
+    "isnull": SqlFunction(1, 1, _is_null),
+    "isnotnull": SqlFunction(1, 1, _is_not_null),
+    "equal_null": SqlFunction(2, 2, _same),
+    "zeroifnull": SqlFunction(1, 1, _zero_if_null),
+    "nullifzero": SqlFunction(1, 1, _null_if_zero),
+    "decode": SqlFunction(3, 10_000, _decode),
+}
+"""The functions on numbers and choices, by their names in Spark."""

@@ -1,0 +1,78 @@
+"""Every function by its name, and those that are refused, with the reason and a cure."""
+
+from difflib import get_close_matches
+
+from corollary.frontends.sql.binder.functions.arguments import SqlFunction
+from corollary.frontends.sql.binder.functions.number_functions import NUMBER_FUNCTIONS
+from corollary.frontends.sql.binder.functions.text_functions import TEXT_FUNCTIONS
+from corollary.frontends.sql.binder.functions.time_functions import TIME_FUNCTIONS
+from corollary.frontends.sql.binder.values.operators import Site
+from corollary.frontends.sql.query_tree import Expression
+
+FUNCTIONS: dict[str, SqlFunction] = {**NUMBER_FUNCTIONS, **TEXT_FUNCTIONS, **TIME_FUNCTIONS}
+"""The functions of SQL; operators such as `&` have the names of their functors."""
+
+_RANDOM = ("has another value each time", "compute it outside, and insert it")
+_CLOCK = ("changes while nothing else does", "use `current_date`, the day that `--today` sets")
+_ORDER = ("depends on the order of rows, which have none", "use `min` or `max`")
+_LIST = ("would be a list, which no column can hold", "keep one row for each element")
+_STATE = ("tells about the session, not about the data", "leave it out")
+_APPROXIMATE = ("is approximate", "use `count(DISTINCT x)`")
+_QUANTILE = ("cannot be maintained from counts and sums", "rank the rows in a window instead")
+_SPREAD = ("would be rounded differently each time", "use the sums of x and of x * x")
+
+REFUSED: dict[str, tuple[str, str]] = {
+    **dict.fromkeys(("rand", "random", "randn", "uuid", "shuffle", "randstr", "uniform"), _RANDOM),
+    **dict.fromkeys(("monotonically_increasing_id", "spark_partition_id"), _RANDOM),
+    **dict.fromkeys(
+        ("now", "current_timestamp", "localtimestamp", "unix_timestamp", "current_time"), _CLOCK
+    ),
+    **dict.fromkeys(("first", "last", "any_value", "first_value", "last_value"), _ORDER),
+    **dict.fromkeys(("collect_list", "collect_set", "array_agg", "array", "map"), _LIST),
+    **dict.fromkeys(("struct", "named_struct", "split", "explode", "sequence", "listagg"), _LIST),
+    **dict.fromkeys(("string_agg", "posexplode", "inline", "stack", "flatten", "transform"), _LIST),
+    **dict.fromkeys(("approx_count_distinct", "approx_percentile"), _APPROXIMATE),
+    **dict.fromkeys(("median", "percentile", "percentile_approx", "mode"), _QUANTILE),
+    **dict.fromkeys(
+        ("stddev", "stddev_pop", "stddev_samp", "variance", "var_pop", "var_samp", "std"), _SPREAD
+    ),
+    **dict.fromkeys(
+        ("current_user", "user", "session_user", "current_database", "current_schema"), _STATE
+    ),
+    **dict.fromkeys(("current_catalog", "version", "input_file_name", "current_timezone"), _STATE),
+    "bround": ("rounds half to even", "use `round`"),
+    "java_method": ("runs other programs", "leave it out"),
+    "reflect": ("runs other programs", "leave it out"),
+}
+"""Functions of Spark that are refused: the reason, and what to do."""
+
+INTERNAL = frozenset(
+    {"band", "bor", "bxor", "bnot", "weekday_iso", "yearofweek", "seconds_with_fraction"}
+)
+"""Entries of the table that are written as operators or parts, and not as functions."""
+
+
+def function_call(name: str, arguments: list[Expression], site: Site) -> Expression:
+    """Return a function applied to its arguments."""
+    is_written = site.name == name
+    found = FUNCTIONS.get(name)
+    if name in REFUSED:
+        reason, cure = REFUSED[name]
+        raise site.error("C1311", f"`{name}` is refused: it {reason}.", cure)
+    if found is None or (is_written and name in INTERNAL):
+        near = get_close_matches(name, [each for each in FUNCTIONS if each not in INTERNAL], n=1)
+        note = (
+            f"did you mean `{near[0]}`?"
+            if near
+            else "functions are those of docs/sql.md; others can be computed before, as a column"
+        )
+        raise site.error("C1305", f"There is no function `{name}` here.", note)
+    if not found.least <= len(arguments) <= found.most:
+        wanted = "one argument" if found.most == 1 else f"{found.least} arguments"
+        if found.most > found.least:
+            wanted = (
+                f"{found.least} {'or more' if found.most > 9 else f'to {found.most}'} arguments"
+            )
+        message = f"`{name}` takes {wanted}, but has {len(arguments)} here."
+        raise site.error("C1306", message, "see docs/sql.md for its arguments")
+    return found.build(arguments, site)

@@ -1,0 +1,191 @@
+"""Functions on text."""
+
+from functools import reduce
+
+from corollary.core.types import BOOL, NUMBER, SYMBOL
+from corollary.frontends.sql.binder.functions.arguments import (
+    TEXT,
+    WHOLE,
+    SqlFunction,
+    fitted,
+    literal_text,
+    simple,
+)
+from corollary.frontends.sql.binder.values.conversions import call, integer
+from corollary.frontends.sql.binder.values.operators import Site
+from corollary.frontends.sql.query_tree import ConstantValue, Expression, FunctionCall
+
+REST = 2**31 - 1
+"""The length that means the rest of a text."""
+
+
+def _substring(arguments: list[Expression], site: Site) -> Expression:
+    text, start = fitted(arguments[0], TEXT, site), fitted(arguments[1], WHOLE, site)
+    length = fitted(arguments[2], WHOLE, site) if len(arguments) > 2 else integer(REST)
+    return call("substring", (text, start, length), SYMBOL, site.span)
+
+
+def _replace(arguments: list[Expression], site: Site) -> Expression:
+    by = arguments[2] if len(arguments) > 2 else ConstantValue("", SYMBOL)
+    parts = tuple(fitted(each, TEXT, site) for each in (arguments[0], arguments[1], by))
+    return call("replace", parts, SYMBOL, site.span)
+
+
+def _position(arguments: list[Expression], site: Site) -> Expression:
+    """`instr(text, part)`."""
+    text, part = (fitted(each, TEXT, site) for each in arguments)
+    return call("position", (part, text), NUMBER, site.span)
+
+
+def _pad(functor: str) -> SqlFunction:
+    def build(arguments: list[Expression], site: Site) -> Expression:
+        pad = arguments[2] if len(arguments) > 2 else ConstantValue(" ", SYMBOL)
+        text, width = fitted(arguments[0], TEXT, site), fitted(arguments[1], WHOLE, site)
+        return call(functor, (text, width, fitted(pad, TEXT, site)), SYMBOL, site.span)
+
+    return SqlFunction(2, 3, build)
+
+
+def _trim(functor: str) -> SqlFunction:
+    def build(arguments: list[Expression], site: Site) -> Expression:
+        if len(arguments) == 2:
+            note = "only blanks can be taken away: `trim(x)`; or use `regexp_replace`"
+            raise site.error("C1311", f"`{site.name}` with characters is not supported.", note)
+        return call(functor, (fitted(arguments[0], TEXT, site),), SYMBOL, site.span)
+
+    return SqlFunction(1, 2, build)
+
+
+def _concat(arguments: list[Expression], site: Site) -> Expression:
+    parts = tuple(_flat([fitted(each, TEXT, site) for each in arguments]))
+    return parts[0] if len(parts) == 1 else call("cat", parts, SYMBOL, site.span)
+
+
+def _flat(parts: list[Expression]) -> list[Expression]:
+    """Return the parts of a chain `a || b || c` as one list."""
+    first = parts[0]
+    if isinstance(first, FunctionCall) and first.functor == "cat":
+        return [*first.arguments, *parts[1:]]
+    return parts
+
+
+def _concat_with(arguments: list[Expression], site: Site) -> Expression:
+    """`concat_ws(separator, …)`: nulls are left out, so each part brings its separator along."""
+    separator = literal_text(arguments[0], site)
+    parts = [fitted(each, TEXT, site) for each in arguments[1:]]
+    empty, sign = ConstantValue("", SYMBOL), ConstantValue(separator, SYMBOL)
+    if not parts:
+        return empty
+    pieces = []
+    for part in parts:
+        piece = call("cat", (sign, part), SYMBOL, site.span)
+        if part.type.nullable:
+            piece = FunctionCall("coalesce", (piece, empty), SYMBOL, site.span)
+        pieces.append(piece)
+    joined = pieces[0] if len(pieces) == 1 else call("cat", tuple(pieces), SYMBOL, site.span)
+    return call(
+        "substring", (joined, integer(len(separator) + 1), integer(REST)), SYMBOL, site.span
+    )
+
+
+def _matches(functor: str, count: int) -> SqlFunction:
+    """Return a function whose second argument is a pattern, which must be a literal."""
+
+    def build(arguments: list[Expression], site: Site) -> Expression:
+        text, pattern = fitted(arguments[0], TEXT, site), literal_text(arguments[1], site)
+        fixed: tuple[Expression, ...] = (text, ConstantValue(pattern, SYMBOL))
+        if functor == "regexp_extract":
+            group = arguments[2] if len(arguments) > 2 else integer(1)
+            fixed += (fitted(group, WHOLE, site),)
+        elif functor == "regexp_replace":
+            fixed += (fitted(arguments[2], TEXT, site),)
+        return call(functor, fixed, BOOL if functor == "rlike" else SYMBOL, site.span)
+
+    return SqlFunction(3 if functor == "regexp_replace" else 2, count, build)
+
+
+def _ignoring_case(arguments: list[Expression], site: Site) -> Expression:
+    parts = [call("lower", (fitted(each, TEXT, site),), SYMBOL, site.span) for each in arguments]
+    return call("like", tuple(parts), BOOL, site.span)
+
+
+def _translate(arguments: list[Expression], site: Site) -> Expression:
+    """`translate(text, 'abc', 'xy')`, where no new character is replaced again."""
+    text = fitted(arguments[0], TEXT, site)
+    old, new = literal_text(arguments[1], site), literal_text(arguments[2], site)
+    pairs = {sign: new[i : i + 1] for i, sign in reversed(list(enumerate(old)))}
+    if set(pairs) & set("".join(pairs.values())):
+        note = "use `replace` several times"
+        raise site.error("C1311", "A character that is put in would be taken out again.", note)
+
+    def replaced(found: Expression, pair: tuple[str, str]) -> Expression:
+        signs = (ConstantValue(pair[0], SYMBOL), ConstantValue(pair[1], SYMBOL))
+        return call("replace", (found, *signs), SYMBOL, site.span)
+
+    return reduce(replaced, pairs.items(), text)
+
+
+def _space(arguments: list[Expression], site: Site) -> Expression:
+    blank = ConstantValue(" ", SYMBOL)
+    return call("repeat", (blank, fitted(arguments[0], WHOLE, site)), SYMBOL, site.span)
+
+
+def _char(arguments: list[Expression], site: Site) -> Expression:
+    return call("chr", (fitted(arguments[0], WHOLE, site),), SYMBOL, site.span)
+
+
+_ONE_TEXT = {
+    "upper": ("upper", "ucase"),
+    "lower": ("lower", "lcase"),
+    "reverse": ("reverse",),
+    "initcap": ("initcap",),
+}
+
+TEXT_FUNCTIONS: dict[str, SqlFunction] = {
+    **{
+        name: simple(functor, SYMBOL, TEXT)
+        for functor, names in _ONE_TEXT.items()
+        for name in names
+    },
+    **{
+        name: simple("strlen", NUMBER, TEXT)
+        for name in ("length", "len", "char_length", "character_length")
+    },
+    **{name: SqlFunction(2, 3, _substring) for name in ("substring", "substr")},
+    **{
+        name: simple(functor, BOOL, TEXT, TEXT)
+        for name, functor in (
+            ("startswith", "starts_with"),
+            ("endswith", "ends_with"),
+            ("contains", "has_text"),
+            ("like", "like"),
+        )
+    },
+    **{name: _matches("rlike", 2) for name in ("rlike", "regexp", "regexp_like")},
+    "trim": _trim("trim"),
+    "btrim": _trim("trim"),
+    "ltrim": _trim("ltrim"),
+    "rtrim": _trim("rtrim"),
+    "replace": SqlFunction(2, 3, _replace),
+    "left": simple("left", SYMBOL, TEXT, WHOLE),
+    "right": simple("right", SYMBOL, TEXT, WHOLE),
+    "instr": SqlFunction(2, 2, _position),
+    "locate": simple("position", NUMBER, TEXT, TEXT),
+    "position": simple("position", NUMBER, TEXT, TEXT),
+    "charindex": simple("position", NUMBER, TEXT, TEXT),
+    "lpad": _pad("lpad"),
+    "rpad": _pad("rpad"),
+    "repeat": simple("repeat", SYMBOL, TEXT, WHOLE),
+    "space": SqlFunction(1, 1, _space),
+    "split_part": simple("split_part", SYMBOL, TEXT, TEXT, WHOLE),
+    "regexp_replace": _matches("regexp_replace", 3),
+    "regexp_extract": _matches("regexp_extract", 3),
+    "chr": SqlFunction(1, 1, _char),
+    "char": SqlFunction(1, 1, _char),
+    "ascii": simple("ascii", NUMBER, TEXT),
+    "concat": SqlFunction(1, 10_000, _concat),
+    "concat_ws": SqlFunction(1, 10_000, _concat_with),
+    "ilike": SqlFunction(2, 2, _ignoring_case),
+    "translate": SqlFunction(3, 3, _translate),
+}
+"""The functions on text, by their names in Spark."""

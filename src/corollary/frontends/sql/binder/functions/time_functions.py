@@ -1,0 +1,252 @@
+"""Functions on dates and timestamps, which are in UTC."""
+
+import re
+from decimal import Decimal
+
+from corollary.core.types import DATE, NUMBER, SYMBOL, TIMESTAMP, Kind, decimal
+from corollary.frontends.sql.binder.functions.arguments import (
+    DAY,
+    MOMENT,
+    TEXT,
+    TIME,
+    WHOLE,
+    SqlFunction,
+    fitted,
+    literal_text,
+    simple,
+)
+from corollary.frontends.sql.binder.values.conversions import EPOCH, call, constant, integer
+from corollary.frontends.sql.binder.values.operators import Site, negative
+from corollary.frontends.sql.query_tree import ConstantValue, Expression, FunctionCall
+
+_PATTERNS = {
+    "yyyy": "%Y",
+    "MM": "%m",
+    "dd": "%d",
+    "HH": "%H",
+    "mm": "%M",
+    "ss": "%S",
+    "SSSSSS": "%f",
+    "DDD": "%j",
+    "MMM": "%b",
+    "MMMM": "%B",
+    "E": "%a",
+    "EEE": "%a",
+    "EEEE": "%A",
+}
+"""Spark's patterns of dates, and what they are in the rule language."""
+
+_UNITS = {
+    **dict.fromkeys(("YEAR", "YYYY", "YY"), "year"),
+    "QUARTER": "quarter",
+    **dict.fromkeys(("MONTH", "MM", "MON"), "month"),
+    "WEEK": "week",
+    **dict.fromkeys(("DAY", "DD"), "day"),
+    "HOUR": "hour",
+    "MINUTE": "minute",
+    "SECOND": "second",
+}
+
+
+def _day_of_week(arguments: list[Expression], site: Site) -> Expression:
+    """`dayofweek(d)`: 1 is Sunday; the functor has 7 for it."""
+    day = call("weekday", (fitted(arguments[0], TIME, site),), NUMBER, site.span)
+    rest = call("rem", (day, integer(7)), NUMBER, site.span)
+    return call("+", (rest, integer(1)), NUMBER, site.span)
+
+
+def _weekday(arguments: list[Expression], site: Site) -> Expression:
+    """`weekday(d)`: 0 is Monday; the functor has 1 for it."""
+    day = call("weekday", (fitted(arguments[0], TIME, site),), NUMBER, site.span)
+    return call("-", (day, integer(1)), NUMBER, site.span)
+
+
+def _seconds_with_fraction(arguments: list[Expression], site: Site) -> Expression:
+    """`extract(SECOND FROM t)`: a decimal with microseconds."""
+    moment = fitted(arguments[0], MOMENT, site)
+    whole = call("second", (moment,), NUMBER, site.span)
+    rest = call("microsecond", (moment,), NUMBER, site.span)
+    million = integer(1_000_000)
+    all_of_them = call("+", (call("*", (whole, million), NUMBER), rest), NUMBER, site.span)
+    number = call("to_decimal", (all_of_them, integer(0)), decimal(8, 0), site.span)
+    size = ConstantValue(Decimal("1000000.0"), decimal(8, 1))
+    return call("divide", (number, size, integer(6)), decimal(8, 6), site.span)
+
+
+def _days_after(is_minus: bool) -> SqlFunction:
+    def build(arguments: list[Expression], site: Site) -> Expression:
+        day, count = fitted(arguments[0], DAY, site), fitted(arguments[1], WHOLE, site)
+        days = negative(count, site) if is_minus else count
+        return call("add_days", (day, days), DATE, site.span)
+
+    return SqlFunction(2, 2, build)
+
+
+def _days_between(arguments: list[Expression], site: Site) -> Expression:
+    """`datediff(end, start)`."""
+    end, start = (fitted(each, DAY, site) for each in arguments)
+    return call("days_between", (start, end), NUMBER, site.span)
+
+
+def _last_day(arguments: list[Expression], site: Site) -> Expression:
+    first = call("start_of_month", (fitted(arguments[0], DAY, site),), DATE, site.span)
+    after = call("add_months", (first, integer(1)), DATE, site.span)
+    return call("add_days", (after, integer(-1)), DATE, site.span)
+
+
+def _unit(argument: Expression, site: Site, smallest: tuple[str, ...]) -> str:
+    written = literal_text(argument, site)
+    unit = _UNITS.get(written.upper())
+    if unit is None or unit in smallest:
+        known = ", ".join(sorted({u.upper() for u in _UNITS.values() if u not in smallest}))
+        raise site.error("C1306", f"`{site.name}` does not know `{written}`.", f"units are {known}")
+    return unit
+
+
+def _truncated_day(arguments: list[Expression], site: Site) -> Expression:
+    """`trunc(date, unit)`: a date."""
+    unit = _unit(arguments[1], site, ("day", "hour", "minute", "second"))
+    return call(f"start_of_{unit}", (fitted(arguments[0], DAY, site),), DATE, site.span)
+
+
+def _truncated_moment(arguments: list[Expression], site: Site) -> Expression:
+    """`date_trunc(unit, timestamp)`: a timestamp."""
+    unit = _unit(arguments[0], site, ())
+    moment = fitted(arguments[1], MOMENT, site)
+    return call(f"start_of_{unit}", (moment,), TIMESTAMP, site.span)
+
+
+PARTS = {
+    **dict.fromkeys(("YEAR", "Y", "YEARS", "YR", "YRS"), "year"),
+    **dict.fromkeys(("QUARTER", "QTR"), "quarter"),
+    **dict.fromkeys(("MONTH", "MON", "MONS", "MONTHS"), "month"),
+    **dict.fromkeys(("WEEK", "W", "WEEKS"), "weekofyear"),
+    **dict.fromkeys(("DAY", "D", "DAYS"), "day"),
+    **dict.fromkeys(("DAYOFWEEK", "DOW"), "dayofweek"),
+    **dict.fromkeys(("DAYOFWEEK_ISO", "DOW_ISO"), "weekday_iso"),
+    "DOY": "dayofyear",
+    "YEAROFWEEK": "yearofweek",
+    **dict.fromkeys(("HOUR", "H", "HOURS", "HR", "HRS"), "hour"),
+    **dict.fromkeys(("MINUTE", "M", "MIN", "MINS", "MINUTES"), "minute"),
+    **dict.fromkeys(("SECOND", "S", "SEC", "SECONDS", "SECS"), "seconds_with_fraction"),
+}
+"""The parts that `extract` knows, and the functions that give them."""
+
+
+def date_part(part: str, value: Expression, site: Site) -> Expression:
+    """Return `extract(part FROM value)`."""
+    name = PARTS.get(part.upper())
+    if name is None:
+        message = f"`{part}` is not a part of a time that is known here."
+        raise site.error("C1306", message, "write YEAR, MONTH, DAY, HOUR, MINUTE, SECOND …")
+    return TIME_FUNCTIONS[name].build([value], site)
+
+
+def _date_part(arguments: list[Expression], site: Site) -> Expression:
+    return date_part(literal_text(arguments[0], site), arguments[1], site)
+
+
+def time_format(pattern: str, site: Site) -> str:
+    """Return a pattern of Spark in the rule language: `yyyy-MM-dd` is `%Y-%m-%d`."""
+    found = ""
+    for match in re.finditer(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']+", pattern):
+        if match[2] is None:
+            text = match[0] if match[1] is None else (match[1].replace("''", "'") or "'")
+            found += text.replace("%", "%%")
+        elif match[0] in _PATTERNS:
+            found += _PATTERNS[match[0]]
+        else:
+            known = ", ".join(f"`{each}`" for each in _PATTERNS)
+            raise site.error(
+                "C1306", f"The pattern `{match[0]}` is not known here.", f"there are {known}"
+            )
+    return found
+
+
+def _format(arguments: list[Expression], site: Site) -> Expression:
+    pattern = time_format(literal_text(arguments[1], site), site)
+    value = fitted(arguments[0], TIME, site)
+    return call("format_time", (value, ConstantValue(pattern, SYMBOL)), SYMBOL, site.span)
+
+
+def _to_time(kind: Kind) -> SqlFunction:
+    """Return `to_date` or `to_timestamp`, with a pattern or without."""
+    functor, result, parameter = (
+        ("parse_date", DATE, DAY) if kind is Kind.DATE else ("parse_time", TIMESTAMP, MOMENT)
+    )
+
+    def build(arguments: list[Expression], site: Site) -> Expression:
+        value = arguments[0]
+        if len(arguments) > 1:
+            pattern = time_format(literal_text(arguments[1], site), site)
+            text = fitted(value, TEXT, site)
+            return call(functor, (text, ConstantValue(pattern, SYMBOL)), result, site.span)
+        if value.type.kind is Kind.SYMBOL and value.type.precision >= 0:
+            parse = "parse_day" if kind is Kind.DATE else "parse_moment"
+            return call(parse, (value,), result, site.span)
+        return fitted(value, parameter, site)
+
+    return SqlFunction(1, 2, build)
+
+
+def _months_after(arguments: list[Expression], site: Site) -> Expression:
+    day, months = fitted(arguments[0], DAY, site), fitted(arguments[1], WHOLE, site)
+    return call("add_months", (day, months), DATE, site.span)
+
+
+def _from_seconds(arguments: list[Expression], site: Site) -> Expression:
+    start = constant(EPOCH, TIMESTAMP)
+    return call("add_seconds", (start, fitted(arguments[0], WHOLE, site)), TIMESTAMP, site.span)
+
+
+def _make_date(arguments: list[Expression], site: Site) -> Expression:
+    """`make_date(y, m, d)`: the text of the date is parsed, so that only real days pass."""
+    dash = ConstantValue("-", SYMBOL)
+    texts = [call("show", (fitted(each, WHOLE, site),), SYMBOL, site.span) for each in arguments]
+    text = call("cat", (texts[0], dash, texts[1], dash, texts[2]), SYMBOL, site.span)
+    return call("parse_day", (text,), DATE, site.span)
+
+
+def _today(_: list[Expression], site: Site) -> Expression:
+    return FunctionCall("today", (), DATE, site.span)
+
+
+TIME_FUNCTIONS: dict[str, SqlFunction] = {
+    **{
+        name: simple(functor, NUMBER, TIME)
+        for name, functor in (
+            ("year", "year"),
+            ("quarter", "quarter"),
+            ("month", "month"),
+            ("day", "day"),
+            ("dayofmonth", "day"),
+            ("dayofyear", "day_of_year"),
+            ("weekofyear", "week"),
+            ("yearofweek", "week_year"),
+            ("weekday_iso", "weekday"),
+        )
+    },
+    **{name: simple(name, NUMBER, MOMENT) for name in ("hour", "minute", "second")},
+    "seconds_with_fraction": SqlFunction(1, 1, _seconds_with_fraction),
+    "dayofweek": SqlFunction(1, 1, _day_of_week),
+    "weekday": SqlFunction(1, 1, _weekday),
+    "date_add": _days_after(False),
+    "dateadd": _days_after(False),
+    "date_sub": _days_after(True),
+    "datediff": SqlFunction(2, 2, _days_between),
+    "date_diff": SqlFunction(2, 2, _days_between),
+    "add_months": SqlFunction(2, 2, _months_after),
+    "last_day": SqlFunction(1, 1, _last_day),
+    "trunc": SqlFunction(2, 2, _truncated_day),
+    "date_trunc": SqlFunction(2, 2, _truncated_moment),
+    "date_part": SqlFunction(2, 2, _date_part),
+    "datepart": SqlFunction(2, 2, _date_part),
+    "date_format": SqlFunction(2, 2, _format),
+    "to_date": _to_time(Kind.DATE),
+    "to_timestamp": _to_time(Kind.TIMESTAMP),
+    "timestamp_seconds": SqlFunction(1, 1, _from_seconds),
+    "make_date": SqlFunction(3, 3, _make_date),
+    "current_date": SqlFunction(0, 0, _today),
+    "curdate": SqlFunction(0, 0, _today),
+}
+"""The functions on dates and timestamps, by their names in Spark."""

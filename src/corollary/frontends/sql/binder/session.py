@@ -1,0 +1,61 @@
+"""What all parts of the binder share while one statement is bound."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from corollary.core.logic import Value
+from corollary.errors import InputError
+from corollary.frontends.sql.binder.problems import check_arguments, problem
+from corollary.frontends.sql.binder.scopes import Scope
+from corollary.frontends.sql.catalog import SqlCatalog
+from corollary.frontends.sql.parse import span_of, text_of
+from corollary.frontends.sql.query_tree import Query
+from corollary.source import SourceFile, Span
+
+
+@dataclass(slots=True)
+class BindingSession:
+    """The text, the relations, the parameters, and the numbers that were given out.
+
+    Attributes:
+        bind_nested: binds a query inside another one, whose scope is given.
+    """
+
+    file: SourceFile
+    catalog: SqlCatalog
+    parameters: Mapping[str, Value]
+    bind_nested: Callable[[exp.Expr, Scope], Query]
+    _sources: int = 0
+    _tables: set[str] = field(default_factory=set)
+
+    def next_source(self) -> int:
+        """Return the number of a new source."""
+        self._sources += 1
+        return self._sources
+
+    def unique_table(self, name: str) -> str:
+        """Return a name for a common table expression that no other one has."""
+        chosen, number = name, 1
+        while chosen.lower() in self._tables:
+            number += 1
+            chosen = f"{name}{number}"
+        self._tables.add(chosen.lower())
+        return chosen
+
+    def span(self, node: exp.Expr) -> Span:
+        """Return the place of a node."""
+        return span_of(node, self.file)
+
+    def text(self, node: exp.Expr) -> str:
+        """Return the text of a node."""
+        return text_of(node, self.file)
+
+    def error(self, code: str, message: str, node: exp.Expr, note: str | None = None) -> InputError:
+        """Return an error at the place of a node."""
+        return problem(code, message, node, self.file, note)
+
+    def check(self, node: exp.Expr, *handled: str) -> None:
+        """Refuse a node with other arguments than these."""
+        check_arguments(node, handled, self.file)

@@ -1,0 +1,310 @@
+"""`FROM`: relations, subqueries, common table expressions, and joins."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from corollary.core.types import BOOL, Type
+from corollary.frontends.sql.binder.expressions import ExpressionBinder
+from corollary.frontends.sql.binder.names import near_names
+from corollary.frontends.sql.binder.problems import unsupported
+from corollary.frontends.sql.binder.scopes import CommonTable, Scope, ScopeColumn, source_scope
+from corollary.frontends.sql.binder.session import BindingSession
+from corollary.frontends.sql.binder.values.conversions import common_type, convert
+from corollary.frontends.sql.binder.values.operators import compare, connect, mismatch
+from corollary.frontends.sql.query_tree import (
+    ConstantValue,
+    Expression,
+    FunctionCall,
+    JoinedSource,
+    JoinKind,
+    Query,
+    QueryColumn,
+    RecursiveSource,
+    Source,
+    SubquerySource,
+    TableSource,
+    output_columns,
+)
+
+QueryReader = Callable[[exp.Expr, Scope], Query]
+"""Binds a query in `FROM`; the scope is that of the query around, without its sources."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceBinder:
+    """Binds the sources of one query.
+
+    Attributes:
+        around: the scope of the query before its sources are known.
+    """
+
+    session: BindingSession
+    around: Scope
+    read_query: QueryReader
+
+    def bind_from(self, node: exp.Expr) -> tuple[Source | None, Scope]:
+        """Return the sources of a SELECT, joined, and the scope with their columns."""
+        clause, joins = node.args.get("from_"), node.args.get("joins") or []
+        if clause is None:
+            if joins:
+                raise unsupported(joins[0], self.session.file)
+            return None, self.around
+        self.session.check(clause, "this")
+        source, scope = self.bind_source(clause.this)
+        return self._bind_joins(source, scope, joins)
+
+    def _bind_joins(
+        self, source: Source, scope: Scope, joins: list[exp.Expr]
+    ) -> tuple[Source, Scope]:
+        for join in joins:
+            assert isinstance(join, exp.Join)
+            source, scope = self._bind_join(source, scope, join)
+        return source, scope
+
+    def bind_source(self, node: exp.Expr) -> tuple[Source, Scope]:
+        """Return one source and its scope."""
+        match node:
+            case exp.Table():
+                return self._bind_table(node)
+            case exp.Subquery() if isinstance(node.this, exp.Table):
+                return self._bind_group(node)
+            case exp.Subquery() | exp.Values():
+                return self._bind_subquery(node)
+            case _:
+                raise unsupported(node, self.session.file)
+
+    def _bind_group(self, node: exp.Subquery) -> tuple[Source, Scope]:
+        """Return the source of `(t JOIN u ON …)`."""
+        self.session.check(node, "this", "alias", "joins")
+        source, scope = self.bind_source(node.this)
+        source, scope = self._bind_joins(source, scope, node.args.get("joins") or [])
+        alias = node.args.get("alias")
+        if alias is None:
+            return source, scope
+        self.session.check(alias, "this", "columns")
+        if isinstance(source, JoinedSource):
+            note = "give an alias to each of the joined tables"
+            raise self.session.error("C1310", "A join in parentheses has no alias.", alias, note)
+        columns = tuple(QueryColumn(c.name, c.expression.type) for c in scope.visible)
+        renamed = self._renamed(columns, alias)
+        return source, source_scope(alias.name, source.number, renamed, self.around)
+
+    def _bind_subquery(self, node: exp.Expr) -> tuple[Source, Scope]:
+        alias = node.args.get("alias")
+        if isinstance(node, exp.Subquery):
+            self.session.check(node, "this", "alias", "with_", "order", "limit", "offset", "joins")
+        query = self.read_query(node, self.around)
+        columns, name = output_columns(query), ""
+        if alias is not None:
+            self.session.check(alias, "this", "columns")
+            columns, name = self._renamed(columns, alias), alias.name
+        number = self.session.next_source()
+        source = SubquerySource(number, query, columns, span=self.session.span(node))
+        scope = source_scope(name, number, columns, self.around)
+        joins = node.args.get("joins") or []
+        return self._bind_joins(source, scope, joins)
+
+    def _renamed(
+        self, columns: tuple[QueryColumn, ...], alias: exp.Expr
+    ) -> tuple[QueryColumn, ...]:
+        names = alias.args.get("columns") or []
+        return renamed_columns(columns, names, alias, self.session)
+
+    def _bind_table(self, node: exp.Table) -> tuple[Source, Scope]:
+        session = self.session
+        session.check(node, "this", "db", "catalog", "alias", "joins")
+        parts = [node.args.get(part) for part in ("catalog", "db", "this")]
+        identifiers = [part for part in parts if part is not None]
+        if not all(isinstance(part, exp.Identifier) for part in identifiers):
+            message = "A function cannot stand in FROM."
+            raise session.error(
+                "C1310", message, node, "name a relation, or write a subquery or VALUES"
+            )
+        name = ".".join(part.name for part in identifiers)
+        alias = node.args.get("alias")
+        called = name
+        if alias is not None:
+            session.check(alias, "this", "columns")
+            called = alias.name or name
+        table = self.around.tables.get(name.lower()) if len(identifiers) == 1 else None
+        number = session.next_source()
+        source: Source
+        if table is not None:
+            columns, source = self._common_table(table, number, node, alias)
+        else:
+            columns, source = self._relation(name, number, node, alias)
+        scope = source_scope(called, number, columns, self.around)
+        return self._bind_joins(source, scope, node.args.get("joins") or [])
+
+    def _common_table(
+        self, table: CommonTable, number: int, node: exp.Table, alias: exp.Expr | None
+    ) -> tuple[tuple[QueryColumn, ...], Source]:
+        columns, span = table.columns, self.session.span(node)
+        if alias is not None:
+            columns = self._renamed(columns, alias)
+        if table.query is None:
+            return columns, RecursiveSource(number, table.name, columns, span)
+        return columns, SubquerySource(number, table.query, columns, table.name, span)
+
+    def _relation(
+        self, name: str, number: int, node: exp.Table, alias: exp.Expr | None
+    ) -> tuple[tuple[QueryColumn, ...], Source]:
+        session = self.session
+        found = session.catalog.find(name)
+        if not found:
+            known = [*session.catalog.names(), *self.around.tables]
+            note = near_names(name, known, "the relations are")
+            raise session.error("C1302", f"There is no relation `{name}`.", node, note)
+        if len(found) > 1:
+            names = " and ".join(f"`{each.relation}`" for each in found)
+            note = "rename one of them: SQL does not tell names apart by case"
+            raise session.error("C1304", f"`{name}` can mean {names}.", node, note)
+        table = found[0]
+        columns = table.columns if alias is None else self._renamed(table.columns, alias)
+        source = TableSource(
+            number, table.relation, columns, table.is_bag, table.keys, session.span(node)
+        )
+        return columns, source
+
+    # --- joins ---------------------------------------------------------------------------------
+
+    def _bind_join(self, left: Source, scope: Scope, node: exp.Join) -> tuple[Source, Scope]:
+        session = self.session
+        session.check(node, "this", "on", "using", "side", "kind", "method")
+        kind, is_right = self._kind(node)
+        right, other = self.bind_source(node.this)
+        both = scope.joined(other)
+        condition: Expression | None = None
+        merged: list[ScopeColumn] = []
+        names = self._shared_names(node, scope, other)
+        if node.args.get("on") is not None:
+            binder = ExpressionBinder(session, both, "ON")
+            condition = binder.bind_condition(node.args["on"], "`ON`")
+        elif names is not None:
+            condition, merged = self._using(names, scope, other, node)
+        elif kind is not JoinKind.INNER:
+            condition = ConstantValue(True, BOOL)
+        span = session.span(node)
+        if is_right:
+            source = JoinedSource(JoinKind.LEFT, right, left, condition, span)
+        else:
+            source = JoinedSource(kind, left, right, condition, span)
+        if kind in (JoinKind.SEMI, JoinKind.ANTI):
+            return source, scope
+        if is_right or kind is JoinKind.FULL:
+            scope = scope.padded()
+        if kind in (JoinKind.LEFT, JoinKind.FULL) and not is_right:
+            other = other.padded()
+        joined = scope.joined(other)
+        if names is None:
+            return source, joined
+        lowered = {name.lower() for name, _ in names}
+        rest = tuple(c for c in joined.visible if c.name.lower() not in lowered)
+        return source, replace(joined, visible=(*merged, *rest))
+
+    def _kind(self, node: exp.Join) -> tuple[JoinKind, bool]:
+        """Return the kind of a join, and whether it is RIGHT."""
+        side = str(node.args.get("side") or "").upper()
+        kind = str(node.args.get("kind") or "").upper()
+        method = str(node.args.get("method") or "").upper()
+        kinds = {
+            ("", ""): JoinKind.INNER,
+            ("", "INNER"): JoinKind.INNER,
+            ("", "CROSS"): JoinKind.INNER,
+            ("LEFT", ""): JoinKind.LEFT,
+            ("LEFT", "OUTER"): JoinKind.LEFT,
+            ("RIGHT", ""): JoinKind.LEFT,
+            ("RIGHT", "OUTER"): JoinKind.LEFT,
+            ("FULL", ""): JoinKind.FULL,
+            ("FULL", "OUTER"): JoinKind.FULL,
+            ("", "SEMI"): JoinKind.SEMI,
+            ("LEFT", "SEMI"): JoinKind.SEMI,
+            ("", "ANTI"): JoinKind.ANTI,
+            ("LEFT", "ANTI"): JoinKind.ANTI,
+        }
+        found = kinds.get((side, kind))
+        if found is None or method not in ("", "NATURAL"):
+            words = " ".join(word for word in (method, side, kind) if word)
+            note = "joins are INNER, LEFT, RIGHT, FULL, CROSS, SEMI and ANTI"
+            raise self.session.error("C1310", f"`{words} JOIN` is not supported.", node, note)
+        return found, side == "RIGHT"
+
+    def _shared_names(
+        self, node: exp.Join, left: Scope, right: Scope
+    ) -> list[tuple[str, exp.Expr]] | None:
+        """Return the columns of USING or NATURAL, with their places; None without them."""
+        using = node.args.get("using")
+        if using:
+            return [(each.name, each) for each in using]
+        if str(node.args.get("method") or "").upper() == "NATURAL":
+            there = {column.name.lower() for column in right.visible}
+            found = [c.name for c in left.visible if c.name.lower() in there]
+            return [(name, node) for name in dict.fromkeys(found)] or None
+        return None
+
+    def _using(
+        self,
+        names: list[tuple[str, exp.Expr]],
+        left: Scope,
+        right: Scope,
+        node: exp.Join,
+    ) -> tuple[Expression, list[ScopeColumn]]:
+        """Return the condition of USING, and the merged columns."""
+        kind, is_right = self._kind(node)
+        tests, merged = [], []
+        for name, place in names:
+            one = self._one(name, left, place, "left")
+            other = self._one(name, right, place, "right")
+            site = ExpressionBinder(self.session, left, "USING").site(place)
+            tests.append(compare("eq", one.expression, other.expression, site))
+            if kind is JoinKind.FULL:
+                values: list[Expression] = [one.expression, other.expression]
+                type_ = common_type(values)
+                if type_ is None:
+                    raise mismatch(site, values, "`USING`")
+                column = self._coalesced(one, other, type_)
+            else:
+                column = replace(other if is_right else one, source="")
+            merged.append(column)
+        return connect("and", tests, self.session.span(node)), merged
+
+    @staticmethod
+    def _coalesced(one: ScopeColumn, other: ScopeColumn, type_: Type) -> ScopeColumn:
+        """Return the merged column of a FULL join: one of both sides has a row."""
+        parts = tuple(
+            convert(replace(each.expression, type=each.expression.type.with_null(True)), type_)
+            for each in (one, other)
+        )
+        return ScopeColumn(one.name, FunctionCall("coalesce", parts, type_))
+
+    def _one(self, name: str, scope: Scope, place: exp.Expr, side: str) -> ScopeColumn:
+        found = scope.find(name, None)
+        if len(found) == 1:
+            return found[0]
+        if found:
+            note = "write the condition with ON"
+            message = f"`{name}` can mean several columns on the {side} side."
+            raise self.session.error("C1304", message, place, note)
+        note = near_names(name, [c.name for c in scope.visible], "its columns are")
+        message = f"The {side} side has no column `{name}`."
+        raise self.session.error("C1303", message, place, note)
+
+
+def renamed_columns(
+    columns: tuple[QueryColumn, ...],
+    names: list[exp.Expr],
+    node: exp.Expr,
+    session: BindingSession,
+) -> tuple[QueryColumn, ...]:
+    """Return columns under the names that an alias gives them."""
+    if not names:
+        return columns
+    if len(names) != len(columns):
+        message = f"The number of names, {len(names)}, is not that of the columns, {len(columns)}."
+        raise session.error("C1315", message, node, "give one name for each column")
+    return tuple(
+        replace(column, name=name.name, span=session.span(name))
+        for column, name in zip(columns, names, strict=True)
+    )

@@ -1,0 +1,1 @@
+"""Values: literals, types of several values together, conversions, operators."""

@@ -1,0 +1,302 @@
+"""Types of several values together, and conversions between types: by themselves, and by `CAST`.
+
+Spark's ANSI rules: numbers widen (integer, decimal, double), dates become timestamps; text never
+converts by itself. An integer counts as BIGINT, which has 20 digits as a decimal; a literal has as
+many as it is written with.
+"""
+
+from dataclasses import replace
+from datetime import UTC, date, datetime, time
+from decimal import Context, Decimal
+
+from corollary.core.logic import Value
+from corollary.core.types import (
+    BOOL,
+    DATE,
+    DECIMAL_MAX_DIGITS,
+    FLOAT,
+    NUMBER,
+    NUMERIC,
+    SYMBOL,
+    TIMESTAMP,
+    Kind,
+    Type,
+    decimal,
+)
+from corollary.frontends.sql.binder.problems import UNTYPED
+from corollary.frontends.sql.query_tree import ConstantValue, Expression, FunctionCall
+from corollary.source import Span
+
+NUMBER_DIGITS = 20
+"""The digits of an integer as a decimal."""
+INT_DIGITS = 10
+MIN_CUT_SCALE = 6
+"""The digits after the point that remain when a decimal has more digits than there can be."""
+WIDE = Context(prec=100)
+"""No literal has more digits."""
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def is_untyped(expression: Expression) -> bool:
+    """Whether an expression is a `NULL` without a type."""
+    return expression.type.precision < 0
+
+
+def constant(value: Value, type_: Type, span: Span | None = None) -> ConstantValue:
+    """Return a constant."""
+    return ConstantValue(value, type_, span)
+
+
+def integer(value: int, span: Span | None = None) -> ConstantValue:
+    """Return an integer constant."""
+    return ConstantValue(value, NUMBER, span)
+
+
+def call(
+    functor: str, arguments: tuple[Expression, ...], type_: Type, span: Span | None = None
+) -> FunctionCall:
+    """Return a functor that is null where an argument is."""
+    nullable = any(argument.type.nullable for argument in arguments)
+    return FunctionCall(functor, arguments, type_.with_null(nullable), span)
+
+
+def decimal_of(expression: Expression) -> Type:
+    """Return the decimal type that holds the values of an integer or decimal."""
+    if expression.type.kind is Kind.DECIMAL:
+        return expression.type
+    if isinstance(expression, ConstantValue) and isinstance(expression.value, int):
+        return decimal(max(1, len(str(abs(expression.value)))), 0)
+    return decimal(NUMBER_DIGITS, 0)
+
+
+def cut(precision: int, scale: int) -> Type:
+    """Return a decimal type; with too many digits, some after the point are given up.
+
+    >>> str(cut(40, 10)), str(cut(50, 4))
+    ('decimal(38,8)', 'decimal(38,4)')
+    """
+    if precision > DECIMAL_MAX_DIGITS:
+        scale = max(scale - (precision - DECIMAL_MAX_DIGITS), min(scale, MIN_CUT_SCALE))
+        precision = DECIMAL_MAX_DIGITS
+    return decimal(precision, scale)
+
+
+def wider(left: Type, right: Type) -> Type | None:
+    """Return the type of values of either type; None if there is none.
+
+    >>> str(wider(decimal(5, 2), decimal(4, 3)))
+    'decimal(6,3)'
+    """
+    nullable = left.nullable or right.nullable
+    if left.precision < 0:
+        return right.with_null(True)
+    if right.precision < 0:
+        return left.with_null(True)
+    kinds = {left.kind, right.kind}
+    if kinds <= NUMERIC:
+        return _wider_number(left, right).with_null(nullable)
+    if len(kinds) == 1:
+        return left.with_null(nullable)
+    if kinds == {Kind.DATE, Kind.TIMESTAMP}:
+        return TIMESTAMP.with_null(nullable)
+    return None
+
+
+def _wider_number(left: Type, right: Type) -> Type:
+    if left.kind is right.kind and left.kind is not Kind.DECIMAL:
+        return left
+    if Kind.FLOAT in (left.kind, right.kind):
+        return FLOAT
+    one, other = _as_decimal(left), _as_decimal(right)
+    scale = max(one.scale, other.scale)
+    before = max(one.precision - one.scale, other.precision - other.scale)
+    # Digits before the point are kept, other than in arithmetic.
+    return decimal(
+        min(DECIMAL_MAX_DIGITS, before + scale), max(0, min(scale, DECIMAL_MAX_DIGITS - before))
+    )
+
+
+def _as_decimal(type_: Type) -> Type:
+    return type_ if type_.kind is Kind.DECIMAL else decimal(NUMBER_DIGITS, 0)
+
+
+def common_type(expressions: list[Expression]) -> Type | None:
+    """Return the type that all values can be converted to; None if there is none.
+
+    An integer literal beside decimals is an INT if it fits, which has ten digits.
+    """
+    has_decimal = any(each.type.kind is Kind.DECIMAL for each in expressions)
+    found: Type = UNTYPED
+    for each in expressions:
+        type_ = each.type
+        if has_decimal and isinstance(each, ConstantValue) and type_.kind is Kind.NUMBER:
+            type_ = decimal(INT_DIGITS if fits_bits(each.value, 32) else NUMBER_DIGITS, 0)
+        both = wider(found, type_)
+        if both is None:
+            return None
+        found = both
+    is_nullable = any(each.type.nullable for each in expressions)
+    return found if found.precision < 0 else found.with_null(is_nullable)
+
+
+def convert(expression: Expression, type_: Type) -> Expression:
+    """Return an expression as a value of a wider type, as `common_type` gives it."""
+    found = expression.type
+    if is_untyped(expression):
+        return ConstantValue(None, type_.with_null(True), expression.span)
+    if found.domain == type_.domain:
+        return expression
+    span = expression.span
+    match type_.kind:
+        case Kind.FLOAT:
+            if isinstance(expression, ConstantValue) and expression.value is not None:
+                return ConstantValue(float(expression.value), FLOAT, span)  # type: ignore[arg-type]
+            return call("to_float", (expression,), FLOAT, span)
+        case Kind.DECIMAL:
+            return to_decimal(expression, type_.scale, type_.precision)
+        case Kind.TIMESTAMP:
+            if isinstance(expression, ConstantValue) and isinstance(expression.value, date):
+                midnight = datetime.combine(expression.value, time(), UTC)
+                return ConstantValue(midnight, TIMESTAMP, span)
+            return call("to_timestamp", (expression,), TIMESTAMP, span)
+        case Kind.NUMBER | Kind.UNSIGNED | Kind.SYMBOL | Kind.BOOL | Kind.DATE:
+            raise AssertionError(f"{found} never becomes {type_} by itself")
+
+
+def to_decimal(expression: Expression, scale: int, precision: int) -> Expression:
+    """Return a number as a decimal with a scale; nothing is checked."""
+    if expression.type.kind is Kind.DECIMAL and expression.type.scale == scale:
+        return expression
+    if isinstance(expression, ConstantValue) and isinstance(expression.value, int | Decimal):
+        value = Decimal(expression.value)
+        exponent = value.as_tuple().exponent
+        if isinstance(exponent, int) and -exponent <= scale:
+            wide = value.quantize(Decimal(1).scaleb(-scale), context=WIDE)
+            return ConstantValue(wide, decimal(precision, scale), expression.span)
+    result = decimal(precision, scale)
+    return call("to_decimal", (expression, integer(scale)), result, expression.span)
+
+
+# --- casts -------------------------------------------------------------------------------------
+
+
+def cast(expression: Expression, target: Type, bits: int) -> Expression | None:
+    """Return a value converted as `CAST` does; None if the types cannot be converted.
+
+    Args:
+        expression: the value.
+        target: the type asked for.
+        bits: the size of the integer asked for.
+    """
+    if is_untyped(expression):
+        return ConstantValue(None, target.with_null(True), expression.span)
+    span = expression.span
+    kind = expression.type.kind
+    match target.kind:
+        case Kind.SYMBOL:
+            return expression if kind is Kind.SYMBOL else call("show", (expression,), SYMBOL, span)
+        case Kind.NUMBER:
+            return _to_integer(expression, bits)
+        case Kind.DECIMAL:
+            return _to_fitting_decimal(expression, target)
+        case Kind.FLOAT:
+            if kind is Kind.SYMBOL:
+                return call("parse_float", (expression,), FLOAT, span)
+            if kind is Kind.FLOAT:
+                return expression
+            is_number = kind in NUMERIC or kind is Kind.BOOL
+            return call("to_float", (expression,), FLOAT, span) if is_number else None
+        case Kind.BOOL:
+            return _to_bool(expression)
+        case Kind.DATE:
+            if kind is Kind.DATE:
+                return expression
+            functor = {Kind.SYMBOL: "parse_day", Kind.TIMESTAMP: "to_date"}.get(kind)
+            return call(functor, (expression,), DATE, span) if functor else None
+        case Kind.TIMESTAMP:
+            if kind is Kind.TIMESTAMP:
+                return expression
+            if kind is Kind.NUMBER:
+                start = constant(EPOCH, TIMESTAMP)
+                return call("add_seconds", (start, expression), TIMESTAMP, span)
+            functor = {Kind.SYMBOL: "parse_moment", Kind.DATE: "to_timestamp"}.get(kind)
+            return call(functor, (expression,), TIMESTAMP, span) if functor else None
+        case Kind.UNSIGNED:
+            return None
+
+
+def _to_integer(expression: Expression, bits: int) -> Expression | None:
+    span, found = expression.span, expression
+    match expression.type.kind:
+        case Kind.SYMBOL:
+            found = call("parse_integer", (expression,), NUMBER, span)
+        case Kind.NUMBER:
+            pass
+        case Kind.BOOL:
+            return call("to_number", (expression,), NUMBER, span)
+        case Kind.FLOAT | Kind.DECIMAL | Kind.UNSIGNED:
+            return call("to_integer", (expression, integer(bits)), NUMBER, span)
+        case Kind.TIMESTAMP:
+            second = call("start_of_second", (expression,), TIMESTAMP, span)
+            start = constant(EPOCH, TIMESTAMP)
+            found = call("seconds_between", (start, second), NUMBER, span)
+        case Kind.DATE:
+            return None
+    is_small = isinstance(found, ConstantValue) and fits_bits(found.value, bits)
+    if bits == 64 or is_small:
+        return found
+    return call("to_integer", (found, integer(bits)), NUMBER, span)
+
+
+def fits_bits(value: Value, bits: int) -> bool:
+    """Whether a value is an integer of so many bits."""
+    return isinstance(value, int) and -(2 ** (bits - 1)) <= value < 2 ** (bits - 1)
+
+
+def _to_fitting_decimal(expression: Expression, target: Type) -> Expression | None:
+    span = expression.span
+    digits = integer(target.scale)
+    result, found = replace(target, nullable=False), expression
+    match expression.type.kind:
+        case Kind.SYMBOL:
+            found = call("parse_decimal", (expression, digits), result, span)
+        case Kind.BOOL:
+            number = call("to_number", (expression,), NUMBER, span)
+            found = call("to_decimal", (number, digits), result, span)
+        case Kind.NUMBER | Kind.UNSIGNED | Kind.FLOAT | Kind.DECIMAL:
+            found = to_decimal(expression, target.scale, target.precision)
+            if expression.type.kind is not Kind.FLOAT and _always_fits(expression, target):
+                return replace(found, type=result.with_null(found.type.nullable))
+        case Kind.DATE | Kind.TIMESTAMP:
+            return None
+    return call("fit", (found, integer(target.precision)), result, span)
+
+
+def _always_fits(expression: Expression, target: Type) -> bool:
+    own = decimal_of(expression)
+    before, there = own.precision - own.scale, target.precision - target.scale
+    return there > before or (there == before and target.scale >= own.scale)
+
+
+def _to_bool(expression: Expression) -> Expression | None:
+    span, type_ = expression.span, expression.type
+    match type_.kind:
+        case Kind.BOOL:
+            return expression
+        case Kind.SYMBOL:
+            return call("parse_bool", (expression,), BOOL, span)
+        case Kind.NUMBER | Kind.UNSIGNED | Kind.FLOAT | Kind.DECIMAL:
+            zero = zero_of(type_)
+            return call("ne", (expression, zero), BOOL, span)
+        case Kind.DATE | Kind.TIMESTAMP:
+            return None
+
+
+def zero_of(type_: Type) -> ConstantValue:
+    """Return zero in a numeric type."""
+    plain = replace(type_, nullable=False)
+    if type_.kind is Kind.FLOAT:
+        return ConstantValue(0.0, plain)
+    if type_.kind is Kind.DECIMAL:
+        return ConstantValue(Decimal(0).scaleb(-type_.scale, WIDE), plain)
+    return ConstantValue(0, plain)

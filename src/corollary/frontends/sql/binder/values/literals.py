@@ -1,0 +1,171 @@
+"""Literals: numbers, texts, dates, timestamps; and values that are given for parameters."""
+
+import re
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+
+from sqlglot import exp
+
+from corollary.core.types import (
+    BOOL,
+    DATE,
+    DECIMAL_MAX_DIGITS,
+    FLOAT,
+    NUMBER,
+    SYMBOL,
+    TIMESTAMP,
+    decimal,
+)
+from corollary.core.values import NUMBER_RANGE, is_encodable
+from corollary.frontends.sql.binder.problems import UNTYPED
+from corollary.frontends.sql.binder.session import BindingSession
+from corollary.frontends.sql.query_tree import ConstantValue, Expression
+from corollary.source import Span
+
+_NUMBER = re.compile(r"[0-9]+|(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_DAY = re.compile(r"\s*([+-]?[0-9]{4,7})(?:-([0-9]{1,2})(?:-([0-9]{1,2})(?:[T ].*)?)?)?\s*")
+_MOMENT = re.compile(
+    r"\s*([0-9]{4})(?:-([0-9]{1,2})(?:-([0-9]{1,2})"
+    r"(?:[T ](?:([0-9]{1,2}):([0-9]{1,2})(?::([0-9]{1,2})(?:\.([0-9]{1,9}))?)?)?"
+    r"\s*(Z|UTC|[+-][0-9]{1,2}(?::[0-9]{1,2})?)?)?)?)?\s*"
+)
+
+
+def number_literal(text: str, node: exp.Expr, session: BindingSession) -> ConstantValue:
+    """Return the value of `7`, `1.5` (a decimal) or `1e3` (a double)."""
+    span = session.span(node)
+    if _NUMBER.fullmatch(text) is None or len(text) > 400:
+        raise session.error(
+            "C1309", f"`{text[:40]}` is not a number.", node, "write digits, as in `1.5`"
+        )
+    if "e" in text.lower():
+        return double_literal(text, node, session)
+    if "." not in text:
+        value = int(text)
+        if value <= NUMBER_RANGE[1]:
+            return ConstantValue(value, NUMBER, span)
+    return decimal_literal(text, node, session)
+
+
+def double_literal(text: str, node: exp.Expr, session: BindingSession) -> ConstantValue:
+    """Return the value of `1e3` or `2D`."""
+    value = float(text)
+    if value in (float("inf"), float("-inf")):
+        message = f"`{text[:40]}` is out of the range of DOUBLE."
+        raise session.error("C1309", message, node, "write a smaller exponent")
+    return ConstantValue(value, FLOAT, session.span(node))
+
+
+def decimal_literal(text: str, node: exp.Expr, session: BindingSession) -> ConstantValue:
+    """Return the value of `1.50`, a decimal of three digits."""
+    value = Decimal(text)
+    _, digits, exponent = value.as_tuple()
+    assert isinstance(exponent, int)
+    if exponent > 0:
+        value = value.quantize(Decimal(1)) if exponent < DECIMAL_MAX_DIGITS else value
+        digits, exponent = digits + (0,) * exponent, 0
+    scale = -exponent
+    significant = len("".join(map(str, digits)).lstrip("0"))
+    precision = max(significant, scale, 1)
+    if precision > DECIMAL_MAX_DIGITS:
+        message = f"`{text[:50]}` has more than {DECIMAL_MAX_DIGITS} digits."
+        raise session.error(
+            "C1309", message, node, "write it with an exponent, `1e0`, for a DOUBLE"
+        )
+    return ConstantValue(value, decimal(precision, scale), session.span(node))
+
+
+def text_literal(text: str, node: exp.Expr, session: BindingSession) -> ConstantValue:
+    """Return a text."""
+    if not is_encodable(text):
+        message = "The text has a NUL or half a surrogate pair, which are not characters."
+        raise session.error("C1309", message, node, "leave the character out")
+    return ConstantValue(text, SYMBOL, session.span(node))
+
+
+def read_day(text: str) -> date | None:
+    """Return the date of a text in Spark's manner: `2026-1-5`, `2026-01`, `2026`.
+
+    >>> read_day("2026-1-5"), read_day("2026-02-30")
+    (datetime.date(2026, 1, 5), None)
+    """
+    found = _DAY.fullmatch(text)
+    if found is None:
+        return None
+    try:
+        return date(int(found[1]), int(found[2] or 1), int(found[3] or 1))
+    except ValueError:
+        return None
+
+
+def read_moment(text: str) -> datetime | None:
+    """Return the timestamp of a text in Spark's manner; UTC if it has no offset.
+
+    >>> read_moment("2026-01-05 8:00:00.5+02:00")
+    datetime.datetime(2026, 1, 5, 6, 0, 0, 500000, tzinfo=datetime.timezone.utc)
+    """
+    found = _MOMENT.fullmatch(text)
+    if found is None:
+        return None
+    fraction = int((found[7] or "0").ljust(6, "0")[:6])
+    parts = [int(found[i] or default) for i, default in zip(range(1, 7), "111000", strict=True)]
+    year, month, day, hour, minute, second = parts
+    try:
+        value = datetime(year, month, day, hour, minute, second, fraction, tzinfo=UTC)
+        return value - _offset(found[8])
+    except (ValueError, OverflowError):
+        return None
+
+
+def _offset(text: str | None) -> timedelta:
+    if text in (None, "Z", "UTC"):
+        return timedelta(0)
+    assert text is not None
+    hours, _, minutes = text[1:].partition(":")
+    size = timedelta(hours=int(hours), minutes=int(minutes or 0))
+    if size > timedelta(hours=18):
+        raise ValueError(text)
+    return -size if text[0] == "-" else size
+
+
+def value_literal(value: object, span: Span) -> Expression | None:
+    """Return a value of Python as a literal; None if it has no type here."""
+    match value:
+        case None:
+            return ConstantValue(None, UNTYPED, span)
+        case bool():
+            return ConstantValue(value, BOOL, span)
+        case int():
+            if NUMBER_RANGE[0] <= value <= NUMBER_RANGE[1]:
+                return ConstantValue(value, NUMBER, span)
+            digits = len(str(abs(value)))
+            if digits > DECIMAL_MAX_DIGITS:
+                return None
+            return ConstantValue(Decimal(value), decimal(digits, 0), span)
+        case float():
+            return ConstantValue(value, FLOAT, span)
+        case Decimal():
+            return _decimal_value(value, span)
+        case str():
+            return ConstantValue(value, SYMBOL, span) if is_encodable(value) else None
+        case datetime():
+            at = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
+            return ConstantValue(at.astimezone(UTC), TIMESTAMP, span)
+        case date():
+            return ConstantValue(value, DATE, span)
+        case _:
+            return None
+
+
+def _decimal_value(value: Decimal, span: Span) -> Expression | None:
+    exponent = value.as_tuple().exponent
+    if not isinstance(exponent, int) or value.adjusted() > DECIMAL_MAX_DIGITS:
+        return None
+    scale = max(0, -exponent)
+    if scale > DECIMAL_MAX_DIGITS:
+        return None
+    plain = value.quantize(Decimal(1)) if exponent > 0 else value
+    precision = max(len(str(abs(int(plain.scaleb(scale)))).lstrip("0")), scale, 1)
+    if precision > DECIMAL_MAX_DIGITS:
+        return None
+    return ConstantValue(plain, decimal(precision, scale), span)

@@ -1,0 +1,264 @@
+"""Arithmetic, comparisons and logic on bound expressions, typed by Spark's ANSI rules."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+from sqlglot import exp
+
+from corollary.core.types import BOOL, FLOAT, NUMBER, NUMERIC, SYMBOL, Kind, Type, decimal
+from corollary.core.values import NUMBER_RANGE
+from corollary.errors import InputError
+from corollary.frontends.sql.binder.problems import type_name
+from corollary.frontends.sql.binder.session import BindingSession
+from corollary.frontends.sql.binder.values.conversions import (
+    NUMBER_DIGITS,
+    call,
+    common_type,
+    convert,
+    cut,
+    decimal_of,
+    integer,
+    is_untyped,
+    to_decimal,
+)
+from corollary.frontends.sql.query_tree import ConstantValue, Expression, FunctionCall
+from corollary.source import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where an operator or function stands: for its span, and for what is said about it."""
+
+    session: BindingSession
+    node: exp.Expr
+    parts: tuple[exp.Expr, ...] = ()
+    """The operands in the text."""
+    name: str = ""
+
+    @property
+    def span(self) -> Span:
+        """The place."""
+        return self.session.span(self.node)
+
+    def error(self, code: str, message: str, note: str | None = None) -> InputError:
+        """Return an error here."""
+        return self.session.error(code, message, self.node, note)
+
+    def text_of(self, argument: Expression) -> str:
+        """Return an argument as it is written; by its place it is found among the operands."""
+        for part in self.parts:
+            if self.session.span(part) == argument.span:
+                return self.session.text(part)
+        return "x"
+
+    def text(self, position: int) -> str:
+        """Return an operand as it is written."""
+        if position < len(self.parts):
+            return self.session.text(self.parts[position]) or "x"
+        return "x"
+
+
+def mismatch(site: Site, arguments: Sequence[Expression], what: str) -> InputError:
+    """Return the error of operands whose types do not fit; the note has the missing cast."""
+    types = " and ".join(dict.fromkeys(type_name(each.type) for each in arguments))
+    note = "convert one of them with CAST"
+    others = [each.type for each in arguments if each.type.kind is not Kind.SYMBOL]
+    for position, each in enumerate(arguments):
+        if each.type.kind is Kind.SYMBOL and others and not is_untyped(each):
+            note = _cast_cure(site.text(position), each, others[0])
+            break
+    return site.error(
+        "C1307", f"{what} does not take {types}; nothing is converted by itself.", note
+    )
+
+
+def unfit(site: Site, argument: Expression, wanted: Type) -> InputError:
+    """Return the error of an argument that has another type than is needed."""
+    what = f"`{site.name}`" if site.name else "This operator"
+    message = f"{what} needs {type_name(wanted)}, but this is {type_name(argument.type)}."
+    return site.error("C1307", message, _cast_cure(site.text_of(argument), argument, wanted))
+
+
+def _cast_cure(text: str, found: Expression, wanted: Type) -> str:
+    if isinstance(found, ConstantValue) and isinstance(found.value, str):
+        if wanted.kind in (Kind.DATE, Kind.TIMESTAMP):
+            return f"write `{wanted.kind.upper()} {text}`"
+        digits = str(found.value).removeprefix("-").replace(".", "", 1)
+        if wanted.kind in NUMERIC and digits.isascii() and digits.isdigit():
+            return f"write `{found.value}` without quotes"
+    return f"write `CAST({text} AS {type_name(wanted)})`"
+
+
+# --- arithmetic --------------------------------------------------------------------------------
+
+SIGNS = {"+": "Addition", "-": "Subtraction", "*": "Multiplication", "/": "Division"}
+
+
+def arithmetic(sign: str, left: Expression, right: Expression, site: Site) -> Expression:
+    """Return `left sign right` for `+ - * /`, `%` and `DIV`."""
+    left, right = _operands(sign, left, right, site)
+    kinds = {left.type.kind, right.type.kind}
+    if Kind.FLOAT in kinds:
+        if sign == "DIV":
+            note = "divide with `/`, or cast the operands to BIGINT"
+            raise site.error("C1307", "`DIV` does not take DOUBLE.", note)
+        both = (convert(left, FLOAT), convert(right, FLOAT))
+        return call("rem" if sign == "%" else sign, both, FLOAT, site.span)
+    if Kind.DECIMAL in kinds:
+        return _decimal_arithmetic(sign, left, right, site.span)
+    if sign == "/":
+        return call("/", (convert(left, FLOAT), convert(right, FLOAT)), FLOAT, site.span)
+    functor = {"%": "rem", "DIV": "/"}.get(sign, sign)
+    return call(functor, (left, right), NUMBER, site.span)
+
+
+def _operands(
+    sign: str, left: Expression, right: Expression, site: Site
+) -> tuple[Expression, Expression]:
+    what = SIGNS.get(sign, f"`{sign}`")
+    for each in (left, right):
+        if each.type.kind not in NUMERIC and not is_untyped(each):
+            if each.type.kind is Kind.SYMBOL or {left.type.kind, right.type.kind} & NUMERIC:
+                raise mismatch(site, (left, right), what)
+            raise site.error(
+                "C1307", f"{what} does not take {type_name(each.type)}.", "see docs/sql.md"
+            )
+    if is_untyped(left):
+        left = convert(left, NUMBER if is_untyped(right) else right.type)
+    if is_untyped(right):
+        right = convert(right, left.type)
+    return _signed(left), _signed(right)
+
+
+def _signed(operand: Expression) -> Expression:
+    """Return an unsigned operand, which SQL has none of, as a decimal of 20 digits."""
+    if operand.type.kind is Kind.UNSIGNED:
+        return to_decimal(operand, 0, NUMBER_DIGITS)
+    return operand
+
+
+def _decimal_arithmetic(sign: str, left: Expression, right: Expression, span: Span) -> Expression:
+    one, other = decimal_of(left), decimal_of(right)
+    left, right = _as_decimal(left), _as_decimal(right)
+    p1, s1, p2, s2 = one.precision, one.scale, other.precision, other.scale
+    widest = max(s1, s2)
+    match sign:
+        case "+" | "-":
+            result = cut(max(p1 - s1, p2 - s2) + widest + 1, widest)
+            left, right = _with_point(left, widest), _with_point(right, widest)
+            found = call(sign, (left, right), decimal(38, widest), span)
+            if result.scale < widest:
+                return to_decimal(found, result.scale, result.precision)
+            return replace(found, type=result.with_null(found.type.nullable))
+        case "*":
+            result = cut(p1 + p2 + 1, s1 + s2)
+            left, right = _with_point(left, max(1, s1)), _with_point(right, max(1, s2))
+            return call("multiply", (left, right, integer(result.scale)), result, span)
+        case "/":
+            scale = max(6, s1 + p2 + 1)
+            result = cut(p1 - s1 + s2 + scale, scale)
+            left, right = _with_point(left, max(1, s1)), _with_point(right, max(1, s2))
+            return call("divide", (left, right, integer(result.scale)), result, span)
+        case _:
+            result = cut(min(p1 - s1, p2 - s2) + widest, widest)
+            return _rest(sign, left, right, result, span)
+
+
+def _rest(sign: str, left: Expression, right: Expression, type_: Type, span: Span) -> Expression:
+    """Return `left % right`, or `left DIV right`, of decimals; the type is that of the rest."""
+    both = (to_decimal(left, type_.scale, 38), to_decimal(right, type_.scale, 38))
+    rest = call("rem", both, type_, span)
+    if sign == "%":
+        return rest
+    # What is left without the rest can be divided exactly, so that rounding never matters.
+    whole = call("-", (both[0], rest), decimal(38, type_.scale), span)
+    quotient = call("divide", (whole, both[1], integer(0)), decimal(38, 0), span)
+    return call("to_integer", (quotient, integer(64)), NUMBER, span)
+
+
+def _with_point(operand: Expression, scale: int) -> Expression:
+    """Return a literal with so many digits after the point, so that it is read as a decimal."""
+    if not isinstance(operand, ConstantValue):
+        return operand
+    added = scale - operand.type.scale
+    return to_decimal(operand, scale, min(38, operand.type.precision + added))
+
+
+def _as_decimal(operand: Expression) -> Expression:
+    type_ = decimal_of(operand)
+    if isinstance(operand, ConstantValue) and isinstance(operand.value, int):
+        return ConstantValue(Decimal(operand.value), type_, operand.span)
+    return to_decimal(operand, type_.scale, type_.precision)
+
+
+def negative(operand: Expression, site: Site) -> Expression:
+    """Return `-x`; a negative literal is a literal."""
+    if is_untyped(operand):
+        return operand
+    if operand.type.kind not in NUMERIC:
+        raise unfit(site, operand, NUMBER)
+    operand = _signed(operand)
+    if isinstance(operand, ConstantValue) and isinstance(operand.value, int | float | Decimal):
+        value, type_ = -operand.value, operand.type
+        if type_.kind is Kind.DECIMAL and type_.scale == 0 and value == NUMBER_RANGE[0]:
+            return ConstantValue(NUMBER_RANGE[0], NUMBER, site.span)
+        return ConstantValue(value, type_, site.span)
+    return call("neg", (operand,), replace(operand.type, nullable=False), site.span)
+
+
+# --- comparisons and logic ---------------------------------------------------------------------
+
+
+def aligned(arguments: Sequence[Expression], site: Site, what: str) -> tuple[Expression, ...]:
+    """Return values converted to the type that they have together."""
+    type_ = common_type(list(arguments))
+    if type_ is None:
+        raise mismatch(site, arguments, what)
+    if type_.precision < 0:
+        return tuple(arguments)
+    return tuple(convert(each, type_) for each in arguments)
+
+
+def compare(functor: str, left: Expression, right: Expression, site: Site) -> Expression:
+    """Return a comparison as a value: `eq ne lt le gt ge`, or `same`, which is never null."""
+    both = aligned((left, right), site, "A comparison")
+    if is_untyped(both[0]):
+        both = tuple(ConstantValue(None, SYMBOL.with_null(True), each.span) for each in both)
+    if functor == "same":
+        return FunctionCall("same", both, BOOL, site.span)
+    return call(functor, both, BOOL, site.span)
+
+
+def condition(operand: Expression, site: Site, what: str) -> Expression:
+    """Return an expression that must be a condition."""
+    if is_untyped(operand):
+        return ConstantValue(None, BOOL.with_null(True), operand.span)
+    if operand.type.kind is not Kind.BOOL:
+        note = "compare it, as in `x <> 0`"
+        found = type_name(operand.type)
+        raise site.error("C1307", f"{what} needs a condition, but this is {found}.", note)
+    return operand
+
+
+def connect(functor: str, operands: Sequence[Expression], span: Span) -> Expression:
+    """Return `and` or `or` of conditions; one alone is itself."""
+    if len(operands) == 1:
+        return operands[0]
+    return call(functor, tuple(operands), BOOL, span)
+
+
+def negate(operand: Expression, span: Span) -> Expression:
+    """Return `NOT condition`."""
+    return call("not", (operand,), BOOL, span)
+
+
+def choose(
+    branches: Sequence[tuple[Expression, Expression]], default: Expression, type_: Type, span: Span
+) -> Expression:
+    """Return `CASE WHEN … END` as nested `if`; the arms were converted to the type."""
+    found = default
+    for test, value in reversed(branches):
+        is_nullable = value.type.nullable or found.type.nullable
+        found = FunctionCall("if", (test, value, found), type_.with_null(is_nullable), span)
+    return found

@@ -1,0 +1,226 @@
+"""Window functions: `f(x) OVER (PARTITION BY … ORDER BY … frame)`."""
+
+from dataclasses import replace
+
+from sqlglot import exp
+
+from corollary.core.types import FLOAT, NUMBER, Kind
+from corollary.frontends.sql.binder.aggregates import AGGREGATES, filtered, read_aggregate
+from corollary.frontends.sql.binder.context import ExpressionContext, name_of
+from corollary.frontends.sql.binder.functions.arguments import WHOLE, fitted
+from corollary.frontends.sql.binder.problems import unsupported
+from corollary.frontends.sql.binder.values.conversions import call, convert, integer, is_untyped
+from corollary.frontends.sql.binder.values.operators import Site, aligned, choose
+from corollary.frontends.sql.query_tree import (
+    ConstantValue,
+    Expression,
+    FrameBound,
+    FunctionCall,
+    OrderItem,
+    WindowCall,
+    WindowFrame,
+)
+
+RANKS = frozenset({"rank", "dense_rank", "row_number", "percent_rank", "cume_dist", "ntile"})
+NEIGHBOURS = frozenset({"lag", "lead"})
+VALUES = frozenset({"first_value", "last_value", "nth_value"})
+WINDOW_FUNCTIONS = RANKS | NEIGHBOURS | VALUES
+"""The functions that need a window; aggregates may have one."""
+
+_Window = tuple[tuple[Expression, ...], tuple[OrderItem, ...], WindowFrame | None]
+
+
+def window_call(context: ExpressionContext, node: exp.Window) -> Expression:
+    """Return a window function."""
+    session = context.session
+    if not context.with_windows:
+        message = f"A window function cannot stand in {context.clause}."
+        note = "compute it in a subquery, and use its result"
+        raise session.error("C1316", message, node, note)
+    session.check(node, "this", "partition_by", "order", "spec", "alias", "over")
+    called, tests = node.this, []
+    inner = replace(context, with_windows=False, clause="a window function")
+    if isinstance(called, exp.Filter):
+        session.check(called, "this", "expression")
+        tests = [inner.bind_condition(called.args["expression"].this, "`FILTER`")]
+        called = called.this
+    if not isinstance(called, exp.Anonymous):
+        raise unsupported(called, session.file)
+    window = _window(inner, node)
+    name, site = name_of(called), inner.site(node, name=name_of(called))
+    if name in AGGREGATES:
+        return _aggregate(inner, called, tests, window, site)
+    if tests or name not in WINDOW_FUNCTIONS:
+        message = f"`{name}` cannot be used with a window like this."
+        known = ", ".join(sorted(WINDOW_FUNCTIONS | {"sum", "count", "avg", "min", "max"}))
+        raise session.error("C1316", message, called, f"window functions are {known}")
+    if not window[1]:
+        note = "write `OVER (… ORDER BY …)`"
+        raise session.error("C1316", f"`{name}` needs an order.", node, note)
+    arguments = [inner.bind(each) for each in called.expressions]
+    if name in RANKS:
+        return _rank(name, arguments, window, site)
+    if window[2] is not None and name in NEIGHBOURS:
+        raise session.error("C1316", f"`{name}` has no frame.", node, "leave the frame out")
+    return _neighbour(name, arguments, window, site)
+
+
+def _aggregate(
+    context: ExpressionContext,
+    node: exp.Anonymous,
+    tests: list[Expression],
+    window: _Window,
+    site: Site,
+) -> Expression:
+    found = read_aggregate(context, node, tests)
+    if found.is_distinct:
+        note = "count distinct values in a grouped subquery, and join it"
+        raise site.error("C1316", "DISTINCT cannot be used with a window.", note)
+    arguments, type_ = found.arguments, found.type
+    if found.condition is not None:
+        arguments = arguments or (integer(1),)
+        arguments = tuple(filtered(each, found.condition) for each in arguments)
+        type_ = type_ if found.name == "count" else type_.with_null(True)
+    partition, order, frame = window
+    # A frame without the present row may be empty.
+    if found.name != "count" and frame is not None and not _has_current(frame):
+        type_ = type_.with_null(True)
+    return WindowCall(found.name, arguments, partition, order, frame, type_, site.span)
+
+
+def _has_current(frame: WindowFrame) -> bool:
+    """Whether the present row is always in its frame."""
+    starts_before = frame.start is not FrameBound.OFFSET or frame.start_offset <= 0
+    ends_after = frame.end is not FrameBound.OFFSET or frame.end_offset >= 0
+    return starts_before and ends_after
+
+
+def _rank(name: str, arguments: list[Expression], window: _Window, site: Site) -> Expression:
+    partition, order, frame = window
+    if frame is not None:
+        raise site.error("C1316", f"`{name}` has no frame.", "leave the frame out")
+    if name == "ntile":
+        note = "compute the parts from `row_number()` and `count(*) OVER (…)`"
+        raise site.error("C1316", "`ntile` is not supported.", note)
+    if arguments:
+        raise site.error("C1306", f"`{name}` takes no arguments.", f"write `{name}()`")
+    if name in ("rank", "dense_rank", "row_number"):
+        return WindowCall(name, (), partition, order, None, NUMBER, site.span)
+    total = WindowCall("count", (), partition, (), None, NUMBER, site.span)
+    if name == "cume_dist":
+        upto = WindowCall("count", (), partition, order, None, NUMBER, site.span)
+        return call("/", (convert(upto, FLOAT), convert(total, FLOAT)), FLOAT, site.span)
+    rank = WindowCall("rank", (), partition, order, None, NUMBER, site.span)
+    before, others = (
+        convert(call("-", (each, integer(1)), NUMBER, site.span), FLOAT) for each in (rank, total)
+    )
+    share = call("/", (before, others), FLOAT, site.span)
+    is_alone = FunctionCall("eq", (total, integer(1)), replace(NUMBER, kind=Kind.BOOL), site.span)
+    return choose([(is_alone, ConstantValue(0.0, FLOAT))], share, FLOAT, site.span)
+
+
+def _neighbour(name: str, arguments: list[Expression], window: _Window, site: Site) -> Expression:
+    """Return `lag`, `lead` (value, distance, default) or `first_value` and its like."""
+    partition, order, frame = window
+    most = 3 if name in NEIGHBOURS else 2 if name == "nth_value" else 1
+    if not 1 <= len(arguments) <= most:
+        raise site.error("C1306", f"`{name}` takes 1 to {most} arguments.", f"write `{name}(x)`")
+    value, *rest = arguments
+    if is_untyped(value):
+        raise site.error(
+            "C1307", f"`{name}` of NULL has no type.", "cast it, as in `CAST(NULL AS INT)`"
+        )
+    if name not in NEIGHBOURS:
+        given = (value, *(fitted(each, WHOLE, site) for each in rest))
+        type_ = value.type if name != "nth_value" else value.type.with_null(True)
+        return WindowCall(name, given, partition, order, frame, type_, site.span)
+    distance = fitted(rest[0], WHOLE, site) if rest else integer(1)
+    if not isinstance(distance, ConstantValue) or not isinstance(distance.value, int):
+        raise site.error("C1316", f"The distance of `{name}` must be a literal.", "write a number")
+    default = rest[1] if len(rest) > 1 else ConstantValue(None, value.type.with_null(True))
+    value, default = aligned((value, default), site, f"`{name}`")
+    type_ = value.type.with_null(value.type.nullable or default.type.nullable)
+    return WindowCall(name, (value, distance, default), partition, order, None, type_, site.span)
+
+
+# --- the window --------------------------------------------------------------------------------
+
+
+def _window(context: ExpressionContext, node: exp.Window) -> _Window:
+    """Return partition, order and frame; a named window is looked up."""
+    session = context.session
+    alias = node.args.get("alias")
+    partition = tuple(context.bind(each) for each in node.args.get("partition_by") or [])
+    order = _order(context, node.args.get("order"))
+    frame = _frame(context, node.args.get("spec"))
+    if alias is None:
+        return partition, order, frame
+    named = context.windows.get(alias.name.lower())
+    if named is None:
+        known = ", ".join(f"`{each}`" for each in context.windows) or "none"
+        message = f"There is no window `{alias.name}`."
+        raise session.error("C1316", message, node, f"WINDOW defines {known}")
+    session.check(named, "this", "partition_by", "order", "spec", "alias")
+    rest = {name: each for name, each in context.windows.items() if each is not named}
+    base = _window(replace(context, windows=rest), named)
+    if partition or (order and base[1]) or (frame and base[2]):
+        message = f"The window `{alias.name}` has this part already."
+        raise session.error("C1316", message, node, "write the whole window")
+    return base[0], order or base[1], frame or base[2]
+
+
+def _order(context: ExpressionContext, node: exp.Order | None) -> tuple[OrderItem, ...]:
+    if node is None:
+        return ()
+    context.session.check(node, "expressions")
+    return tuple(order_item(context, each) for each in node.expressions)
+
+
+def order_item(context: ExpressionContext, node: exp.Expr) -> OrderItem:
+    """Return a term of an order."""
+    if not isinstance(node, exp.Ordered):
+        return OrderItem(context.bind(node))
+    context.session.check(node, "this", "desc", "nulls_first")
+    expression = context.bind(node.this)
+    return OrderItem(expression, bool(node.args.get("desc")), bool(node.args.get("nulls_first")))
+
+
+def _frame(context: ExpressionContext, node: exp.WindowSpec | None) -> WindowFrame | None:
+    if node is None:
+        return None
+    session = context.session
+    session.check(node, "kind", "start", "start_side", "end", "end_side")
+    kind = str(node.args.get("kind") or "").upper()
+    if kind not in ("ROWS", "RANGE"):
+        raise session.error("C1316", f"`{kind}` is not supported.", node, "write ROWS or RANGE")
+    start, start_offset = _bound(context, node, "start")
+    end, end_offset = FrameBound.CURRENT, 0
+    if node.args.get("end") is not None:
+        end, end_offset = _bound(context, node, "end")
+    first = -(10**9) if start is FrameBound.UNBOUNDED else start_offset
+    last = 10**9 if end is FrameBound.UNBOUNDED else end_offset
+    if first > last:
+        raise session.error("C1316", "The frame ends before it begins.", node, "swap its ends")
+    if kind == "RANGE" and FrameBound.OFFSET in (start, end):
+        note = "write ROWS, or join the rows in the range"
+        raise session.error("C1316", "RANGE with a distance is not supported.", node, note)
+    return WindowFrame(kind == "ROWS", start, end, start_offset, end_offset)
+
+
+def _bound(context: ExpressionContext, node: exp.WindowSpec, which: str) -> tuple[FrameBound, int]:
+    value = node.args.get(which)
+    side = str(node.args.get(f"{which}_side") or "").upper()
+    word = value.upper() if isinstance(value, str) else ""
+    if word == "CURRENT ROW":
+        return FrameBound.CURRENT, 0
+    if word == "UNBOUNDED":
+        if side != ("PRECEDING" if which == "start" else "FOLLOWING"):
+            raise context.session.error("C1316", "The frame is empty.", node, "swap its ends")
+        return FrameBound.UNBOUNDED, 0
+    distance = context.bind(value) if isinstance(value, exp.Expr) else None
+    if not isinstance(distance, ConstantValue) or not isinstance(distance.value, int):
+        raise context.session.error(
+            "C1316", "The frame needs literal numbers.", node, "write a number"
+        )
+    offset = -distance.value if side == "PRECEDING" else distance.value
+    return (FrameBound.OFFSET, offset) if offset else (FrameBound.CURRENT, 0)

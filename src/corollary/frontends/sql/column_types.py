@@ -1,0 +1,77 @@
+"""The types that SQL names: `INT`, `DECIMAL(12, 2)`, `STRING` …."""
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from corollary.core.types import (
+    BOOL,
+    DATE,
+    DECIMAL_MAX_DIGITS,
+    FLOAT,
+    NUMBER,
+    SYMBOL,
+    TIMESTAMP,
+    Type,
+    decimal,
+)
+from corollary.errors import InputError
+from corollary.frontends.sql.parse import span_of, text_of
+from corollary.source import SourceFile
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnType:
+    """A type of SQL, and the bits of its integers or floating-point numbers."""
+
+    type: Type
+    bits: int = 64
+
+
+_TYPES = {
+    "TINYINT": ColumnType(NUMBER, 8),
+    "SMALLINT": ColumnType(NUMBER, 16),
+    "INT": ColumnType(NUMBER, 32),
+    "BIGINT": ColumnType(NUMBER, 64),
+    "DOUBLE": ColumnType(FLOAT, 64),
+    "FLOAT": ColumnType(FLOAT, 32),
+    "TEXT": ColumnType(SYMBOL),
+    "VARCHAR": ColumnType(SYMBOL),
+    "CHAR": ColumnType(SYMBOL),
+    "BOOLEAN": ColumnType(BOOL),
+    "DATE": ColumnType(DATE),
+    "TIMESTAMP": ColumnType(TIMESTAMP),
+    "TIMESTAMPTZ": ColumnType(TIMESTAMP),
+    "TIMESTAMPLTZ": ColumnType(TIMESTAMP),
+}
+"""sqlglot's names for Spark's types; STRING is TEXT, TIMESTAMP is TIMESTAMPTZ."""
+
+_LENGTHS = ("VARCHAR", "CHAR")
+
+
+def read_type(node: exp.Expr, file: SourceFile) -> ColumnType:
+    """Return the type that a node names.
+
+    Raises:
+        InputError: there is no such type here.
+    """
+    written = text_of(node, file) or node.sql("spark")
+    note = (
+        "types are BIGINT, INT, SMALLINT, TINYINT, DECIMAL(p, s), DOUBLE, STRING, BOOLEAN, DATE "
+        "and TIMESTAMP"
+    )
+    name = node.this.name if isinstance(node, exp.DataType) and node.this else ""
+    digits = [each.name for each in node.expressions]
+    unknown = {"this", "expressions", "nested"} | ({"kind"} if not node.args.get("kind") else set())
+    has_more = any(value for key, value in node.args.items() if key not in unknown)
+    if name == "DECIMAL" and not has_more:
+        numbers = [int(each) for each in digits if each.isascii() and each.isdigit()]
+        precision, scale = [*numbers, *((10, 0)[len(numbers) :])][:2]
+        is_plain = len(numbers) == len(digits) <= 2
+        if is_plain and 1 <= precision <= DECIMAL_MAX_DIGITS and scale <= precision:
+            return ColumnType(decimal(precision, scale))
+        note = f"a decimal has 1 to {DECIMAL_MAX_DIGITS} digits, some of them after the point"
+    elif name in _TYPES and not has_more and (not digits or name in _LENGTHS):
+        return _TYPES[name]
+    message = f"`{written}` is not a type that columns can have here."
+    raise InputError.of("C1308", message, span_of(node, file), note)

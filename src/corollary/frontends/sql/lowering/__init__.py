@@ -1,0 +1,1 @@
+"""From queries to rules: each module lowers one construct (the tree is `query_tree`)."""

@@ -1,0 +1,333 @@
+"""The rules of a view under construction: names, declarations, clauses."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import assert_never
+
+from corollary.core.logic import (
+    AggregateTerm,
+    Atom,
+    BodyItem,
+    Clause,
+    Comparison,
+    Constant,
+    Disjunction,
+    Functor,
+    Negation,
+    Term,
+    Truth,
+    Variable,
+    Wildcard,
+)
+from corollary.core.program import Column, Declaration, TypeName
+from corollary.core.types import Kind, Type
+from corollary.errors import Diagnostic
+from corollary.source import Span
+
+NamedType = tuple[str, Type]
+
+
+@dataclass(slots=True)
+class Draft:
+    """What has been lowered so far of one view.
+
+    Attributes:
+        view: its name, with which the names of all its relations begin.
+        is_materialized: whether the view is stored; its aggregates are then stored too.
+        relation_names: the names of relations that are taken.
+        variable_names: those of variables.
+        substitution: the variables that stand for others.
+    """
+
+    view: str
+    is_materialized: bool
+    declarations: list[Declaration] = field(default_factory=list)
+    clauses: list[Clause] = field(default_factory=list)
+    warnings: list[Diagnostic] = field(default_factory=list)
+    relation_names: set[str] = field(default_factory=set)
+    variable_names: set[str] = field(default_factory=set)
+    substitution: dict[str, Variable] = field(default_factory=dict)
+
+    # --- names ---------------------------------------------------------------------------------
+
+    def relation(self, label: str, *, is_numbered: bool = True, of: str = "") -> str:
+        """Return a new name of a relation: `v.some1`, or `v.each` where it needs no number.
+
+        Args:
+            label: what it is.
+            is_numbered: whether the first one has a number too.
+            of: the relation whose part it is; the view itself by default.
+        """
+        base = f"{of or self.view}.{label}"
+        number = 1
+        name = f"{base}1" if is_numbered else base
+        while name in self.relation_names:
+            number += 1
+            name = f"{base}{number}"
+        self.relation_names.add(name)
+        return name
+
+    def variable(self, hint: str, type_: Type) -> Variable:
+        """Return a new variable, called like a column, with a number if the name is taken."""
+        name = base = hint if hint.strip("_") else "column"
+        number = 1
+        while name in self.variable_names:
+            number += 1
+            name = f"{base}{number}"
+        self.variable_names.add(name)
+        return Variable(name, type_)
+
+    def unify(self, variable: Variable, by: Variable) -> None:
+        """Let a variable stand for another one from now on."""
+        self.substitution[self.resolve(variable).name] = self.resolve(by)
+
+    def resolve(self, variable: Variable) -> Variable:
+        """Return the variable that stands for a variable."""
+        while variable.name in self.substitution:
+            variable = self.substitution[variable.name]
+        return variable
+
+    # --- declarations and rules ----------------------------------------------------------------
+
+    def declare(
+        self,
+        name: str,
+        columns: Sequence[NamedType],
+        *,
+        storage: str = "virtual",
+        is_bag: bool = False,
+        span: Span | None = None,
+    ) -> None:
+        """Declare a relation; columns of one name get numbers."""
+        named = unique_names([column for column, _ in columns])
+        self.declarations.append(
+            Declaration(
+                name,
+                tuple(
+                    Column(column, type_name(type_))
+                    for column, (_, type_) in zip(named, columns, strict=True)
+                ),
+                storage=storage,
+                is_bag=is_bag,
+                span=span,
+            )
+        )
+
+    def add(
+        self,
+        relation: str,
+        arguments: Iterable[Term],
+        items: Iterable[BodyItem],
+        span: Span | None = None,
+    ) -> None:
+        """Add a rule; what it does not need is left out."""
+        head = Atom(relation, tuple(self.plain(each) for each in arguments))
+        body = tuple(self.plain_items(items))
+        self.clauses.append(tidy(Clause((head,), body, span, is_null_safe=True)))
+
+    # --- attempts ------------------------------------------------------------------------------
+
+    def copy(self) -> "Draft":
+        """Return a draft with the same contents, for `restore`."""
+        return replace(
+            self,
+            declarations=list(self.declarations),
+            clauses=list(self.clauses),
+            warnings=list(self.warnings),
+            relation_names=set(self.relation_names),
+            variable_names=set(self.variable_names),
+            substitution=dict(self.substitution),
+        )
+
+    def restore(self, copy: "Draft") -> None:
+        """Forget all that came after a copy was made."""
+        self.declarations = copy.declarations
+        self.clauses = copy.clauses
+        self.warnings = copy.warnings
+        self.relation_names = copy.relation_names
+        self.variable_names = copy.variable_names
+        self.substitution = copy.substitution
+
+    # --- terms ---------------------------------------------------------------------------------
+
+    def plain(self, term: Term) -> Term:
+        """Return a term as a parser would make it: without types, all variables resolved."""
+        match term:
+            case Variable():
+                return Variable(self.resolve(term).name)
+            case Constant(value=value):
+                return Constant(value)
+            case Functor(name=name, arguments=arguments):
+                return Functor(name, tuple(self.plain(each) for each in arguments))
+            case AggregateTerm(operator=operator, target=target, body=body):
+                goal = None if target is None else self.plain(target)
+                return AggregateTerm(operator, goal, tuple(self.plain_items(body)))
+            case Wildcard():
+                return term
+            case _:
+                assert_never(term)
+
+    def plain_items(self, items: Iterable[BodyItem]) -> Iterator[BodyItem]:
+        """Yield the items of a body in the same way."""
+        for item in items:
+            match item:
+                case Atom():
+                    yield self._plain_atom(item)
+                case Negation(atom=atom):
+                    yield Negation(self._plain_atom(atom))
+                case Comparison(operator=operator, left=left, right=right):
+                    yield Comparison(operator, self.plain(left), self.plain(right))
+                case Disjunction(alternatives=alternatives):
+                    yield Disjunction(tuple(tuple(self.plain_items(each)) for each in alternatives))
+                case Truth():
+                    yield item
+                case _:
+                    assert_never(item)
+
+    def _plain_atom(self, atom: Atom) -> Atom:
+        return replace(atom, arguments=tuple(self.plain(each) for each in atom.arguments))
+
+
+def type_name(type_: Type) -> TypeName:
+    """Return a type as a declaration writes it."""
+    digits = (type_.precision, type_.scale) if type_.kind is Kind.DECIMAL else None
+    return TypeName(str(type_.kind), digits, type_.nullable)
+
+
+def unique_names(names: Sequence[str]) -> list[str]:
+    """Return names of which some are equal, all different.
+
+    >>> unique_names(["a", "b", "a"])
+    ['a', 'b', 'a2']
+    """
+    found: list[str] = []
+    taken = set(names)
+    for name in names:
+        candidate, number = name or "column", 1
+        while candidate in found or (number > 1 and candidate in taken):
+            number += 1
+            candidate = f"{name or 'column'}{number}"
+        found.append(candidate)
+    return found
+
+
+# --- tidying -------------------------------------------------------------------------------------
+
+
+def tidy(clause: Clause) -> Clause:
+    """Return a clause with `_` for variables that occur once, and without repeated items."""
+    body = clause.body
+    outside: Counter[str] = Counter()
+    for head in clause.heads:
+        outside.update(_item_names(head))
+    while True:
+        changed = _without_unused(body, outside)
+        if changed == body:
+            break
+        body = changed
+    return replace(clause, body=body or (Truth(value=True),))
+
+
+def _without_unused(body: tuple[BodyItem, ...], outside: Counter[str]) -> tuple[BodyItem, ...]:
+    """Return a conjunction without what neither it nor anything outside of it uses."""
+    uses = [_item_uses(item) for item in body]
+    total = sum(uses, outside)
+    unused = {name for name, number in total.items() if number == 1}
+    found: list[BodyItem] = []
+    for item, own in zip(body, uses, strict=True):
+        cleaned = _clean(item, unused, total - own)
+        if cleaned is not None and cleaned not in found:
+            found.append(cleaned)
+    return tuple(found)
+
+
+def _item_uses(item: BodyItem) -> Counter[str]:
+    """Return how often an item uses variables; alternatives count as one place."""
+    if not isinstance(item, Disjunction):
+        return Counter(_item_names(item))
+    uses: Counter[str] = Counter()
+    for alternative in item.alternatives:
+        uses |= sum((_item_uses(each) for each in alternative), Counter())
+    return uses
+
+
+def _clean(item: BodyItem, unused: set[str], outside: Counter[str]) -> BodyItem | None:
+    match item:
+        case Atom():
+            return _open(item, unused)
+        case Negation(atom=atom):
+            return Negation(_open(atom, unused))
+        case Comparison(operator="is", left=Variable(name=name)) if name in unused:
+            return None
+        case Disjunction(alternatives=alternatives):
+            return cleaned_disjunction(
+                tuple(
+                    _without_unused(each, outside) or (Truth(value=True),) for each in alternatives
+                )
+            )
+        case _:
+            return item
+
+
+def cleaned_disjunction(alternatives: tuple[tuple[BodyItem, ...], ...]) -> BodyItem:
+    """Return a disjunction without alternatives that are the same."""
+    return Disjunction(tuple(dict.fromkeys(alternatives)))
+
+
+def _open(atom: Atom, unused: set[str]) -> Atom:
+    arguments = tuple(
+        Wildcard() if isinstance(each, Variable) and each.name in unused else each
+        for each in atom.arguments
+    )
+    return replace(atom, arguments=arguments)
+
+
+def _item_names(item: BodyItem) -> Iterator[str]:
+    match item:
+        case Atom(arguments=arguments):
+            for each in arguments:
+                yield from _names(each)
+        case Negation(atom=atom):
+            yield from _item_names(atom)
+        case Comparison(left=left, right=right):
+            yield from _names(left)
+            yield from _names(right)
+        case Disjunction(alternatives=alternatives):
+            for alternative in alternatives:
+                for part in alternative:
+                    yield from _item_names(part)
+        case Truth():
+            pass
+        case _:
+            assert_never(item)
+
+
+def _names(term: Term) -> Iterator[str]:
+    """Yield the names of variables of a term, those in aggregates too, with repetitions."""
+    match term:
+        case Variable(name=name):
+            yield name
+        case Functor(arguments=arguments):
+            for argument in arguments:
+                yield from _names(argument)
+        case AggregateTerm(target=target, body=body):
+            if target is not None:
+                yield from _names(target)
+            for item in body:
+                yield from _item_names(item)
+        case Constant() | Wildcard():
+            pass
+        case _:
+            assert_never(term)
+
+
+def names_of(*parts: BodyItem | Term) -> set[str]:
+    """Return the names of the variables in items and terms."""
+    found: set[str] = set()
+    for part in parts:
+        if isinstance(part, Atom | Negation | Comparison | Disjunction | Truth):
+            found.update(_item_names(part))
+        else:
+            found.update(_names(part))
+    return found

@@ -1,0 +1,62 @@
+"""Expressions become terms; the queries inside them become alternatives of the body."""
+
+from collections.abc import Mapping
+
+from corollary.core.logic import Constant, Functor, Term
+from corollary.frontends.sql.lowering import subqueries
+from corollary.frontends.sql.lowering.bodies import NOT_STRICT, Body
+from corollary.frontends.sql.lowering.context import Lowering, refuse
+from corollary.frontends.sql.query_tree import (
+    AggregateCall,
+    ColumnReference,
+    ConstantValue,
+    Exists,
+    Expression,
+    FunctionCall,
+    Quantified,
+    ScalarSubquery,
+    WindowCall,
+)
+
+
+def term_of(
+    lowering: Lowering,
+    expression: Expression,
+    body: Body,
+    terms: Mapping[Expression, Term],
+    *,
+    drops_null: bool,
+) -> Term:
+    """Return the term of an expression."""
+    known = terms.get(expression)
+    if known is not None:
+        return known
+    match expression:
+        case ConstantValue(value=value, type=type_):
+            return Constant(value, type_)
+        case ColumnReference(source=source, column=column):
+            return lowering.columns[source][column]
+        case FunctionCall(functor=functor, arguments=arguments, type=type_):
+            drops = drops_null and functor not in NOT_STRICT
+            inside = tuple(
+                term_of(lowering, each, body, terms, drops_null=drops) for each in arguments
+            )
+            return Functor(functor, inside, type_)
+        case ScalarSubquery():
+            return subqueries.scalar_value(lowering, expression, body, drops_null=drops_null)
+        case Exists() | Quantified():
+            return subqueries.truth_value(lowering, expression, body)
+        case AggregateCall(name=name, span=span):
+            raise refuse(
+                "C1330",
+                f"The aggregate `{name}` stands where rows are not grouped.",
+                span,
+                "compute it in a subquery, and refer to its column",
+            )
+        case WindowCall(name=name, span=span):
+            raise refuse(
+                "C1331",
+                f"The window function `{name}` stands where windows are not computed.",
+                span,
+                "compute it in the select list of a subquery, and refer to its column",
+            )

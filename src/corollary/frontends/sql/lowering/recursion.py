@@ -1,0 +1,284 @@
+"""WITH RECURSIVE: a union is the least set; with ALL, a way tells the derivations of a row apart.
+
+UNION          r(X) := base. r(X) := r(Y), step.
+UNION ALL      the same where no row has two derivations; else, if it is linear,
+               r.ways(X, "1", n) := base.
+               r.ways(X, cat(way, "/2:", W), n * k) := r.ways(Y, way, n), step.
+
+W are the values that tell the instances of a step apart.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from corollary.core.logic import Atom, Constant, Functor, Term, Variable
+from corollary.core.types import NUMBER, SYMBOL, Kind
+from corollary.frontends.sql.lowering.blocks import OutputColumn, emit_block, output_keys
+from corollary.frontends.sql.lowering.bodies import ONE, Body
+from corollary.frontends.sql.lowering.context import (
+    LoweredQuery,
+    Lowering,
+    OpenBranch,
+    RecursiveRelation,
+    refuse,
+)
+from corollary.frontends.sql.lowering.joins import is_inlinable
+from corollary.frontends.sql.lowering.recursive_uses import check_uses, references, rows_differ
+from corollary.frontends.sql.lowering.tree_walk import free_references, without_order
+from corollary.frontends.sql.query_tree import (
+    ColumnReference,
+    Query,
+    RecursiveSource,
+    RecursiveTable,
+    Select,
+    WithRecursive,
+)
+
+
+def add_recursive(lowering: Lowering, source: RecursiveSource, body: Body) -> None:
+    """Add a literal of a recursive table to a body."""
+    found = lowering.recursive[source.cte]
+    draft = lowering.draft
+    variables = [
+        draft.variable(column.name, type_)
+        for column, type_ in zip(source.columns, found.types, strict=True)
+    ]
+    hidden: list[Variable] = []
+    if found.has_way:
+        way = draft.variable("way", SYMBOL)
+        hidden.append(way)
+        lowering.ways[source.number] = way
+    if found.has_count:
+        hidden.append(draft.variable("n", NUMBER))
+        body.counts.append(hidden[-1])
+    body.items.append(Atom(found.relation, (*variables, *hidden)))
+    known, names = body.known, [each.name for each in variables]
+    known.not_null |= {each.name for each in variables if each.type and not each.type.nullable}
+    known.not_null |= {each.name for each in hidden}
+    if found.has_way:
+        body.witnesses += [*variables, hidden[0]]
+        if found.has_count:
+            known.add({*names, hidden[0].name}, {hidden[-1].name})
+    else:
+        for key in found.keys:
+            known.add({names[column] for column in key}, names)
+        smallest = min(found.keys, key=lambda key: (len(key), sorted(key)))
+        body.witnesses += [variables[column] for column in sorted(smallest)]
+    lowering.columns[source.number] = list(variables)
+    body.sources.append(source.number)
+
+
+def define_recursive(
+    lowering: Lowering, query: WithRecursive, relation: str, body: Body, *, storage: str
+) -> LoweredQuery:
+    """Make the rules of recursive tables, and of the query that reads them."""
+    names = {table.name for table in query.tables}
+    for table in query.tables:
+        if any(free_references(each) for each in (*table.bases, *table.steps)):
+            raise refuse(
+                "C1350",
+                "A recursive table cannot depend on a row of the query around it.",
+                table.span,
+                "join it with that query by its columns instead",
+            )
+        for step in table.steps:
+            check_uses(step, names)
+    inner = without_order(query.query)
+    is_set = isinstance(inner, Select) and (
+        (body.is_set or inner.is_distinct) and is_inlinable(replace(inner, is_distinct=False))
+    )
+    is_view = relation == lowering.draft.view and _is_renaming(query, inner)
+    tables = [_relation_of(lowering, table) for table in query.tables]
+    if is_view:
+        tables[0].relation, tables[0].storage = relation, storage
+        tables[0].names = [each.name for each in query.columns]
+    _open_tables(lowering, tables, names, is_set=is_set)
+    _emit(lowering, tables)
+    if is_view and not tables[0].has_way:
+        types = tuple(tables[0].types)
+        return LoweredQuery(relation, (), tuple(tables[0].names), types, False, tables[0].keys)
+    return lowering.define(inner, relation, body, storage=storage)
+
+
+def _relation_of(lowering: Lowering, table: RecursiveTable) -> RecursiveRelation:
+    """Return the relation of a recursive table, if it is a set."""
+    types = [each.type.with_null(nullable=False) for each in table.columns]
+    name = lowering.draft.relation(_shown(table), is_numbered=False)
+    columns = [each.name for each in table.columns]
+    keys = (frozenset(range(len(types))),)
+    storage = "stored" if lowering.draft.is_materialized else "virtual"
+    return RecursiveRelation(table, name, columns, types, keys, storage=storage)
+
+
+def _is_renaming(query: WithRecursive, inner: Query) -> bool:
+    """Whether the query around only lists the columns of its recursive table."""
+    if len(query.tables) != 1 or not isinstance(inner, Select) or inner.where is not None:
+        return False
+    if not isinstance(inner.source, RecursiveSource):
+        return False
+    if not is_inlinable(replace(inner, is_distinct=False)):
+        return False
+    shown = [
+        each.column if isinstance(each, ColumnReference) and not each.depth else None
+        for _, each in inner.columns
+    ]
+    return shown == list(range(len(query.tables[0].columns)))
+
+
+# --- how derivations are told apart --------------------------------------------------------------
+
+
+def _open_tables(
+    lowering: Lowering, made: list[RecursiveRelation], names: set[str], *, is_set: bool
+) -> None:
+    """Open the bodies of recursive tables, and decide how their derivations are told apart."""
+    tables = [each.table for each in made]
+    if is_set or not any(table.is_all for table in tables):
+        _open_branches(lowering, made, is_set=True)
+        return
+    if len(made) == 1 and _has_single_derivations(lowering, made[0]):
+        return
+    for table in tables:
+        for step in table.steps:
+            found = references(step, names)
+            if len(tables) > 1 or len(found) != 1 or not is_inlinable(without_order(step)):
+                raise refuse(
+                    "C1352",
+                    f"How often `UNION ALL` derives a row of `{_shown(table)}` cannot be counted: "
+                    "its recursion is not linear.",
+                    found[1].span if len(found) > 1 else step.span,
+                    "use `UNION`, or refer to the table once in each branch, in its `FROM`",
+                )
+    (relation,) = made
+    inside = f"{lowering.draft.view}.{_shown(relation.table)}"
+    relation.relation = lowering.draft.relation("ways", is_numbered=False, of=inside)
+    relation.has_way, relation.keys = True, ()
+    relation.names = [each.name for each in relation.table.columns]
+    relation.storage = "stored" if lowering.draft.is_materialized else "virtual"
+    _open_branches(lowering, made, is_set=False)
+
+
+def _shown(table: RecursiveTable) -> str:
+    return table.name.rsplit(".", 1)[-1] or "r"
+
+
+def _has_single_derivations(lowering: Lowering, relation: RecursiveRelation) -> bool:
+    """Whether no row has two derivations; the branches are open then."""
+    table = relation.table
+    if len(table.bases) != 1 or len(table.steps) != 1:
+        return False
+    if len(references(table.steps[0], {table.name})) != 1:
+        return False
+    key = rows_differ(table)
+    if key is None:
+        return False
+    relation.keys = (key,)
+    mark = lowering.mark()
+    _open_branches(lowering, [relation], is_set=False)
+    for branch in relation.branches:
+        if branch.body.counts or not branch.keys or not is_inlinable(branch.query):
+            lowering.rollback(mark)
+            relation.keys = (frozenset(range(len(relation.types))),)
+            relation.types = [each.type.with_null(nullable=False) for each in table.columns]
+            return False
+    return True
+
+
+def _open_branches(
+    lowering: Lowering, relations: Sequence[RecursiveRelation], *, is_set: bool
+) -> None:
+    """Open the bodies of all branches; repeat it with columns that turn out to be nullable."""
+    for each in relations:
+        lowering.recursive[each.table.name] = each
+    while True:
+        mark = lowering.mark()
+        has_changed = False
+        for relation in relations:
+            table = relation.table
+            relation.branches = [
+                _open(lowering, branch, is_set=is_set) for branch in (*table.bases, *table.steps)
+            ]
+            for branch in relation.branches:
+                if branch.body.counts and relation.has_way and not relation.has_count:
+                    relation.has_count = has_changed = True
+                for at, term in enumerate(branch.row):
+                    if not relation.types[at].nullable and branch.body.is_nullable(term):
+                        relation.types[at] = relation.types[at].with_null(nullable=True)
+                        has_changed = True
+        if not has_changed:
+            return
+        lowering.rollback(mark)
+
+
+def _open(lowering: Lowering, query: Query, *, is_set: bool) -> OpenBranch:
+    query = without_order(query)
+    body = Body(lowering.draft, is_set=is_set)
+    if not is_inlinable(query):
+        part = lowering.define(
+            query, lowering.draft.relation("q"), Body(lowering.draft, is_set=is_set)
+        )
+        return OpenBranch(query, body, list(lowering.read(part, body)), part.keys)
+    assert isinstance(query, Select)
+    lowering.open_select(query, body)
+    columns = [
+        OutputColumn(column.name, lowering.term(expression, body), column.type)
+        for column, expression in query.columns
+    ]
+    keys = output_keys(body, columns)
+    if is_set or keys or references(query, set(lowering.recursive)):
+        return OpenBranch(query, body, [each.term for each in columns], keys)
+    part = emit_block(lowering, lowering.draft.relation("q"), body, columns, span=query.span)
+    outside = Body(lowering.draft)
+    return OpenBranch(query, outside, list(lowering.read(part, outside)), part.keys)
+
+
+# --- rules ---------------------------------------------------------------------------------------
+
+
+def _emit(lowering: Lowering, relations: Sequence[RecursiveRelation]) -> None:
+    draft = lowering.draft
+    for relation in relations:
+        span = relation.table.span
+        draft.declare(relation.relation, relation.columns, storage=relation.storage, span=span)
+    for relation in relations:
+        bases = len(relation.table.bases)
+        for number, branch in enumerate(relation.branches):
+            row = list(branch.row)
+            if relation.has_way:
+                row.append(_way(lowering, branch, number + 1, is_step=number >= bases))
+            if relation.has_count:
+                row.append(branch.body.count_term() or ONE)
+            draft.add(relation.relation, row, branch.body.closed_items(), branch.query.span)
+
+
+def _way(lowering: Lowering, branch: OpenBranch, number: int, *, is_step: bool) -> Term:
+    """Return the text that tells a derivation apart from others of the same row."""
+    draft = lowering.draft
+    shown = {draft.resolve(each).name for each in branch.row if isinstance(each, Variable)}
+    parts: list[Term] = [Constant(str(number))]
+    if is_step:
+        (source,) = references(branch.query, set(lowering.recursive))
+        way = lowering.ways[source.number]
+        shown.add(way.name)
+        parts = [way, Constant(f"/{number}:")]
+    else:
+        return parts[0]
+    seen = set()
+    for variable in branch.body.witnesses:
+        name = draft.resolve(variable).name
+        if name not in shown and name not in seen:
+            seen.add(name)
+            parts.append(_written(branch.body, variable))
+    return Functor("cat", tuple(parts))
+
+
+def _written(body: Body, variable: Variable) -> Term:
+    """Return a value as text such that no two rows of values are the same text."""
+    text: Term = Functor("to_string", (variable,))
+    if variable.type is not None and variable.type.kind is Kind.SYMBOL:
+        size = Functor("to_string", (Functor("strlen", (variable,)),))
+        text = Functor("cat", (size, Constant("'"), variable))
+    written = Functor("cat", (text, Constant(",")))
+    if not body.is_nullable(variable):
+        return written
+    return Functor("coalesce", (written, Constant("-,")))

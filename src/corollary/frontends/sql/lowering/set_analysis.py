@@ -1,0 +1,89 @@
+"""Which variables of a body determine which others, and which cannot be null."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import combinations
+
+KEY_MAX_COLUMNS = 3
+"""Keys with more columns are found only if no smaller one is there."""
+
+
+@dataclass(slots=True)
+class Dependencies:
+    """Functional dependencies between variables, by name, and the variables that are never null.
+
+    >>> known = Dependencies()
+    >>> known.add({"k"}, {"a", "b"})
+    >>> known.determines({"k"}, {"b"}), known.determines({"a"}, {"b"})
+    (True, False)
+    """
+
+    rules: list[tuple[frozenset[str], frozenset[str]]] = field(default_factory=list)
+    not_null: set[str] = field(default_factory=set)
+
+    def add(self, left: Iterable[str], right: Iterable[str]) -> None:
+        """Add that the variables on the left determine those on the right."""
+        self.rules.append((frozenset(left), frozenset(right)))
+
+    def add_equal(self, one: str, other: str) -> None:
+        """Add that two variables are equal and not null."""
+        self.add({one}, {other})
+        self.add({other}, {one})
+        self.not_null |= {one, other}
+
+    def include(self, other: "Dependencies") -> None:
+        """Add all that another body has."""
+        self.rules += other.rules
+        self.not_null |= other.not_null
+
+    def closure(self, names: Iterable[str]) -> set[str]:
+        """Return the variables that some variables determine, these included."""
+        found = set(names)
+        open_rules = self.rules
+        while True:
+            left_open = []
+            size = len(found)
+            for left, right in open_rules:
+                if left <= found:
+                    found |= right
+                else:
+                    left_open.append((left, right))
+            if len(found) == size:
+                return found
+            open_rules = left_open
+
+    def determines(self, names: Iterable[str], targets: Iterable[str]) -> bool:
+        """Whether variables determine others."""
+        return set(targets) <= self.closure(names)
+
+    def keys(self, columns: list[str], given: set[str], targets: set[str]) -> list[frozenset[int]]:
+        """Return the smallest sets of columns, by number, that determine all targets.
+
+        Args:
+            columns: the variables in the columns.
+            given: variables that are known anyway.
+            targets: what must be determined.
+        """
+        if not self.determines({*columns, *given}, targets):
+            return []
+        found = list(self._small_keys(columns, given, targets))
+        if found:
+            return found
+        chosen = list(range(len(columns)))
+        for column in reversed(range(len(columns))):
+            rest = [each for each in chosen if each != column]
+            if self.determines({*(columns[each] for each in rest), *given}, targets):
+                chosen = rest
+        return [frozenset(chosen)]
+
+    def _small_keys(
+        self, columns: list[str], given: set[str], targets: set[str]
+    ) -> Iterator[frozenset[int]]:
+        found: list[frozenset[int]] = []
+        for size in range(min(KEY_MAX_COLUMNS, len(columns)) + 1):
+            for chosen in combinations(range(len(columns)), size):
+                if any(key <= set(chosen) for key in found):
+                    continue
+                if self.determines({*(columns[each] for each in chosen), *given}, targets):
+                    found.append(frozenset(chosen))
+        yield from found

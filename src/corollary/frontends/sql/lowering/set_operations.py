@@ -1,0 +1,282 @@
+"""UNION, INTERSECT and EXCEPT, with copies and without, and VALUES.
+
+UNION           a rule for each branch
+UNION ALL       v.each(X, 1, n) := a.rows(X, n). v.each(X, 2, n) := b.rows(X, n).
+INTERSECT       a(X), b(X)            ALL: min(n, k) copies
+EXCEPT          a(X), !b(X)           ALL: n copies where not in b, n - k where n > k
+
+Branches that are sets, each with another constant in some column, are a set together.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from corollary.core.logic import (
+    BodyItem,
+    Comparison,
+    Constant,
+    Disjunction,
+    Functor,
+    Negation,
+    Term,
+    Variable,
+    Wildcard,
+)
+from corollary.core.types import NUMBER, Type
+from corollary.frontends.sql.lowering.blocks import (
+    EachRow,
+    OutputColumn,
+    declare_result,
+    emit_block,
+    lowered,
+    output_keys,
+    sum_up,
+)
+from corollary.frontends.sql.lowering.bodies import ONE, Body
+from corollary.frontends.sql.lowering.context import LoweredQuery, Lowering
+from corollary.frontends.sql.lowering.joins import is_inlinable
+from corollary.frontends.sql.lowering.tree_walk import constant_of, without_order
+from corollary.frontends.sql.query_tree import (
+    Query,
+    QueryColumn,
+    Select,
+    SetOperation,
+    SetOperator,
+    Values,
+)
+
+
+def define_set_operation(
+    lowering: Lowering, operation: SetOperation, relation: str, body: Body, *, storage: str
+) -> LoweredQuery:
+    """Make the rules of a set operation."""
+    if not operation.is_all:
+        body.is_set = True
+    if operation.operator is SetOperator.UNION:
+        branches = list(_branches(operation, is_set=body.is_set))
+        return _define_union(lowering, operation, branches, relation, body, storage=storage)
+    return _define_difference(lowering, operation, relation, body, storage=storage)
+
+
+def _branches(query: Query, *, is_set: bool) -> Iterator[Query]:
+    """Yield the branches of unions inside each other, which are one."""
+    query = without_order(query)
+    if (
+        isinstance(query, SetOperation)
+        and query.operator is SetOperator.UNION
+        and (query.is_all or is_set)
+    ):
+        yield from _branches(query.left, is_set=is_set)
+        yield from _branches(query.right, is_set=is_set)
+    else:
+        yield query
+
+
+def _columns(
+    columns: Sequence[QueryColumn], parts: Sequence[LoweredQuery]
+) -> list[tuple[str, Type]]:
+    """Return the columns of a result; one may be null if it may be in some part."""
+    return [
+        (column.name, column.type.with_null(any(part.types[number].nullable for part in parts)))
+        for number, column in enumerate(columns)
+    ]
+
+
+def _row(lowering: Lowering, columns: Sequence[tuple[str, Type]]) -> list[OutputColumn]:
+    draft = lowering.draft
+    return [OutputColumn(name, draft.variable(name, type_), type_) for name, type_ in columns]
+
+
+@dataclass(frozen=True, slots=True)
+class _Branch:
+    """A branch of a union: a body, its columns, and what tells its rows apart."""
+
+    body: Body
+    row: list[Term]
+    keys: Sequence[frozenset[int]]
+
+
+def _open_branch(lowering: Lowering, query: Query, body: Body) -> _Branch:
+    """Return the rows of a branch: those of its own body if they are a set or asked as one."""
+    inside = body.empty_copy(is_set=body.is_set)
+    if not is_inlinable(query):
+        part = lowering.lower_part(query, body, is_set=body.is_set)
+        return _Branch(inside, list(lowering.read(part, inside)), part.keys)
+    assert isinstance(query, Select)
+    lowering.open_select(query, inside)
+    columns = [
+        OutputColumn(column.name, lowering.term(expression, inside), column.type)
+        for column, expression in query.columns
+    ]
+    keys = output_keys(inside, columns)
+    if body.is_set or keys:
+        return _Branch(inside, [each.term for each in columns], keys)
+    name = lowering.draft.relation("q")
+    part = emit_block(lowering, name, inside, columns, span=query.span)
+    outside = body.empty_copy(is_set=False)
+    return _Branch(outside, list(lowering.read(part, outside)), ())
+
+
+# --- unions --------------------------------------------------------------------------------------
+
+
+def _define_union(
+    lowering: Lowering,
+    operation: SetOperation,
+    branches: Sequence[Query],
+    relation: str,
+    body: Body,
+    *,
+    storage: str,
+) -> LoweredQuery:
+    draft, outer = lowering.draft, body.outer
+    parts = [_open_branch(lowering, each, body) for each in branches]
+    columns = [
+        (
+            column.name,
+            column.type.with_null(any(part.body.is_nullable(part.row[at]) for part in parts)),
+        )
+        for at, column in enumerate(operation.columns)
+    ]
+    width = len(columns)
+    mark = _different_constants(branches)
+    typed = _row(lowering, columns)
+    if body.is_set or (mark is not None and all(part.keys for part in parts)):
+        name = declare_result(draft, relation, outer, typed, storage=storage, span=operation.span)
+        for branch, part in zip(branches, parts, strict=True):
+            draft.add(name, [*outer, *part.row], part.body.closed_items(), branch.span)
+        keys = [frozenset(range(width))]
+        if mark is not None and all(part.keys for part in parts):
+            keys = _common_keys([part.keys for part in parts], mark)
+        return lowered(name, outer, typed, keys)
+    each = draft.relation("each", is_numbered=False, of=relation)
+    types = [(variable.name, variable.type or NUMBER) for variable in outer]
+    types += [*columns, ("branch", NUMBER), ("n", NUMBER)]
+    draft.declare(each, types)
+    for number, (branch, part) in enumerate(zip(branches, parts, strict=True)):
+        count = part.body.count_term() or ONE
+        row = [*part.row, Constant(number + 1), count]
+        draft.add(each, [*outer, *row], part.body.closed_items(), branch.span)
+    rows = EachRow(each, outer, width, 1, has_count=True)
+    return sum_up(draft, relation, rows, outer, typed, storage=storage, span=operation.span)
+
+
+def _different_constants(branches: Sequence[Query]) -> int | None:
+    """Return the number of a column that has another constant in each branch."""
+    if not all(isinstance(each, Select) for each in branches):
+        return None
+    lists = [
+        [expression for _, expression in each.columns]
+        for each in branches
+        if isinstance(each, Select)
+    ]
+    for number, terms in enumerate(zip(*lists, strict=True)):
+        values = [constant_of(term) for term in terms]
+        if None not in values and len({(type(each), each) for each in values}) == len(values):
+            return number
+    return None
+
+
+def _common_keys(parts: Sequence[Sequence[frozenset[int]]], mark: int) -> list[frozenset[int]]:
+    """Return keys of a union in which a column tells the branches apart."""
+    found = {key | {mark} for key in parts[0]}
+    for keys in parts[1:]:
+        found = {one | other for one in found for other in keys}
+    return sorted(found, key=lambda key: (len(key), sorted(key)))[:3]
+
+
+# --- intersections and differences ---------------------------------------------------------------
+
+
+def _define_difference(
+    lowering: Lowering, operation: SetOperation, relation: str, body: Body, *, storage: str
+) -> LoweredQuery:
+    draft, outer = lowering.draft, body.outer
+    is_intersection = operation.operator is SetOperator.INTERSECT
+    counts_copies = operation.is_all and not body.is_set
+    left = lowering.lower_part(operation.left, body, is_set=not counts_copies)
+    right_is_set = not counts_copies or not left.is_bag
+    right = lowering.lower_part(operation.right, body, is_set=right_is_set)
+    parts = (left, right) if is_intersection else (left,)
+    columns = _columns(operation.columns, parts)
+    inside = body.empty_copy(is_set=body.is_set)
+    row = lowering.read(left, inside)
+    typed = _row(lowering, columns)
+    is_bag = counts_copies and left.is_bag and (right.is_bag or not is_intersection)
+    count = inside.count_term()
+    head: list[Term] = [*outer, *row]
+    if not is_bag:
+        match = right.atom(tuple(row))
+        inside.items.append(match if is_intersection else Negation(match))
+        name = declare_result(draft, relation, outer, typed, storage=storage, span=operation.span)
+        draft.add(name, head, inside.closed_items(), operation.span)
+        keys = (*left.keys, *(right.keys if is_intersection else ()))
+        if left.is_bag and is_intersection:
+            keys = right.keys
+        return lowered(name, outer, typed, keys or (frozenset(range(len(columns))),))
+    assert count is not None
+    other: Variable | Constant = ONE
+    if right.is_bag:
+        other = draft.variable("k", NUMBER)
+    match = right.atom(tuple(row), other if right.is_bag else None)
+    result = draft.variable("n", NUMBER)
+    if is_intersection:
+        items: list[BodyItem] = [match, Comparison("=", result, Functor("min", (count, other)))]
+    else:
+        absent = Negation(right.atom(tuple(row), Wildcard()))
+        items = [
+            Disjunction(
+                (
+                    (absent, Comparison("=", result, count)),
+                    (
+                        match,
+                        Comparison(">", count, other),
+                        Comparison("=", result, Functor("-", (count, other))),
+                    ),
+                )
+            )
+        ]
+    inside.items += items
+    name = declare_result(
+        draft, relation, outer, typed, storage=storage, has_count=True, span=operation.span
+    )
+    draft.add(name, [*head, result], inside.closed_items(), operation.span)
+    return lowered(name, outer, typed, (), is_bag=True)
+
+
+# --- VALUES --------------------------------------------------------------------------------------
+
+
+def define_values(
+    lowering: Lowering, values: Values, relation: str, body: Body, *, storage: str
+) -> LoweredQuery:
+    """Make the rules of `VALUES`."""
+    draft, outer = lowering.draft, body.outer
+    rows = []
+    for row in values.rows:
+        inside = body.empty_copy(is_set=body.is_set)
+        rows.append((inside, [lowering.term(each, inside) for each in row]))
+    columns = [
+        (
+            column.name,
+            column.type.with_null(any(inside.is_nullable(row[number]) for inside, row in rows)),
+        )
+        for number, column in enumerate(values.columns)
+    ]
+    typed = _row(lowering, columns)
+    constants = [tuple(map(constant_of, row)) for row in values.rows]
+    is_known = all(constant_of(each) is not None for row in values.rows for each in row)
+    keys = [frozenset(range(len(columns)))] if len(rows) > 1 else [frozenset[int]()]
+    if body.is_set or len(rows) == 1 or (is_known and len(set(constants)) == len(constants)):
+        name = declare_result(draft, relation, outer, typed, storage=storage, span=values.span)
+        for inside, terms in rows:
+            draft.add(name, [*outer, *terms], inside.closed_items(), values.span)
+        return lowered(name, outer, typed, keys)
+    each = draft.relation("each", is_numbered=False, of=relation)
+    types = [(variable.name, variable.type or NUMBER) for variable in outer]
+    draft.declare(each, [*types, *columns, ("row", NUMBER)])
+    for number, (inside, terms) in enumerate(rows):
+        mark = Constant(number + 1)
+        draft.add(each, [*outer, *terms, mark], inside.closed_items(), values.span)
+    source = EachRow(each, outer, len(columns), 1, has_count=False)
+    return sum_up(draft, relation, source, outer, typed, storage=storage, span=values.span)

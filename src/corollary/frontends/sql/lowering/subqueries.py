@@ -1,0 +1,288 @@
+"""Queries in conditions and in place of values.
+
+Each is a test (a projection, so that it holds once) or alternatives that exclude each other:
+
+    EXISTS Q          q.some(O)
+    a IN Q            q(O, a), a = a             NOT IN: !q.some(O, a), also where it is unknown
+    a scalar Q        (q(O, r) ; !q(O, _), r is null)
+"""
+
+from corollary.core.logic import (
+    AggregateTerm,
+    Atom,
+    BodyItem,
+    Comparison,
+    Constant,
+    Disjunction,
+    Functor,
+    Negation,
+    Term,
+    Truth,
+    Variable,
+    Wildcard,
+)
+from corollary.core.types import BOOL, NUMBER, Kind, Type
+from corollary.frontends.sql.lowering.bodies import (
+    COMPARISONS,
+    FALSE,
+    NULL,
+    ONE,
+    OPPOSITES,
+    TRUE,
+    Body,
+)
+from corollary.frontends.sql.lowering.context import LoweredQuery, Lowering, refuse
+from corollary.frontends.sql.lowering.draft import names_of
+from corollary.frontends.sql.lowering.tree_walk import without_order
+from corollary.frontends.sql.query_tree import (
+    Exists,
+    Ordered,
+    Quantified,
+    Query,
+    ScalarSubquery,
+    Select,
+    output_columns,
+)
+
+MANY_ROWS = "a subquery in place of a value has more than one row"
+
+
+def negated(item: Atom | Truth) -> Negation | Truth:
+    """Return the opposite of a test."""
+    return Truth(value=not item.value) if isinstance(item, Truth) else Negation(item)
+
+
+# --- EXISTS --------------------------------------------------------------------------------------
+
+
+def existence(lowering: Lowering, exists: Exists, body: Body) -> Atom | Truth:
+    """Return the literal that says that a query has a row."""
+    query = exists.query
+    while isinstance(query, Ordered) and not query.offset:
+        if query.limit == 0:
+            return Truth(value=False)
+        query = query.query
+    if isinstance(query, Select) and _is_plain(query):
+        inner = lowering.inner_body(query, body, is_set=True)
+        lowering.open_select(query, inner)
+        return lowering.project(inner.outer, inner, "some", query.span)
+    lowered = lowering.lower(query, body, is_set=True)
+    return _projection(lowering, lowered)
+
+
+def _is_plain(select: Select) -> bool:
+    return select.group_by is None and select.grouping_sets is None and select.having is None
+
+
+def _projection(lowering: Lowering, lowered: LoweredQuery) -> Atom:
+    """Return a literal that says that a query has a row, which holds once."""
+    name = lowering.draft.relation("some")
+    lowering.draft.declare(name, [(each.name, each.type or NUMBER) for each in lowered.outer])
+    lowering.draft.add(name, lowered.outer, [lowered.some()])
+    return Atom(name, lowered.outer)
+
+
+# --- IN, ANY, ALL --------------------------------------------------------------------------------
+
+
+class _Comparison:
+    """`x < ANY Q`: the relation of the query, and the terms that are compared with its columns."""
+
+    def __init__(self, lowering: Lowering, quantified: Quantified, body: Body) -> None:
+        self.lowering, self.body, self.quantified = lowering, body, quantified
+        comparison = quantified.comparison
+        self.comparison = OPPOSITES[comparison] if quantified.is_all else comparison
+        if len(quantified.left) > 1 and self.comparison != "eq":
+            raise refuse(
+                "C1332",
+                "Several columns can be compared with a query by `IN` and `= ANY` only.",
+                quantified.span,
+                "write a condition for each column inside `EXISTS`",
+            )
+        self.left: list[Variable | Constant] = []
+        for expression in quantified.left:
+            term = lowering.term(expression, body)
+            if not isinstance(term, Variable | Constant):
+                term = body.bind("value", term, expression.type)
+            self.left.append(term)
+        self.lowered = lowering.lower(without_order(quantified.query), body, is_set=True)
+        self._tests: dict[bool, Atom] = {}
+
+    @property
+    def is_never_null(self) -> bool:
+        """Whether no comparison is unknown."""
+        is_left = any(self.body.is_nullable(each) for each in self.left)
+        return not is_left and not any(type_.nullable for type_ in self.lowered.types)
+
+    def holds(self) -> list[BodyItem]:
+        """Return the items that say that the comparison is true for some row."""
+        if self.comparison != "eq":
+            return [self.some(or_unknown=False)]
+        types = self.lowered.types
+        pairs = zip(self.left, types, strict=True)
+        tests = [
+            Comparison("=", term, term)
+            for term, type_ in pairs
+            if self.body.is_nullable(term) and type_.nullable
+        ]
+        return [self.lowered.atom(tuple(self.left)), *tests]
+
+    def some(self, *, or_unknown: bool) -> Atom:
+        """Return the literal that says that the comparison is true (or unknown) for some row."""
+        if or_unknown in self._tests:
+            return self._tests[or_unknown]
+        draft, lowered = self.lowering.draft, self.lowered
+        row = tuple(
+            draft.variable(name, type_)
+            for name, type_ in zip(lowered.names, lowered.types, strict=True)
+        )
+        items: list[BodyItem] = [lowered.atom(row)]
+        for term, column, type_ in zip(self.left, row, lowered.types, strict=True):
+            true: tuple[BodyItem, ...] = (Comparison(COMPARISONS[self.comparison], term, column),)
+            alternatives = [true]
+            if or_unknown and self.body.is_nullable(term):
+                alternatives.append((Comparison("is", term, NULL),))
+            if or_unknown and type_.nullable:
+                known = (Comparison("=", term, term),) if self.body.is_nullable(term) else ()
+                alternatives.append((*known, Comparison("is", column, NULL)))
+            items += true if len(alternatives) == 1 else [Disjunction(tuple(alternatives))]
+        keys: dict[str, Variable] = {}
+        for each in (*self.left, *lowered.outer):
+            if isinstance(each, Variable):
+                keys.setdefault(draft.resolve(each).name, each)
+        test = Body(draft, tuple(keys.values()), is_set=True, items=items)
+        test.take_nulls(test.outer, self.body)
+        test.make_outer = lambda: self.lowering.project(test.outer, self.body, "of")
+        self._tests[or_unknown] = self.lowering.project(
+            test.outer, test, "some", self.quantified.span
+        )
+        return self._tests[or_unknown]
+
+
+def add_quantified(
+    lowering: Lowering, quantified: Quantified, body: Body, *, is_true: bool
+) -> None:
+    """Add that a comparison with a query is true, or that it is false."""
+    compared = _Comparison(lowering, quantified, body)
+    if is_true is not quantified.is_all:
+        body.items += compared.holds()
+        for term in compared.left:
+            if isinstance(term, Variable):
+                body.known.not_null.add(term.name)
+    else:
+        body.items.append(_fails(compared))
+
+
+def _fails(compared: _Comparison) -> Negation:
+    """Return the literal that says that a comparison is false for all rows."""
+    if compared.is_never_null and compared.comparison == "eq":
+        return Negation(compared.lowered.atom(tuple(compared.left)))
+    return Negation(compared.some(or_unknown=True))
+
+
+def truth_value(lowering: Lowering, condition: Exists | Quantified, body: Body) -> Variable:
+    """Return a variable that is true, false or null, as a condition with a query is."""
+    if isinstance(condition, Exists):
+        test = existence(lowering, condition, body)
+        result = body.value("found", BOOL)
+        body.known.not_null.add(result.name)
+        body.choose(
+            [
+                [test, Comparison("is", result, TRUE)],
+                [negated(test), Comparison("is", result, FALSE)],
+            ],
+            lowering.cut,
+        )
+        outer = test.arguments if isinstance(test, Atom) else ()
+        body.known.add(names_of(*outer), {result.name})
+        return result
+    compared = _Comparison(lowering, condition, body)
+    is_nullable = not compared.is_never_null
+    result = body.value("found", BOOL.with_null(is_nullable))
+    yes, no = (FALSE, TRUE) if condition.is_all else (TRUE, FALSE)
+    alternatives: list[list[BodyItem]] = [
+        [*compared.holds(), Comparison("is", result, yes)],
+        [_fails(compared), Comparison("is", result, no)],
+    ]
+    if is_nullable:
+        # A test with `x = x` cannot be negated as a whole: both ways in which it fails are there.
+        unknown = compared.some(or_unknown=True)
+        true = compared.some(or_unknown=False)
+        alternatives[0] = [true, Comparison("is", result, yes)]
+        alternatives.append([unknown, Negation(true), Comparison("is", result, NULL)])
+    else:
+        body.known.not_null.add(result.name)
+    body.choose(alternatives, lowering.cut)
+    given = [*compared.left, *compared.lowered.outer]
+    body.known.add(names_of(*given), {result.name})
+    return result
+
+
+# --- scalar subqueries ---------------------------------------------------------------------------
+
+
+def scalar_value(
+    lowering: Lowering, subquery: ScalarSubquery, body: Body, *, drops_null: bool
+) -> Term:
+    """Return the value of a query with at most one row; it is null if there is none."""
+    query: Query = without_order(subquery.query)
+    single = lowering.single_row(query, body, drops_null=drops_null)
+    if single is not None:
+        return single
+    lowered = lowering.lower(query, body, is_set=False)
+    column = output_columns(query)[0]
+    result = body.value(column.name, subquery.type.with_null(nullable=True))
+    given = names_of(*lowered.outer)
+    body.known.add(given, {result.name})
+    found: list[BodyItem] = [lowered.atom((result,))]
+    missing: list[BodyItem] = [Negation(lowered.some()), Comparison("is", result, NULL)]
+    if lowered.has_one_row:
+        body.choose([found] if drops_null else [found, missing], lowering.cut)
+        if drops_null:
+            body.known.not_null.add(result.name)
+        return result
+    many = _many_rows(lowering, lowered)
+    is_many = body.value("many", BOOL)
+    body.known.not_null.add(is_many.name)
+    body.known.add(given, {is_many.name})
+    no, yes = Comparison("is", is_many, FALSE), Comparison("is", is_many, TRUE)
+    alternatives: list[list[BodyItem]] = [
+        [*found, Negation(many), no],
+        [many, Comparison("is", result, NULL), yes],
+    ]
+    if not drops_null:
+        alternatives.append([*missing, no])
+    body.choose(alternatives, lowering.cut)
+    return Functor("if", (is_many, _fault(subquery.type), result), subquery.type)
+
+
+def _many_rows(lowering: Lowering, lowered: LoweredQuery) -> Atom:
+    """Return a literal that says that a query has a second row or copy."""
+    draft = lowering.draft
+    name = draft.relation("many")
+    outer = lowered.outer
+    draft.declare(name, [(each.name, each.type or NUMBER) for each in outer])
+    number = draft.variable("n", NUMBER)
+    wild = tuple(Wildcard() for _ in lowered.types)
+    if lowered.is_bag:
+        copies = draft.variable("m", NUMBER)
+        total = AggregateTerm("sum", copies, (lowered.atom(wild, copies),))
+    else:
+        total = AggregateTerm("count", None, (lowered.atom(wild),))
+    is_more = Comparison(">", number, ONE)
+    draft.add(name, outer, [lowered.some(), Comparison("=", number, total), is_more])
+    return Atom(name, outer)
+
+
+def _fault(type_: Type) -> Term:
+    """Return a term of a type that has no value; the message of the error has its text."""
+    text = Constant(MANY_ROWS)
+    match type_.kind:
+        case Kind.SYMBOL:
+            return Functor("to_string", (Functor("to_number", (text,)),))
+        case Kind.DECIMAL:
+            return Functor("to_decimal", (text, Constant(type_.scale)))
+        case Kind.BOOL:
+            return Functor("eq", (Functor("to_number", (text,)), ONE))
+        case _:
+            return Functor(f"to_{type_.kind}", (text,))

@@ -1,0 +1,167 @@
+"""The statements that a program keeps: who made which rules, and edits by further statements.
+
+A program keeps each statement in a directive, `.sql v(text="CREATE VIEW v AS …")`. What a statement
+makes has its name, or begins with its name and a point. Tables stay as they are declared; views,
+assertions, alerts and triggers are compiled again after every edit, because a view that is read may
+have other columns, or copies of rows, then.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from corollary.core.logic import Atom, Clause
+from corollary.core.program import Program, owner_of
+from corollary.errors import InputError
+from corollary.frontends.sql.statements import nodes
+from corollary.frontends.sql.statements.definitions import (
+    PlacedDefinition,
+    compile_definitions,
+    free_tables,
+)
+from corollary.frontends.sql.statements.owners import sql_texts
+from corollary.frontends.sql.statements.parser import parse_statements
+from corollary.source import SourceFile
+
+_KINDS = {
+    nodes.DroppedKind.TABLE: nodes.CreateTable,
+    nodes.DroppedKind.VIEW: nodes.CreateView,
+    nodes.DroppedKind.ASSERTION: nodes.CreateAssertion,
+    nodes.DroppedKind.ALERT: nodes.CreateAlert,
+    nodes.DroppedKind.TRIGGER: nodes.CreateTrigger,
+}
+
+
+def kept_definitions(program: Program) -> list[PlacedDefinition]:
+    """Return the statements that a program keeps, parsed."""
+    found: list[PlacedDefinition] = []
+    for name, text in sql_texts(program).items():
+        file = SourceFile(f"SQL of {name}", text)
+        found += [
+            PlacedDefinition(statement, file)
+            for statement in parse_statements(file)
+            if isinstance(statement, nodes.Definition)
+        ]
+    return found
+
+
+def without_owned(program: Program, names: Iterable[str]) -> Program:
+    """Return a program without what the statements of some names have made."""
+    gone, owners = frozenset(names), sql_texts(program)
+
+    def stays(relation: str) -> bool:
+        return owner_of(relation, owners) not in gone
+
+    def clause_stays(clause: Clause) -> bool:
+        match clause:
+            case Clause(heads=(Atom(sign="+" | "-"),), body=(Atom(relation=cause),)):
+                return stays(cause)  # the rule of a trigger reads what the trigger owns
+            case _:
+                return all(stays(head.relation) for head in clause.heads if not head.sign)
+
+    return replace(
+        program,
+        declarations=tuple(each for each in program.declarations if stays(each.name)),
+        dependencies=tuple(each for each in program.dependencies if stays(each.relation)),
+        clauses=tuple(each for each in program.clauses if clause_stays(each)),
+        directives=tuple(each for each in program.directives if stays(each.relation)),
+        reactions=tuple(each for each in program.reactions if stays(each.relation)),
+    )
+
+
+def edit_program(program: Program, edits: Sequence[PlacedDefinition | nodes.Drop]) -> Program:
+    """Return a program after further statements; the same one if they change nothing.
+
+    Raises:
+        InputError: a statement does not fit the program.
+    """
+    every = {each.name.lower(): each for each in kept_definitions(program)}
+    tables = {key for key, each in every.items() if isinstance(each.statement, nodes.CreateTable)}
+    rest = without_owned(program, (every[key].name for key in every if key not in tables))
+    kept = {key: each for key, each in every.items() if key not in tables}
+    new: list[PlacedDefinition] = []
+    is_changed = False
+    for edit in edits:
+        if isinstance(edit, nodes.Drop):
+            rest = _drop(edit, rest, every, kept, new)
+            is_changed = is_changed or edit.name.text.lower() in every
+            every.pop(edit.name.text.lower(), None)
+            continue
+        key = edit.name.lower()
+        before = every.get(key)
+        if before is not None and _is_same(before, edit):
+            continue
+        if nodes.replaces(edit.statement) and key in kept:
+            del kept[key]
+        every.setdefault(key, edit)
+        new.append(edit)
+        is_changed = True
+    if not is_changed:
+        return program
+    return rest + compile_definitions((*kept.values(), *new), rest)
+
+
+def _is_same(before: PlacedDefinition, edit: PlacedDefinition) -> bool:
+    """Whether a statement says what is there already, or yields to it."""
+    if nodes.yields(edit.statement):
+        return True
+    return before.statement.text.split() == edit.statement.text.split()
+
+
+def _drop(
+    drop: nodes.Drop,
+    rest: Program,
+    every: dict[str, PlacedDefinition],
+    kept: dict[str, PlacedDefinition],
+    new: list[PlacedDefinition],
+) -> Program:
+    """Take a statement out of those that count; return the other relations without it."""
+    key = drop.name.text.lower()
+    found = every.get(key)
+    if found is None:
+        if drop.if_exists:
+            return rest
+        declared = any(each.name.lower() == key for each in rest.declarations)
+        raise InputError.of(
+            "C1372",
+            f"There is no {drop.kind} `{drop.name.text}` that SQL made.",
+            drop.name.span,
+            "it is declared in Datalog: edit the program"
+            if declared
+            else "write `IF EXISTS` if that is no error",
+        )
+    if not isinstance(found.statement, _KINDS[drop.kind]):
+        kind = next(kind for kind, made in _KINDS.items() if isinstance(found.statement, made))
+        raise InputError.of(
+            "C1372",
+            f"`{found.name}` is not a {drop.kind}.",
+            drop.name.span,
+            f"write `DROP {kind.upper()} {found.name}`",
+        )
+    for other in (*kept.values(), *new):
+        if other.name.lower() != key and key in _tables_of(other.statement):
+            raise InputError.of(
+                "C1372",
+                f"`{found.name}` cannot be dropped: `{other.name}` reads it.",
+                drop.name.span,
+                f"drop `{other.name}` first",
+            )
+    kept.pop(key, None)
+    new[:] = [each for each in new if each.name.lower() != key]
+    return without_owned(rest, [found.name])
+
+
+def _tables_of(statement: nodes.Definition) -> set[str]:
+    """Return the relations that a statement reads, in small letters."""
+    match statement:
+        case nodes.CreateView(query=query) | nodes.CreateAlert(query=query):
+            return set(free_tables(query))
+        case nodes.CreateAssertion(condition=condition):
+            return set(free_tables(condition))
+        case nodes.CreateTrigger(table=table, action=action):
+            return {table.text.lower(), action.table.text.lower()}
+        case nodes.CreateTable(constraints=constraints):
+            return {
+                each.table.text.lower()
+                for each in constraints
+                if isinstance(each, nodes.ForeignKey)
+            }

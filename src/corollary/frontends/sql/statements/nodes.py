@@ -1,0 +1,271 @@
+"""The statements of SQL text; queries and conditions in them are trees of sqlglot."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from sqlglot import exp
+
+from corollary.core.types import Type
+from corollary.frontends.sql.statements.tokens import SqlName
+from corollary.source import Span
+
+
+class DeleteAction(StrEnum):
+    """What happens to a row when the row that it refers to is deleted."""
+
+    REFUSE = "no action"
+    CASCADE = "cascade"
+    SET_NULL = "set null"
+
+
+class Duplicates(StrEnum):
+    """What a table without a key does with equal rows."""
+
+    COUNT = "count"
+    DROP = "drop"
+    REFUSE = "refuse"
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredType:
+    """The type of a column.
+
+    Attributes:
+        type: nullable unless the column is NOT NULL.
+        written: as the user wrote it.
+        bits: how many bits an integer may have; 64 needs no check.
+        length: how many characters a text may have, if that is limited.
+    """
+
+    type: Type
+    written: str
+    bits: int = 64
+    length: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumn:
+    """A column of CREATE TABLE."""
+
+    name: SqlName
+    type: DeclaredType
+
+
+@dataclass(frozen=True, slots=True)
+class KeyConstraint:
+    """PRIMARY KEY or UNIQUE."""
+
+    columns: tuple[SqlName, ...]
+    is_primary: bool
+    is_enforced: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class CheckConstraint:
+    """CHECK (condition)."""
+
+    condition: exp.Expr
+    text: str
+    name: str
+    is_enforced: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignKey:
+    """FOREIGN KEY (columns) REFERENCES table (targets)."""
+
+    columns: tuple[SqlName, ...]
+    table: SqlName
+    targets: tuple[SqlName, ...]
+    on_delete: DeleteAction
+    is_enforced: bool
+    span: Span
+
+
+Constraint = KeyConstraint | CheckConstraint | ForeignKey
+
+
+@dataclass(frozen=True, slots=True)
+class TableOption:
+    """An entry of OPTIONS or TBLPROPERTIES."""
+
+    name: str
+    value: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTable:
+    """CREATE TABLE."""
+
+    name: SqlName
+    columns: tuple[TableColumn, ...]
+    constraints: tuple[Constraint, ...]
+    source_format: SqlName | None
+    options: tuple[TableOption, ...]
+    duplicates: Duplicates
+    if_not_exists: bool
+    text: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class CreateView:
+    """CREATE [MATERIALIZED] VIEW."""
+
+    name: SqlName
+    columns: tuple[SqlName, ...]
+    query: exp.Expr
+    is_materialized: bool
+    is_replacing: bool
+    if_not_exists: bool
+    text: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class CreateAssertion:
+    """CREATE ASSERTION name CHECK (condition)."""
+
+    name: SqlName
+    condition: exp.Expr
+    text: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class CreateAlert:
+    """CREATE ALERT name [MESSAGE 'text'] [OPTIONS (…)] AS query."""
+
+    name: SqlName
+    message: str | None
+    options: tuple[TableOption, ...]
+    query: exp.Expr
+    text: str
+    span: Span
+
+
+class TriggerEvent(StrEnum):
+    """What a trigger reacts to."""
+
+    INSERT = "insert"
+    DELETE = "delete"
+    UPDATE = "update"
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTrigger:
+    """CREATE TRIGGER name AFTER event ON table … FOR EACH STATEMENT [WHEN (c)] action.
+
+    Attributes:
+        old: the name of the transition table with the rows before, if there is one.
+        new: that of the rows after.
+        action: `INSERT` or `DELETE`, as sqlglot has it.
+    """
+
+    name: SqlName
+    event: TriggerEvent
+    table: SqlName
+    old: SqlName | None
+    new: SqlName | None
+    condition: exp.Expr | None
+    action: "Insert | Delete"
+    text: str
+    span: Span
+
+
+Definition = CreateTable | CreateView | CreateAssertion | CreateAlert | CreateTrigger
+"""What a program consists of."""
+
+
+def replaces(statement: Definition) -> bool:
+    """Whether a statement takes the place of an earlier one: `OR REPLACE`."""
+    return isinstance(statement, CreateView) and statement.is_replacing
+
+
+def yields(statement: Definition) -> bool:
+    """Whether a statement does nothing if there is an earlier one: `IF NOT EXISTS`."""
+    return isinstance(statement, CreateTable | CreateView) and statement.if_not_exists
+
+
+class DroppedKind(StrEnum):
+    """What a DROP names."""
+
+    TABLE = "table"
+    VIEW = "view"
+    ASSERTION = "assertion"
+    ALERT = "alert"
+    TRIGGER = "trigger"
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """DROP TABLE|VIEW|ASSERTION|ALERT|TRIGGER [IF EXISTS] name."""
+
+    kind: DroppedKind
+    name: SqlName
+    if_exists: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    """INSERT INTO table [(columns)] query."""
+
+    table: SqlName
+    columns: tuple[SqlName, ...]
+    query: exp.Expr
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """DELETE FROM table [AS alias] [WHERE condition]."""
+
+    table: SqlName
+    alias: str
+    condition: exp.Expr | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """UPDATE table [AS alias] SET column = value, … [WHERE condition]."""
+
+    table: SqlName
+    alias: str
+    assignments: tuple[tuple[SqlName, exp.Expr], ...]
+    condition: exp.Expr | None
+    span: Span
+
+
+Write = Insert | Delete | Update
+
+
+class Boundary(StrEnum):
+    """Where a transaction begins or ends."""
+
+    BEGIN = "begin"
+    COMMIT = "commit"
+    ROLLBACK = "rollback"
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionBoundary:
+    """BEGIN, COMMIT or ROLLBACK."""
+
+    boundary: Boundary
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class QueryStatement:
+    """SELECT, WITH or VALUES."""
+
+    query: exp.Expr
+    span: Span
+
+
+Statement = Definition | Drop | Write | TransactionBoundary | QueryStatement

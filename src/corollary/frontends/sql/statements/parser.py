@@ -1,0 +1,340 @@
+"""Statements from SQL text.
+
+sqlglot reads queries, conditions, INSERT, DELETE and UPDATE. The rest is read here, token by token:
+sqlglot does not know assertions and alerts, and keeps no places of what it knows of tables.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import Token
+
+from corollary.analysis.phrases import suggest_name
+from corollary.errors import Diagnostic, InputError
+from corollary.frontends.sql.parse import span_between, span_of
+from corollary.frontends.sql.statements import nodes
+from corollary.frontends.sql.statements.table_parser import read_options, read_table
+from corollary.frontends.sql.statements.tokens import (
+    SqlName,
+    TokenCursor,
+    split_statements,
+    text_of,
+)
+from corollary.frontends.sql.statements.trees import parse_condition, parse_query
+from corollary.source import SourceFile, Span
+
+QUESTION_WORDS = ("SELECT", "WITH", "VALUES", "FROM", "(")
+"""What a question can begin with."""
+_CURES = {
+    "ALTER": "change columns with `corollary alter W TABLE …`; replace a view with `CREATE OR "
+    "REPLACE VIEW`",
+    "MERGE": "write an `INSERT`, `UPDATE` or `DELETE`, or use `tx.upsert` in Python",
+    "TRUNCATE": "write `DELETE FROM table`",
+    "SHOW": "`corollary status W` and `\\d` in the shell list the relations",
+    "DESCRIBE": "`\\d name` in the shell describes a relation",
+    "DESC": "`\\d name` in the shell describes a relation",
+    "USE": "leave it out: a warehouse has one schema",
+    "SET": "leave it out: settings are options of the commands",
+    "EXPLAIN": "`\\explain` in the shell, or `corollary explain`, shows the plan",
+    "GRANT": "write `corollary grant W READER RELATION`, or `db.grant(…)`",
+    "REVOKE": "write `corollary revoke W READER RELATION`, or `db.revoke(…)`",
+    "REFRESH": "leave it out: views are always up to date",
+}
+_WORDS = ("CREATE", "DROP", "INSERT", "DELETE", "UPDATE", "SELECT", "WITH", "VALUES", "BEGIN")
+_KINDS = ("TABLE", "VIEW", "ASSERTION", "ALERT", "TRIGGER")
+_BOUNDARIES = {
+    ("BEGIN",): nodes.Boundary.BEGIN,
+    ("START", "TRANSACTION"): nodes.Boundary.BEGIN,
+    ("COMMIT",): nodes.Boundary.COMMIT,
+    ("ROLLBACK",): nodes.Boundary.ROLLBACK,
+}
+
+
+def parse_statements(file: SourceFile) -> list[nodes.Statement]:
+    """Return the statements of a text.
+
+    Raises:
+        InputError: with the errors of all statements.
+
+    >>> [type(each).__name__ for each in parse_statements(SourceFile("q", "SELECT 1; BEGIN"))]
+    ['QueryStatement', 'TransactionBoundary']
+    """
+    found: list[nodes.Statement] = []
+    findings: list[Diagnostic] = []
+    for tokens in split_statements(file):
+        try:
+            found.append(parse_statement(tokens, file))
+        except InputError as error:
+            findings += error.diagnostics
+    if findings:
+        raise InputError(findings)
+    return found
+
+
+def parse_statement(tokens: Sequence[Token], file: SourceFile) -> nodes.Statement:
+    """Return one statement.
+
+    Raises:
+        InputError: it is not one that is known.
+    """
+    cursor = TokenCursor(tokens, file)
+    word = cursor.word()
+    if word in QUESTION_WORDS:
+        return nodes.QueryStatement(parse_query(tokens, file), _whole(cursor))
+    match word:
+        case "CREATE":
+            return _create(cursor)
+        case "DROP":
+            return _drop(cursor)
+        case "INSERT":
+            return _insert(cursor)
+        case "DELETE":
+            return _delete(cursor)
+        case "UPDATE":
+            return _update(cursor)
+        case _:
+            return _boundary(cursor)
+
+
+def _whole(cursor: TokenCursor) -> Span:
+    return span_between(cursor.file, cursor.tokens[0].start, cursor.tokens[-1].end + 1)
+
+
+def _boundary(cursor: TokenCursor) -> nodes.TransactionBoundary:
+    for words, boundary in _BOUNDARIES.items():
+        if cursor.accept(*words):
+            _ = cursor.accept("TRANSACTION") or cursor.accept("WORK")
+            cursor.finish()
+            return nodes.TransactionBoundary(boundary, _whole(cursor))
+    word = cursor.word() or cursor.tokens[0].text
+    near = suggest_name(word, _WORDS)
+    cure = _CURES.get(word) or near or "write a query, CREATE, DROP, INSERT, DELETE or UPDATE"
+    raise InputError.of("C1363", f"Corollary has no statement `{word}` in SQL.", cursor.span, cure)
+
+
+# --- definitions -------------------------------------------------------------------------------
+
+
+def _create(cursor: TokenCursor) -> nodes.Definition:
+    cursor.expect("CREATE")
+    is_replacing = cursor.accept("OR", "REPLACE")
+    is_materialized = cursor.accept("MATERIALIZED")
+    kind, span = cursor.word(), cursor.span
+    if kind not in _KINDS:
+        listed = ", ".join(f"`{each}`" for each in _KINDS)
+        cure = suggest_name(kind, _KINDS) or f"what can be created is {listed}"
+        if kind in ("TEMPORARY", "TEMP"):
+            cure = f"leave out `{kind}`: a `VIEW` is never stored"
+        raise InputError.of("C1363", f"`CREATE {kind}` is not supported.", span, cure)
+    if (is_replacing or is_materialized) and kind != "VIEW":
+        cursor.fail("`VIEW`")
+    cursor.position += 1
+    if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
+    name = read_relation_name(cursor)
+    text = text_of(cursor.tokens, cursor.file)
+    match kind:
+        case "TABLE":
+            return replace(
+                read_table(cursor, name),
+                if_not_exists=if_not_exists,
+                text=text,
+                span=_whole(cursor),
+            )
+        case "VIEW":
+            columns = _view_columns(cursor)
+            while cursor.is_next("COMMENT") or cursor.is_next("TBLPROPERTIES"):
+                if cursor.accept("COMMENT"):
+                    cursor.string("a comment")
+                else:
+                    cursor.position += 1
+                    read_options(cursor)
+            query = _query(cursor)
+            return nodes.CreateView(
+                name, columns, query, is_materialized, is_replacing, if_not_exists, text,
+                _whole(cursor),
+            )  # fmt: skip
+        case "ASSERTION":
+            cursor.expect("CHECK")
+            condition = parse_condition(cursor.bracketed(), cursor.file)
+            cursor.finish()
+            return nodes.CreateAssertion(name, condition, text, _whole(cursor))
+        case "ALERT":
+            message = cursor.string("the message") if cursor.accept("MESSAGE") else None
+            options = read_options(cursor) if cursor.accept("OPTIONS") else ()
+            return nodes.CreateAlert(name, message, options, _query(cursor), text, _whole(cursor))
+        case _:
+            return _trigger(cursor, name, text)
+
+
+def read_relation_name(cursor: TokenCursor) -> SqlName:
+    """Return the name of a relation, which has one part.
+
+    Raises:
+        InputError: it has a schema or a catalog before it.
+    """
+    name = cursor.name("a name")
+    if cursor.is_next("."):
+        raise InputError.of(
+            "C1364",
+            f"`{name.text}` is a schema, and a warehouse has only one.",
+            name.span,
+            "write the name of the relation alone; a name that has a point stands in backquotes",
+        )
+    return name
+
+
+def _view_columns(cursor: TokenCursor) -> tuple[SqlName, ...]:
+    if not cursor.accept("("):
+        return ()
+    found = [cursor.name("a column")]
+    while True:
+        if cursor.accept("COMMENT"):
+            cursor.string("a comment")
+        if not cursor.accept(","):
+            break
+        found.append(cursor.name("a column"))
+    cursor.expect(")")
+    return tuple(found)
+
+
+def _query(cursor: TokenCursor) -> exp.Expr:
+    """Return the query after `AS`."""
+    cursor.expect("AS")
+    if cursor.word() not in QUESTION_WORDS:
+        cursor.fail("a query")
+    return parse_query(cursor.rest(), cursor.file)
+
+
+def _trigger(cursor: TokenCursor, name: SqlName, text: str) -> nodes.CreateTrigger:
+    """Return the trigger whose name was read."""
+    if cursor.is_next("BEFORE") or cursor.is_next("INSTEAD"):
+        raise InputError.of(
+            "C1365",
+            f"A trigger acts after a change, so `{cursor.word()}` has no meaning.",
+            cursor.span,
+            "write `AFTER`; what must not happen is a `CHECK` or a `CREATE ASSERTION`",
+        )
+    cursor.expect("AFTER")
+    word = cursor.word().lower()
+    if word not in set(nodes.TriggerEvent):
+        cursor.fail("`INSERT`, `DELETE` or `UPDATE`")
+    cursor.position += 1
+    event = nodes.TriggerEvent(word)
+    cursor.expect("ON")
+    table = read_relation_name(cursor)
+    old = new = None
+    if cursor.accept("REFERENCING"):
+        while cursor.is_next("OLD") or cursor.is_next("NEW"):
+            is_old = cursor.is_next("OLD")
+            cursor.position += 1
+            cursor.expect("TABLE")
+            _ = cursor.accept("AS")
+            found = cursor.name("a name for the rows")
+            old, new = (found, new) if is_old else (old, found)
+    if cursor.is_next("FOR", "EACH", "ROW"):
+        raise InputError.of(
+            "C1365",
+            "A trigger acts once for all rows of a change, not for each row.",
+            cursor.span,
+            "write `REFERENCING NEW TABLE n FOR EACH STATEMENT`, and let the action read `n`",
+        )
+    cursor.expect("FOR", "EACH", "STATEMENT")
+    condition = None
+    if cursor.accept("WHEN"):
+        condition = parse_condition(cursor.bracketed(), cursor.file)
+    action_cursor = TokenCursor(cursor.rest(), cursor.file)
+    action: nodes.Insert | nodes.Delete
+    match action_cursor.word():
+        case "INSERT":
+            action = _insert(action_cursor)
+        case "DELETE":
+            action = _delete(action_cursor)
+        case _:
+            action_cursor.fail("`INSERT INTO` or `DELETE FROM`")
+    return nodes.CreateTrigger(
+        name, event, table, old, new, condition, action, text, _whole(cursor)
+    )
+
+
+def _drop(cursor: TokenCursor) -> nodes.Drop:
+    cursor.expect("DROP")
+    _ = cursor.accept("MATERIALIZED")
+    kind = cursor.word()
+    if kind not in _KINDS:
+        cursor.fail("`TABLE`, `VIEW`, `ASSERTION`, `ALERT` or `TRIGGER`")
+    cursor.position += 1
+    if_exists = cursor.accept("IF", "EXISTS")
+    name = read_relation_name(cursor)
+    cursor.finish()
+    return nodes.Drop(nodes.DroppedKind(kind.lower()), name, if_exists, _whole(cursor))
+
+
+# --- writes ------------------------------------------------------------------------------------
+
+
+def _insert(cursor: TokenCursor) -> nodes.Insert:
+    cursor.expect("INSERT")
+    if cursor.is_next("OVERWRITE"):
+        raise InputError.of(
+            "C1363",
+            "`INSERT OVERWRITE` is not supported.",
+            cursor.span,
+            "write `DELETE FROM` and `INSERT INTO` between `BEGIN` and `COMMIT`",
+        )
+    cursor.expect("INTO")
+    _ = cursor.accept("TABLE")
+    table = read_relation_name(cursor)
+    columns: tuple[SqlName, ...] = ()
+    if cursor.is_next("(") and cursor.word(1) not in ("SELECT", "WITH", "VALUES", "("):
+        columns = cursor.names("a column")
+    if cursor.word() not in QUESTION_WORDS:
+        cursor.fail("`VALUES` or a query")
+    query = parse_query(cursor.rest(), cursor.file)
+    return nodes.Insert(table, columns, query, _whole(cursor))
+
+
+def _delete(cursor: TokenCursor) -> nodes.Delete:
+    cursor.expect("DELETE")
+    cursor.expect("FROM")
+    table = read_relation_name(cursor)
+    alias = _alias(cursor, table, "WHERE")
+    return nodes.Delete(table, alias, _where(cursor), _whole(cursor))
+
+
+def _alias(cursor: TokenCursor, table: SqlName, following: str) -> str:
+    if cursor.accept("AS") or not (cursor.has_ended() or cursor.is_next(following)):
+        return cursor.name("another name of the table").text
+    return table.text
+
+
+def _where(cursor: TokenCursor) -> exp.Expr | None:
+    condition = None
+    if cursor.accept("WHERE"):
+        if cursor.has_ended():
+            cursor.fail("a condition")
+        condition = parse_condition(cursor.rest(), cursor.file)
+    cursor.finish()
+    return condition
+
+
+def _update(cursor: TokenCursor) -> nodes.Update:
+    whole = parse_query(cursor.tokens, cursor.file)
+    cursor.expect("UPDATE")
+    table = read_relation_name(cursor)
+    alias = _alias(cursor, table, "SET")
+    cursor.expect("SET")
+    if not isinstance(whole, exp.Update) or whole.args.get("from_") is not None:
+        cursor.fail("an assignment such as `column = value`")
+    assignments: list[tuple[SqlName, exp.Expr]] = []
+    for each in whole.expressions:
+        column = each.this if isinstance(each, exp.EQ) else None
+        if not isinstance(column, exp.Column):
+            cursor.fail("an assignment such as `column = value`")
+        place = span_of(column, cursor.file)
+        assignments.append((SqlName(column.name, place), each.expression))
+    if not assignments:
+        cursor.fail("an assignment such as `column = value`")
+    where = whole.args.get("where")
+    condition = where.this if isinstance(where, exp.Where) else None
+    return nodes.Update(table, alias, tuple(assignments), condition, _whole(cursor))

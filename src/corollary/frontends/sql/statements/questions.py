@@ -1,0 +1,142 @@
+"""Questions: one SELECT, WITH or VALUES as rules of a hidden relation, and what is done after."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sqlglot import exp
+
+from corollary.core.logic import Clause, Truth
+from corollary.core.program import Program
+from corollary.errors import InputError
+from corollary.frontends.sql.binder.bind import bind_query
+from corollary.frontends.sql.catalog import SqlCatalog
+from corollary.frontends.sql.parse import span_of
+from corollary.frontends.sql.query_tree import QueryColumn, output_columns
+from corollary.frontends.sql.statements.columns import distinct_columns, rename_columns
+from corollary.frontends.sql.view_lowering import lower_view, question_of
+from corollary.source import SourceFile
+
+
+@dataclass(frozen=True, slots=True)
+class StatementPlace:
+    """The text that a statement is in, and the values of its parameters."""
+
+    file: SourceFile
+    parameters: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledQuestion:
+    """A question as rules.
+
+    Attributes:
+        relation: the hidden relation that has the answer.
+        rules: its declarations and rules.
+        is_bag: whether the answer is in `relation.rows`, with the number of copies last.
+        columns: all columns of the relation; the user's are the first `width`.
+        order: column, whether it descends, whether nulls come first.
+    """
+
+    relation: str
+    rules: Program
+    is_bag: bool
+    columns: tuple[QueryColumn, ...]
+    width: int
+    order: tuple[tuple[int, bool, bool], ...]
+    limit: int | None
+    offset: int
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether the rows have an order."""
+        return bool(self.order) or self.limit is not None or self.offset > 0
+
+
+def compile_question(
+    tree: exp.Expr, place: StatementPlace, catalog: SqlCatalog, relation: str
+) -> CompiledQuestion:
+    """Return a question as rules of a relation of this name.
+
+    Raises:
+        InputError: the question does not fit the relations, or has no exact answer.
+    """
+    query = bind_query(tree, catalog, place.file, place.parameters)
+    asked = question_of(query)
+    given = output_columns(asked.query)
+    named = rename_columns(asked.query, distinct_columns(given))
+    lowered = lower_view(relation, named, is_materialized=False)
+    rules = Program(
+        declarations=tuple(replace(each, storage="virtual") for each in lowered.declarations),
+        clauses=tuple(map(_with_body, lowered.clauses)),
+        warnings=tuple(lowered.warnings),
+    )
+    width = len(given) if asked.width is None else asked.width
+    # The names of the answer are those that were asked for, also where two are the same.
+    columns = tuple(
+        replace(column, name=written.name)
+        for column, written in zip(lowered.columns, given, strict=True)
+    )
+    return CompiledQuestion(
+        relation, rules, lowered.is_bag, columns, width, asked.order, asked.limit, asked.offset
+    )
+
+
+def _with_body(clause: Clause) -> Clause:
+    """Return a rule in place of a fact: a question has no tuples of its own."""
+    return clause if clause.body else replace(clause, body=(Truth(True),))
+
+
+# --- points in history -------------------------------------------------------------------------
+
+
+def take_version(tree: exp.Expr, place: StatementPlace) -> int | str | None:
+    """Take `VERSION AS OF n` or `TIMESTAMP AS OF 't'` out of a tree; return what it says.
+
+    Raises:
+        InputError: the tables of a question are of several versions.
+    """
+    found: dict[object, exp.Expr] = {}
+    versioned, plain = 0, 0
+    ctes = {each.alias_or_name.lower() for each in tree.find_all(exp.CTE)}
+    for table in tree.find_all(exp.Table):
+        version = table.args.get("version")
+        if version is None:
+            plain += table.name.lower() not in ctes
+            continue
+        versioned += 1
+        table.set("version", None)
+        found.setdefault(_point(version, place), table)
+    if not found:
+        return None
+    if len(found) > 1 or plain:
+        raise InputError.of(
+            "C1376",
+            "A question reads all its relations at one point in history.",
+            span_of(next(iter(found.values())), place.file),
+            "give every relation the same `VERSION AS OF`, or the whole question with `--at`",
+        )
+    (point,) = found
+    assert isinstance(point, int | str)
+    return point
+
+
+def _point(version: exp.Expr, place: StatementPlace) -> int | str:
+    """Return a commit, or a moment as text."""
+    value = version.expression
+    kind, given = str(version.this).upper(), value.name if isinstance(value, exp.Literal) else ""
+    if isinstance(value, exp.Placeholder):
+        given = str(place.parameters.get(str(value.this), ""))
+    if kind == "VERSION" and given.isdecimal():
+        return int(given)
+    if kind == "TIMESTAMP" and given:
+        moment = given.strip().replace(" ", "T")
+        moment = moment if "T" in moment else f"{moment}T00:00:00"
+        has_zone = moment.endswith("Z") or "+" in moment or moment.count("-") > 2
+        return moment if has_zone else f"{moment}Z"
+    raise InputError.of(
+        "C1376",
+        "A point in history is expected after `AS OF`.",
+        span_of(version, place.file),
+        "write `VERSION AS OF 3` or `TIMESTAMP AS OF '2026-11-15 08:00:00'`",
+    )

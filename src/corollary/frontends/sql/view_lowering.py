@@ -1,0 +1,83 @@
+"""From the query of a view to its relations and rules."""
+
+from dataclasses import dataclass
+
+from corollary.core.logic import Clause
+from corollary.core.program import Declaration
+from corollary.errors import Diagnostic
+from corollary.frontends.sql.lowering.bodies import Body
+from corollary.frontends.sql.lowering.draft import Draft
+from corollary.frontends.sql.lowering.queries import QueryLowering
+from corollary.frontends.sql.query_tree import Ordered, Query, QueryColumn
+
+
+@dataclass(frozen=True, slots=True)
+class LoweredView:
+    """A view as relations and rules.
+
+    Attributes:
+        columns: those of the view, with the types that its rules give.
+        is_bag: whether it has copies: its rules then are those of `v.rows`.
+        keys: the sets of columns, by number, that tell its rows apart.
+    """
+
+    declarations: tuple[Declaration, ...]
+    clauses: tuple[Clause, ...]
+    columns: tuple[QueryColumn, ...]
+    is_bag: bool
+    keys: tuple[frozenset[int], ...]
+    warnings: tuple[Diagnostic, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A query whose order is applied to its answer.
+
+    Attributes:
+        query: the query without the order at its top.
+        order: column, whether descending, whether nulls come first.
+        limit: how many rows are answered, at most.
+        offset: how many rows are left out before them.
+        width: how many columns are shown; the others are only for the order.
+    """
+
+    query: Query
+    order: tuple[tuple[int, bool, bool], ...] = ()
+    limit: int | None = None
+    offset: int = 0
+    width: int | None = None
+
+
+def question_of(query: Query) -> Question:
+    """Return a query without the order at its top, and that order."""
+    if isinstance(query, Ordered):
+        return Question(query.query, query.order, query.limit, query.offset, query.width)
+    return Question(query)
+
+
+def lower_view(name: str, query: Query, *, is_materialized: bool) -> LoweredView:
+    """Return the relations and rules of a view.
+
+    Args:
+        name: that of the view.
+        query: what it shows.
+        is_materialized: whether it is stored.
+
+    Raises:
+        InputError: the query cannot be given exactly.
+    """
+    draft = Draft(name, is_materialized)
+    lowering = QueryLowering(draft, query)
+    storage = "stored" if is_materialized else "virtual"
+    result = lowering.define(query, name, Body(draft), storage=storage)
+    columns = tuple(
+        QueryColumn(column, type_) for column, type_ in zip(result.names, result.types, strict=True)
+    )
+    return LoweredView(
+        tuple(draft.declarations),
+        tuple(draft.clauses),
+        columns,
+        result.is_bag,
+        result.keys,
+        tuple(draft.warnings),
+    )

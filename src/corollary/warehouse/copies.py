@@ -1,0 +1,261 @@
+"""Rows with copies: a table that has each row once, with its count in the last column, and back."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Generic
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from corollary.core.arrow import schema_of, single_array
+from corollary.core.arrow_buffers import fixed_array, fixed_values, index_array
+from corollary.core.engine import LocalHandle, MapResult, TableHandle
+from corollary.core.program import Relation
+from corollary.warehouse.row_words import Words, row_words
+
+Counts = npt.NDArray[np.int64]
+
+
+def repeat_rows(counted: pa.Table) -> pa.Table:
+    """Return the rows of a table as often as its last column says, without that column.
+
+    >>> repeat_rows(pa.table({"x": [1, 2, 3], "copies": [2, 1, 0]}))["x"].to_pylist()
+    [1, 1, 2]
+    """
+    rows, counts = split_counts(counted)
+    if (counts == 1).all():
+        return rows
+    return _repeat(rows, counts)
+
+
+def _repeat(rows: pa.Table, counts: Counts) -> pa.Table:
+    return rows.take(index_array(np.repeat(np.arange(len(counts)), np.maximum(counts, 0))))
+
+
+def split_counts(counted: pa.Table) -> tuple[pa.Table, Counts]:
+    """Return the rows and the counts of a table."""
+    last = counted.num_columns - 1
+    counts = fixed_values(single_array(counted.column(last)), np.int64)
+    return counted.select(range(last)), counts
+
+
+def count_copies(handle: TableHandle) -> int:
+    """Return how many rows there are with all their copies."""
+    return sum(handle.map_partitions(_count))
+
+
+def _count(counted: pa.Table) -> int:
+    return int(np.maximum(split_counts(counted)[1], 0).sum()) if counted.num_rows else 0
+
+
+def distinct_rows(rows: pa.Table) -> tuple[pa.Table, npt.NDArray[np.int64]]:
+    """Return the rows of a table, each once, and for every row its place among these.
+
+    >>> rows, places = distinct_rows(pa.table({"x": [7, 5, 7]}))
+    >>> rows["x"].to_pylist(), places.tolist()
+    ([5, 7], [1, 0, 1])
+    """
+    words = row_words(rows.columns, rows.num_rows)
+    _, first, places = np.unique(words, return_index=True, return_inverse=True)
+    return rows.take(index_array(first.astype(np.int64))), places.reshape(-1)
+
+
+def with_counts(rows: pa.Table, counts: Counts, relation: Relation) -> pa.Table:
+    """Return rows with a last column of counts, as a relation of counts has them."""
+    columns = [*rows.columns, fixed_array(counts, pa.int64())]
+    return pa.Table.from_arrays(columns, list(relation.columns)).cast(schema_of(relation))
+
+
+def sum_counts(tables: Sequence[pa.Table], relation: Relation) -> pa.Table:
+    """Return the rows of tables that have counts, each once, with the sum of its counts."""
+    schema = schema_of(relation)
+    every, counts = split_counts(pa.concat_tables([each.cast(schema) for each in tables]))
+    rows, places = distinct_rows(every)
+    sums = np.zeros(rows.num_rows, np.int64)
+    np.add.at(sums, places, counts)
+    return with_counts(rows, sums, relation)
+
+
+def compose_copies(places: Words, signed: Counts, rows: int) -> tuple[Counts, Counts]:
+    """Return what a sequence of operations does to the copies of each row.
+
+    An operation adds n copies, or removes n, down to none. All those on a row are one function of
+    the number of copies c that there are, max(c + delta, least): `least` is what is left after
+    the operation from which on the most are added.
+
+    Args:
+        places: the row of each operation, from 0 on.
+        signed: how many copies it adds; what it removes is negative.
+        rows: how many rows there are.
+
+    Returns:
+        `delta` and `least` of each row.
+
+    >>> [each.tolist() for each in compose_copies(np.array([0, 0, 1]), np.array([-2, 1, 3]), 2)]
+    [[-1, 3], [1, 3]]
+    """
+    delta, least = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
+    np.add.at(delta, places, signed)
+    order = np.argsort(places, kind="stable")[::-1]  # row by row, the last operation first
+    sums, of_row = np.cumsum(signed[order]), places[order]
+    starts = np.flatnonzero(np.diff(of_row, prepend=rows))
+    before = np.repeat(sums[starts] - signed[order][starts], np.diff(starts, append=len(sums)))
+    np.maximum.at(least, of_row, sums - before)
+    return delta, least
+
+
+def net_counts(counted: pa.Table, is_insert: npt.NDArray[np.bool_]) -> tuple[pa.Table, pa.Table]:
+    """Return inserts and deletes of copies, in order, as deletes and then inserts.
+
+    >>> events = pa.table({"x": [1, 1, 1], "copies": [1, 1, 1]})
+    >>> [each.to_pylist() for each in net_counts(events, np.array([False, False, True]))]
+    [[{'x': 1, 'copies': 2}], [{'x': 1, 'copies': 1}]]
+    """
+    every, counts = split_counts(counted)
+    rows, places = distinct_rows(every)
+    delta, least = compose_copies(places, np.where(is_insert, counts, -counts), rows.num_rows)
+    removed, added = (
+        pa.Table.from_arrays(
+            [*rows.take(index_array(np.flatnonzero(each))).columns, index_array(each[each > 0])],
+            schema=counted.schema,
+        )
+        for each in (least - delta, least)
+    )
+    return removed, added
+
+
+def match_copies(words: Words, sought: Words) -> npt.NDArray[np.bool_]:
+    """Return which of some words are sought; of equal ones the first, as many as are sought.
+
+    >>> match_copies(np.array([1, 2, 1, 1]), np.array([1, 3, 1])).tolist()
+    [True, False, True, False]
+    """
+    order = np.argsort(words, kind="stable")
+    ordered, wanted = words[order], np.sort(sought)
+    rank = np.arange(len(words)) - np.searchsorted(ordered, ordered)
+    first, last = (np.searchsorted(wanted, ordered, side) for side in ("left", "right"))
+    found = np.empty(len(words), np.bool_)
+    found[order] = rank < last - first
+    return found
+
+
+def row_difference(before: pa.Table, now: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Return the rows that only the second table has, and those that only the first has.
+
+    >>> came, went = row_difference(pa.table({"x": [1, 2, 2]}), pa.table({"x": [2, 3, 3]}))
+    >>> came["x"].to_pylist(), went["x"].to_pylist()
+    ([3, 3], [1, 2])
+    """
+    both = pa.concat_tables([before.cast(now.schema), now])
+    words = row_words(both.columns, both.num_rows)
+    then, there = words[: before.num_rows], words[before.num_rows :]
+    came = np.flatnonzero(~match_copies(there, then))
+    went = np.flatnonzero(~match_copies(then, there))
+    return now.take(index_array(came)), before.take(index_array(went))
+
+
+def difference_of_copies(added: pa.Table, removed: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Return which copies came and which went, when some counts replace others.
+
+    Args:
+        added: the counts that are new, each with its row.
+        removed: those that hold no more.
+
+    >>> new = pa.table({"x": [1, 2], "copies": [3, 1]})
+    >>> old = pa.table({"x": [1, 3], "copies": [1, 2]})
+    >>> [side["x"].to_pylist() for side in difference_of_copies(new, old)]
+    [[1, 1, 2], [3, 3]]
+    """
+    if not removed.num_rows or not added.num_rows:
+        return repeat_rows(added), repeat_rows(removed)
+    both = pa.concat_tables([added, removed.cast(added.schema)])
+    every, counts = split_counts(both)
+    counts = np.maximum(counts, 0)
+    rows, places = distinct_rows(every)
+    change = np.zeros(rows.num_rows, np.int64)
+    np.add.at(change, places, np.where(np.arange(len(counts)) < added.num_rows, counts, -counts))
+    return _repeat(rows, change), _repeat(rows, -change)
+
+
+@dataclass(frozen=True)
+class CopiesHandle:
+    """A handle on rows with all their copies, of a handle on their counts."""
+
+    counted: TableHandle
+
+    @cached_property
+    def _size(self) -> int:
+        return count_copies(self.counted)
+
+    def __len__(self) -> int:
+        return self._size
+
+    def table(self) -> pa.Table:
+        """Return the rows."""
+        return repeat_rows(self.counted.table())
+
+    def slices(self, max_rows: int) -> Iterator[pa.Table]:
+        """Yield the rows, in order, in tables of no more than `max_rows`; at least one table."""
+        for counted in self.counted.slices(max_rows):
+            rows, counts = split_counts(counted)
+            ends = np.cumsum(np.maximum(counts, 0))
+            total = int(ends[-1]) if len(ends) else 0
+            for start in range(0, max(total, 1), max_rows):
+                wanted = np.arange(start, min(start + max_rows, total))
+                yield rows.take(index_array(np.searchsorted(ends, wanted, side="right")))
+
+    @property
+    def is_distributed(self) -> bool:
+        """Whether the tuples are in partitions outside of this process."""
+        return self.counted.is_distributed
+
+    def map_partitions(self, function: Callable[[pa.Table], MapResult]) -> list[MapResult]:
+        """Return the results of a function for each partition of the rows."""
+        return self.counted.map_partitions(_OnCopies(function))
+
+
+@dataclass(frozen=True, slots=True)
+class _OnCopies(Generic[MapResult]):
+    """Calls a function with rows and their copies; it can be pickled if the function can."""
+
+    function: Callable[[pa.Table], MapResult]
+
+    def __call__(self, counted: pa.Table) -> MapResult:
+        return self.function(repeat_rows(counted))
+
+
+def change_of_copies(added: TableHandle, removed: TableHandle) -> tuple[TableHandle, TableHandle]:
+    """Return handles on the copies that came and went, of the change of their counts."""
+    if not len(removed) or not len(added):
+        return CopiesHandle(added), CopiesHandle(removed)
+    change = _ChangeOfCopies(added, removed)
+    return _ChangedCopies(change, 0), _ChangedCopies(change, 1)
+
+
+@dataclass(frozen=True)
+class _ChangeOfCopies:
+    """A change of counts; the copies are found when one side of them is read."""
+
+    added: TableHandle
+    removed: TableHandle
+
+    @cached_property
+    def sides(self) -> tuple[pa.Table, pa.Table]:
+        return difference_of_copies(self.added.table(), self.removed.table())
+
+
+@dataclass(frozen=True, slots=True)
+class _ChangedCopies(LocalHandle):
+    """A handle on the copies that came (0) or went (1)."""
+
+    change: _ChangeOfCopies
+    side: int
+
+    def __len__(self) -> int:
+        return int(self.table().num_rows)
+
+    def table(self) -> pa.Table:
+        """Return the rows."""
+        return self.change.sides[self.side]

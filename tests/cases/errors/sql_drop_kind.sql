@@ -1,0 +1,3 @@
+-- C1372: another kind
+CREATE TABLE t (a INT);
+DROP VIEW t;

@@ -1,0 +1,2 @@
+-- C1372: nothing of that name
+DROP VIEW t;

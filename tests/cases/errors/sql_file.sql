@@ -1,0 +1,5 @@
+-- file
+CREATE TABLE t (a INT);
+SELECT * FROM t;
+INSERT INTO t VALUES (1);
+DROP TABLE t;

@@ -1,0 +1,2 @@
+-- C1364: there is one schema
+CREATE TABLE shop.t (a INT);

@@ -1,0 +1,5 @@
+-- C1361: words that are expected
+CREATE TABLE t (a INT, b);
+CREATE VIEW v AS 5;
+DELETE FROM t WHERE;
+DROP TABLE t CASCADE;

@@ -1,0 +1,3 @@
+-- C1371: names that are taken
+CREATE VIEW v AS SELECT 1 AS a;
+CREATE VIEW V AS SELECT 2 AS a;

@@ -1,0 +1,3 @@
+-- C1377: which row
+CREATE TABLE t (a INT);
+UPDATE t SET a = 1;

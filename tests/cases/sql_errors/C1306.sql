@@ -1,0 +1,23 @@
+select upper(s, s) from t
+
+select round(f, k) from t
+
+select date_trunc('fortnight', ts) from t
+
+select extract(century from ts) from t
+
+select to_date(s, 'd.M.yy') from t
+
+select regexp_replace(s, s, 'x') from t
+
+select sum(a, k) from t
+
+select timestampdiff(MONTH, d, ts) from t
+
+select timestampadd(EON, 1, ts) from t
+
+select rank(a) over (order by k) from t
+
+select int(a, k) from t
+
+select coalesce() from t

@@ -1,0 +1,15 @@
+select cast(d as int) from t
+
+select cast(a as date) from t
+
+select cast(a as float) from t
+
+select cast(a as array<int>) from t
+
+select cast(a as decimal(50, 2)) from t
+
+select cast(a as decimal(5, 6)) from t
+
+select cast(b as date) from t
+
+select cast(a as interval day) from t

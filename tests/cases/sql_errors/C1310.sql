@@ -1,0 +1,71 @@
+select * from t tablesample (10 percent)
+
+select * from t lateral view explode(s) v as x
+
+select * from t pivot (sum(m) for a in (1, 2))
+
+select a, rank() over (order by k) r from t qualify r = 1
+
+select /*+ broadcast(u) */ * from t
+
+select * from t version as of 3
+
+select * from t for update
+
+select a from t sort by a
+
+select a from t cluster by a
+
+select a from t distribute by a
+
+select * from t, lateral (select t.a) v
+
+select * from range(10)
+
+select * from t cross join unnest(s)
+
+select array(1, 2)[0]
+
+select a from t union all by name select a from u
+
+select interval 1 day
+
+select s collate utf8_lcase from t
+
+select ts at time zone 'Europe/Berlin' from t
+
+select * from t asof join u on t.a = u.a
+
+select a from t where any(select 1) = a
+
+select a from t where (a, k) > all (select a, c from u)
+
+select a from t where s like any ('a', 'b') escape '!'
+
+select a from t where s like s escape '!'
+
+select count(distinct *) from t
+
+select count(t.*) from t
+
+select sum(a) filter (where b) , upper(s) filter (where b) from t
+
+select sum(m order by k) from t
+
+select @variable
+
+select * from (t join u on true) v
+
+select s['x'] from t
+
+select * replace (1 as a) from t
+
+select transform(s, x -> x) from t
+
+select distinct on (a) a from t
+
+select a from t fetch first 3 rows only
+
+select * from t where a is json
+
+select first(a) ignore nulls from t

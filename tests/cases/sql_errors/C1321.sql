@@ -1,0 +1,5 @@
+select :missing
+
+select a from t where a = ?
+
+select :odd

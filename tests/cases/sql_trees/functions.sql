@@ -1,0 +1,29 @@
+select upper(s), lcase(s), length(s), substr(s, 2), substring(s from 2 for 3), trim(s), trim(leading from s), left(s, 2), replace(s, 'a'), instr(s, 'a'), position('a' in s), locate('a', s), lpad(s, 5), repeat(s, 2), space(3), split_part(s, ',', 1) from t
+
+select concat(s, 'x'), s || 'a' || 'b', concat_ws('-', s, w), initcap(s), reverse(s), startswith(s, 'a'), contains(s, 'b'), s like 'a!%' escape '!', s ilike 'A%', s rlike '^a', regexp_replace(s, 'a', 'b'), regexp_extract(s, '(a)'), chr(65), ascii(s), translate(s, 'ab', 'xy') from t join u on t.k = u.c
+
+select abs(a), sign(a), round(m), round(m, 1), round(m, -2), round(k, -1), round(f, 2), floor(f), ceil(m), floor(k), sqrt(k), power(k, 2), mod(k, 3), pmod(k, 3), k & 3, ~k, greatest(a, m, 1), least(f, k) from t
+
+select coalesce(a, 0), nvl(s, 'x'), nvl2(a, 1, 2.5), nullif(a, 0), nullif(k, 1.5), if(b, 1, null), case a when 1 then 'x' when 2 then 'y' end, case when a > 1 then 1 else 2.5 end, isnull(a), isnotnull(a), decode(a, 1, 'x', null, 'n', 'z'), equal_null(a, 1), zeroifnull(a) from t
+
+select year(d), extract(quarter from ts), dayofweek(d), weekday(d), dayofyear(d), weekofyear(d), hour(ts), extract(second from ts), date_part('month', d), date_add(d, 3), date_sub(d, k), datediff(d, ts), add_months(d, 1), last_day(d), trunc(d, 'MM'), date_trunc('week', ts), date_format(d, "dd.MM.yyyy 'at' HH%"), to_date(s), to_date(s, 'yyyy/MM/dd'), to_timestamp(s), make_date(2026, 1, k), current_date, current_date() from t
+
+select d + interval 1 month, d - 3, interval '2' day + ts, d + interval 3 hours, ts - interval '1-2' year to month, ts + interval '1 02:03:04' day to second, d + interval 1 week 2 days, timestampadd(HOUR, 2, ts), dateadd(MONTH, k, d), timestampdiff(DAY, d, ts), datediff(HOUR, d, ts) from t
+
+select try_cast(s as int), try_divide(k, a), try_add(k, 1), try_to_one from (select s, k, a, 1 as try_to_one from t) v
+
+select cast(s as int), cast(k as int), cast(k as bigint), cast(m as decimal(5,1)), cast(k as decimal(22,2)), cast(f as decimal(10,2)), cast(s as date), cast(ts as date), cast(d as timestamp), cast(b as int), cast(k as string), cast(m as double), cast(s as boolean), cast(k as boolean), s::decimal(5,2), int(m), string(d), cast(ts as bigint), cast('2026-02-03' as date), cast('x' as date) from t
+
+select a / 2, m * m, m / 3, m + 1, k % 2, k div 2, f * m, -k, m * 1.5, m % 2, m div 2, 1 / 3.0, m - f, n + 1 from t join big on true
+
+select :k + 1, :k = a from t where k = :k
+
+select signum(f), ceiling(f), pow(f, k), div(k, 2), negative(m), try_subtract(k, 1), try_multiply(m, 2), try_mod(k, 2), ifnull(a, k), nullifzero(a), ucase(s), lower(s), len(s), char_length(s), character_length(s), substring(s, 1, 2), endswith(s, 'a'), like(s, 'a%'), regexp(s, 'a'), regexp_like(s, 'a'), btrim(s), ltrim(s), rtrim(s), right(s, 2), charindex('a', s), rpad(s, 5, 'x'), char(65), ilike(s, 'a') from t
+
+select dayofmonth(d), minute(ts), second(d), date_diff(d, d), datepart('DOW', d), timestamp_seconds(k), curdate(), month(d), quarter(d), day(d), extract(dow_iso from d), extract(yearofweek from ts), to_timestamp(s, 'yyyy-MM-dd HH:mm:ss') from t
+
+select boolean(k), tinyint(k), smallint(k), integer(s), bigint(f), double(m), decimal(k), date(s), timestamp(d), try_cast(m as decimal(4, 1)), cast(null as int), cast(b as decimal(5, 2)), cast(b as double), cast(k as timestamp), cast(m as boolean), cast(f as string), cast(ts as string), cast(m as smallint), cast(5 as tinyint) from t
+
+select k | 1, k ^ 2, d is null, b is true, b is not false, (b and a > 1) is unknown, null + 1, null = 1, null and b, s not like 'x', k not between 1 and 2, d = ts, k = f, m = k, k = 2.5, ts > date '2026-01-01' from t
+
+select cast(m as decimal(38, 20)) * cast(m as decimal(38, 20)), cast(m as decimal(38, 20)) + cast(m as decimal(38, 0)), cast(m as decimal(38, 20)) / cast(m as decimal(38, 0)), coalesce(cast(m as decimal(38, 0)), cast(m as decimal(38, 10))) from t

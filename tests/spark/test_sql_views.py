@@ -1,0 +1,73 @@
+"""SQL views on Spark: Spark's own SQL agrees with the corpus, and the engine maintains views."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from oracles.sql_engines import SparkViews
+from support.selection import sampled, seed_of_today
+from support.sql.corpus import GRAPHS, RandomTables, corpus, corpus_tables, has_no_cycle
+from support.sql.view_judge import SqlOracles, judge_views
+
+pytestmark = pytest.mark.spark
+
+FILES = sorted({each.file for each in corpus()})
+MAINTAINED = [
+    *("joins-full_join", "conditions-truth_tables", "subqueries-not_in_correlated", "bags-product"),
+    *("set_operations-except_all", "grouping-mixed_distinct", "decimals-means", "windows-running"),
+    *("layers-layer_union", "strings-likes", "dates-month_arithmetic", "top-top_bag"),
+]
+RECURSIVE = [
+    *("organisation-levels", "parts-needed", "reachability-open_ways", "reachability-non_linear"),
+    *("reachability-even_ways", "reachability-link_ways", "rights-allowed", "sequences-numbers"),
+]
+
+
+@pytest.fixture(scope="module")
+def quick(spark: Any) -> Any:
+    """The session, with one partition and plans as they are."""
+    changed = {"spark.sql.shuffle.partitions": "1", "spark.sql.adaptive.enabled": "false"}
+    before = {name: spark.conf.get(name) for name in changed}
+    for name, value in changed.items():
+        spark.conf.set(name, value)
+    yield spark
+    for name, value in before.items():
+        spark.conf.set(name, value)
+
+
+@pytest.mark.parametrize("file", sampled(FILES, len(FILES)))
+def test_spark_agrees_with_the_corpus(quick: Any, file: str) -> None:
+    tables = corpus_tables()
+    views = [each for each in corpus() if each.file == file]
+    source = RandomTables(tables, f"{file} {seed_of_today()}")
+    source.load()
+    oracles, theirs = SqlOracles(tables, views), SparkViews(quick, tables)
+    oracles.fill(source.state)
+    theirs.fill(source.state)
+    for view in views:
+        if theirs.name not in view.absent:
+            theirs.define(view.name, view.query, view.columns)
+            assert theirs.rows(view.name) == oracles.rows(view.name), view.query
+
+
+@pytest.mark.parametrize("label", sampled(MAINTAINED, len(MAINTAINED)))
+def test_views_are_maintained_on_spark(spark: Any, label: str) -> None:
+    view = next(each for each in corpus() if each.label == label)
+    judge_views(corpus_tables(), [view], label, changes=2, engine="spark", spark=spark)
+
+
+@pytest.mark.parametrize("label", sampled(RECURSIVE, len(RECURSIVE)))
+def test_recursive_views_are_maintained_on_spark(spark: Any, label: str) -> None:
+    view = next(each for each in corpus("recursive") if each.label == label)
+    judge_views(
+        corpus_tables("recursive_tables.sql"),
+        [view],
+        label,
+        values=GRAPHS,
+        accepts=has_no_cycle,
+        changes=2,
+        engine="spark",
+        spark=spark,
+    )

@@ -1,0 +1,367 @@
+"""`db.sql`: definitions, changes and questions; what a warehouse keeps of them; who may ask."""
+
+from collections.abc import Iterator
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import corollary
+from corollary.core.printer import print_program
+from corollary.database.transaction import Transaction
+from corollary.errors import AccessError, ConstraintError, InputError
+from corollary.frontends.datalog.parser import parse
+from corollary.source import SourceFile
+
+TABLES = """
+CREATE TABLE t (k INT PRIMARY KEY, a INT);
+CREATE TABLE u (a INT, b INT);
+"""
+
+
+@pytest.fixture
+def db() -> Iterator[corollary.Database]:
+    with corollary.open(None, engine="local") as opened:
+        opened.sql(TABLES)
+        opened.sql("INSERT INTO t VALUES (1, 2), (2, NULL), (3, 4)")
+        opened.sql("INSERT INTO u VALUES (2, 3), (2, 3), (4, 1)")
+        yield opened
+
+
+def ask(db: Any, text: str, **parameters: Any) -> list[tuple[Any, ...]]:
+    return sorted(db.sql(text, **parameters).rows(), key=str)
+
+
+def refusal(db: Any, text: str, **parameters: Any) -> str:
+    with pytest.raises(InputError) as caught:
+        db.sql(text, **parameters)
+    return str(caught.value)
+
+
+# --- questions ---------------------------------------------------------------------------------
+
+
+def test_questions_see_copies_nulls_and_order(db: corollary.Database) -> None:
+    assert ask(db, "SELECT * FROM u") == [(2, 3), (2, 3), (4, 1)]
+    answer = db.sql("SELECT a, k FROM t ORDER BY a DESC NULLS FIRST, k LIMIT 2")
+    assert answer.columns == ("a", "k")
+    assert answer.rows() == [(None, 2), (4, 3)]
+    assert db.sql("SELECT k FROM t ORDER BY a LIMIT 1 OFFSET 1").rows() == [(1,)]
+    assert ask(db, "SELECT COUNT(*) AS n FROM t JOIN u ON t.a = u.a") == [(3,)]
+
+
+def test_an_answer_has_all_forms(db: corollary.Database) -> None:
+    answer = db.sql("SELECT k, CAST(a AS DECIMAL(5, 2)) AS d FROM t WHERE k = 1")
+    assert answer.arrow().to_pylist() == [{"k": 1, "d": Decimal("2.00")}]
+    assert list(answer.pandas()["k"]) == [1]
+    assert len(answer) == 1
+    assert repr(answer) == "<answer (k: number, d: decimal(5,2)?), 1 row>\n  (1, Decimal('2.00'))"
+
+
+def test_two_columns_may_have_one_name_in_an_answer(db: corollary.Database) -> None:
+    answer = db.sql("SELECT k, k FROM t WHERE k = 1")
+    assert (answer.columns, answer.rows()) == (("k", "k"), [(1, 1)])
+
+
+def test_parameters_are_constants_and_never_text(db: corollary.Database) -> None:
+    assert ask(db, "SELECT k FROM t WHERE a = :a", a=4) == [(3,)]
+    text = "x' OR 1 = 1; DROP TABLE t; --"
+    assert ask(db, "SELECT :s AS s, :d AS d", s=text, d=date(2026, 11, 16)) == [
+        (text, date(2026, 11, 16))
+    ]
+    assert "`:b` has no value" in refusal(db, "SELECT :b AS b", a=1)
+
+
+def test_questions_read_rules_and_rules_read_views(db: corollary.Database) -> None:
+    db.sql("CREATE VIEW v AS SELECT k, a FROM t WHERE a IS NOT NULL")
+    with db.transaction() as transaction:
+        transaction.edit(
+            lambda program: (
+                program + parse(SourceFile("more", ".decl w(x: number?) w(x) :- v(_, x), x > 2."))
+            )
+        )
+    assert ask(db, "SELECT * FROM w") == [(4,)]
+    assert db.query("v(k, 4)").to_pydict() == {"k": [3]}
+
+
+def test_unknown_names_have_a_place_and_a_suggestion(db: corollary.Database) -> None:
+    said = refusal(db, "SELECT k\nFROM tt")
+    assert "SQL:2:6" in said
+    assert "did you mean `t`?" in said
+    said = refusal(db, "SELECT kk FROM t")
+    assert "did you mean `k`?" in said or "`t.k`" in said
+
+
+def test_auxiliary_relations_cannot_be_named(db: corollary.Database) -> None:
+    assert "There is no relation" in refusal(db, "SELECT * FROM `t.range1`")
+
+
+def test_explain_shows_the_bound_key(db: corollary.Database) -> None:
+    db.sql("CREATE VIEW v AS SELECT k, a FROM t")
+    assert "^bf" in db.explain("SELECT a FROM v WHERE k = 3")
+    assert "procedure" in db.explain("v(3, x)")
+
+
+# --- writes ------------------------------------------------------------------------------------
+
+
+def test_insert_update_delete(db: corollary.Database) -> None:
+    transaction = db.sql("INSERT INTO t (k) VALUES (9)")
+    assert isinstance(transaction, Transaction)
+    assert transaction.changes["t"].added.to_pylist() == [{"k": 9, "a": None}]
+    db.sql("INSERT INTO t SELECT a + 10, b FROM u WHERE a = 4")
+    db.sql("UPDATE t SET a = COALESCE(a, 0) + 1 WHERE k IN (2, 14)")
+    db.sql("DELETE FROM t WHERE k = :k", k=9)
+    assert ask(db, "SELECT * FROM t") == [(1, 2), (14, 2), (2, 1), (3, 4)]
+    db.sql("UPDATE t SET k = k + 1")
+    assert ask(db, "SELECT k FROM t") == [(15,), (2,), (3,), (4,)]
+
+
+def test_copies_are_written_and_deleted(db: corollary.Database) -> None:
+    db.sql("INSERT INTO u VALUES (2, 3)")
+    db.sql("INSERT INTO u SELECT * FROM u WHERE a = 4")
+    assert len(ask(db, "SELECT * FROM u")) == 5
+    db.sql("DELETE FROM u WHERE b = 3")
+    assert ask(db, "SELECT * FROM u") == [(4, 1), (4, 1)]
+
+
+def test_values_are_converted_when_they_are_assigned(db: corollary.Database) -> None:
+    db.sql("CREATE TABLE w (d DECIMAL(6, 2), f DOUBLE, s STRING, m TIMESTAMP)")
+    db.sql("INSERT INTO w VALUES (1, 2, 3, DATE '2026-11-16')")
+    row = db.sql("SELECT CAST(d AS STRING), f, s, CAST(m AS STRING) FROM w").rows()
+    assert row == [("1.00", 2.0, "3", "2026-11-16 00:00:00")]
+    assert "does not fit `d`" in refusal(db, "INSERT INTO w (d) VALUES ('1')")
+
+
+def test_one_transaction_between_begin_and_commit(db: corollary.Database) -> None:
+    before = db.commits
+    assert db.sql("BEGIN; DELETE FROM t WHERE k = 1; INSERT INTO t VALUES (1, 7)") is None
+    assert ask(db, "SELECT a FROM u WHERE b = 1") == [(4,)]
+    assert "cannot read it before its end" in refusal(db, "SELECT * FROM t")
+    db.sql("COMMIT")
+    assert db.commits == before + 1
+    assert ask(db, "SELECT a FROM t WHERE k = 1") == [(7,)]
+    db.sql("BEGIN; DELETE FROM t; ROLLBACK")
+    assert len(ask(db, "SELECT * FROM t")) == 3
+    assert "No transaction is open." in refusal(db, "COMMIT")
+    db.sql("BEGIN")
+    assert "is open already" in refusal(db, "BEGIN")
+    db.sql("ROLLBACK")
+
+
+def test_a_view_over_a_written_table_is_not_read_in_the_transaction(db: corollary.Database) -> None:
+    db.sql("CREATE VIEW v AS SELECT COUNT(*) AS n FROM u")
+    db.sql("BEGIN; INSERT INTO u VALUES (1, 1)")
+    assert "cannot read it before its end" in refusal(db, "INSERT INTO t SELECT n, n FROM v")
+    db.sql("ROLLBACK")
+
+
+def test_views_cannot_be_written(db: corollary.Database) -> None:
+    db.sql("CREATE VIEW v AS SELECT k FROM t")
+    assert "C0915" in refusal(db, "INSERT INTO v VALUES (1)")
+
+
+# --- tables ------------------------------------------------------------------------------------
+
+
+def violated(db: corollary.Database, text: str) -> str:
+    before = db.commits
+    with pytest.raises(ConstraintError) as caught:
+        db.sql(text)
+    assert db.commits == before
+    return str(caught.value)
+
+
+def test_keys_ranges_and_lengths(db: corollary.Database) -> None:
+    assert "key (k)" in violated(db, "INSERT INTO t VALUES (1, 5)")
+    assert "does not fit INT" in violated(db, "INSERT INTO t VALUES (8, 2147483648)")
+    db.sql("CREATE TABLE w (a TINYINT, b VARCHAR(3) UNIQUE, c BIGINT NOT NULL UNIQUE)")
+    db.sql("INSERT INTO w VALUES (-128, 'äöü', 1), (127, NULL, 2), (NULL, NULL, 3)")
+    assert "TINYINT" in violated(db, "INSERT INTO w VALUES (128, 'x', 4)")
+    assert "VARCHAR(3)" in violated(db, "INSERT INTO w VALUES (1, 'abcd', 4)")
+    assert "two rows of w have b" in violated(db, "INSERT INTO w VALUES (1, 'äöü', 4)")
+    assert "key (c)" in violated(db, "INSERT INTO w VALUES (1, 'x', 3)")
+
+
+def test_unique_counts_copies(db: corollary.Database) -> None:
+    db.sql("CREATE TABLE w (a INT UNIQUE, b INT)")
+    db.sql("INSERT INTO w VALUES (1, 1), (NULL, 1), (NULL, 1)")
+    assert "two rows of w have a = 1" in violated(db, "INSERT INTO w VALUES (1, 1)")
+    assert "two rows of w have a = 1" in violated(db, "INSERT INTO w VALUES (1, 2)")
+
+
+def test_checks_fail_on_false_only(db: corollary.Database) -> None:
+    db.sql("CREATE TABLE w (a INT CHECK (a > 0), b INT, CONSTRAINT small CHECK (a < b))")
+    db.sql("INSERT INTO w VALUES (1, 2), (NULL, 3), (1, NULL)")
+    assert "CHECK (a > 0) of w is false" in violated(db, "INSERT INTO w VALUES (0, 2)")
+    assert "CHECK small (a < b)" in violated(db, "INSERT INTO w VALUES (5, 5)")
+
+
+@pytest.mark.parametrize(
+    ("duplicates", "rows"), [("count", [(1,), (1,)]), ("drop", [(1,)]), ("refuse", None)]
+)
+def test_duplicates(db: corollary.Database, duplicates: str, rows: list[tuple[int]] | None) -> None:
+    db.sql(f"CREATE TABLE w (a INT) TBLPROPERTIES ('duplicates' = '{duplicates}')")
+    if rows is None:
+        assert "w has a row twice" in violated(db, "INSERT INTO w VALUES (1), (1)")
+    else:
+        db.sql("INSERT INTO w VALUES (1), (1)")
+        assert db.sql("SELECT * FROM w").rows() == rows
+
+
+def test_foreign_keys(db: corollary.Database) -> None:
+    db.sql("""
+        CREATE TABLE p (k INT PRIMARY KEY, s STRING);
+        CREATE TABLE a (i INT PRIMARY KEY, x INT REFERENCES p);
+        CREATE TABLE b (i INT PRIMARY KEY, x INT REFERENCES p ON DELETE CASCADE);
+        CREATE TABLE c (i INT PRIMARY KEY, x INT REFERENCES p (k) ON DELETE SET NULL);
+        CREATE TABLE d (i INT PRIMARY KEY, x INT REFERENCES b ON DELETE CASCADE);
+        CREATE TABLE e (x INT, FOREIGN KEY (x) REFERENCES p NOT ENFORCED);
+        INSERT INTO p VALUES (1, 'a'), (2, 'b');
+        INSERT INTO a VALUES (1, 2), (2, NULL);
+        INSERT INTO b VALUES (1, 1);
+        INSERT INTO c VALUES (1, 1), (2, 2);
+        INSERT INTO d VALUES (1, 1);
+        INSERT INTO e VALUES (99)
+    """)
+    assert "a refers to p by x = 7" in violated(db, "INSERT INTO a VALUES (3, 7)")
+    assert "a refers to p by x = 2" in violated(db, "DELETE FROM p WHERE k = 2")
+    db.sql("DELETE FROM p WHERE k = 1")
+    assert ask(db, "SELECT * FROM b") == ask(db, "SELECT * FROM d") == []
+    assert ask(db, "SELECT * FROM c") == [(1, None), (2, 2)]
+    db.sql("UPDATE p SET s = 'z' WHERE k = 2")  # the key stays, so nothing follows
+    assert ask(db, "SELECT * FROM c") == [(1, None), (2, 2)]
+
+
+# --- views and their edits ---------------------------------------------------------------------
+
+
+def test_views_in_any_order_and_in_circles(db: corollary.Database) -> None:
+    db.sql("""
+        CREATE VIEW third AS SELECT n + 1 AS n FROM second;
+        CREATE VIEW second AS SELECT k AS n FROM t;
+        CREATE VIEW even (n) AS SELECT 0 UNION SELECT n + 1 FROM odd WHERE n < 9;
+        CREATE VIEW odd (n) AS SELECT n + 1 FROM even WHERE n < 9;
+    """)
+    assert ask(db, "SELECT * FROM third") == [(2,), (3,), (4,)]
+    assert ask(db, "SELECT * FROM even") == [(0,), (2,), (4,), (6,), (8,)]
+    assert ask(db, "SELECT * FROM odd") == [(1,), (3,), (5,), (7,), (9,)]
+
+
+def test_the_same_text_changes_nothing(db: corollary.Database) -> None:
+    text = "CREATE MATERIALIZED VIEW v AS SELECT a FROM u"
+    db.sql(text)
+    before = db.commits, db.program
+    assert db.sql(text).commit_number is None
+    assert db.sql(TABLES).commit_number is None
+    assert db.sql("CREATE TABLE IF NOT EXISTS t (z INT)").commit_number is None
+    assert (db.commits, db.program) == before
+
+
+def test_a_replaced_view_changes_what_reads_it(db: corollary.Database) -> None:
+    db.sql("CREATE VIEW v AS SELECT a FROM u; CREATE MATERIALIZED VIEW w AS SELECT a FROM v")
+    assert db.relation("w").rows() == [(2,), (2,), (4,)]
+    db.sql("CREATE OR REPLACE VIEW v AS SELECT DISTINCT a, b FROM u")
+    assert sorted(db.relation("w").rows()) == [(2,), (4,)]
+    said = refusal(db, "CREATE OR REPLACE VIEW v AS SELECT b FROM u")
+    assert "SQL of w" in said
+    assert "C1371" in refusal(db, "CREATE VIEW v AS SELECT 1 AS x")
+
+
+def test_drop(db: corollary.Database) -> None:
+    empty = print_program(db.program)
+    db.sql("CREATE VIEW v AS SELECT a FROM u; CREATE ALERT w AS SELECT a FROM v")
+    assert "`w` reads it" in refusal(db, "DROP VIEW v")
+    db.sql("DROP ALERT w; DROP VIEW v; DROP VIEW IF EXISTS v")
+    assert print_program(db.program) == empty
+    db.sql("DELETE FROM u")
+    db.sql("DROP TABLE u; DELETE FROM t; DROP TABLE t")
+    assert print_program(db.program) == ""
+
+
+def test_an_assertion_an_alert_and_triggers(db: corollary.Database) -> None:
+    db.sql("""
+        CREATE ASSERTION few CHECK ((SELECT COUNT(*) FROM t) < 5);
+        CREATE ALERT big MESSAGE '{k} has {a}' AS SELECT k, a FROM t WHERE a > 100;
+        CREATE TABLE log (k INT, was DECIMAL(8, 1), is_now INT, PRIMARY KEY (k, was));
+        CREATE TRIGGER note AFTER UPDATE ON t REFERENCING OLD TABLE AS o NEW TABLE AS n
+          FOR EACH STATEMENT WHEN (EXISTS (SELECT * FROM n WHERE a > 50))
+          INSERT INTO log SELECT o.k, o.a, n.a FROM o JOIN n ON o.k = n.k WHERE o.a IS NOT NULL;
+        CREATE TRIGGER gone AFTER DELETE ON t REFERENCING OLD TABLE o FOR EACH STATEMENT
+          DELETE FROM log WHERE k IN (SELECT k FROM o)
+    """)
+    assert "the assertion few is false" in violated(db, "INSERT INTO t VALUES (7, 1), (8, 1)")
+    transaction = db.sql("UPDATE t SET a = 101 WHERE k = 1")
+    assert [each.message for each in transaction.alerts] == ["1 has 101"]
+    assert ask(db, "SELECT * FROM log") == [(1, Decimal(2), 101)]
+    db.sql("UPDATE t SET a = 5 WHERE k = 3")
+    assert ask(db, "SELECT * FROM log") == [(1, Decimal(2), 101)]
+    db.sql("DELETE FROM t WHERE k = 1")
+    assert ask(db, "SELECT * FROM log") == []
+    db.sql("DROP TRIGGER note; DROP TRIGGER gone; DROP ASSERTION few; DROP ALERT big")
+    assert {each.relation for each in db.program.reactions} == {
+        *("t.range1", "t.range2", "u.range1", "u.range2", "log.range1", "log.range2")
+    }
+
+
+# --- what lasts --------------------------------------------------------------------------------
+
+
+def test_a_warehouse_keeps_statements(tmp_path: Path) -> None:
+    with corollary.open(tmp_path / "wh", engine="local") as db:
+        db.sql(TABLES)
+        db.sql("CREATE MATERIALIZED VIEW v AS SELECT a, 10 / b AS q FROM u")
+        db.sql("INSERT INTO u VALUES (1, 2), (1, 2)")
+        program = print_program(db.program)
+    with corollary.open(tmp_path / "wh", engine="local") as db:
+        assert print_program(db.program) == program
+        assert db.relation("v").rows() == [(1, 5.0), (1, 5.0)]
+        assert db.sql("CREATE MATERIALIZED VIEW v AS SELECT a, 10 / b AS q FROM u").changes == {}
+        said = refusal(db, "INSERT INTO u VALUES (1, 0)")
+        assert "CREATE MATERIALIZED VIEW v AS SELECT a, 10 / b AS q FROM u" in said
+        db.sql("CREATE VIEW w AS SELECT COUNT(*) AS n FROM v")
+        assert ask(db, "SELECT * FROM w") == [(2,)]
+
+
+def test_questions_about_the_past(tmp_path: Path) -> None:
+    with corollary.open(tmp_path / "wh", engine="local") as db:
+        db.sql(TABLES)
+        db.sql("CREATE VIEW v AS SELECT COUNT(*) AS n FROM u")
+        third = db.sql("INSERT INTO u VALUES (1, 1)").commit_number
+        db.sql("INSERT INTO u VALUES (2, 2)")
+        assert ask(db, f"SELECT n FROM v VERSION AS OF {third}") == [(1,)]
+        assert ask(db, "SELECT n FROM v VERSION AS OF :c", c=third) == [(1,)]
+        assert ask(db, "SELECT n FROM v", at=third) == [(1,)]
+        assert ask(db, "SELECT n FROM v TIMESTAMP AS OF '2999-01-01'") == [(2,)]
+        assert "C0936" in refusal(db, "SELECT n FROM v TIMESTAMP AS OF '1999-01-01'")
+        assert "C1376" in refusal(db, "SELECT v.n FROM v VERSION AS OF 3, u")
+        assert "C1376" in refusal(db, "SELECT n FROM v VERSION AS OF 3", at=3)
+
+
+# --- who may ask -------------------------------------------------------------------------------
+
+
+def test_readers_see_what_was_granted(db: corollary.Database) -> None:
+    db.sql("CREATE VIEW v AS SELECT a FROM u; CREATE VIEW bad AS SELECT 1 / (k - 1) AS x FROM t")
+    db.grant("ann", "v", "bad")
+    ann = db.reader("ann")
+    assert ask(ann, "SELECT DISTINCT a FROM V") == [(2,), (4,)]
+    for text in (
+        "SELECT * FROM u",
+        "SELECT * FROM v WHERE a IN (SELECT k FROM t)",
+        "WITH w AS (SELECT * FROM u) SELECT * FROM w",
+        "SELECT * FROM nothing",
+    ):
+        with pytest.raises(AccessError) as caught:
+            ann.sql(text)
+        assert "C1040" in str(caught.value)
+    with pytest.raises(AccessError) as caught:
+        ann.sql("SELECT x FROM bad")
+    assert "C1042" in str(caught.value)
+    assert "1 / " not in str(caught.value)
+    for text in ("DELETE FROM v", "CREATE VIEW w AS SELECT 1 AS a", "BEGIN"):
+        with pytest.raises(AccessError):
+            ann.sql(text)
+    assert "one question" in refusal(ann, "SELECT 1; SELECT 2").lower()

@@ -1,0 +1,67 @@
+"""Every functor in a tree exists, takes these arguments, and has the type that the tree says."""
+
+import pytest
+
+from corollary.core.functors import FUNCTORS, SCALE_ARGUMENTS, result_type
+from corollary.core.types import Kind
+from corollary.frontends.sql import bind_query
+from corollary.frontends.sql.binder.functions.table import FUNCTIONS, INTERNAL, REFUSED
+from corollary.frontends.sql.query_tree import ConstantValue, FunctionCall
+from support.paths import REPOSITORY
+from support.query_text import CATALOG, expression_text
+from support.query_walk import nodes_of
+
+FILES = sorted((REPOSITORY / "tests" / "cases" / "sql_trees").glob("*.sql"))
+QUERIES = [query for file in FILES for query in file.read_text("utf-8").strip().split("\n\n")]
+OUTSIDE = {"today", "grouping"}
+"""The first is no functor of the table, the second is replaced by the lowering."""
+
+
+def calls_of(query: str) -> list[FunctionCall]:
+    tree = bind_query(query, CATALOG, parameters={"k": 5})
+    return [node for node in nodes_of(tree) if isinstance(node, FunctionCall)]
+
+
+@pytest.mark.parametrize("query", QUERIES, ids=lambda query: query[:40])
+def test_calls_fit_the_signatures(query: str) -> None:
+    for call in calls_of(query):
+        if call.functor in OUTSIDE:
+            continue
+        signature = FUNCTORS[call.functor]
+        said = expression_text(call)
+        assert signature.accepts(len(call.arguments)), said
+        for position, argument in enumerate(call.arguments):
+            assert argument.type.kind in signature.kinds(position), said
+        digits = 0
+        if call.functor in SCALE_ARGUMENTS or call.functor == "fit":
+            last = call.arguments[-1]
+            assert isinstance(last, ConstantValue)
+            assert isinstance(last.value, int)
+            digits = last.value
+        alike = [call.arguments[at].type for at in signature.alike(len(call.arguments))]
+        has_one_type = signature.result is None and not signature.is_like_first
+        if has_one_type and call.functor not in ("+", "-", "fit"):
+            assert len({type_.domain for type_ in alike}) <= 1, said
+        found = result_type(call.functor, [each.type for each in call.arguments], digits)
+        assert found.domain == call.type.domain, said
+        assert call.type.nullable or not found.nullable, said
+
+
+def test_the_cases_use_every_function() -> None:
+    """What is not in a case is not shown to have a functor."""
+    text = " ".join(QUERIES).lower()
+    missing = [name for name in FUNCTIONS if name not in INTERNAL and f"{name}" not in text]
+    assert missing == []
+
+
+def test_no_function_is_both_known_and_refused() -> None:
+    assert not set(FUNCTIONS) & set(REFUSED)
+
+
+def test_comparisons_are_of_one_type() -> None:
+    for query in QUERIES:
+        for call in calls_of(query):
+            if call.functor in ("eq", "ne", "lt", "le", "gt", "ge", "same"):
+                left, right = (argument.type for argument in call.arguments)
+                assert left.domain == right.domain, expression_text(call)
+                assert Kind.BOOL is call.type.kind
