@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 def relation_lines(database: Database) -> Iterator[str]:
     """Yield a line for each relation that users have defined."""
-    from corollary.frontends.sql.statements.owners import owner_of, sql_texts
+    from corollary.frontends.sql.statements.owners import sql_texts
 
     loaded = state_of(database).loaded
     texts = sql_texts(loaded.program)
     rows = [
         (name, _kind(database, relation), _size(database, name, relation), "SQL" * (name in texts))
         for name, relation in loaded.normal.relations.items()
-        if relation.is_declared and owner_of(name, texts) in (None, name)
+        if relation.is_declared
     ]
     if rows:
         yield from align([("relation", "kind", "tuples", ""), *sorted(rows)])
