@@ -156,4 +156,5 @@ UNTRIED = {
 
 def test_every_code_of_programs_has_a_cure_that_was_tried() -> None:
     tried = {cure.code for cure in CURES}
-    assert codes_in("frontends", "analysis") - tried == UNTRIED & codes_in("frontends", "analysis")
+    written = codes_in("frontends/datalog", "frontends/sql/statements", "analysis")
+    assert written - tried == UNTRIED

@@ -140,4 +140,17 @@ CALLS = [
         "report, refuse, accept",
         "corollary.open(None, engine='local', existing='report')",
     ),
+    Call(
+        "C1378",
+        "db.ask('DELETE FROM e', None, {})",
+        "`db.sql(…)`",
+        "db.sql('DELETE FROM e')",
+    ),
+    Call("C1379", "db.sql('COMMIT')", "begin one: `BEGIN`", "db.sql('BEGIN; COMMIT')"),
+    Call(
+        "C1379",
+        "db.sql('BEGIN; DELETE FROM e; SELECT * FROM e')",
+        "`COMMIT` before this statement",
+        "db.sql('COMMIT; SELECT * FROM e')",
+    ),
 ]

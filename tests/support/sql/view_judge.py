@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
 from typing import Any
 
 import corollary
@@ -42,6 +43,11 @@ class SqlOracles:
                 f"{dict(found - other)} against {dict(other - found)}"
             )
         return found
+
+    def close(self) -> None:
+        """Give everything back."""
+        self.duckdb.close()
+        self.sqlite.close()
 
 
 class MaintainedViews:
@@ -105,24 +111,33 @@ def judge_views(
     used = {
         name: table for name, table in tables.items() if any(name in each.reads for each in chosen)
     }
-    oracles = SqlOracles(used, chosen)
-    maintained = MaintainedViews(used, chosen, kind, **options)
-    source = RandomTables(used, seed, values=values, accepts=accepts)
+    with (
+        closing(SqlOracles(used, chosen)) as oracles,
+        closing(MaintainedViews(used, chosen, kind, **options)) as maintained,
+    ):
+        return _judge(
+            oracles, maintained, RandomTables(used, seed, values=values, accepts=accepts), changes
+        )
+
+
+def _judge(
+    oracles: SqlOracles, maintained: MaintainedViews, source: RandomTables, changes: int
+) -> int:
+    """Compare all views after every change; return how often one held rows."""
     full = 0
     for number in range(changes + 1):
         change = source.change() if number else source.load()
         if change or not number:
             maintained.apply(change)
         oracles.fill(source.state)
-        for view in chosen:
+        for view in maintained.views:
             expected, found = oracles.rows(view.name), maintained.held[view.name]
             full += bool(expected)
             assert found == expected, (
-                f"{view.label} after change {number} of seed {seed}:\n{view.query}\n"
+                f"{view.label} after change {number}:\n{view.query}\n"
                 f"missing {dict(expected - found)}, wrong {dict(found - expected)}\n"
                 f"the change {change}\nthe tables { {n: dict(r) for n, r in source.state.items()} }"
             )
-    maintained.close()
     return full
 
 
