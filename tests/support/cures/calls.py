@@ -10,12 +10,13 @@ v(x) :- e(x, _).
 .decl s(x: number)
 s(x) :- e(x, _).
 lost(x) :- -e(x, _).
+.decl b(x: number) bag
 """
 
 FRAMES = """
 import pyarrow as pa
 from corollary.streaming.frames import FrameReader
-from support.stream_frames import Frame, frame
+from support.streaming.stream_frames import Frame, frame
 shape = db.relation("e").shape
 """
 VIEWS = "from pathlib import Path\nfrom corollary.documents.views_file import read_views\n"
@@ -88,6 +89,18 @@ CALLS = [
         "db.feed('v')",
         "db.watch",
         "db.watch('v')\nwith db.transaction() as tx:\n    tx.insert('e', [(3, 4)])\ndb.feed('v')",
+    ),
+    Call(
+        "C0976",
+        "db.transaction().insert('b.rows', [(1, 0)])",
+        "how many copies to add or to remove",
+        "db.transaction().insert('b.rows', [(1, 2)])",
+    ),
+    Call(
+        "C0977",
+        "db.load(text='.decl e(x: number, y: number) bag')",
+        "keep the old declaration, or give the new relation another name",
+        "db.load(text='.decl e(x: number, y: number) .decl e2(x: number, y: number) bag')",
     ),
     Call(
         "C1231",
