@@ -1,7 +1,7 @@
 """Programs: as the user wrote them, and in normal form."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from typing import assert_never
 
@@ -146,6 +146,20 @@ class Reaction:
     def parameter(self, name: str, default: str = "") -> str:
         """Return the value of a parameter."""
         return dict(self.parameters).get(name, default)
+
+
+def owner_of(relation: str, owners: Container[str]) -> str | None:
+    """Return the longest name among some whose statement made a relation.
+
+    >>> owner_of("a.b.rows", {"a", "a.b"}), owner_of("ab", {"a"})
+    ('a.b', None)
+    """
+    name = relation
+    while name not in owners:
+        name, point, _ = name.rpartition(".")
+        if not point:
+            return None
+    return name
 
 
 @dataclass(frozen=True, slots=True)

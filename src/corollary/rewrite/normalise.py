@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Container, Mapping, Sequence
 
+from corollary.analysis.bags import bags_of, rows_name
 from corollary.analysis.check import CheckedProgram
 from corollary.core.engine import check_deadline
 from corollary.core.logic import Clause
-from corollary.core.program import Declaration, NormalProgram, Relation
+from corollary.core.program import Declaration, NormalProgram, Relation, owner_of
 from corollary.rewrite.aggregates import aggregates
 from corollary.rewrite.bags import bags
 from corollary.rewrite.bases import bases
@@ -91,6 +92,10 @@ def _declared(checked: CheckedProgram) -> dict[str, Relation]:
         for directive in checked.program.directives
         if directive.name == "limitsize"
     }
+    owners = frozenset(
+        directive.relation for directive in checked.program.directives if directive.name == "sql"
+    )
+    shown = owners | {rows_name(name) for name in bags_of(checked.program)}
     return {
         name: Relation(
             name,
@@ -98,6 +103,8 @@ def _declared(checked: CheckedProgram) -> dict[str, Relation]:
             signature.types,
             is_derived=signature.is_derived,
             is_virtual=_is_virtual(signature.declaration),
+            # What a statement of SQL needs beside its view is not the user's.
+            is_declared=name in shown or owner_of(name, owners) is None,
             limit=limits.get(name),
         )
         for name, signature in checked.signatures.items()

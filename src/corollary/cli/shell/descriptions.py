@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 def relation_lines(database: Database) -> Iterator[str]:
     """Yield a line for each relation that users have defined."""
-    from corollary.frontends.sql.statements.owners import owner_of, sql_texts
+    from corollary.frontends.sql.statements.owners import sql_texts
 
     loaded = state_of(database).loaded
     texts = sql_texts(loaded.program)
     rows = [
         (name, _kind(database, relation), _size(database, name, relation), "SQL" * (name in texts))
         for name, relation in loaded.normal.relations.items()
-        if relation.is_declared and owner_of(name, texts) in (None, name)
+        if relation.is_declared
     ]
     if rows:
         yield from align([("relation", "kind", "tuples", ""), *sorted(rows)])
@@ -62,11 +62,12 @@ def description_lines(database: Database, name: str) -> Iterator[str]:
     if text is not None:
         yield from text.splitlines()
         return
+    defined = {relation.name, loaded.normal.bags.get(relation.name, relation.name)}
     for declaration in loaded.program.declarations:
         if declaration.name == relation.name:
             yield print_declaration(declaration)
     for clause in loaded.program.clauses:
-        if clause.body and any(head.relation == relation.name for head in clause.heads):
+        if clause.body and any(head.relation in defined for head in clause.heads):
             yield print_clause(clause)
     for reaction in loaded.program.reactions:
         if reaction.relation == relation.name:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from corollary.core.logic import Atom, Clause
-from corollary.core.program import Program
+from corollary.core.program import Program, owner_of
 from corollary.errors import InputError
 from corollary.frontends.sql.statements import nodes
 from corollary.frontends.sql.statements.definitions import (
@@ -18,7 +18,7 @@ from corollary.frontends.sql.statements.definitions import (
     compile_definitions,
     free_tables,
 )
-from corollary.frontends.sql.statements.owners import owner_of, sql_texts
+from corollary.frontends.sql.statements.owners import sql_texts
 from corollary.frontends.sql.statements.parser import parse_statements
 from corollary.source import SourceFile
 
@@ -53,7 +53,7 @@ def without_owned(program: Program, names: Iterable[str]) -> Program:
 
     def clause_stays(clause: Clause) -> bool:
         match clause:
-            case Clause(heads=(Atom(sign="+" | "-"),), body=(Atom(relation=cause),)):
+            case Clause(heads=(Atom(sign="+" | "-"),), body=(Atom(relation=cause), *_)):
                 return stays(cause)  # the rule of a trigger reads what the trigger owns
             case _:
                 return all(stays(head.relation) for head in clause.heads if not head.sign)

@@ -1,26 +1,10 @@
 """Which statement has made which relation: it has the name of the statement, or begins with it."""
 
-from collections.abc import Container
-
-from corollary.core.program import Program
+from corollary.core.program import Program, owner_of
 from corollary.frontends.sql.catalog import SqlCatalog, catalog_of
 
 SQL_DIRECTIVE = "sql"
 """The directive that keeps the text of a statement."""
-
-
-def owner_of(relation: str, owners: Container[str]) -> str | None:
-    """Return the longest name among some whose statement made a relation.
-
-    >>> owner_of("a.b.rows", {"a", "a.b"}), owner_of("ab", {"a"})
-    ('a.b', None)
-    """
-    name = relation
-    while name not in owners:
-        name, point, _ = name.rpartition(".")
-        if not point:
-            return None
-    return name
 
 
 def sql_texts(program: Program) -> dict[str, str]:
