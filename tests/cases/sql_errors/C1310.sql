@@ -60,7 +60,7 @@ select s['x'] from t
 
 select * replace (1 as a) from t
 
-select transform(s, x -> x) from t
+select exists(s, x -> x) from t
 
 select distinct on (a) a from t
 

@@ -14,7 +14,7 @@ from corollary.core.types import BOOL, DATE, SYMBOL, Kind
 from corollary.frontends.sql.binder.aggregates import AGGREGATES, aggregate_call
 from corollary.frontends.sql.binder.casts import bind_cast
 from corollary.frontends.sql.binder.context import ExpressionContext, name_of
-from corollary.frontends.sql.binder.functions import function_call
+from corollary.frontends.sql.binder.functions import check_accepted, function_call
 from corollary.frontends.sql.binder.names import resolve_column
 from corollary.frontends.sql.binder.problems import UNTYPED, type_name, unsupported
 from corollary.frontends.sql.binder.special_calls import SPECIAL_CALLS, SPECIAL_NODES
@@ -414,6 +414,7 @@ class ExpressionBinder(ExpressionContext):
                 return found
         parts = tuple(node.expressions)
         site = self.site(node, *parts, name=name)
+        check_accepted(name, site)
         return function_call(name, [self.bind(each) for each in parts], site)
 
     def _visit_filter(self, node: exp.Filter) -> Expression:
