@@ -27,7 +27,7 @@ from corollary.streaming.folders import FolderReader
 from corollary.streaming.frames import FrameReader
 from corollary.warehouse.sources.quarantine import BadRowPolicy
 from support.command_line import INPUT, OK, cli, put
-from support.stream_frames import PROGRAM, Frame, arrive, checkpoint, closure, frame
+from support.streaming.stream_frames import PROGRAM, Frame, arrive, checkpoint, closure, frame
 
 
 @pytest.fixture

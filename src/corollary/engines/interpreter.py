@@ -100,8 +100,12 @@ class StepExecutor(Protocol[TupleSet]):
     def run_placed_call(self, step: plans.PlacedCall) -> bool:
         """Run a procedure outside this process if possible; return whether it was run."""
 
-    def run_breadth_first(self, loop: plans.Loop, number: int) -> int:
-        """Run rounds of a loop by breadth-first search, if that is faster; return how many."""
+    def run_narrow_rounds(self, loop: plans.Loop, number: int) -> tuple[int, bool]:
+        """Run rounds of a loop tuple by tuple, if that is faster.
+
+        Returns:
+            How many, and whether they are a search along a relation, which always ends.
+        """
 
 
 @dataclass(slots=True)
@@ -206,9 +210,10 @@ class Interpreter:
             self._leave()
 
     def _begin_round(self, frame: _Rounds, loop: plans.Loop) -> None:
-        if rounds := self._prepared.run_breadth_first(loop, frame.round):
+        rounds, is_search = self._prepared.run_narrow_rounds(loop, frame.round)
+        if rounds:
             frame.round += rounds
-            frame.searched += rounds
+            frame.searched += rounds if is_search else 0
             if frame.schedule is not None:
                 frame.schedule.restart()
             self._recorder.round(rounds)

@@ -27,3 +27,5 @@ select boolean(k), tinyint(k), smallint(k), bigint(f), double(m), decimal(k), da
 select k | 1, k ^ 2, d is null, b is true, b is not false, (b and a > 1) is unknown, null + 1, null = 1, null and b, s not like 'x', k not between 1 and 2, d = ts, k = f, m = k, k = 2.5, ts > date '2026-01-01' from t
 
 select cast(m as decimal(38, 20)) * cast(m as decimal(38, 20)), cast(m as decimal(38, 20)) + cast(m as decimal(38, 0)), cast(m as decimal(38, 20)) / cast(m as decimal(38, 0)), coalesce(cast(m as decimal(38, 0)), cast(m as decimal(38, 10))) from t
+
+select unix_date(d), date_from_unix_date(5), unix_seconds(ts), next_day(d, 'mo'), next_day(d, 'Sat'), next_day(d, 'SUNDAY'), dayname(d), monthname(ts) from t

@@ -31,3 +31,5 @@ select a from t group by a order by sum(k), a + 1
 select sum(a) + 1 as total, total * 2 from t
 
 select count(distinct k), count(distinct k, b), count(k, a), count(k + 1), count(null), count(distinct 1) from t
+
+select a, k + 1 from t group by (a, k), s

@@ -16,7 +16,7 @@ lost(x) :- -e(x, _).
 FRAMES = """
 import pyarrow as pa
 from corollary.streaming.frames import FrameReader
-from support.stream_frames import Frame, frame
+from support.streaming.stream_frames import Frame, frame
 shape = db.relation("e").shape
 """
 VIEWS = "from pathlib import Path\nfrom corollary.documents.views_file import read_views\n"

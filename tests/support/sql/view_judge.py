@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
+from functools import partial
 from typing import Any
 
 import corollary
@@ -51,18 +52,25 @@ class SqlOracles:
 
 
 class MaintainedViews:
-    """The same views in a database of the package."""
+    """The same views in a database of the package.
+
+    In a warehouse (`place`), the database is opened anew for every transaction, so that the views
+    come from the program as it was printed.
+    """
 
     def __init__(
         self,
         tables: Mapping[str, SqlTable],
         views: Iterable[CorpusView],
         kind: str = MATERIALIZED,
+        place: str | None = None,
         **options: Any,
     ) -> None:
         self.views = list(views)
         self.kind = kind
-        self.database = corollary.open(None, **{"engine": "local", **options})
+        self._open = partial(corollary.open, place, **{"engine": "local", **options})
+        self._is_lasting = place is not None
+        self.database = self._open()
         statements = [f"{each.text};" for each in tables.values()]
         statements += [each.statement(kind) for each in self.views]
         self.database.sql("\n".join(statements))
@@ -70,6 +78,9 @@ class MaintainedViews:
 
     def apply(self, change: Change) -> None:
         """Make one transaction; what it reports must be the difference."""
+        if self._is_lasting:
+            self.database.close()
+            self.database = self._open()
         with self.database.transaction() as transaction:
             for name, (_, deleted) in change.items():
                 if deleted:

@@ -6,14 +6,11 @@ import random
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import pytest
 from hypothesis import given
 
 from corollary.core.engine import Limits
-from corollary.core.plans import Loop, steps_of
-from corollary.core.states import State
 from corollary.engines import budget
 from corollary.engines.local.evaluation import breadth_first
 from corollary.engines.local.evaluation.derivation import Derivation
@@ -23,6 +20,7 @@ from support.cases.change_runs import CASES, name_of, run_case
 from support.cases.changes import ChangeCase
 from support.generators.scenarios import Scenario, judge, scenarios, unhurried
 from support.maintained_database import opened
+from support.narrow_loops import commit, everything, seen_loops
 from support.payload_check import check_payload
 from support.selection import examples, sampled
 
@@ -92,30 +90,6 @@ def test_columns_that_are_copied_do_not_matter() -> None:
     assert find_linear_loop(loop, {"edge"}) is None  # a table that another invocation may exchange
 
 
-def seen_loops(db: Any, rows: dict[str, list[Any]]) -> list[Loop]:
-    """Return the loops of a transaction whose tuples only come."""
-    found: list[Loop] = []
-    with pytest.MonkeyPatch.context() as patch:
-        run = type(db._state.engine).run
-
-        def watched(engine: Any, plan: Any, *more: Any) -> int:
-            found.extend(each for each in steps_of(plan) if isinstance(each, Loop))
-            return run(engine, plan, *more)
-
-        patch.setattr(type(db._state.engine), "run", watched)
-        commit(db, rows)
-    return [each for each in found if "suspended" not in str(each)]
-
-
-def commit(db: Any, rows: dict[str, list[Any]], removed: dict[str, list[Any]] | None = None) -> Any:
-    with db.transaction() as transaction:
-        for name, each in (removed or {}).items():
-            transaction.delete(name, each)
-        for name, each in rows.items():
-            transaction.insert(name, each)
-    return transaction
-
-
 # ------------------------------------------------------------------------------ what comes of them
 
 
@@ -171,15 +145,6 @@ def test_tuples_ranks_and_rounds_are_those_of_ordinary_rounds(
             )
             check_payload(db)
     assert told[0] == told[1] == told[2]
-
-
-def everything(db: Any, transaction: Any) -> Any:
-    """Return all relations with what is kept beside them, and how many rounds there were."""
-    held = {
-        name: sorted(db._state.engine.read(name, State.NEW).to_pylist(), key=str)
-        for name in db._state.engine.relations
-    }
-    return held, {name: each.counts.get("rounds") for name, each in transaction.stats.items()}
 
 
 # --------------------------------------------------------------------------------- limits, and cost

@@ -17,6 +17,10 @@ from corollary.engines.local.bulk.groups import BulkGroups
 from corollary.engines.local.bulk.queries import BulkQueries
 from corollary.engines.local.bulk.steps import BulkSteps
 from corollary.engines.local.evaluation.aggregates import aggregate
+from corollary.engines.local.evaluation.arithmetic_loops import (
+    ArithmeticRounds,
+    find_arithmetic_loop,
+)
 from corollary.engines.local.evaluation.breadth_first import BreadthFirstSearch
 from corollary.engines.local.evaluation.derivation import Derivation
 from corollary.engines.local.evaluation.linear_loops import find_linear_loop
@@ -75,7 +79,7 @@ class PreparedPlan:
             self._bulk = BulkSteps(queries, plan.types)
             self._groups = BulkGroups(queries, plan, self._held.keys())
         self._derivations: dict[int, Derivation] = {}
-        self._searches: dict[int, BreadthFirstSearch | None] = {}
+        self._searches: dict[int, BreadthFirstSearch | ArithmeticRounds | None] = {}
         self._spare: dict[str, list[tuple[Table, ...]]] = {}
 
     def begin_run(self, recorder: Recorder, limits: Limits) -> None:
@@ -176,23 +180,31 @@ class PreparedPlan:
         """Run a procedure outside this process if possible; return whether it was run."""
         return self._place(self, step)
 
-    def run_breadth_first(self, loop: plans.Loop, number: int) -> int:
-        """Run rounds of a loop by breadth-first search, if that is faster; return how many."""
+    def run_narrow_rounds(self, loop: plans.Loop, number: int) -> tuple[int, bool]:
+        """Run rounds of a loop tuple by tuple, if that is faster.
+
+        Returns:
+            How many, and whether they are a search along a relation, which always ends.
+        """
         key = id(loop)
         if key not in self._searches:
-            procedure_locals = {name for names in self.plan.locals.values() for name in names}
-            linear = find_linear_loop(loop, procedure_locals)
-            self._searches[key] = (
-                None
-                if linear is None
-                else BreadthFirstSearch(linear, self.tables, self.dictionary, self._held.keys())
-            )
+            self._searches[key] = self._narrow_loop(loop)
         search = self._searches[key]
         if search is None:
-            return 0
+            return 0, False
         if not number:
             search.reset()
-        return search.run_rounds(self._context, number)
+        return search.run_rounds(self._context, number), isinstance(search, BreadthFirstSearch)
+
+    def _narrow_loop(self, loop: plans.Loop) -> BreadthFirstSearch | ArithmeticRounds | None:
+        procedure_locals = {name for names in self.plan.locals.values() for name in names}
+        linear = find_linear_loop(loop, procedure_locals)
+        if linear is not None:
+            return BreadthFirstSearch(linear, self.tables, self.dictionary, self._held.keys())
+        arithmetic = find_arithmetic_loop(loop, procedure_locals, self.plan.types)
+        if arithmetic is not None:
+            return ArithmeticRounds(arithmetic, self.tables, self.dictionary)
+        return None
 
     # --- locals --------------------------------------------------------------------------------
 

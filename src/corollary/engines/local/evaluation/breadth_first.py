@@ -35,7 +35,7 @@ from corollary.core.recorder import Recorder
 from corollary.core.states import State
 from corollary.core.types import NUMBER
 from corollary.engines.budget import Budget
-from corollary.engines.local.evaluation.linear_loops import LinearLoop
+from corollary.engines.local.evaluation.linear_loops import LinearLoop, write_rounds
 from corollary.engines.local.evaluation.pipelines import PipelineRunner, RunContext
 from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.storage.layout import Mask
@@ -141,7 +141,7 @@ class BreadthFirstSearch:
             context: of the run.
             number: of the last round.
         """
-        delta = self._tables[self._loop.delta]
+        delta = self._tables[self._loop.targets.delta]
         if not 0 < delta.size(State.ADDED) <= NARROW_ROUND_MAX_TUPLES:
             self._narrow_rounds = 0
             return 0
@@ -166,7 +166,7 @@ class BreadthFirstSearch:
 
     def _cost(self) -> int:
         """Return the cost of a search before its first level, in tuples to list or to mark."""
-        cost = SEARCH_COST_TUPLES + self._tables[self._loop.known].size(State.NEW)
+        cost = SEARCH_COST_TUPLES + self._tables[self._loop.targets.known].size(State.NEW)
         if self._successors is not None:
             return cost
         sources = self._loop.sources
@@ -189,10 +189,10 @@ class BreadthFirstSearch:
 
     def _first_level(self, space: "_StateSpace", number: int) -> _Level:
         """Return the tuples of the last round that may have successors."""
-        delta = self._tables[self._loop.delta]
+        delta = self._tables[self._loop.targets.delta]
         columns = delta.layout.unpack(delta.tuples(State.ADDED))
         ranks = np.full(delta.size(State.ADDED), number, np.int64)
-        if self._loop.is_ranked:
+        if self._loop.targets.is_ranked:
             ranks = self._dictionary.decode(columns.pop(), NUMBER)
         states, has_state = space.states(columns)
         ranks, order = sort_with_rows(ranks[has_state])
@@ -204,29 +204,14 @@ class BreadthFirstSearch:
         count = len(reached.states)
         columns = space.columns(np.array(reached.states, np.int64))
         ranks = self._dictionary.encode(np.array(reached.ranks, np.int64), None, NUMBER)
-        numbered = [*columns, ranks]
         last = count - len(path.last.states)
         for pipeline in loop.successors:
             context.budget.count_rows(pipeline, path.expanded + 2 * count)
         context.budget.count_tuples(loop.successors[0], ranks)
         context.budget.release_batches()
-        delta = self._tables[loop.delta]
-        delta_columns = numbered if loop.is_ranked else columns
-        # Twice, so that ADDED is the last level only, as after a round of steps.
-        for first, end in ((0, last), (last, count)):
-            part = [column[first:end] for column in delta_columns]
-            delta.extend(sort_distinct(delta.pack(part, end - first)))
-        if loop.ranked is not None:
-            table = self._tables[loop.ranked]
-            words = sort_distinct(table.pack(numbered, count))
-            table.add(words) if loop.is_ranked else table.extend(words)
-        if loop.grown is not None:
-            table = self._tables[loop.grown]
-            table.add(sort_distinct(table.pack(columns, count)))
-        for name in loop.scratch:
-            self._tables[name].clear()
+        write_rounds(loop.targets, self._tables, columns, ranks, last)
         context.budget.check_totals()
-        context.recorder.step(loop.step, count, path.expanded)
+        context.recorder.step(loop.targets.step, count, path.expanded)
         for name in self._recorded:
             context.recorder.probe(name, path.expanded)
 
@@ -252,9 +237,9 @@ class _StateSpace:
         cls, loop: LinearLoop, tables: Mapping[str, Table], successors: _Successors
     ) -> "_StateSpace | None":
         """Return the states of a search, the known ones marked; None if there are too many."""
-        delta, known = tables[loop.delta], tables[loop.known]
+        delta, known = tables[loop.targets.delta], tables[loop.targets.known]
         columns = delta.layout.unpack(delta.tuples(State.ADDED))
-        if loop.is_ranked:
+        if loop.targets.is_ranked:
             columns.pop()
         copied = [sort_distinct(each) for at, each in enumerate(columns) if at != loop.column]
         size = len(successors.codes) * int(np.prod([len(each) for each in copied]))

@@ -11,6 +11,7 @@ from corollary.core.pipeline import Compute, Probe, Stage
 from corollary.engines.local.evaluation.expressions import type_of
 from corollary.engines.local.storage.code_range import CodeRange, Codes, range_of_code
 from corollary.engines.local.storage.layout import Layout, Mask, layout_of
+from corollary.engines.local.storage.runs import sort_distinct
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.values.codes import Dictionary
 
@@ -19,6 +20,15 @@ BITMAP_MAX_BITS = 20
 
 BITMAP_ROWS_FACTOR = 8
 """A bitmap may be this many times as long as the rows are many."""
+
+SORTED_MAX_BITS = 62
+"""The maximum width of rows that are deduplicated by sorting: one word."""
+
+SORTED_MIN_ROWS = 1 << 14
+"""The minimum number of rows that are deduplicated by sorting."""
+
+SAMPLE_ROWS, SAMPLE_DUPLICATES = 1 << 15, 4
+"""So many of the first rows have to be so many times as many as the different ones."""
 
 CONSTANT_BLOCK_ROWS = 64
 """A constant operand keeps an array of this length, to be sliced for frames with few rows."""
@@ -38,20 +48,33 @@ class Frame:
             return self
         return Frame({name: column[rows] for name, column in self.columns.items()}, count)
 
-    def deduplicate(self, ranges: Mapping[str, CodeRange]) -> "Frame":
-        """Remove duplicate rows, unless far more different rows are possible than there are.
+    def deduplicate(self, ranges: Mapping[str, CodeRange], *, may_sort: bool = True) -> "Frame":
+        """Remove duplicate rows, by a bitmap or, if most of the first ones are, by sorting.
 
-        So variables that are no longer needed do not multiply the rows of the next join.
+        So variables that are no longer needed do not multiply the rows of the next join. Where far
+        more different rows are possible than there are, the first rows tell whether it pays.
 
         Args:
             ranges: for each column, a range that has all its codes.
+            may_sort: whether sorting may pay.
         """
         layout = layout_of(tuple(ranges.values()))
-        if layout.bits > BITMAP_MAX_BITS or BITMAP_ROWS_FACTOR * self.count < 1 << layout.bits:
+        has_bitmap = (
+            layout.bits <= BITMAP_MAX_BITS and 1 << layout.bits <= BITMAP_ROWS_FACTOR * self.count
+        )
+        is_sortable = layout.bits <= SORTED_MAX_BITS and self.count >= SORTED_MIN_ROWS
+        if not has_bitmap and not (may_sort and is_sortable):
             return self
-        occurs = np.zeros(1 << layout.bits, np.bool_)
-        occurs[layout.pack([self.columns[name] for name in ranges], self.count)] = True
-        words = occurs.nonzero()[0]
+        packed = layout.pack([self.columns[name] for name in ranges], self.count)
+        if has_bitmap:
+            occurs = np.zeros(1 << layout.bits, np.bool_)
+            occurs[packed] = True
+            words = occurs.nonzero()[0]
+        else:
+            sample = packed[:SAMPLE_ROWS]
+            if SAMPLE_DUPLICATES * len(sort_distinct(sample)) > len(sample):
+                return self
+            words = sort_distinct(packed)
         columns = dict(zip(ranges, layout.unpack(words), strict=True))
         return Frame(columns, len(words))
 

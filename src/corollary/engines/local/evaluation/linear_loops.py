@@ -16,7 +16,7 @@ own, here {(n, m) | par(n, m)}, that `breadth_first` reads once and searches.
 | working relations that live for one round | `scratch` |
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from corollary.core.logic import Constant, Functor, Slot, Variable
@@ -24,17 +24,18 @@ from corollary.core.pipeline import AntiProbe, Compute, Filter, Pipeline, Probe,
 from corollary.core.plans import Add, Derive, Extend, ExtendWithRound, Loop, Reduce, Step
 from corollary.core.states import State
 from corollary.core.types import NUMBER
+from corollary.engines.local.storage.code_range import Codes
+from corollary.engines.local.storage.runs import sort_distinct
+from corollary.engines.local.storage.table import Table
 
 
 @dataclass(frozen=True, slots=True)
-class LinearLoop:
-    """A loop that can be run as breadth-first search.
+class LoopTargets:
+    """What a loop writes the tuples of a round to.
 
     Attributes:
         step: derives the tuples of a round.
-        column: the one that changes.
         is_ranked: whether the last column of `delta` is the rank.
-        successors: pipelines of pairs: a value of the column, and one that follows it.
     """
 
     step: Derive
@@ -43,8 +44,26 @@ class LinearLoop:
     ranked: str | None
     grown: str | None
     scratch: tuple[str, ...]
-    column: int
     is_ranked: bool
+
+    @property
+    def written(self) -> set[str | None]:
+        """The relations that it writes."""
+        return {self.delta, self.known, self.ranked, self.grown, *self.scratch}
+
+
+@dataclass(frozen=True, slots=True)
+class LinearLoop:
+    """A loop that can be run as breadth-first search.
+
+    Attributes:
+        targets: what it writes to.
+        column: the one that changes.
+        successors: pipelines of pairs: a value of the column, and one that follows it.
+    """
+
+    targets: LoopTargets
+    column: int
     successors: tuple[Pipeline, ...]
 
     @property
@@ -60,20 +79,12 @@ def find_linear_loop(loop: Loop, procedure_locals: Collection[str]) -> LinearLoo
         loop: of a plan.
         procedure_locals: the locals of procedures, whose tables are replaced at each invocation.
     """
-    match loop.steps:
-        case (Derive() as step, Extend(target=delta, source=source), *rest) if (
-            source == step.target
-            and loop.until_empty == (Reference(delta, State.ADDED),)
-            and not loop.limits
-        ):
-            linear = _match_targets(step, delta, rest)
-        case _:
-            return None
-    if linear is None:
+    targets = find_targets(loop)
+    if targets is None:
         return None
-    parts = [_successors(each, linear) for each in step.pipelines]
+    parts = [_successors(each, targets) for each in targets.step.pipelines]
     found = [part for part in parts if part is not None]
-    written = {linear.delta, linear.known, linear.ranked, linear.grown, *linear.scratch}
+    written = targets.written
     if len(found) < len(parts) or len({column for column, _ in found}) != 1:
         return None
     pipelines = tuple(pipeline for _, pipeline in found)
@@ -85,13 +96,25 @@ def find_linear_loop(loop: Loop, procedure_locals: Collection[str]) -> LinearLoo
     }
     if read & written or (read | written) & set(procedure_locals):
         return None
-    return replace(linear, column=found[0][0], successors=pipelines)
+    return LinearLoop(targets, found[0][0], pipelines)
 
 
-def _match_targets(step: Derive, delta: str, rest: list[Step]) -> LinearLoop | None:
+def find_targets(loop: Loop) -> LoopTargets | None:
     """Return which relations a loop writes the tuples of a round to, if in a known way."""
+    match loop.steps:
+        case (Derive() as step, Extend(target=delta, source=source), *rest) if (
+            source == step.target
+            and loop.until_empty == (Reference(delta, State.ADDED),)
+            and not loop.limits
+        ):
+            return _match_targets(step, delta, rest)
+        case _:
+            return None
+
+
+def _match_targets(step: Derive, delta: str, rest: list[Step]) -> LoopTargets | None:
     found, without = step.target, step.without
-    linear = LinearLoop(step, delta, delta, None, None, (found,), 0, is_ranked=False, successors=())
+    linear = LoopTargets(step, delta, delta, None, None, (found,), is_ranked=False)
     match rest:
         # Semi-naive evaluation without ranks.
         case [] if step.reduce is None and without == (Reference(delta),):
@@ -134,7 +157,7 @@ def _drops_last_column(pipeline: Pipeline, source: str) -> bool:
             return False
 
 
-def _successors(pipeline: Pipeline, linear: LinearLoop) -> tuple[int, Pipeline] | None:
+def _successors(pipeline: Pipeline, linear: LoopTargets) -> tuple[int, Pipeline] | None:
     """Return the column that a pipeline changes, and a pipeline of its old and new values."""
     lead, *rest = pipeline.stages
     if not isinstance(lead, Probe) or lead.bound or pipeline.is_bag or pipeline.is_lenient:
@@ -143,7 +166,7 @@ def _successors(pipeline: Pipeline, linear: LinearLoop) -> tuple[int, Pipeline] 
         return None
     slots, head = lead.slots, pipeline.head
     if linear.is_ranked:
-        stages = _without_rank(rest, slots[-1], head, linear.known)
+        stages = without_rank(rest, slots[-1], head, linear.known)
         if stages is None:
             return None
         rest, slots, head = stages, slots[:-1], head[:-1]
@@ -186,7 +209,42 @@ def _is_test(stage: Stage) -> bool:
     return isinstance(stage, AntiProbe)
 
 
-def _without_rank(
+def write_rounds(
+    targets: LoopTargets,
+    tables: Mapping[str, Table],
+    columns: Sequence[Codes],
+    ranks: Codes,
+    last: int,
+) -> None:
+    """Write the tuples of several rounds to the tables of a loop.
+
+    Args:
+        targets: the relations.
+        tables: by name.
+        columns: of the tuples, in the order of rounds.
+        ranks: theirs, as codes.
+        last: the index of the first tuple of the last round.
+    """
+    count = len(ranks)
+    numbered = [*columns, ranks]
+    delta = tables[targets.delta]
+    delta_columns = numbered if targets.is_ranked else columns
+    # Twice, so that ADDED is the last round only, as after a round of steps.
+    for first, end in ((0, last), (last, count)):
+        part = [column[first:end] for column in delta_columns]
+        delta.extend(sort_distinct(delta.pack(part, end - first)))
+    if targets.ranked is not None:
+        table = tables[targets.ranked]
+        words = sort_distinct(table.pack(numbered, count))
+        table.add(words) if targets.is_ranked else table.extend(words)
+    if targets.grown is not None:
+        table = tables[targets.grown]
+        table.add(sort_distinct(table.pack(columns, count)))
+    for name in targets.scratch:
+        tables[name].clear()
+
+
+def without_rank(
     stages: Sequence[Stage], rank: Slot, head: tuple[Variable | Constant, ...], known: str
 ) -> list[Stage] | None:
     """Return stages without the ones that add 1 to the rank and that exclude known tuples."""

@@ -178,7 +178,8 @@ def _prepare_stages(
     """Return the prepared stages, each with the relation to record a lookup of, if any."""
     result: list[tuple[PreparedStage, str | None]] = []
     known: set[str] = set()
-    for stage, needed in zip(pipeline.stages, live_variables(pipeline), strict=True):
+    live = live_variables(pipeline)
+    for at, (stage, needed) in enumerate(zip(pipeline.stages, live, strict=True)):
         prepared: PreparedStage
         match stage:
             case Probe(slots=slots, bound=bound) if len(bound) == len(slots):
@@ -186,6 +187,10 @@ def _prepare_stages(
             case Probe(slots=slots, extreme=extreme):
                 make = ProbeStage if extreme is None else ExtremeStage
                 prepared = make(stage, scope, frozenset(known), needed, pipeline.is_bag)
+                prepared.is_joined_further = any(
+                    isinstance(each, Probe) and len(each.bound) < len(each.slots)
+                    for each in pipeline.stages[at + 1 :]
+                )
                 known = {slot.name for slot in slots if isinstance(slot, Variable)} | known
                 known &= needed
             case AntiProbe():

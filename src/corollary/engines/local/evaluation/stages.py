@@ -29,7 +29,11 @@ DEDUPLICATE_MIN_ROWS = 1 << 8
 
 
 class ProbeStage:
-    """Joins rows with the tuples of a relation whose bound columns, not all of them, match."""
+    """Joins rows with the tuples of a relation whose bound columns, not all of them, match.
+
+    Attributes:
+        is_joined_further: whether a later stage joins the rows again.
+    """
 
     def __init__(
         self,
@@ -48,6 +52,7 @@ class ProbeStage:
         self._needed = needed
         self._is_bag = is_bag
         self._order: Order | None = None
+        self.is_joined_further = False
 
     def _arrange(self, order: Order) -> None:
         """Set the order to probe in, and with it which position of a match holds which variable."""
@@ -141,7 +146,10 @@ class ProbeStage:
         ranges = {name: self._scope.range(name) for name in self._carried}
         ranges |= {name: layout.columns[position] for name, position in self._reads}
         known = {name: each for name, each in ranges.items() if each is not None}
-        return joined.deduplicate(known) if len(known) == len(ranges) else joined
+        if len(known) < len(ranges):
+            return joined
+        # The heads of the last join are made distinct anyway.
+        return joined.deduplicate(known, may_sort=self.is_joined_further)
 
 
 class MemberStage:

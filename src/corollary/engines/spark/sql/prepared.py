@@ -174,9 +174,9 @@ class Prepared:
         """Run a procedure elsewhere; return whether that was done."""
         return False
 
-    def run_breadth_first(self, loop: Loop, number: int) -> int:  # noqa: ARG002 - each round is a query
-        """Make rounds of a loop behind the one with a number, if that is quicker; say how many."""
-        return 0
+    def run_narrow_rounds(self, loop: Loop, number: int) -> tuple[int, bool]:  # noqa: ARG002
+        """Run no rounds: each one is a query."""
+        return 0, False
 
     def read(self, reference: Reference) -> pa.Table:
         """Return the tuples of a relation in a state."""

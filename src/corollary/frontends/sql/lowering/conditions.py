@@ -6,8 +6,8 @@ from dataclasses import replace
 from corollary.core.logic import Truth
 from corollary.core.types import BOOL
 from corollary.frontends.sql.lowering import subqueries
-from corollary.frontends.sql.lowering.bodies import COMPARISONS, NULL, OPPOSITES, Body
-from corollary.frontends.sql.lowering.context import Lowering
+from corollary.frontends.sql.lowering.bodies import COMPARISONS, NULL, OPPOSITES, RuleBody
+from corollary.frontends.sql.lowering.context import ViewLowering
 from corollary.frontends.sql.lowering.tree_walk import conjuncts, has_subquery
 from corollary.frontends.sql.query_tree import (
     ConstantValue,
@@ -18,7 +18,7 @@ from corollary.frontends.sql.query_tree import (
 )
 
 
-def add_condition(lowering: Lowering, condition: Expression | None, body: Body) -> None:
+def add_condition(lowering: ViewLowering, condition: Expression | None, body: RuleBody) -> None:
     """Add that a condition is true; conjuncts without a query come first."""
     parts = [_simplified(each) for each in conjuncts(condition)]
     parts = [each for part in parts for each in conjuncts(part)]
@@ -72,7 +72,7 @@ def _joined(functor: str, parts: list[Expression], whole: FunctionCall) -> Expre
     return parts[0] if len(parts) == 1 else replace(whole, functor=functor, arguments=tuple(parts))
 
 
-def _add_conjunct(lowering: Lowering, condition: Expression, body: Body) -> None:
+def _add_conjunct(lowering: ViewLowering, condition: Expression, body: RuleBody) -> None:
     match condition:
         case ConstantValue(value=value):
             if value is not True:

@@ -5,8 +5,8 @@ from typing import assert_never
 
 from corollary.core.logic import Constant, Functor, Term
 from corollary.frontends.sql.lowering import subqueries
-from corollary.frontends.sql.lowering.bodies import NOT_STRICT, Body
-from corollary.frontends.sql.lowering.context import Lowering
+from corollary.frontends.sql.lowering.bodies import NOT_STRICT, RuleBody
+from corollary.frontends.sql.lowering.context import ViewLowering
 from corollary.frontends.sql.query_tree import (
     AggregateCall,
     ColumnReference,
@@ -21,9 +21,9 @@ from corollary.frontends.sql.query_tree import (
 
 
 def term_of(
-    lowering: Lowering,
+    lowering: ViewLowering,
     expression: Expression,
-    body: Body,
+    body: RuleBody,
     terms: Mapping[Expression, Term],
     *,
     drops_null: bool,

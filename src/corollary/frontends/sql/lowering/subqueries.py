@@ -29,9 +29,9 @@ from corollary.frontends.sql.lowering.bodies import (
     ONE,
     OPPOSITES,
     TRUE,
-    Body,
+    RuleBody,
 )
-from corollary.frontends.sql.lowering.context import LoweredQuery, Lowering
+from corollary.frontends.sql.lowering.context import LoweredQuery, ViewLowering
 from corollary.frontends.sql.lowering.draft import names_of
 from corollary.frontends.sql.lowering.tree_walk import without_order
 from corollary.frontends.sql.query_tree import (
@@ -55,7 +55,7 @@ def negated(item: Atom | Truth) -> Negation | Truth:
 # --- EXISTS --------------------------------------------------------------------------------------
 
 
-def existence(lowering: Lowering, exists: Exists, body: Body) -> Atom | Truth:
+def existence(lowering: ViewLowering, exists: Exists, body: RuleBody) -> Atom | Truth:
     """Return the literal that says that a query has a row."""
     query = exists.query
     while isinstance(query, Ordered) and not query.offset:
@@ -74,10 +74,11 @@ def _is_plain(select: Select) -> bool:
     return select.group_by is None and select.grouping_sets is None and select.having is None
 
 
-def _projection(lowering: Lowering, lowered: LoweredQuery) -> Atom:
+def _projection(lowering: ViewLowering, lowered: LoweredQuery) -> Atom:
     """Return a literal that says that a query has a row, which holds once."""
     name = lowering.draft.relation("some")
-    lowering.draft.declare(name, [(each.name, each.type or NUMBER) for each in lowered.outer])
+    draft = lowering.draft
+    draft.declare(name, [(draft.hint(each), each.type or NUMBER) for each in lowered.outer])
     lowering.draft.add(name, lowered.outer, [lowered.some()])
     return Atom(name, lowered.outer)
 
@@ -88,7 +89,7 @@ def _projection(lowering: Lowering, lowered: LoweredQuery) -> Atom:
 class _Comparison:
     """`x < ANY Q`: the relation of the query, and the terms that are compared with its columns."""
 
-    def __init__(self, lowering: Lowering, quantified: Quantified, body: Body) -> None:
+    def __init__(self, lowering: ViewLowering, quantified: Quantified, body: RuleBody) -> None:
         self.lowering, self.body, self.quantified = lowering, body, quantified
         comparison = quantified.comparison
         self.comparison = OPPOSITES[comparison] if quantified.is_all else comparison
@@ -144,7 +145,7 @@ class _Comparison:
         for each in (*self.left, *lowered.outer):
             if isinstance(each, Variable):
                 keys.setdefault(draft.resolve(each).name, each)
-        test = Body(draft, tuple(keys.values()), is_set=True, items=items)
+        test = RuleBody(draft, tuple(keys.values()), is_set=True, items=items)
         test.take_nulls(test.outer, self.body)
         test.make_outer = lambda: self.lowering.project(test.outer, self.body, "of")
         self._tests[or_unknown] = self.lowering.project(
@@ -154,7 +155,7 @@ class _Comparison:
 
 
 def add_quantified(
-    lowering: Lowering, quantified: Quantified, body: Body, *, is_true: bool
+    lowering: ViewLowering, quantified: Quantified, body: RuleBody, *, is_true: bool
 ) -> None:
     """Add that a comparison with a query is true, or that it is false."""
     compared = _Comparison(lowering, quantified, body)
@@ -174,7 +175,7 @@ def _fails(compared: _Comparison) -> Negation:
     return Negation(compared.some(or_unknown=True))
 
 
-def truth_value(lowering: Lowering, condition: Exists | Quantified, body: Body) -> Variable:
+def truth_value(lowering: ViewLowering, condition: Exists | Quantified, body: RuleBody) -> Variable:
     """Return a variable that is true, false or null, as a condition with a query is."""
     if isinstance(condition, Exists):
         test = existence(lowering, condition, body)
@@ -217,7 +218,7 @@ def truth_value(lowering: Lowering, condition: Exists | Quantified, body: Body) 
 
 
 def scalar_value(
-    lowering: Lowering, subquery: ScalarSubquery, body: Body, *, drops_null: bool
+    lowering: ViewLowering, subquery: ScalarSubquery, body: RuleBody, *, drops_null: bool
 ) -> Term:
     """Return the value of a query with at most one row; it is null if there is none."""
     query: Query = without_order(subquery.query)
@@ -251,12 +252,12 @@ def scalar_value(
     return Functor("if", (is_many, _fault(subquery.type), result), subquery.type)
 
 
-def _many_rows(lowering: Lowering, lowered: LoweredQuery) -> Atom:
+def _many_rows(lowering: ViewLowering, lowered: LoweredQuery) -> Atom:
     """Return a literal that says that a query has a second row or copy."""
     draft = lowering.draft
     name = draft.relation("many")
     outer = lowered.outer
-    draft.declare(name, [(each.name, each.type or NUMBER) for each in outer])
+    draft.declare(name, [(draft.hint(each), each.type or NUMBER) for each in outer])
     number = draft.variable("n", NUMBER)
     wild = tuple(Wildcard() for _ in lowered.types)
     if lowered.is_bag:
