@@ -127,20 +127,7 @@ class _Comparison:
         if or_unknown in self._tests:
             return self._tests[or_unknown]
         draft, lowered = self.lowering.draft, self.lowered
-        row = tuple(
-            draft.variable(name, type_)
-            for name, type_ in zip(lowered.names, lowered.types, strict=True)
-        )
-        items: list[BodyItem] = [lowered.atom(row)]
-        for term, column, type_ in zip(self.left, row, lowered.types, strict=True):
-            true: tuple[BodyItem, ...] = (Comparison(COMPARISONS[self.comparison], term, column),)
-            alternatives = [true]
-            if or_unknown and self.body.is_nullable(term):
-                alternatives.append((Comparison("is", term, NULL),))
-            if or_unknown and type_.nullable:
-                known = (Comparison("=", term, term),) if self.body.is_nullable(term) else ()
-                alternatives.append((*known, Comparison("is", column, NULL)))
-            items += true if len(alternatives) == 1 else [Disjunction(tuple(alternatives))]
+        items = self._row_items(or_unknown=or_unknown)
         keys: dict[str, Variable] = {}
         for each in (*self.left, *lowered.outer):
             if isinstance(each, Variable):
@@ -152,6 +139,47 @@ class _Comparison:
             test.outer, test, "some", self.quantified.span
         )
         return self._tests[or_unknown]
+
+    def _row_items(self, *, or_unknown: bool) -> list[BodyItem]:
+        """Return the items that find a row for which the comparison is true (or unknown)."""
+        draft, lowered = self.lowering.draft, self.lowered
+        if or_unknown and len(self.left) == 1:
+            return [self._known_or_not()]
+        row = tuple(
+            draft.variable(name, type_)
+            for name, type_ in zip(lowered.names, lowered.types, strict=True)
+        )
+        items: list[BodyItem] = [lowered.atom(row)]
+        for term, column, type_ in zip(self.left, row, lowered.types, strict=True):
+            true: tuple[BodyItem, ...] = (Comparison(COMPARISONS[self.comparison], term, column),)
+            alternatives = [true]
+            if or_unknown and self.body.is_nullable(term):
+                alternatives.append((Comparison("is", term, NULL),))
+            if or_unknown and type_.nullable:
+                alternatives.append((*self._is_present(term), Comparison("is", column, NULL)))
+            items += true if len(alternatives) == 1 else [Disjunction(tuple(alternatives))]
+        return items
+
+    def _is_present(self, term: Term) -> tuple[BodyItem, ...]:
+        return (Comparison("=", term, term),) if self.body.is_nullable(term) else ()
+
+    def _known_or_not(self) -> Disjunction:
+        """Return how a comparison of one column is not false: no alternative reads all rows."""
+        draft, lowered = self.lowering.draft, self.lowered
+        (term,), (type_,) = self.left, lowered.types
+        alternatives: list[tuple[BodyItem, ...]] = []
+        if self.comparison == "eq":
+            alternatives.append(tuple(self.holds()))
+        else:
+            column = draft.variable(lowered.names[0], type_)
+            compared = Comparison(COMPARISONS[self.comparison], term, column)
+            alternatives.append((lowered.atom((column,)), compared))
+        if self.body.is_nullable(term):
+            some = _projection(self.lowering, lowered)
+            alternatives.append((some, Comparison("is", term, NULL)))
+        if type_.nullable:
+            alternatives.append((lowered.atom((NULL,)), *self._is_present(term)))
+        return Disjunction(tuple(alternatives))
 
 
 def add_quantified(
