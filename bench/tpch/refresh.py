@@ -9,6 +9,8 @@ includes what changing the tables costs, which is shown first, without a view.
 
 import time
 from collections.abc import Callable, Iterator
+from decimal import Decimal
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -80,7 +82,7 @@ def _refresh(database: Database, made: TpchTables) -> None:
 
 
 def _differences(found: pa.Table, expected: pa.Table) -> tuple[str, ...]:
-    """Say how answers differ, numbers that are no integers rounded."""
+    """Say how answers differ, numbers rounded."""
     ours, theirs = _rounded(found), _rounded(expected)
     if ours == theirs:
         return ()
@@ -89,13 +91,12 @@ def _differences(found: pa.Table, expected: pa.Table) -> tuple[str, ...]:
 
 
 def _rounded(table: pa.Table) -> list[tuple[str, ...]]:
-    columns = []
-    for column in table.columns:
-        values = column.to_pylist()
-        if pa.types.is_floating(column.type) or pa.types.is_decimal(column.type):
-            values = [each if each is None else f"{float(each):.{DIGITS}f}" for each in values]
-        columns.append([str(each) for each in values])
-    return sorted(zip(*columns, strict=True))
+    return sorted(tuple(_text(value) for value in row.values()) for row in table.to_pylist())
+
+
+def _text(value: Any) -> str:
+    is_number = isinstance(value, int | float | Decimal)
+    return f"{float(value):.{DIGITS}f}" if is_number else str(value)
 
 
 def _seconds(action: Callable[[], object]) -> float:

@@ -81,6 +81,14 @@ def test_errors_of_all_files_are_reported_with_their_places() -> None:
     assert "did you mean `item`?" in done.output
 
 
+def test_a_comment_accepts_a_warning() -> None:
+    view = "CREATE VIEW n AS SELECT id FROM item UNION SELECT id + 1 FROM n;\n"
+    put("more.sql", view)
+    assert cli("check", "shop.sql", "more.sql", "--strict").exit_code == INPUT
+    put("more.sql", f"CREATE VIEW m AS SELECT 1 AS a;\n-- corollary: allow C0706\n{view}")
+    assert cli("check", "shop.sql", "more.sql", "--strict").exit_code == OK
+
+
 def test_sql_answers(warehouse: str) -> None:
     done = cli("sql", warehouse, "SELECT name, total FROM revenue ORDER BY total DESC")
     assert done.stdout == "name\ttotal\nc\t10.00\na, b\t5.00\n"

@@ -76,7 +76,7 @@ def test_the_sequence_passes_every_point(passes: Counter[str]) -> None:
     assert passes["after_intent"] > passes["after_snapshot"] >= 2
 
 
-@pytest.mark.parametrize("point", sampled(fault.TRANSACTION_POINTS, 4))
+@pytest.mark.parametrize("point", sampled(fault.TRANSACTION_POINTS, 8))
 def test_a_crash(
     point: str,
     nursery: Nursery,

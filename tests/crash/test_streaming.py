@@ -17,7 +17,7 @@ import pytest
 import corollary
 from corollary.database.database import Database
 from corollary.database.upkeep.verify import verify
-from support.stream_frames import PROGRAM, arrive, closure
+from support.streaming.stream_frames import PROGRAM, arrive, closure
 
 pytestmark = pytest.mark.crash
 

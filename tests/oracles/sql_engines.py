@@ -216,6 +216,10 @@ class DuckdbViews:
         """Return what a view holds."""
         return bag(self.connection.execute(f'SELECT * FROM "{name}"').fetchall())
 
+    def close(self) -> None:
+        """Give everything back."""
+        self.connection.close()
+
 
 class SqliteViews:
     """Tables in SQLite, and queries on them; kinds of columns are DuckDB's."""
@@ -253,6 +257,10 @@ class SqliteViews:
             tuple(_of_kind(value, kind) for value, kind in zip(row, kinds, strict=True))
             for row in found
         )
+
+    def close(self) -> None:
+        """Give everything back."""
+        self.connection.close()
 
 
 def _for_sqlite(value: Any) -> Any:

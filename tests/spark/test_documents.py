@@ -12,7 +12,7 @@ import corollary
 from corollary.documents.spark import watch
 from corollary.errors import InputError
 from support.command_line import cli
-from support.spark_documents import VIEWS, arrive, follow
+from support.streaming.spark_documents import VIEWS, arrive, follow
 
 pytestmark = pytest.mark.spark
 

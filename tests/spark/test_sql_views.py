@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -43,10 +44,15 @@ def test_spark_agrees_with_the_corpus(quick: Any, file: str) -> None:
     views = [each for each in corpus() if each.file == file]
     source = RandomTables(tables, f"{file} {seed_of_today()}")
     source.load()
-    oracles, theirs = SqlOracles(tables, views), SparkViews(quick, tables)
+    theirs = SparkViews(quick, tables)
+    with closing(SqlOracles(tables, views)) as oracles:
+        compare(oracles, theirs, source)
+
+
+def compare(oracles: SqlOracles, theirs: SparkViews, source: RandomTables) -> None:
     oracles.fill(source.state)
     theirs.fill(source.state)
-    for view in views:
+    for view in oracles.views.values():
         if theirs.name not in view.absent:
             theirs.define(view.name, view.query, view.columns)
             assert theirs.rows(view.name) == oracles.rows(view.name), view.query

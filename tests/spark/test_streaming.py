@@ -27,7 +27,7 @@ from corollary.streaming.folders import FolderReader
 from corollary.streaming.frames import FrameReader
 from corollary.warehouse.sources.quarantine import BadRowPolicy
 from support.command_line import INPUT, OK, cli, put
-from support.stream_frames import PROGRAM, Frame, arrive, checkpoint, closure, frame
+from support.streaming.stream_frames import PROGRAM, Frame, arrive, checkpoint, closure, frame
 
 
 @pytest.fixture
@@ -115,6 +115,21 @@ def test_the_last_event_on_a_tuple_wins(db: Database, tmp_path: Path) -> None:
     apply(frame(*events, ("delete", "b", "c"), ("−", "no", "such"), names=names), 1)
     assert links(db) == {("a", "b"), ("c", "d")}
     assert db.changes(3)["direct_link"].counts == (0, 1)
+
+
+def test_each_event_on_a_bag_counts(tmp_path: Path) -> None:
+    with corollary.open(tmp_path / "w", engine="local") as db:
+        db.load(text=".decl direct_link(src: symbol, dst: symbol) bag\n.output direct_link\n")
+        apply = micro_batches(db, tmp_path, op="op")
+        names = ("op", "src", "dst")
+        apply(frame(*[("+", "a", "b")] * 3, ("-", "c", "d"), ("+", "c", "d"), names=names), 0)
+        assert sorted(db.relation("direct_link").rows()) == [*[("a", "b")] * 3, ("c", "d")]
+        for _ in range(2):  # the second time it is done already
+            events = [("-", "a", "b"), ("-", "c", "d"), ("-", "c", "d"), ("+", "c", "d")]
+            apply(frame(*events, names=names), 1)
+        assert sorted(db.relation("direct_link").rows()) == [*[("a", "b")] * 2, ("c", "d")]
+        micro_batches(db, tmp_path)(frame(("a", "b"), ("a", "b")), 2)
+        assert sorted(db.relation("direct_link.rows").rows()) == [("a", "b", 4), ("c", "d", 1)]
 
 
 def test_events_are_put_in_order(db: Database, tmp_path: Path) -> None:

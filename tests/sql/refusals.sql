@@ -33,7 +33,7 @@ CREATE VIEW v AS SELECT t.k, x.b FROM t, «LATERAL (SELECT b FROM u WHERE u.a = 
 
 CREATE VIEW v AS SELECT k, «array(a, b) AS x FROM t;
 
-CREATE VIEW v AS SELECT k, explode(«array(1, 2)) AS x FROM t;
+CREATE VIEW v AS SELECT k, «explode(array(1, 2)) AS x FROM t;
 
 CREATE VIEW v AS SELECT k, «my_function(a) AS x FROM t;
 

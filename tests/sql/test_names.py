@@ -8,9 +8,9 @@ import corollary
 from support.selection import examples, seed_of_today
 from support.sql.nasty_text import identifier, literal, nasty_texts
 
-COUNT = examples(1_000, 10_000)
-NAMES = examples(60, 10_000)
-ASKED = examples(30, 500)
+COUNT = examples(500, 10_000)
+NAMES = examples(30, 10_000)
+ASKED = examples(10, 500)
 BATCH = 250
 WIDTH = 30
 """Columns of a table."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from support.selection import examples, seed_of_today
+from support.selection import examples, sampled, seed_of_today
 from support.sql.corpus import GRAPHS, RandomTables, corpus, corpus_tables, has_no_cycle
 from support.sql.view_judge import SqlOracles
 
@@ -19,11 +19,12 @@ def test_the_corpus_is_as_large_as_it_should_be() -> None:
     assert {name for each in every for name in each.absent} <= {"sqlite", "spark"}
 
 
-@pytest.mark.parametrize("file", FILES)
-def test_duckdb_and_sqlite_agree(file: str) -> None:
+@pytest.mark.parametrize("file", sampled(FILES, 4))
+def test_duckdb_and_sqlite_agree(request: pytest.FixtureRequest, file: str) -> None:
     tables = corpus_tables()
     views = [each for each in corpus() if each.file == file]
     oracles = SqlOracles(tables, views)
+    request.addfinalizer(oracles.close)
     for seed in range(examples(1, 20)):
         source = RandomTables(tables, f"{file} {seed_of_today()} {seed}")
         source.load()
@@ -32,11 +33,12 @@ def test_duckdb_and_sqlite_agree(file: str) -> None:
             oracles.rows(view.name)
 
 
-@pytest.mark.parametrize("file", RECURSIVE)
-def test_duckdb_and_sqlite_agree_on_recursion(file: str) -> None:
+@pytest.mark.parametrize("file", sampled(RECURSIVE, 5))
+def test_duckdb_and_sqlite_agree_on_recursion(request: pytest.FixtureRequest, file: str) -> None:
     tables = corpus_tables("recursive_tables.sql")
     views = [each for each in corpus("recursive") if each.file == file]
     oracles = SqlOracles(tables, views)
+    request.addfinalizer(oracles.close)
     for seed in range(examples(1, 10)):
         name = f"{file} {seed_of_today()} {seed}"
         source = RandomTables(tables, name, values=GRAPHS, accepts=has_no_cycle)

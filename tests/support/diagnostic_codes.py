@@ -4,6 +4,13 @@ import re
 
 from support.paths import REPOSITORY
 
+CASE_PACKAGES = (
+    "frontends/datalog",
+    "frontends/sql/statements",
+    "frontends/sql/lowering",
+    "analysis",
+)
+"""The packages whose codes have a case in `tests/cases/errors` and a cure in `tests/cases/cures`."""
 CODE = re.compile(r"C(?:0[1-9]|1[0-3])\d\d")
 
 

@@ -1,12 +1,15 @@
 """Query trees as text, one line each, and the relations that queries in tests may name."""
 
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
 from decimal import Decimal
-from typing import assert_never
+from typing import Any, assert_never
 
+from corollary.core.types import Type
 from corollary.frontends.datalog import parse
 from corollary.frontends.sql import query_tree as tree
 from corollary.frontends.sql.catalog import SqlCatalog, catalog_of
-from corollary.source import SourceFile
+from corollary.source import SourceFile, Span
 
 DECLARATIONS = """
 .type Name <: symbol
@@ -137,3 +140,14 @@ def select_text(node: tree.Select) -> str:
     if node.having is not None:
         parts += ["having", expression_text(node.having)]
     return " ".join(parts)
+
+
+def nodes_of(node: Any) -> Iterator[Any]:
+    """Yields the dataclasses in a tree, itself first; types and places are left out."""
+    if isinstance(node, tuple | list):
+        for each in node:
+            yield from nodes_of(each)
+    elif is_dataclass(node) and not isinstance(node, Type | Span):
+        yield node
+        for field in fields(node):
+            yield from nodes_of(getattr(node, field.name))

@@ -1,4 +1,4 @@
-"""Comments that accept a warning for good: `// corollary: allow C0706`."""
+"""Comments that accept a warning for good: `// corollary: allow C0706`, in SQL with `--`."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -9,11 +9,11 @@ from corollary.source import SourceFile, Span
 
 _COMMENT = re.compile(
     r"""(?P<text>"(?:[^"\\\n]|\\.)*"?|`(?:[^`\\\n]|\\.)*`?)
-      | (?P<line>//[^\n]*)
+      | (?P<line>(?://|--)[^\n]*)
       | (?P<block>/\*(?s:.*?)(?:\*/|\Z))""",
     re.VERBOSE,
 )
-_PRAGMA = re.compile(r"//\s*corollary\s*:\s*(.*)", re.IGNORECASE)
+_PRAGMA = re.compile(r"(?://|--)\s*corollary\s*:\s*(.*)", re.IGNORECASE)
 _ALLOW = re.compile(r"allow\s+(C\d{4}(?:[\s,]+C\d{4})*)(?!\w)")
 _CODE = re.compile(r"C\d{4}")
 

@@ -362,6 +362,8 @@ class PropagationOptions(AlgorithmOptions):
     def watched(self, program: "NormalProgram") -> Iterable[str]:
         """Return the relations to watch: those named, or else all declared virtual ones.
 
+        Bodies of aggregates that are read through their rule are not among them.
+
         If there are active rules, they determine what is watched.
         """
         if program.active.reactions or program.active.triggers:
@@ -369,7 +371,7 @@ class PropagationOptions(AlgorithmOptions):
         return self.watch or [
             name
             for name, each in program.relations.items()
-            if each.is_declared and each.is_derived and each.is_virtual
+            if each.is_declared and each.is_derived and each.is_virtual and not each.is_inlined
         ]
 
     def _named(self) -> Iterable[str]:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from corollary.core.logic import Functor, Term, Wildcard
 from corollary.core.types import DECIMAL_MAX_DIGITS, NUMERIC, Kind, Type, decimal
 
 Kinds = frozenset[Kind]
@@ -235,6 +236,9 @@ def _times() -> Iterable[FunctorSignature]:
 COMPARISON_OPERATORS = {"eq": "=", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 """The functors that compare as operators do; their result is null where an argument is."""
 
+_CHOOSING = frozenset({"min", "max", "if", "coalesce", "greatest", "least"})
+"""The functors that bring decimals to one scale."""
+
 CHOICES = ("if", "coalesce", "greatest", "least", "null_if")
 """The functors whose result is one of their arguments."""
 
@@ -393,10 +397,27 @@ FUNCTORS = {
 """Every functor by its name (unary minus is `neg`)."""
 
 
-def may_fail(name: str, type_: Type | None) -> bool:
-    """Whether a functor can fail at run time; the larger of two decimals may not fit."""
-    is_decimal = type_ is not None and type_.kind is Kind.DECIMAL
-    return FUNCTORS[name].is_fallible or (is_decimal and name in ("min", "max", *CHOICES))
+def may_fail(functor: Functor) -> bool:
+    """Whether a functor can fail at run time; a decimal that is chosen may not fit."""
+    if FUNCTORS[functor.name].is_fallible:
+        return True
+    type_ = functor.type
+    if type_ is None or type_.kind is not Kind.DECIMAL or functor.name not in _CHOOSING:
+        return False
+    types = [None if isinstance(each, Wildcard) else each.type for each in functor.arguments]
+    return any(each is None or each.scale != type_.scale for each in types)
+
+
+def can_fail(term: Term) -> bool:
+    """Whether a term, aggregates in it apart, may have no value; `try` always has one."""
+    stack = [term]
+    while stack:
+        part = stack.pop()
+        if isinstance(part, Functor) and part.name != "try":
+            if may_fail(part):
+                return True
+            stack += part.arguments
+    return False
 
 
 def result_type(name: str, arguments: Sequence[Type], digits: int = 0) -> Type:

@@ -1,6 +1,6 @@
 """Terms, clauses as the user wrote them, and rules in normal form, which all later passes read."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
@@ -422,15 +422,30 @@ def range_of(condition: Condition) -> tuple[Variable, Functor] | None:
     return None
 
 
-def has_single_derivations(rule: Rule) -> bool:
+def has_single_derivations(rule: Rule, keys: Mapping[str, Collection[int]] | None = None) -> bool:
     """Whether a rule derives no tuple twice: its head has all variables that it reads.
 
-    Other variables are computed from those, uniquely unless `range` gives them several values.
+    Of a relation with a key it need only have those of the key. Other variables are computed from
+    those, uniquely unless `range` gives them several values.
+
+    Args:
+        rule: the rule.
+        keys: the columns of the keys of relations, by number.
     """
-    read = [literal for literal in rule.literals if not literal.negated]
-    if rule.is_lenient or any(has_wildcard(literal) for literal in read):
+    if rule.is_lenient or any(range_of(condition) for condition in rule.conditions):
         return False
-    makes_several = any(range_of(condition) for condition in rule.conditions)
-    return not makes_several and all(
-        variable_names(literal) <= variable_names(rule.head) for literal in read
+    shown = variable_names(rule.head)
+    return all(
+        _is_shown(literal, shown, (keys or {}).get(literal.relation))
+        for literal in rule.literals
+        if not literal.negated
+    )
+
+
+def _is_shown(literal: Literal, shown: set[str], key: Collection[int] | None) -> bool:
+    """Whether some variables determine the tuple that a literal reads."""
+    slots = literal.slots if key is None else [literal.slots[column] for column in key]
+    return all(
+        isinstance(slot, Constant) or (isinstance(slot, Variable) and slot.name in shown)
+        for slot in slots
     )

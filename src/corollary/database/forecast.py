@@ -13,7 +13,7 @@ from corollary.core.monitoring_optimisations import NO_OPTIMISATIONS, Monitoring
 from corollary.core.pipeline import Pipeline, Reference
 from corollary.core.printer import print_rule
 from corollary.core.program import NormalProgram
-from corollary.core.states import State
+from corollary.core.states import CHANGES, State
 from corollary.core.statistics import UNMEASURED_ROWS, Statistics
 from corollary.database.database import Database, state_of
 from corollary.database.engines import LOCAL, create_engine
@@ -83,7 +83,12 @@ def forecast_for_program(
 
 
 def _by_base(program: NormalProgram, changes: BaseChangeSizes) -> BaseChangeSizes:
-    return {program.bases.get(name, name): each for name, each in changes.items()}
+    """Return changes by base relation; other copies of a row are another count."""
+    found: dict[str, Mapping[State, int]] = {}
+    for name, each in changes.items():
+        counted = dict.fromkeys(CHANGES, max(each.values(), default=0))
+        found[program.bases.get(name, name)] = counted if name in program.bags else each
+    return found
 
 
 def _forecast(

@@ -192,17 +192,19 @@ def change_feed(
     """
     oldest, latest = int(warehouse.catalog.meta("oldest")), warehouse.catalog.latest_commit()
     last = 0 if latest is None else latest.number
-    names: tuple[str | None, ...] = (None,)
-    counts = None
+    names: tuple[str, ...] = ()
+    programs = _Programs(warehouse)
     if relation is not None:
-        counts = _Programs(warehouse).counts_of(relation.name)
-        recorded = relation.name if counts is None else counts.name
-        names = recorded, watched_name(recorded)
+        names = programs.recorded_names(relation.name)
     if (
         must_be_watched
         and relation is not None
-        and not (counts or relation).is_stored
-        and not any(warehouse.catalog.changes(oldest - 1, last, name) for name in names)
+        and not (programs.counts_of(relation.name) or relation).is_stored
+        and not any(
+            warehouse.catalog.changes(oldest - 1, last, recorded)
+            for name in names
+            for recorded in (name, watched_name(name))
+        )
     ):
         raise InputError.of(
             "C0975",
@@ -223,19 +225,19 @@ def change_feed(
         )
     first = oldest - 1 if since is None else since
     last = last if upto is None else upto
-    shows_counts = relation is not None and counts is None
+    shows_counts = relation is not None and programs.has_counts(relation.name)
     return _feeds(warehouse, range(first, last), names, granted, shows_counts=shows_counts)
 
 
 def _feeds(
     warehouse: WarehouseCatalog,
     before: range,
-    names: tuple[str | None, ...],
+    names: tuple[str, ...],
     granted: frozenset[str] | None,
     *,
     shows_counts: bool,
 ) -> "Iterator[tuple[Relation, pa.Table]]":
-    """Yield the feeds of what is recorded under some names; None is all of them.
+    """Yield the feeds of what is recorded under some names; without names, all of them.
 
     Args:
         warehouse: the warehouse.
@@ -246,13 +248,13 @@ def _feeds(
     """
     programs = _Programs(warehouse)
     commits = {each.number: each for each in warehouse.commits()}
-    watching: dict[str, set[int]] = {}
     found: dict[str, list[RecordedChange]] = {}
-    if names[0] is not None:  # marked even if none of these commits has watched it
-        watching[names[0]], found[names[0]] = set(), []
+    # Marked even if none of these commits has watched it.
+    watching: dict[str, set[int]] = {name: set() for name in names}
+    recorded = [each for name in names for each in (name, watched_name(name))]
     every_change = [
         each
-        for name in names
+        for name in recorded or (None,)
         for each in warehouse.catalog.changes(before.start, before.stop, name)
     ]
     for number, stored in sorted(every_change, key=lambda each: each[0]):
@@ -262,13 +264,13 @@ def _feeds(
         is_granted = granted is None or (change and {name, change.relation.name} & granted)
         is_shown = stored.added or stored.removed or watched is not None
         if change is not None and is_granted and is_shown:
-            found.setdefault(name, []).append(change)
+            found.setdefault(change.relation.name, []).append(change)
             if watched is not None:
                 watching.setdefault(name, set()).add(number)
-    for name, entry in _emptied(programs, commits, before, names[0], shows_counts=shows_counts):
+    for name, entry in _emptied(programs, commits, before, names, shows_counts=shows_counts):
         is_granted = granted is None or {name, entry.relation.name} & granted
         if is_granted and entry.commit.number not in watching.get(name, ()):
-            found.setdefault(name, []).append(entry)
+            found.setdefault(entry.relation.name, []).append(entry)
     for name, numbers in watching.items():
         for number in (each + 1 for each in before):
             commit = commits.get(number)
@@ -278,7 +280,8 @@ def _feeds(
             is_known = number in numbers and not is_other
             if declared and not declared.is_stored and not is_known:
                 gap = programs.change(commit, name, None, shows_counts=shows_counts)
-                found[name] += [] if gap is None else [gap]
+                if gap is not None:
+                    found.setdefault(gap.relation.name, []).append(gap)
     for every in found.values():
         # Arrow is imported here, since there are rows to show.
         from corollary.database.feed_tables import feed_columns, feed_table
@@ -296,7 +299,7 @@ def _emptied(
     programs: "_Programs",
     commits: Mapping[int, Commit],
     before: range,
-    only: str | None,
+    only: tuple[str, ...],
     *,
     shows_counts: bool,
 ) -> Iterator[tuple[str, RecordedChange]]:
@@ -305,7 +308,7 @@ def _emptied(
         earlier, commit = commits.get(number - 1), commits.get(number)
         if earlier is None or commit is None or earlier.program == commit.program:
             continue
-        for name in programs.names(earlier) if only is None else (only,):
+        for name in only or programs.names(earlier):
             was, now = programs.declared(earlier, name), programs.declared(commit, name)
             is_kept = was is not None and now is not None and _columns(was) == _columns(now)
             if was is not None and was.is_stored and not (is_kept and now and now.is_stored):
@@ -343,6 +346,20 @@ class _Programs:
         """Return the bag of a relation of counts."""
         bags = {} if commit is None else self._normal(commit.program).bags
         return next((bag for bag, rows in bags.items() if rows == name), None)
+
+    def recorded_names(self, name: str) -> tuple[str, ...]:
+        """Return under which names changes of a relation are recorded: its own, that of counts."""
+        counts = (bags[name] for bags in self._bags() if name in bags)
+        return tuple(dict.fromkeys((name, *counts)))
+
+    def has_counts(self, name: str) -> bool:
+        """Return whether a relation has the counts of a bag."""
+        return any(name in bags.values() for bags in self._bags())
+
+    def _bags(self) -> Iterator[Mapping[str, str]]:
+        """Yield the bags of all programs that are kept."""
+        for id_ in {commit.program for commit in self._warehouse.commits()}:
+            yield self._normal(id_).bags
 
     def counts_of(self, name: str) -> Relation | None:
         """Return the relation of a bag's counts, by the last program that has the bag."""

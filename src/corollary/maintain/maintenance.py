@@ -87,7 +87,9 @@ def _is_read_through(
 ) -> bool:
     """Whether a stratum is an inlined body whose own change nobody reads."""
     (name, *_) = stratum.relations
-    if not update.new.relations[name].is_inlined:
+    if not update.new.relations[name].is_inlined or name in update.watched:
+        return False
+    if any(literal.relation == name for rule in update.new.rules for literal in rule.literals):
         return False
     return not any(
         choice.algorithm is Algorithm.AGGREGATES and each.body == name

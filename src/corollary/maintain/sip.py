@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 
 from corollary.core import logic
 from corollary.core.engine import check_deadline
-from corollary.core.functors import may_fail
+from corollary.core.functors import can_fail
 from corollary.core.pipeline import (
     AntiProbe,
     Compute,
@@ -311,11 +311,4 @@ def has_fault(condition: logic.Condition) -> bool:
     """Whether the condition holds an expression that may have no value."""
     if condition.operator in ("match", "!match"):
         return True
-    return any(_can_fail(side) for side in (condition.left, condition.right))
-
-
-def _can_fail(expression: logic.Expression) -> bool:
-    return any(
-        isinstance(part, logic.Functor) and may_fail(part.name, part.type)
-        for part in logic.subterms(expression)
-    )
+    return any(can_fail(side) for side in (condition.left, condition.right))

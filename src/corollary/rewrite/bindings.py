@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from corollary.analysis.traverse import aggregates_in, all_variables
 from corollary.core import logic
-from corollary.core.functors import may_fail
+from corollary.core.functors import can_fail
 from corollary.core.graph import strongly_connected_components
 from corollary.rewrite.translation_unit import Conjunction, outer_variables
 
@@ -65,12 +65,8 @@ def may_have_no_value(aggregate: logic.AggregateTerm) -> bool:
 
 
 def _is_fallible(term: logic.Term) -> bool:
-    return any(
-        may_fail(part.name, part.type)
-        if isinstance(part, logic.Functor)
-        else isinstance(part, logic.AggregateTerm) and may_have_no_value(part)
-        for part in logic.subterms(term)
-    )
+    inner = (part for part in logic.subterms(term) if isinstance(part, logic.AggregateTerm))
+    return can_fail(term) or any(map(may_have_no_value, inner))
 
 
 def recursion_test(clauses: Sequence[logic.Clause]) -> Callable[[str, Iterable[str]], bool]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 from corollary.core import logic
-from corollary.core.functors import FUNCTORS, may_fail
+from corollary.core.functors import FUNCTORS, can_fail
 from corollary.core.program import Relation
 from corollary.core.types import NUMBER, Kind, Type
 from corollary.rewrite.translation_unit import (
@@ -140,18 +140,11 @@ class _Expressions:
     def _part(
         self, expression: logic.Expression, depth: int, *, is_kept: bool
     ) -> tuple[logic.Expression, int]:
-        if depth < EXPRESSION_MAX_DEPTH or (is_kept and _can_fail(expression)):
+        if depth < EXPRESSION_MAX_DEPTH or (is_kept and can_fail(expression)):
             return expression, depth
         variable = self.fresh.variable(expression.type)
         self.conditions.append(logic.Condition("is", variable, expression))
         return variable, 0
-
-
-def _can_fail(expression: logic.Expression) -> bool:
-    return any(
-        isinstance(part, logic.Functor) and may_fail(part.name, part.type)
-        for part in logic.subterms(expression)
-    )
 
 
 def _terms_below_lazy(term: logic.Term) -> set[int]:

@@ -11,12 +11,13 @@ so the second rule never holds. Without them a change costs what it changes: `q(
 matches as the group has tuples.
 
 An aggregate over a conjunction, `{ q(x, y), r(y, v) }`, implies `q(x, _)` as well; but there may be
-a `q(x, _)` without a group, so the second rule stays.
+a `q(x, _)` without a group, so the second rule stays. A bag `q(x)` is `q.rows(x, _)`.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from corollary.analysis.bags import rows_name
 from corollary.core.logic import Aggregation, Constant, Literal, Rule, Slot, Wildcard
 from corollary.rewrite.aggregates import ZERO_IF_EMPTY
 from corollary.rewrite.translation_unit import TranslationUnit
@@ -25,6 +26,7 @@ from corollary.rewrite.translation_unit import TranslationUnit
 def implied(unit: TranslationUnit) -> None:
     """Drop literals that aggregates imply, and rules for empty groups that cannot be empty."""
     aggregations = {each.relation: each for each in unit.aggregations}
+    counts = {each.name: rows_name(each.name) for each in unit.declarations if each.is_bag}
     projected = {
         rule.head.relation: (source, rule)
         for rule in unit.rules
@@ -44,9 +46,9 @@ def implied(unit: TranslationUnit) -> None:
         if not unit.relations[rule.head.relation].is_declared:
             bodies.setdefault(rule.head.relation, []).append(rule)
     unit.rules = [
-        _without_implied(rule, aggregations, bodies)
+        _without_implied(rule, aggregations, bodies, counts)
         for rule in unit.rules
-        if not _is_contradictory(rule, total)
+        if not _is_contradictory(rule, total, counts)
     ]
     read = {literal.relation for rule in unit.rules for literal in rule.literals}
     for name in total.keys() - read:
@@ -54,22 +56,28 @@ def implied(unit: TranslationUnit) -> None:
         del unit.relations[name]
 
 
-def _is_contradictory(rule: Rule, total: Mapping[str, Aggregation]) -> bool:
+def _is_contradictory(
+    rule: Rule, total: Mapping[str, Aggregation], counts: Mapping[str, str]
+) -> bool:
     """Return whether a rule asks for a tuple whose group does not exist."""
     return any(
         negated.negated
         and negated.relation in total
         and any(
-            _has_group(literal, total[negated.relation], negated.slots)
+            _has_group(form, total[negated.relation], negated.slots)
             for literal in rule.literals
             if not literal.negated
+            for form in _forms(literal, counts)
         )
         for negated in rule.literals
     )
 
 
 def _without_implied(
-    rule: Rule, aggregations: Mapping[str, Aggregation], bodies: Mapping[str, Sequence[Rule]]
+    rule: Rule,
+    aggregations: Mapping[str, Aggregation],
+    bodies: Mapping[str, Sequence[Rule]],
+    counts: Mapping[str, str],
 ) -> Rule:
     read = [
         (aggregations[literal.relation], literal.slots[:-1])
@@ -81,14 +89,33 @@ def _without_implied(
         for literal in rule.literals
         if literal.negated
         or not any(
-            (_has_group(literal, aggregation, keys) and _is_projection(literal, aggregation))
-            or _is_in_bodies(literal, aggregation, keys, bodies.get(aggregation.body, ()))
+            _is_implied(form, aggregation, keys, bodies)
             for aggregation, keys in read
+            for form in _forms(literal, counts)
         )
     )
     if len(literals) == len(rule.literals):
         return rule
     return replace(rule, literals=literals, origin=rule.origin.with_pass("implied"))
+
+
+def _forms(literal: Literal, counts: Mapping[str, str]) -> tuple[Literal, ...]:
+    """Return a literal, and that of a bag also as one of its counts."""
+    rows = counts.get(literal.relation)
+    if rows is None:
+        return (literal,)
+    return literal, replace(literal, relation=rows, slots=(*literal.slots, Wildcard()))
+
+
+def _is_implied(
+    literal: Literal,
+    aggregation: Aggregation,
+    keys: tuple[Slot, ...],
+    bodies: Mapping[str, Sequence[Rule]],
+) -> bool:
+    has_group = _has_group(literal, aggregation, keys) and _is_projection(literal, aggregation)
+    rules = bodies.get(aggregation.body, ())
+    return has_group or _is_in_bodies(literal, aggregation, keys, rules)
 
 
 def _has_group(literal: Literal, aggregation: Aggregation, keys: tuple[object, ...]) -> bool:

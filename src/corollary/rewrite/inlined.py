@@ -1,7 +1,8 @@
 """The body of an aggregate is inlined where one rule defines it and derives nothing twice.
 
 `h.body1(x, y, v) :- q(x, y), r(y, v)` has a tuple for each instance of its rule. Whoever aggregates
-it can read the instances, so that the tuples, as many as the join has, are not stored.
+it can read the instances, so that the tuples, as many as the join has, are not stored. The same
+holds for a declared relation that is virtual: no change of it need be found for the aggregate.
 """
 
 from dataclasses import replace
@@ -11,10 +12,15 @@ from corollary.rewrite.translation_unit import TranslationUnit
 
 
 def inlined(unit: TranslationUnit) -> None:
-    """Let bodies of aggregates be inlined that passes made, and that have one such rule."""
+    """Let bodies of aggregates be inlined that are not stored, and that have one such rule."""
+    keys = {
+        each.name: tuple(at for at, column in enumerate(each.columns) if column.name in each.key)
+        for each in unit.declarations
+        if each.key and not unit.relations[each.name].is_derived
+    }
     for name in {each.body for each in unit.aggregations}:
         relation = unit.relations[name]
         rules = [rule for rule in unit.rules if rule.head.relation == name]
-        is_made = relation.is_derived and not relation.is_declared
-        if is_made and len(rules) == 1 and has_single_derivations(rules[0]):
+        is_open = relation.is_derived and (relation.is_virtual or not relation.is_declared)
+        if is_open and len(rules) == 1 and has_single_derivations(rules[0], keys):
             unit.relations[name] = replace(relation, is_virtual=True, is_inlined=True)

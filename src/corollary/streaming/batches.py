@@ -29,6 +29,7 @@ from corollary.errors import CorollaryError, Diagnostic, InputError
 from corollary.streaming.events import net_change
 from corollary.streaming.folders import FolderReader
 from corollary.streaming.frames import FrameReader
+from corollary.warehouse.copies import count_copies
 from corollary.warehouse.formats.delimited import first_findings
 from corollary.warehouse.sources.quarantine import BadRowPolicy
 
@@ -165,7 +166,7 @@ class BatchProcessor:
         relation = state.writable_relation(self.relation)
         name = f"batch {number}"
         events, findings = self.reader.read(frame, relation, self.source, name)
-        has_copies = self.relation in state_of(database).loaded.normal.bags
+        has_copies = self.relation in state.loaded.normal.bags
         change = net_change(
             events, relation, self.reader.op, self.source, name, has_copies=has_copies
         )
@@ -187,11 +188,12 @@ class BatchProcessor:
             number,
         )
         good = events.rows.num_rows - (len(change.bad) - len(events.bad))
+        held = state.engine.handle(state.loaded.normal.bases.get(self.relation, self.relation))
         self.guards.check_batch(
             difference,
             good,
             change.bad,
-            state.engine.size(state.loaded.normal.bases.get(self.relation, self.relation)),
+            count_copies(held) if has_copies else len(held),
             database.relation(self.relation).arrow,
         )
         transaction.delete(self.relation, change.removed)

@@ -19,3 +19,17 @@ select cast(a as) from t
 select `a from t
 
 select a from t limit
+
+select a,, k from t
+
+select a, from t
+
+select coalesce(a,) from t
+
+select a from t order by a asc desc
+
+from t |> where a > 1
+
+select case when b then 1 when then 2 end from t
+
+select a from t,

@@ -12,3 +12,5 @@ select t.k from t join u on true
 select e.* from edge e, edge e
 
 select edge.x from edge, edge
+
+select k as x, a as x from t order by x

@@ -21,3 +21,9 @@ select rank(a) over (order by k) from t
 select int(a, k) from t
 
 select coalesce() from t
+
+select if(b, 1) from t
+
+select next_day(d, 'someday') from t
+
+select ntile(k) over (order by k) from t

@@ -60,7 +60,7 @@ select s['x'] from t
 
 select * replace (1 as a) from t
 
-select transform(s, x -> x) from t
+select exists(s, x -> x) from t
 
 select distinct on (a) a from t
 
@@ -69,3 +69,11 @@ select a from t fetch first 3 rows only
 select * from t where a is json
 
 select first(a) ignore nulls from t
+
+select k from t where b = k < a
+
+select k from t where b = s like 'x'
+
+select k from t where b <> k between 1 and 2
+
+select k | a & 3 from t

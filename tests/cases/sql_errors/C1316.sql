@@ -16,8 +16,6 @@ select sum(a) over (order by k rows between current row and 2 preceding) from t
 
 select sum(rank() over (order by k)) over () from t
 
-select ntile(4) over (order by k) from t
-
 select sum(a) over (w order by k) from t window w as (order by a)
 
 select lag(a, k) over (order by k) from t

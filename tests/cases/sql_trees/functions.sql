@@ -18,12 +18,14 @@ select a / 2, m * m, m / 3, m + 1, k % 2, k div 2, f * m, -k, m * 1.5, m % 2, m 
 
 select :k + 1, :k = a from t where k = :k
 
-select signum(f), ceiling(f), pow(f, k), div(k, 2), negative(m), try_subtract(k, 1), try_multiply(m, 2), try_mod(k, 2), ifnull(a, k), nullifzero(a), ucase(s), lower(s), len(s), char_length(s), character_length(s), substring(s, 1, 2), endswith(s, 'a'), like(s, 'a%'), regexp(s, 'a'), regexp_like(s, 'a'), btrim(s), ltrim(s), rtrim(s), right(s, 2), charindex('a', s), rpad(s, 5, 'x'), char(65), ilike(s, 'a') from t
+select signum(f), ceiling(f), pow(f, k), div(k, 2), negative(m), try_subtract(k, 1), try_multiply(m, 2), try_mod(k, 2), ifnull(a, k), nullifzero(a), ucase(s), lower(s), len(s), char_length(s), character_length(s), substring(s, 1, 2), endswith(s, 'a'), like(s, 'a%'), regexp(s, 'a'), regexp_like(s, 'a'), btrim(s), ltrim(s), rtrim(s), right(s, 2), rpad(s, 5, 'x'), char(65), ilike(s, 'a') from t
 
 select dayofmonth(d), minute(ts), second(d), date_diff(d, d), datepart('DOW', d), timestamp_seconds(k), curdate(), month(d), quarter(d), day(d), extract(dow_iso from d), extract(yearofweek from ts), to_timestamp(s, 'yyyy-MM-dd HH:mm:ss') from t
 
-select boolean(k), tinyint(k), smallint(k), integer(s), bigint(f), double(m), decimal(k), date(s), timestamp(d), try_cast(m as decimal(4, 1)), cast(null as int), cast(b as decimal(5, 2)), cast(b as double), cast(k as timestamp), cast(m as boolean), cast(f as string), cast(ts as string), cast(m as smallint), cast(5 as tinyint) from t
+select boolean(k), tinyint(k), smallint(k), bigint(f), double(m), decimal(k), date(s), timestamp(d), try_cast(m as decimal(4, 1)), cast(null as int), cast(b as decimal(5, 2)), cast(b as double), cast(k as timestamp), cast(m as boolean), cast(f as string), cast(ts as string), cast(m as smallint), cast(5 as tinyint) from t
 
 select k | 1, k ^ 2, d is null, b is true, b is not false, (b and a > 1) is unknown, null + 1, null = 1, null and b, s not like 'x', k not between 1 and 2, d = ts, k = f, m = k, k = 2.5, ts > date '2026-01-01' from t
 
 select cast(m as decimal(38, 20)) * cast(m as decimal(38, 20)), cast(m as decimal(38, 20)) + cast(m as decimal(38, 0)), cast(m as decimal(38, 20)) / cast(m as decimal(38, 0)), coalesce(cast(m as decimal(38, 0)), cast(m as decimal(38, 10))) from t
+
+select unix_date(d), date_from_unix_date(5), unix_seconds(ts), next_day(d, 'mo'), next_day(d, 'Sat'), next_day(d, 'SUNDAY'), dayname(d), monthname(ts) from t

@@ -20,7 +20,7 @@ select a, sum(m) from t group by all
 
 select 1 from t having count(*) > 1
 
-select bool_and(b), every(b), bool_or(b), some(b), count_if(a > 1) filter (where b) from t
+select bool_and(b), every(b), bool_or(b), some(b), any(b), count_if(a > 1) filter (where b) from t
 
 select a, (select max(c) from u where u.a = t.a) from t group by a
 
@@ -31,3 +31,5 @@ select a from t group by a order by sum(k), a + 1
 select sum(a) + 1 as total, total * 2 from t
 
 select count(distinct k), count(distinct k, b), count(k, a), count(k + 1), count(null), count(distinct 1) from t
+
+select a, k + 1 from t group by (a, k), s

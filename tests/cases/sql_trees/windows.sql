@@ -15,3 +15,5 @@ select max(k) filter (where b) over (partition by a) from t
 select min(k) over (order by k rows between 3 preceding and 1 preceding), avg(a) over (order by k range between unbounded preceding and unbounded following) from t
 
 select a, rank() over (order by count(*) desc) r from t group by a order by r
+
+select ntile(3) over (partition by a order by k) from t

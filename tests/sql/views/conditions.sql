@@ -122,3 +122,10 @@ CREATE VIEW row_equal AS SELECT k FROM t WHERE (a, b) = (1, 2);
 
 -- rows in a list
 CREATE VIEW row_in_list AS SELECT k FROM t WHERE (a, b) IN ((1, 2), (0, 0), (2, 2));
+
+-- what all alternatives have in common is a join of its own
+CREATE VIEW shared_conjunct AS SELECT t.k, p.q FROM t, p WHERE t.a = p.x AND t.b > 0 AND p.q = 1 OR t.a = p.x AND p.q = 2 AND t.b IS NULL
+OR t.a = p.x AND p.y = t.k;
+
+-- one alternative is part of the others
+CREATE VIEW absorbed AS SELECT u.a, n.s FROM u, n WHERE u.a = n.a OR u.a = n.a AND u.b > 0 OR n.s = 'a' AND u.a = n.a;

@@ -10,12 +10,13 @@ v(x) :- e(x, _).
 .decl s(x: number)
 s(x) :- e(x, _).
 lost(x) :- -e(x, _).
+.decl b(x: number) bag
 """
 
 FRAMES = """
 import pyarrow as pa
 from corollary.streaming.frames import FrameReader
-from support.stream_frames import Frame, frame
+from support.streaming.stream_frames import Frame, frame
 shape = db.relation("e").shape
 """
 VIEWS = "from pathlib import Path\nfrom corollary.documents.views_file import read_views\n"
@@ -90,6 +91,18 @@ CALLS = [
         "db.watch('v')\nwith db.transaction() as tx:\n    tx.insert('e', [(3, 4)])\ndb.feed('v')",
     ),
     Call(
+        "C0976",
+        "db.transaction().insert('b.rows', [(1, 0)])",
+        "how many copies to add or to remove",
+        "db.transaction().insert('b.rows', [(1, 2)])",
+    ),
+    Call(
+        "C0977",
+        "db.load(text='.decl e(x: number, y: number) bag')",
+        "keep the old declaration, or give the new relation another name",
+        "db.load(text='.decl e(x: number, y: number) .decl e2(x: number, y: number) bag')",
+    ),
+    Call(
         "C1231",
         "d = corollary.ActiveDocument.from_terms('r[!f]')\nd.end('f')\nd.add('f', 'a')",
         "",
@@ -133,5 +146,18 @@ CALLS = [
         "corollary.open(None, engine='local', existing='keep')",
         "report, refuse, accept",
         "corollary.open(None, engine='local', existing='report')",
+    ),
+    Call(
+        "C1378",
+        "db.ask('DELETE FROM e', None, {})",
+        "`db.sql(…)`",
+        "db.sql('DELETE FROM e')",
+    ),
+    Call("C1379", "db.sql('COMMIT')", "begin one: `BEGIN`", "db.sql('BEGIN; COMMIT')"),
+    Call(
+        "C1379",
+        "db.sql('BEGIN; DELETE FROM e; SELECT * FROM e')",
+        "`COMMIT` before this statement",
+        "db.sql('COMMIT; SELECT * FROM e')",
     ),
 ]

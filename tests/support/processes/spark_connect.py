@@ -23,8 +23,8 @@ from corollary.engines.spark.session import LOCAL_SETTINGS
 from corollary.engines.spark.sql.engine import SparkEngine
 from support.cases.evaluation import WORKING, name_of
 from support.cases.spark_evaluation import FILES, QUICK, check
-from support.spark_documents import arrive
-from support.spark_documents import follow as follow_documents
+from support.streaming.spark_documents import arrive
+from support.streaming.spark_documents import follow as follow_documents
 
 PROGRAM = """
 .decl edge(x: number, y: number)

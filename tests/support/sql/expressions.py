@@ -11,7 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from corollary.core.functors import CHECKED_SUM, FUNCTORS, result_type
+from corollary.core.functors import (
+    CHECKED_SUM,
+    FUNCTORS,
+    LITERAL_ARGUMENTS,
+    PATTERN_ARGUMENTS,
+    result_type,
+)
 from corollary.core.logic import NO_RULE, Condition, Constant, Expression, Functor, Variable
 from corollary.core.pipeline import Compute, Filter, Pipeline, Probe, Reference
 from corollary.core.types import (
@@ -33,6 +39,7 @@ from corollary.engines.local.evaluation.expressions import (
 )
 from corollary.engines.local.evaluation.value_vector import dense_mask
 from corollary.engines.local.values.codes import Dictionary
+from corollary.engines.sql.choices import CHOICE_FORMS
 from corollary.engines.sql.dialect import SqlDialect
 
 DECIMALS = tuple(
@@ -115,13 +122,21 @@ def random_rows(generator: random.Random, count: int) -> Rows:
     return Rows(values)
 
 
+def applicable(dialect: SqlDialect) -> list[tuple[str, Kind]]:
+    """Return the functors that a dialect has, each with a kind of operands or of what is chosen."""
+    kinds = [kind for kind in Kind if dialect.has_codes or kind is not Kind.UNSIGNED]
+    logical = ("and", "or", "not")
+    choices = [(name, kind) for name in CHOICE_FORMS if name not in logical for kind in kinds]
+    return sorted([*dialect.functors, *choices, *((name, Kind.BOOL) for name in logical)])
+
+
 def random_expression(
     generator: random.Random, dialect: SqlDialect, kind: Kind, depth: int
 ) -> Expression:
     """Return an expression of a kind, made of functors that a dialect has."""
     forms = [
         (name, first)
-        for name, first in sorted(dialect.functors)
+        for name, first in applicable(dialect)
         if name != CHECKED_SUM and (FUNCTORS[name].result or first) is kind
     ]
     if depth == 0 or not forms or generator.random() < 0.15:
@@ -137,16 +152,35 @@ def random_application(
     if name == CHECKED_SUM:
         total = _leaf(generator, first, is_variable=True)
         return Functor(name, (total,), total.type)
-    if name == "to_decimal":
-        value = random_expression(generator, dialect, first, depth - 1)
-        scale = generator.randrange(5)
-        constant = Constant(scale, NUMBER)
-        return Functor(name, (value, constant), result_type(name, [_type(value), NUMBER], scale))
     extra = generator.randrange(2) if signature.is_variadic else 0
-    taken = [signature.kinds(at) for at in range(len(signature.parameters) + extra)]
-    kinds = [first if first in each else next(iter(each)) for each in taken]
-    arguments = [random_expression(generator, dialect, each, depth - 1) for each in kinds]
-    return Functor(name, tuple(arguments), result_type(name, [_type(each) for each in arguments]))
+    count = len(signature.parameters) + extra * (2 if signature.is_paired else 1)
+    taken = [signature.kinds(at, count) for at in range(count)]
+    kinds = [first if first in each else min(each) for each in taken]
+    arguments: list[Expression] = []
+    digits = 0
+    for at, kind in enumerate(kinds):
+        literals = literal_choices(name, at)
+        if literals:
+            value = generator.choice(literals)
+            digits = value if isinstance(value, int) else digits
+            arguments.append(Constant(value, SYMBOL if isinstance(value, str) else NUMBER))
+        else:
+            arguments.append(random_expression(generator, dialect, kind, depth - 1))
+    if name in ("if", "coalesce") and generator.random() < 0.2:
+        null = _type(arguments[-2]).with_null(True)
+        arguments[-1] = Constant(None, null)
+    type_ = result_type(name, [_type(each) for each in arguments], digits)
+    return Functor(name, tuple(arguments), type_)
+
+
+def literal_choices(name: str, at: int) -> tuple[Any, ...]:
+    """Return the values of an argument that must be a literal; none if it need not be."""
+    if (name, at) in LITERAL_ARGUMENTS:
+        values = LITERAL_ARGUMENTS[name, at]
+        return tuple(each for each in values if -2 <= each < 5 or each in (8, 20, 32, 64))
+    if (name, at) == ("like", 1):
+        return ("", "a%", "%a", "%b%", "_", "a_c%", "\\%", "%\\_", "a%\\\\", "%")
+    return ("a", "[a-z]$", "^.b", "") if PATTERN_ARGUMENTS.get(name) == at else ()
 
 
 def _type(expression: Expression) -> Type:

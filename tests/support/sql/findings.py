@@ -1,6 +1,7 @@
 """What is found in SQL text: by running it, or as a file of a program."""
 
 import corollary
+from corollary.analysis.check import diagnose
 from corollary.core.program import Program
 from corollary.database.program.loaded_program import load_program
 from corollary.errors import Diagnostic, InputError
@@ -12,10 +13,12 @@ FILE_MARK = "-- file"
 
 
 def sql_findings(text: str) -> tuple[Diagnostic, ...]:
-    """Return the errors of a text; none if it can be run."""
+    """Return the errors of a text, and of a file the warnings, too."""
     try:
         if text.startswith(FILE_MARK):
-            load_program(compile_files([SourceFile("program.sql", text)], Program()))
+            program = compile_files([SourceFile("program.sql", text)], Program())
+            load_program(program)
+            return diagnose(program)
         else:
             with corollary.open(None, engine="local") as database:
                 database.sql(text)

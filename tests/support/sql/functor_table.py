@@ -5,6 +5,7 @@ from corollary.core.types import Kind
 from corollary.engines.sql.dialect import SqlDialect
 from corollary.engines.sql.duckdb_dialect import DUCKDB
 from corollary.engines.sql.spark_dialect import SPARK
+from support.sql.expressions import applicable
 
 INTERNAL = (CHECKED_SUM, PARTITION_OF)
 AGGREGATES = ("sum", "mean", "min", "max")
@@ -36,7 +37,8 @@ SUMMED = (Kind.NUMBER, Kind.UNSIGNED, Kind.FLOAT, Kind.DECIMAL)
 
 
 def _cell(name: str, kinds: list[Kind], dialect: SqlDialect) -> str:
-    return _kinds([kind for kind in kinds if (name, kind) in dialect.functors], kinds)
+    here = applicable(dialect)
+    return _kinds([kind for kind in kinds if (name, kind) in here], kinds)
 
 
 def _kinds(found: list[Kind], kinds: list[Kind]) -> str:

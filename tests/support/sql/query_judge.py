@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from functools import cache
 
 import duckdb
@@ -53,13 +54,25 @@ class _Votes:
             self._sqlite.fill(source.state)
             yield self._sqlite.rows(NAME, self._duckdb.kinds[NAME])
 
+    def close(self) -> None:
+        """Give everything back."""
+        self._duckdb.close()
+        if self._sqlite:
+            self._sqlite.close()
+
 
 def judge_query(scenario: SqlScenario) -> Counter[str]:
     """Maintain a query through its changes; return how many states there were, by kind."""
     view = CorpusView("random", NAME, "random", scenario.query, (), {}, {})
-    votes = _Votes(view)
     kind = MATERIALIZED if scenario.is_stored else VIRTUAL
-    maintained = MaintainedViews(query_tables(), [view], kind)
+    with (
+        closing(_Votes(view)) as votes,
+        closing(MaintainedViews(query_tables(), [view], kind)) as maintained,
+    ):
+        return _judge(scenario, votes, maintained)
+
+
+def _judge(scenario: SqlScenario, votes: _Votes, maintained: MaintainedViews) -> Counter[str]:
     source = RandomTables(query_tables(), scenario.seed, rows=scenario.rows)
     found: Counter[str] = Counter()
     before: Counter[Row] = Counter()
@@ -70,7 +83,7 @@ def judge_query(scenario: SqlScenario) -> Counter[str]:
         held = maintained.held[NAME]
         said = list(votes.after(source))
         assert held in said, (
-            f"after change {number} of {scenario}:\n{view.query}\n"
+            f"after change {number} of {scenario}:\n{scenario.query}\n"
             f"missing {dict(said[0] - held)}, wrong {dict(held - said[0])}\n"
             f"the change {change}\nthe tables { {n: dict(r) for n, r in source.state.items()} }"
         )
@@ -78,5 +91,4 @@ def judge_query(scenario: SqlScenario) -> Counter[str]:
         found["disputed"] += any(each != held for each in said)
         found["changed"] += number > 0 and held != before
         before = held
-    maintained.close()
     return found

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
+from functools import partial
 from typing import Any
 
 import corollary
@@ -43,20 +45,32 @@ class SqlOracles:
             )
         return found
 
+    def close(self) -> None:
+        """Give everything back."""
+        self.duckdb.close()
+        self.sqlite.close()
+
 
 class MaintainedViews:
-    """The same views in a database of the package."""
+    """The same views in a database of the package.
+
+    In a warehouse (`place`), the database is opened anew for every transaction, so that the views
+    come from the program as it was printed.
+    """
 
     def __init__(
         self,
         tables: Mapping[str, SqlTable],
         views: Iterable[CorpusView],
         kind: str = MATERIALIZED,
+        place: str | None = None,
         **options: Any,
     ) -> None:
         self.views = list(views)
         self.kind = kind
-        self.database = corollary.open(None, **{"engine": "local", **options})
+        self._open = partial(corollary.open, place, **{"engine": "local", **options})
+        self._is_lasting = place is not None
+        self.database = self._open()
         statements = [f"{each.text};" for each in tables.values()]
         statements += [each.statement(kind) for each in self.views]
         self.database.sql("\n".join(statements))
@@ -64,6 +78,9 @@ class MaintainedViews:
 
     def apply(self, change: Change) -> None:
         """Make one transaction; what it reports must be the difference."""
+        if self._is_lasting:
+            self.database.close()
+            self.database = self._open()
         with self.database.transaction() as transaction:
             for name, (_, deleted) in change.items():
                 if deleted:
@@ -105,24 +122,33 @@ def judge_views(
     used = {
         name: table for name, table in tables.items() if any(name in each.reads for each in chosen)
     }
-    oracles = SqlOracles(used, chosen)
-    maintained = MaintainedViews(used, chosen, kind, **options)
-    source = RandomTables(used, seed, values=values, accepts=accepts)
+    with (
+        closing(SqlOracles(used, chosen)) as oracles,
+        closing(MaintainedViews(used, chosen, kind, **options)) as maintained,
+    ):
+        return _judge(
+            oracles, maintained, RandomTables(used, seed, values=values, accepts=accepts), changes
+        )
+
+
+def _judge(
+    oracles: SqlOracles, maintained: MaintainedViews, source: RandomTables, changes: int
+) -> int:
+    """Compare all views after every change; return how often one held rows."""
     full = 0
     for number in range(changes + 1):
         change = source.change() if number else source.load()
         if change or not number:
             maintained.apply(change)
         oracles.fill(source.state)
-        for view in chosen:
+        for view in maintained.views:
             expected, found = oracles.rows(view.name), maintained.held[view.name]
             full += bool(expected)
             assert found == expected, (
-                f"{view.label} after change {number} of seed {seed}:\n{view.query}\n"
+                f"{view.label} after change {number}:\n{view.query}\n"
                 f"missing {dict(expected - found)}, wrong {dict(found - expected)}\n"
                 f"the change {change}\nthe tables { {n: dict(r) for n, r in source.state.items()} }"
             )
-    maintained.close()
     return full
 
 

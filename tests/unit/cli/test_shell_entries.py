@@ -27,7 +27,7 @@ def entries(*lines: str) -> list[tuple[str, str]]:
         (["p(x) :- q(x), x > 1.5.", "p(1)?"], [
             ("datalog", "p(x) :- q(x), x > 1.5."), ("datalog", "p(1)?"),
         ]),
-        ([".decl p(x: number)", "p(1)."], [("datalog", ".decl p(x: number)"), ("datalog", "p(1).")]),
+        ([".decl p()", "p(1)."], [("datalog", ".decl p()"), ("datalog", "p(1).")]),
         (["a.b(x)."], [("datalog", "a.b(x).")]),
         ([r"\d", "SELECT 1;"], [("command", r"\d"), ("sql", "SELECT 1")]),
         (["", "  "], []),

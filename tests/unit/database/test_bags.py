@@ -12,6 +12,7 @@ import pytest
 import corollary
 from corollary.core.arrow import to_python
 from corollary.core.printer import print_program
+from corollary.database.access.read_access import ReadAccess
 from corollary.database.database import Database
 from corollary.errors import InputError
 
@@ -24,7 +25,7 @@ def opened(text: str = BAG) -> Database:
     return db
 
 
-def rows(db: Database, name: str = "u") -> list[str]:
+def rows(db: ReadAccess, name: str = "u") -> list[str]:
     return sorted(map(str, db.relation(name).rows()))
 
 
@@ -249,3 +250,72 @@ def test_an_idempotent_write_adds_its_copies_once(tmp_path: Path) -> None:
                 tx.insert("u", [(1, "a"), (1, "a")])
             assert tx.changes["u"].counts == (2, 0)
         assert rows(db) == ["(1, 'a')"] * 2
+
+
+def test_a_reader_of_a_bag_sees_its_counts(tmp_path: Path) -> None:
+    with corollary.open(tmp_path, engine="local") as db:
+        db.load(text=BAG + ".decl secret(a: number) bag\nsecret(1).")
+        with db.transaction() as tx:
+            tx.insert("u", [(1, "a"), (1, "a")])
+        db.grant("alice", "u")
+        alice = db.reader("alice")
+        assert rows(alice) == ["(1, 'a')"] * 2
+        assert alice.query("u.rows(a, b, n)").to_pylist() == [{"a": 1, "b": "a", "n": 2}]
+        assert alice.changes(2)["u"].counts == (2, 0)
+        assert set(alice.changes(1)) == set()
+        assert [(each.name, table.num_rows) for each, table in alice.feed()] == [("u", 2)]
+        assert [each.changes for each in alice.log()] == [{"u.rows": (1, 0)}, {}]
+        with pytest.raises(corollary.AccessError, match=r"may not see `secret\.rows`"):
+            alice.relation("secret.rows")
+        db.revoke("alice", "u")
+        with pytest.raises(corollary.AccessError, match="may not see `u`"):
+            alice.relation("u")
+
+
+def test_alerts_become_copies() -> None:
+    db = opened(
+        """.decl e(a: number)
+        .decl log(message: symbol) bag
+        gone(a) :- -e(a).
+        .alert gone "gone" (IO=relation, relation=log)
+        """
+    )
+    with db.transaction() as tx:
+        tx.insert("e", [1, 2, 3])
+    with db.transaction() as tx:
+        tx.delete("e", [1, 2])
+    assert rows(db, "log") == ["('gone',)"] * 2
+
+
+def test_the_feed_of_what_was_a_bag_and_a_set(tmp_path: Path) -> None:
+    base = ".decl e(a: number) bag\n"
+    forms = {
+        "bag": ".decl v(a: number) bag\nv.rows(a, n) :- e.rows(a, n), n > 1.",
+        "set": ".decl v(a: number)\nv(a) :- e(a).",
+        "virtual bag": ".decl v(a: number) virtual bag\nv.rows(a, 7) :- e(a).",
+    }
+    with corollary.open(tmp_path, engine="local") as db:
+        db.load(text=base + forms["bag"])
+        with db.transaction() as tx:
+            tx.insert("e", [1, 1, 1, 2])
+        assert tx.changes["v"].counts == (3, 0)
+        db.load(text=base + forms["set"])
+        db.load(text=base + forms["bag"])
+        db.load(text=base + forms["virtual bag"])
+        db.watch("v")
+        with db.transaction() as tx:
+            tx.delete("e", [2])
+        assert tx.changes["v"].counts == (0, 7)
+        ((_, table),) = db.feed("v")
+        fed = [(row["_commit_version"], row["_change_type"], row["a"]) for row in table.to_pylist()]
+        assert fed == [
+            *[(2, "insert", 1)] * 3,
+            *[(3, "delete", 1)] * 3,
+            *[(3, "insert", 1), (3, "insert", 2)],
+            *[(4, "delete", 1), (4, "delete", 2)],
+            *[(4, "insert", 1)] * 3,
+            *[(5, "delete", 1)] * 3,
+            (5, "unwatched", None),
+            *[(6, "delete", 2)] * 7,
+        ]
+        assert len(rows(db, "v")) == 7

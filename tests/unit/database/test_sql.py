@@ -11,6 +11,8 @@ import pytest
 import corollary
 from corollary.core.printer import print_program
 from corollary.database.transaction import Transaction
+from corollary.database.upkeep.alter import alter
+from corollary.database.upkeep.column_mapping import Alteration
 from corollary.errors import AccessError, ConstraintError, InputError
 from corollary.frontends.datalog.parser import parse
 from corollary.source import SourceFile
@@ -219,6 +221,9 @@ def test_foreign_keys(db: corollary.Database) -> None:
         CREATE TABLE c (i INT PRIMARY KEY, x INT REFERENCES p (k) ON DELETE SET NULL);
         CREATE TABLE d (i INT PRIMARY KEY, x INT REFERENCES b ON DELETE CASCADE);
         CREATE TABLE e (x INT, FOREIGN KEY (x) REFERENCES p NOT ENFORCED);
+        CREATE TABLE f (x INT REFERENCES p ON DELETE CASCADE);
+        INSERT INTO p VALUES (3, 'c'); INSERT INTO f VALUES (3), (3), (NULL);
+        DELETE FROM p WHERE k = 3;
         INSERT INTO p VALUES (1, 'a'), (2, 'b');
         INSERT INTO a VALUES (1, 2), (2, NULL);
         INSERT INTO b VALUES (1, 1);
@@ -229,6 +234,7 @@ def test_foreign_keys(db: corollary.Database) -> None:
     assert "a refers to p by x = 7" in violated(db, "INSERT INTO a VALUES (3, 7)")
     assert "a refers to p by x = 2" in violated(db, "DELETE FROM p WHERE k = 2")
     db.sql("DELETE FROM p WHERE k = 1")
+    assert ask(db, "SELECT * FROM f") == [(None,)]
     assert ask(db, "SELECT * FROM b") == ask(db, "SELECT * FROM d") == []
     assert ask(db, "SELECT * FROM c") == [(1, None), (2, 2)]
     db.sql("UPDATE p SET s = 'z' WHERE k = 2")  # the key stays, so nothing follows
@@ -306,6 +312,31 @@ def test_an_assertion_an_alert_and_triggers(db: corollary.Database) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("action", "result"),
+    [
+        ("INSERT INTO s SELECT a FROM n WHERE a IS NOT NULL", [(5,)]),
+        ("INSERT INTO b SELECT a FROM n", [(5,), (5,), (7,), (7,)]),
+        ("INSERT INTO b SELECT DISTINCT a FROM n", [(5,), (7,), (7,)]),
+        ("INSERT INTO b SELECT COUNT(*) FROM n", [(2,), (7,), (7,)]),
+        ("INSERT INTO b VALUES (1)", [(1,), (7,), (7,)]),
+        ("DELETE FROM b WHERE a - 2 IN (SELECT a FROM n)", []),
+    ],
+)
+def test_triggers_and_copies(action: str, result: list[tuple[int]]) -> None:
+    with corollary.open(None, engine="local") as db:
+        db.sql(f"""
+            CREATE TABLE t (k INT PRIMARY KEY, a INT); CREATE TABLE s (a INT PRIMARY KEY);
+            CREATE TABLE b (a INT);
+            INSERT INTO b VALUES (7), (7);
+            CREATE TRIGGER x AFTER INSERT ON t REFERENCING NEW TABLE n FOR EACH STATEMENT {action};
+            INSERT INTO t VALUES (1, 5), (2, 5);
+            DELETE FROM t WHERE k = 1;
+        """)
+        table = "s" if "INTO s" in action else "b"
+        assert ask(db, f"SELECT * FROM {table}") == result
+
+
 # --- what lasts --------------------------------------------------------------------------------
 
 
@@ -323,6 +354,16 @@ def test_a_warehouse_keeps_statements(tmp_path: Path) -> None:
         assert "CREATE MATERIALIZED VIEW v AS SELECT a, 10 / b AS q FROM u" in said
         db.sql("CREATE VIEW w AS SELECT COUNT(*) AS n FROM v")
         assert ask(db, "SELECT * FROM w") == [(2,)]
+
+
+def test_altered_columns_leave_rules_where_sql_was(tmp_path: Path) -> None:
+    with corollary.open(tmp_path / "wh", engine="local") as db:
+        db.sql(f"{TABLES} CREATE VIEW v AS SELECT a AS x FROM t; CREATE VIEW w AS SELECT x FROM v")
+        db.sql("INSERT INTO t VALUES (1, 2)")
+        alter(db, Alteration("t", rename={"a": "z"}))
+        assert {each.relation for each in db.program.directives if each.name == "sql"} == {"u", "w"}
+        db.sql("CREATE VIEW y AS SELECT z FROM t")
+        assert ask(db, "SELECT x, z FROM w, y") == [(2, 2)]
 
 
 def test_questions_about_the_past(tmp_path: Path) -> None:

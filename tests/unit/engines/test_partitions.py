@@ -94,7 +94,7 @@ def test_it_lasts(
 
 
 @pytest.mark.parametrize("placement", PLACEMENTS)
-@pytest.mark.parametrize("variant", sampled(VARIANTS, 20))
+@pytest.mark.parametrize("variant", sampled(VARIANTS, 40))
 @pytest.mark.parametrize("case", CASES, ids=name_of)
 def test_cases(
     case: ChangeCase, variant: str, placement: str, monkeypatch: pytest.MonkeyPatch

@@ -12,7 +12,7 @@ from oracles.evaluation import OracleError, evaluate
 from support.generators.programs import FEATURES, Case, programs, updates
 from support.selection import examples
 
-SAMPLES = examples(60, 300)
+SAMPLES = examples(100, 300)
 
 UPDATED = examples(15, 120)
 

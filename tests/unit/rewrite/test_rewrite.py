@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
-from corollary.core.printer import print_normal
+from corollary.core.printer import print_normal, print_rule
 from corollary.core.program import NormalProgram
 from corollary.database.program.loaded_program import load_program
 from corollary.frontends.datalog.parser import parse
@@ -346,6 +346,24 @@ def test_what_a_conjunction_implies_is_not_asked_again() -> None:
     assert "h(x, n) :- p(x, 7), h.aggregate2(x, _1), n = _1." in text
     assert "h(x, n) :- p(_, x), h.aggregate3(x, _1), n = _1." in text
     assert "h(x, n) :- p(x, _), h.aggregate4(x, n)." in text  # not in both alternatives
+
+
+def test_a_bag_is_the_projection_of_its_counts() -> None:
+    found = normal(
+        """.decl u(a: number, b: symbol?) bag
+        u(1, "x"). u(2, null). u(1, "x"). u.rows(2, null, 2).
+        .decl total(a: number, n: number)
+        total(a, n) :- u(a, _), n = sum c : { u.rows(a, _, c) }.
+        """
+    )
+    assert found.bags == found.bases == {"u": "u.rows"}
+    assert found.facts == {"u.rows": ((1, "x", 2), (2, None, 3))}
+    assert found.relations["u"].is_virtual
+    assert found.relations["u.rows"].is_stored
+    assert [print_rule(rule) for rule in found.rules] == [
+        "u(a, b) := u.rows(a, b, _).",
+        "total(a, n) :- total.aggregate1(a, _1), n = _1.",
+    ]
 
 
 def test_nested_disjunctions_multiply() -> None:

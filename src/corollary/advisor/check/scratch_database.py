@@ -19,7 +19,8 @@ def read_base_tables(database: Database) -> "dict[str, pa.Table]":
     found = {}
     for name, relation in normal.relations.items():
         base = normal.bases.get(name, name)
-        if relation.is_declared and not normal.relations[base].is_derived:
+        is_bag = name in normal.bags  # its counts are a relation of their own
+        if relation.is_declared and not is_bag and not normal.relations[base].is_derived:
             found[name] = state_of(database).engine.read(base)
     return found
 

@@ -114,7 +114,8 @@ def _check_random_databases(advice: Advice, before: Program, after: Program) -> 
         names = [
             name
             for name, each in normal.relations.items()
-            if each.is_declared and not normal.relations[normal.bases.get(name, name)].is_derived
+            if each.is_declared and name not in normal.bags.values()
+            if not normal.relations[normal.bases.get(name, name)].is_derived
         ]
     for _ in range(RANDOM_DATABASES):
         rows = _random_tables(checked.program, normal, names, dice)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
+from corollary.analysis.bags import bags_of, rows_name
 from corollary.analysis.phrases import one_of, related_spans, suggest_name
 from corollary.analysis.resolution import ResolvedProgram
 from corollary.core.alerts import LOCATION_PARAMETERS, SinkKind, parse_webhook_url
@@ -79,7 +80,9 @@ def _relation_sink(
 ) -> Iterator[Diagnostic]:
     """Yield why alerts cannot be inserted into a relation."""
     target = resolved.schemas.get(name)
-    if target is None or name in resolved.derived or name in resolved.events:
+    is_bag = name in bags_of(resolved.program)
+    is_derived = (rows_name(name) if is_bag else name) in resolved.derived
+    if target is None or is_derived or name in resolved.events:
         what = "there is none" if target is None else "rules define it"
         near = suggest_name(
             name, resolved.schemas.keys() - resolved.derived - resolved.events - {name}

@@ -62,11 +62,12 @@ def description_lines(database: Database, name: str) -> Iterator[str]:
     if text is not None:
         yield from text.splitlines()
         return
+    defined = {relation.name, loaded.normal.bags.get(relation.name, relation.name)}
     for declaration in loaded.program.declarations:
         if declaration.name == relation.name:
             yield print_declaration(declaration)
     for clause in loaded.program.clauses:
-        if clause.body and any(head.relation == relation.name for head in clause.heads):
+        if clause.body and any(head.relation in defined for head in clause.heads):
             yield print_clause(clause)
     for reaction in loaded.program.reactions:
         if reaction.relation == relation.name:

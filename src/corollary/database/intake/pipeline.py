@@ -276,7 +276,14 @@ class _SourceReader:
             key = keys.get(relation.name, ())
             has_copies = relation.name in bags
             replaced.append(
-                SourceDifference(source.name, relation, *rows, key, source.directive, has_copies)
+                SourceDifference(
+                    source.name,
+                    relation,
+                    *rows,
+                    key,
+                    source.directive,
+                    has_copies=has_copies,
+                )
             )
             positions[source.name] = relation.name, change.position
             operations += quarantine.quarantine_operations(

@@ -108,7 +108,8 @@ class SourceGuards:
         # A stream may delete what is not there.
         present = expand_table(read(), batch.relation)
         removed = expand_table(batch.removed, batch.relation).cast(present.schema)
-        found = replace(batch, removed=minus(removed, minus(removed, present)))
+        less = _minus_copies if batch.has_copies else minus
+        found = replace(batch, removed=less(removed, less(removed, present)))
         self.check_deletes([found], {name: size})
 
     def _is_accepted(self, directive: Directive | None, deleted: int, size: int) -> bool:
@@ -232,9 +233,14 @@ def _count_deleted(change: SourceDifference, added: Sequence[pa.Table]) -> int:
     now = pa.concat_tables([expand_table(each, relation) for each in added])
     then = expand_table(removed, relation).cast(now.schema)
     if change.has_copies:
-        return int(row_difference(now, then)[0].num_rows)
+        return int(_minus_copies(then, now).num_rows)
     columns = list(change.key or relation.columns)
     return int(minus(then.select(columns), now.select(columns)).num_rows)
+
+
+def _minus_copies(left: pa.Table, right: pa.Table) -> pa.Table:
+    """Return the rows of the left table without those of the right one, one for one."""
+    return row_difference(right, left)[0]
 
 
 def _bound(directive: Directive | None, parameter: str, default: RowBound) -> RowBound:

@@ -46,9 +46,14 @@ class TriggerCauses:
     def _print(self, change: BaseChange) -> str:
         relation, sign, row = change
         types = self._program.relations[relation].types
-        users = {base: name for name, base in self._program.bases.items()}
+        users = self._names_of_bases()
         text = format_row(row, types).replace("`", "")
         return f"`{'+' if sign is State.ADDED else '-'}{users.get(relation, relation)}{text}`"
+
+    def _names_of_bases(self) -> dict[str, str]:
+        """Return the relations of the user that other ones hold the tuples of, by these."""
+        program = self._program
+        return {base: name for name, base in program.bases.items() if name not in program.bags}
 
     def _round_of(self, relation: str, sign: State, row: Row, before: int) -> int | None:
         """Return the last round before another one in which triggers made a change."""
@@ -75,8 +80,7 @@ class TriggerCauses:
         """Yield the changes of the user that led to one of a trigger in a round."""
         for rule, values in self._triggers(*change):
             for relation, sign, row in self._events(rule, values, at):
-                users = {base: name for name, base in self._program.bases.items()}
-                written = users.get(relation, relation)
+                written = self._names_of_bases().get(relation, relation)
                 earlier = self._round_of(written, sign, row, at)
                 if earlier is None:
                     yield relation, sign, row

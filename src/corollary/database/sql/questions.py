@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from corollary.analysis.bags import rows_name
 from corollary.analysis.check import check
 from corollary.analysis.today import TODAY_RELATION, today_relation
+from corollary.analysis.traverse import atom_uses
 from corollary.core import logic
 from corollary.core.arrow import sort_rows
 from corollary.core.program import Declaration, Program, Relation
@@ -42,7 +43,7 @@ def read_question(loaded: LoadedProgram, question: "CompiledQuestion") -> AskedG
     checked = check(
         Program(
             types=given.types,
-            declarations=(*_present(loaded), *question.rules.declarations),
+            declarations=(*_used(loaded, question.rules), *question.rules.declarations),
             clauses=question.rules.clauses,
         )
     )
@@ -83,10 +84,14 @@ def read_question(loaded: LoadedProgram, question: "CompiledQuestion") -> AskedG
     return AskedGoal(logic.Literal(asked.name, slots), program, is_atom=False)
 
 
-def _present(loaded: LoadedProgram) -> tuple[Declaration, ...]:
-    """Return the declarations of relations that have tuples between transactions."""
-    signatures = loaded.checked.signatures
-    return tuple(each for each in loaded.program.declarations if not signatures[each.name].is_event)
+def _used(loaded: LoadedProgram, rules: Program) -> tuple[Declaration, ...]:
+    """Return the declarations of the program's relations that some rules read."""
+    read = {use.atom.relation for clause in rules.clauses for use in atom_uses(clause)}
+    return tuple(
+        each
+        for each in loaded.program.declarations
+        if each.name in read or rows_name(each.name) in read
+    )
 
 
 def finish_answer(

@@ -152,7 +152,7 @@ class _Edit:
         readers = {
             head.relation
             for clause in program.clauses
-            if any(use.atom.relation == self._name for use in atom_uses(clause))
+            if any(use.atom.relation in (self._name, self._counts) for use in atom_uses(clause))
             for head in clause.heads
         }
         stale = {self._name, *readers, *(name.partition(".")[0] for name in readers)}

@@ -33,8 +33,13 @@ def most_digits(name: str, types: Sequence[Type], scale: int) -> int:
     match name:
         case "+" | "-":
             return max(whole) + 1 + scale
-        case "*":
-            return sum(whole) + scale
+        case "*" | "multiply":
+            return sum(whole[:2]) + scale
+        case "fit" | "abs":
+            return whole[0] + scale
+        case "round_to":
+            # 9.99 becomes 10.00.
+            return whole[0] + scale + 1
         case "/":
             # The least divisor is one at the last place of its scale.
             return whole[0] + types[1].scale + scale

@@ -73,6 +73,8 @@ class SqlDialect:
         semi_join: the side and the kind of a semi-join.
         anti_join: the side and the kind of an anti-join.
         align: brings two values to a common scale, so that they can be compared.
+        from_test: makes a value of the type `bool` of a test.
+        to_test: makes a test of a value of the type `bool`.
         aggregates: the aggregates of a column by name and its kind.
         totals: the running totals of a column by its kind.
         write: makes the text of a tree, if not sqlglot's generator.
@@ -85,6 +87,8 @@ class SqlDialect:
     functors: Mapping[tuple[str, Kind], FunctorForm]
     predicates: Mapping[str, FunctorForm]
     align: Callable[[Node, Type, Node, Type], tuple[Node, Node]]
+    from_test: Callable[[Node], Node]
+    to_test: Callable[[Node], Node]
     semi_join: tuple[str, str]
     anti_join: tuple[str, str]
     aggregates: Mapping[tuple[str, Kind], AggregateForm]

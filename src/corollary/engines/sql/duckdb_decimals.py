@@ -116,11 +116,14 @@ def _rounded(value: Node, digits: int, type_: str) -> Node:
 
 
 def _lower_product(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:
-    """The product has the sum of both scales; the smaller of them is rounded away.
+    """The product has the sum of both scales; what the result has not is rounded away.
 
     64 bits suffice for most products, and are several times faster than 128.
     """
-    scale = min(type_.scale for type_ in types)
+    arguments, types = arguments[:2], types[:2]
+    scale = sum(type_.scale for type_ in types) - result.scale
+    if scale < 0:
+        raise NotExactError(f"`multiply` to {result} has no exact form in SQL")
     raw_digits = sum(type_.precision for type_ in types)
     digits = most_digits("*", types, result.scale)
     if raw_digits <= SHORT_DECIMAL_DIGITS:
@@ -143,7 +146,7 @@ def _lower_product(arguments: Sequence[Node], types: Sequence[Type], result: Typ
 
 
 def _is_wide_product(types: Sequence[Type], result: Type) -> bool:  # noqa: ARG001
-    return sum(type_.precision for type_ in types) >= DECIMAL_MAX_DIGITS
+    return sum(type_.precision for type_ in types[:2]) >= DECIMAL_MAX_DIGITS
 
 
 product_of_decimals = FunctorForm(_lower_product, is_fallible=True, can_fail=_is_wide_product)
@@ -243,6 +246,41 @@ def _lower_to_decimal(arguments: Sequence[Node], types: Sequence[Type], result: 
 
 to_decimal = FunctorForm(_lower_to_decimal, is_fallible=True, can_fail=_overflowing("to_decimal"))
 """Numbers with the scale of the result, rounded half away from zero."""
+
+
+def _literal(node: Node) -> int:
+    """Return the value of an argument that is a literal."""
+    return int(node.this.this)
+
+
+def _lower_rounded(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:
+    value, digits = arguments[0], types[0].scale - _literal(arguments[1])
+    if digits <= 0:
+        return nodes.cast(value, type_name(result))
+    if digits > DECIMAL_MAX_DIGITS:
+        raise NotExactError(f"`round_to` of {types[0]} has no exact form in SQL")
+    name = _integer_type(types[0].precision + 1)
+    rounded = _rounded(nodes.cast(value, name), digits, name)
+    made = nodes.binary(exp.Mul, rounded, unit(digits, name))
+    most = types[0].precision + 1
+    return within_digits(made if most <= DECIMAL_MAX_DIGITS else attempt(made), most, result)
+
+
+round_decimal = FunctorForm(_lower_rounded, is_fallible=True, can_fail=_overflowing("round_to"))
+"""Decimals with fewer digits that are not 0, rounded half away from zero."""
+
+
+def _lower_fitted(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:
+    return within_digits(arguments[0], types[0].precision, result)
+
+
+fit_decimal = FunctorForm(_lower_fitted, is_fallible=True, can_fail=_overflowing("fit"))
+"""Decimals with no more digits than the result may have."""
+
+
+def absolute_decimal(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
+    """Return the value without its sign."""
+    return nodes.cast(nodes.call("ABS", arguments[0]), type_name(result))
 
 
 def _whole_part(value: Node, type_: Type) -> Node:

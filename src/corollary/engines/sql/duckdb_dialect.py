@@ -29,14 +29,17 @@ from corollary.engines.sql.dialect import (
 )
 from corollary.engines.sql.duckdb_decimals import (
     ZERO,
+    absolute_decimal,
     align,
     decimal_text,
     decimal_to,
     decimal_to_float,
     extreme_decimal,
+    fit_decimal,
     negate_decimal,
     product_of_decimals,
     quotient_of_decimals,
+    round_decimal,
     sum_of_decimals,
     to_decimal,
     total_of_decimals,
@@ -150,6 +153,14 @@ def _bool_text(arguments: Sequence[Node], types: Sequence[Type], result: Type) -
     )
 
 
+def _from_test(test: Node) -> Node:
+    return nodes.cast(test, BIGINT)
+
+
+def _to_test(value: Node) -> Node:
+    return nodes.binary(exp.NEQ, value, nodes.integer(0, BIGINT))
+
+
 def _date_text(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
     return nodes.cast(calendar_day(arguments[0], types[0]), VARCHAR)
 
@@ -180,6 +191,51 @@ def _is_invalid(arguments: Sequence[Node], types: Sequence[Type], result: Type) 
 
 def _contains(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
     return nodes.call("CONTAINS", arguments[1], arguments[0])
+
+
+def _tested(name: str) -> FunctorForm:
+    """Return the form of a function of texts whose result is a truth."""
+
+    def lower(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
+        return _from_test(nodes.call(name, *arguments))
+
+    return FunctorForm(lower)
+
+
+def _like(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
+    """DuckDB refuses a pattern with nothing behind its last backslash."""
+    text, pattern = arguments
+    if not isinstance(pattern, exp.Literal):
+        raise NotExactError("`like` of a computed pattern has no exact form in SQL")
+    written = str(pattern.this)
+    if "\\" not in written:
+        return _from_test(nodes.binary(exp.Like, text, pattern))
+    if (len(written) - len(written.rstrip("\\"))) % 2:
+        raise NotExactError("`like` of a pattern that ends with one backslash has no exact form")
+    return _from_test(nodes.call("LIKE_ESCAPE", text, pattern, nodes.string("\\")))
+
+
+def _round_integer(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
+    places = int(arguments[1].this.this)
+    if places < 0:
+        raise NotExactError("`round_to` of a number to tens has no exact form in SQL")
+    return arguments[0]
+
+
+def _within_bits(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
+    value, bound = arguments[0], 1 << (int(arguments[1].this.this) - 1)
+    inside = nodes.every(
+        [
+            nodes.binary(exp.GTE, value, nodes.integer(-bound, BIGINT)),
+            nodes.binary(exp.LTE, value, nodes.integer(bound - 1, BIGINT)),
+        ]
+    )
+    assert inside is not None
+    return nodes.case((inside, value))
+
+
+def _absolute(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
+    return attempt(nodes.call("ABS", arguments[0]))
 
 
 # --- aggregates ----------------------------------------------------------------------------------
@@ -297,6 +353,27 @@ FUNCTORS: dict[tuple[str, Kind], FunctorForm] = {
     ("to_date", Kind.TIMESTAMP): FunctorForm(day_of),
     ("to_timestamp", Kind.DATE): FunctorForm(midnight_of),
     **TIME_FORMS,
+    ("like", Kind.SYMBOL): FunctorForm(_like),
+    ("rlike", Kind.SYMBOL): _tested("REGEXP_MATCHES"),
+    ("starts_with", Kind.SYMBOL): _tested("STARTS_WITH"),
+    ("ends_with", Kind.SYMBOL): _tested("SUFFIX"),
+    ("has_text", Kind.SYMBOL): _tested("CONTAINS"),
+    ("multiply", Kind.DECIMAL): product_of_decimals,
+    ("fit", Kind.DECIMAL): fit_decimal,
+    ("round_to", Kind.DECIMAL): round_decimal,
+    **{("round_to", kind): FunctorForm(_round_integer) for kind in _INTEGRAL},
+    ("rem", Kind.NUMBER): FunctorForm(_remainder, is_fallible=True),
+    ("rem", Kind.UNSIGNED): _attempted(exp.Mod),
+    ("abs", Kind.NUMBER): FunctorForm(_absolute, is_fallible=True),
+    ("abs", Kind.UNSIGNED): _SAME,
+    ("abs", Kind.FLOAT): FunctorForm(_function("ABS")),
+    ("abs", Kind.DECIMAL): FunctorForm(absolute_decimal),
+    ("to_integer", Kind.NUMBER): FunctorForm(_within_bits, is_fallible=True),
+    ("show", Kind.SYMBOL): _SAME,
+    **{("show", kind): FunctorForm(_cast_to(VARCHAR)) for kind in _INTEGRAL},
+    ("show", Kind.DECIMAL): FunctorForm(decimal_text),
+    ("show", Kind.BOOL): FunctorForm(_bool_text),
+    ("show", Kind.DATE): FunctorForm(_date_text),
     **{(CHECKED_SUM, kind): FunctorForm(itself) for kind in Kind},
 }
 
@@ -319,6 +396,8 @@ DUCKDB = SqlDialect(
         "contains": FunctorForm(_contains),
     },
     align=align,
+    from_test=_from_test,
+    to_test=_to_test,
     semi_join=("", "SEMI"),
     anti_join=("", "ANTI"),
     aggregates=AGGREGATES,

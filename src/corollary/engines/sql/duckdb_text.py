@@ -31,6 +31,7 @@ _OPERATORS: dict[type[Any], str] = {
     exp.GTE: ">=",
     exp.NullSafeEQ: "IS NOT DISTINCT FROM",
     exp.Is: "IS",
+    exp.Like: "LIKE",
     exp.And: "AND",
     exp.Or: "OR",
 }

@@ -4,52 +4,16 @@ The local engine's evaluator (`engines/local/evaluation`) defines what they mean
 makes the result null, a missing operand makes it missing, and missing dominates null.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-
-from sqlglot import exp
+from collections.abc import Mapping
 
 from corollary.core.functors import CHECKED_SUM
 from corollary.core.logic import TEXT_PREDICATES, Condition, Constant, Expression, Functor, Variable
 from corollary.core.types import BOOL, Type
 from corollary.engines.sql import nodes
+from corollary.engines.sql.choices import CHOICE_FORMS, Application, compare
 from corollary.engines.sql.decimal_bounds import narrow_constant, narrow_result
-from corollary.engines.sql.dialect import FunctorForm, NotExactError, SqlDialect
-from corollary.engines.sql.nodes import Node, OperatorKind
-
-COMPARISONS: dict[str, OperatorKind] = {
-    "=": exp.EQ,
-    "!=": exp.NEQ,
-    "<": exp.LT,
-    "<=": exp.LTE,
-    ">": exp.GT,
-    ">=": exp.GTE,
-    "is": exp.NullSafeEQ,
-}
-
-
-@dataclass(frozen=True, slots=True)
-class SqlExpression:
-    """A value or a truth as SQL.
-
-    Attributes:
-        value: null where there is none; a truth that is null is false.
-        fault: true where there is no value, and never null; None if there always is one.
-        may_be_null: whether the value can be null where it is not missing.
-        type: what the value can be at most: a decimal may have fewer digits than inference says.
-    """
-
-    value: Node
-    fault: Node | None
-    may_be_null: bool
-    type: Type
-
-    @property
-    def tests_itself(self) -> bool:
-        """Whether a value that is computed is missing where it is null, and nowhere else."""
-        if not isinstance(self.fault, exp.Is) or isinstance(self.value, exp.Column):
-            return False
-        return self.fault.this.this is self.value
+from corollary.engines.sql.dialect import NotExactError, SqlDialect
+from corollary.engines.sql.sql_expression import SqlExpression, apply_form
 
 
 def type_of(expression: Expression) -> Type:
@@ -85,13 +49,16 @@ def lower_expression(expression: Expression, values: Values, dialect: SqlDialect
             return SqlExpression(dialect.constant(value, narrow), None, value is None, narrow)
         case Functor(name=name, arguments=arguments):
             inputs = [lower_expression(each, values, dialect) for each in arguments]  # type: ignore[arg-type]
+            choice = CHOICE_FORMS.get(name)
+            if choice is not None:
+                return choice(Application(name, arguments, inputs, type_, dialect))  # type: ignore[arg-type]
             form = dialect.form(name, inputs[0].type)
             if name == CHECKED_SUM:
                 # Aggregation leaves null for a sum that overflows: only here it is missing.
                 total = inputs[0].value
                 return SqlExpression(total, nodes.is_null(total), False, inputs[0].type)
             result = narrow_result(name, [each.type for each in inputs], type_)
-            return _apply(form, inputs, type_, result)
+            return apply_form(form, inputs, type_, result)
 
 
 def lower_condition(condition: Condition, values: Values, dialect: SqlDialect) -> SqlExpression:
@@ -107,40 +74,10 @@ def lower_condition(condition: Condition, values: Values, dialect: SqlDialect) -
         form = dialect.predicates.get(name)
         if form is None:
             raise NotExactError(f"`{name}` has no exact form in SQL")
-        lowered = _apply(form, [left, right], BOOL, BOOL)
+        lowered = apply_form(form, [left, right], BOOL, BOOL)
         if condition.operator.startswith("!"):
             return SqlExpression(nodes.negated(lowered.value), lowered.fault, True, BOOL)
         return lowered
-    one, two = dialect.align(left.value, left.type, right.value, right.type)
-    truth = nodes.binary(COMPARISONS[condition.operator], one, two)
+    truth = compare(condition.operator, left, right, dialect)
     faults = [each.fault for each in (left, right) if each.fault is not None]
     return SqlExpression(truth, nodes.any_of(faults), True, BOOL)
-
-
-def _apply(
-    form: FunctorForm, inputs: Sequence[SqlExpression], declared: Type, result: Type
-) -> SqlExpression:
-    """Return a form of some operands.
-
-    Args:
-        form: how the functor is written.
-        inputs: the operands.
-        declared: the type of the result; more digits than it has are an overflow.
-        result: what the result can be at most.
-    """
-    types = [each.type for each in inputs]
-    value = form.lower([each.value for each in inputs], types, result)
-    is_fallible = form.is_fallible and (form.can_fail is None or form.can_fail(types, declared))
-    may_be_null = any(each.may_be_null for each in inputs)
-    faults = [each.fault for each in inputs if each.fault is not None]
-    if form.fault is not None:
-        faults.append(form.fault([each.value for each in inputs], types, result))
-    elif is_fallible and not may_be_null:
-        # Nothing else makes it null: this one test serves for all operands, too.
-        return SqlExpression(value, nodes.is_null(value), False, result)
-    elif is_fallible:
-        present = [nodes.is_present(each.value) for each in inputs]
-        own = nodes.every([*present, nodes.is_null(value)])
-        assert own is not None
-        faults.append(own)
-    return SqlExpression(value, nodes.any_of(faults), may_be_null, result)

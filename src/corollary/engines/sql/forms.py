@@ -1,6 +1,7 @@
 """In which forms a pipeline needs its variables: as codes, as values, or as both."""
 
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 from typing import assert_never
 
 from corollary.core import functors
@@ -10,6 +11,7 @@ from corollary.core.logic import (
     Functor,
     Slot,
     Variable,
+    subterms,
     variables_of,
 )
 from corollary.core.pipeline import AntiProbe, Compute, Filter, Pipeline, Probe
@@ -34,6 +36,46 @@ def copied_variable(expression: Expression) -> Variable | None:
 
 def _is_range(expression: Expression) -> bool:
     return isinstance(expression, Functor) and expression.name == "range"
+
+
+def is_strict(condition: Condition) -> bool:
+    """Whether a condition is null where a variable of it is."""
+    return all(
+        functors.FUNCTORS[part.name].nullness is functors.Nullness.STRICT
+        for side in (condition.left, condition.right)
+        for part in subterms(side)
+        if isinstance(part, Functor)
+    )
+
+
+def inner_functors(expressions: Iterable[Expression]) -> list[Functor]:
+    """Return the functors that are arguments of others, not those inside them."""
+    return [
+        argument
+        for each in expressions
+        if isinstance(each, Functor)
+        for argument in each.arguments
+        if isinstance(argument, Functor)
+    ]
+
+
+def replace_inner(
+    expressions: Iterable[Expression], variables: Iterable[Variable]
+) -> tuple[Expression, ...]:
+    """Return expressions with variables in the place of their inner functors."""
+    new = iter(variables)
+    return tuple(
+        replace(
+            each,
+            arguments=tuple(
+                next(new) if isinstance(argument, Functor) else argument
+                for argument in each.arguments
+            ),
+        )
+        if isinstance(each, Functor)
+        else each
+        for each in expressions
+    )
 
 
 def _variable_names(slots: Iterable[Slot]) -> set[str]:

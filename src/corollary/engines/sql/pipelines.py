@@ -23,7 +23,6 @@ from corollary.core.logic import (
     Constant,
     Expression,
     Functor,
-    Term,
     Variable,
     variables_of,
 )
@@ -40,15 +39,19 @@ from corollary.engines.sql.compiled import (
     OutputColumn,
 )
 from corollary.engines.sql.dialect import NotExactError, SqlDialect
-from corollary.engines.sql.expressions import (
-    SqlExpression,
-    lower_condition,
-    lower_expression,
-    type_of,
+from corollary.engines.sql.expressions import lower_condition, lower_expression, type_of
+from corollary.engines.sql.forms import (
+    Needs,
+    VariableForms,
+    copied_variable,
+    inner_functors,
+    is_strict,
+    looked_up_names,
+    replace_inner,
 )
-from corollary.engines.sql.forms import Needs, VariableForms, copied_variable, looked_up_names
 from corollary.engines.sql.nodes import Node
 from corollary.engines.sql.query_frames import FRAME, INNER, UNIT, QueryFrame, RowTest, fault_name
+from corollary.engines.sql.sql_expression import SqlExpression
 
 SOURCE = "s"
 """The name of the relation that is joined to the rows so far."""
@@ -234,11 +237,11 @@ class _Compiler:
         if self._forms.is_compared_by_code(condition):
             truth = self._compare_codes(condition, frame)
             return self._keep(frame, needed, RowTest(truth, truth))
+        # `is`, or a functor that makes a value of null, says nothing about rows that lack one.
+        is_open = condition.operator == "is" or not is_strict(condition)
         frame, (left, right) = self._unnest(frame, (condition.left, condition.right))
         condition = Condition(condition.operator, left, right)
         lowered = lower_condition(condition, self._values(frame, left, right), self._dialect)
-        # `is` knows no unknown: it says nothing about a row that lacks a value.
-        is_open = condition.operator == "is"
         possible = None if is_open else nodes.call("COALESCE", lowered.value, _TRUE)
         return self._keep(frame, needed, RowTest(lowered.value, possible, lowered.fault))
 
@@ -282,7 +285,7 @@ class _Compiler:
         lowered = lower_expression(plain, self._values(frame, plain), self._dialect)
         self._value_types[name] = lowered.type
         if lowered.tests_itself:  # a text that occurs twice is long to read, for DuckDB too
-            frame, variable = self._add_column(frame, lowered, type_of(expression))
+            frame, (variable,) = self._add_columns(frame, [lowered], [type_of(expression)])
             column = frame.column(Form.VALUE, variable.name)
             lowered = replace(lowered, value=column, fault=nodes.is_null(column))
         fresh = {(Form.VALUE, name): lowered.value} if (Form.VALUE, name) in needed else {}
@@ -389,44 +392,33 @@ class _Compiler:
         self, frame: QueryFrame, expressions: Sequence[Expression]
     ) -> tuple[QueryFrame, tuple[Expression, ...]]:
         """Return expressions without nested functors: inner ones become columns of the frame."""
-        plain: list[Expression] = []
-        for expression in expressions:
-            if not isinstance(expression, Functor):
-                plain.append(expression)
-                continue
-            arguments: list[Term] = []
-            for each in expression.arguments:
-                assert isinstance(each, Variable | Constant | Functor)
-                frame, argument = self._compute_inner(frame, each)
-                arguments.append(argument)
-            plain.append(Functor(expression.name, tuple(arguments), expression.type))
-        return frame, tuple(plain)
+        inner = inner_functors(expressions)
+        if not inner:
+            return frame, tuple(expressions)
+        frame, plain = self._unnest(frame, inner)
+        values = self._values(frame, *plain)
+        lowered = [lower_expression(each, values, self._dialect) for each in plain]
+        frame, made = self._add_columns(frame, lowered, [type_of(each) for each in inner])
+        return frame, replace_inner(expressions, made)
 
-    def _compute_inner(
-        self, frame: QueryFrame, expression: Expression
-    ) -> tuple[QueryFrame, Variable | Constant]:
-        """Return a frame with the value of an expression, and the variable that stands for it."""
-        if not isinstance(expression, Functor):
-            return frame, expression
-        frame, (plain,) = self._unnest(frame, (expression,))
-        lowered = lower_expression(plain, self._values(frame, plain), self._dialect)
-        return self._add_column(frame, lowered, type_of(expression))
-
-    def _add_column(
-        self, frame: QueryFrame, lowered: SqlExpression, type_: Type
-    ) -> tuple[QueryFrame, Variable]:
-        """Return a frame with a further value, and the variable that stands for it."""
-        name = f"{INNER}{len(self._inner)}"
-        self._inner[name] = lowered.may_be_null
-        self._value_types[name] = lowered.type
-        fresh = {(Form.VALUE, name): lowered.value}
-        if lowered.tests_itself:
-            self._null_faults.add(name)
-        elif lowered.fault is not None:
-            fresh[Form.VALUE, fault_name(name)] = lowered.fault
+    def _add_columns(
+        self, frame: QueryFrame, values: Sequence[SqlExpression], types: Sequence[Type]
+    ) -> tuple[QueryFrame, list[Variable]]:
+        """Return a frame with further values, and the variables that stand for them."""
+        fresh: dict[tuple[Form, str], Node] = {}
+        made: list[Variable] = []
+        for lowered, type_ in zip(values, types, strict=True):
+            name = f"{INNER}{len(self._inner)}"
+            self._inner[name] = lowered.may_be_null
+            self._value_types[name] = lowered.type
+            fresh[Form.VALUE, name] = lowered.value
+            if lowered.tests_itself:
+                self._null_faults.add(name)
+            elif lowered.fault is not None:
+                fresh[Form.VALUE, fault_name(name)] = lowered.fault
+            made.append(Variable(name, type_))
         everything = frozenset(frame.columns)
-        made = self._select(frame, everything, fresh, frame.source())
-        return made, Variable(name, type_)
+        return self._select(frame, everything, fresh, frame.source()), made
 
     def _same(
         self, slot: Variable | Constant, frame: QueryFrame, source: Reference, column: int

@@ -202,6 +202,10 @@ def _align(one: Node, one_type: Type, two: Node, two_type: Type) -> tuple[Node, 
     return one, two
 
 
+def _unchanged(value: Node) -> Node:
+    return value
+
+
 def _aggregate(name: str) -> AggregateForm:
     def lower(value: Node, source: Type, result: Type) -> tuple[Node, Node | None]:  # noqa: ARG001
         return nodes.call(name, value), None
@@ -290,6 +294,8 @@ SPARK = SqlDialect(
     functors=FUNCTORS,
     predicates={"contains": FunctorForm(_contains)},
     align=_align,
+    from_test=_unchanged,
+    to_test=_unchanged,
     semi_join=("LEFT", "SEMI"),
     anti_join=("LEFT", "ANTI"),
     aggregates=AGGREGATES,

@@ -19,7 +19,7 @@ FIRST, LAST = "first", "last"
 """Where the text of a node begins and ends (exclusive): keys of its `meta`."""
 
 _CALLS_WITH_SYNTAX = ("CAST", "TRY_CAST", "EXTRACT", "POSITION", "SUBSTRING", "SUBSTR", "TRIM")
-_CALLS_WITHOUT_PARENTHESES = ("ANY", "CASE", "IF")
+_CALLS_WITHOUT_PARENTHESES = ("CASE", "IF")
 
 
 class SqlSyntaxError(ParseError):

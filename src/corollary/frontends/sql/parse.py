@@ -4,6 +4,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import zip_longest
 from typing import NoReturn
 
 from sqlglot import exp
@@ -56,8 +57,9 @@ def parse_tokens(
     given = list(tokens)
     parser = SparkWithPlaces().parser()
     start, end = (given[0].start, given[-1].end + 1) if given else (0, 0)
+    _check_pairs(given, file)
+    _check_neighbours(given, file)
     try:
-        _check_pairs(given, file)
         found = (
             parser.parse(given, file.text)
             if into is None
@@ -98,6 +100,8 @@ def _sentence(message: str, file: SourceFile, problem: SqlSyntaxError) -> str:
         return "The statement ends too early."
     if message == "Invalid expression / Unexpected token":
         return f"`{found[:40]}` is not expected here."
+    if message.startswith("Required keyword"):
+        return f"Something is missing before `{found[:40]}`."
     expected = message.strip().partition(" but got ")[0].rstrip(".")
     return f"`{found[:40]}` is not expected here: {expected}."
 
@@ -133,6 +137,38 @@ def _check_pairs(tokens: Sequence[Token], file: SourceFile) -> None:
     if opened:
         start, text = opened[-1].start, opened[-1].text
         _refuse(file, start, start + 1, f"`{text}` is not closed.")
+
+
+_ENDS = frozenset(
+    {
+        *(TokenType.COMMA, TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.SEMICOLON),
+        *(TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING),
+        *(TokenType.ORDER_BY, TokenType.LIMIT, TokenType.UNION),
+    }
+)
+"""Nothing of this can follow a comma."""
+
+_DIRECTIONS = frozenset({TokenType.ASC, TokenType.DESC})
+
+
+def _check_neighbours(tokens: list[Token], file: SourceFile) -> None:
+    """Refuse what the parser would pass over: empty places in lists, a second direction."""
+    for token, following in zip_longest(tokens, tokens[1:]):
+        kind = token.token_type
+        if kind is TokenType.PIPE_GT:
+            _refuse(file, token.start, token.end + 1, "The pipe syntax is not supported.")
+        if following is None:
+            is_wrong = kind is TokenType.COMMA
+        elif kind is TokenType.COMMA:
+            is_wrong = following.token_type in _ENDS
+        elif kind is TokenType.L_PAREN:
+            is_wrong = following.token_type is TokenType.COMMA
+        else:
+            is_wrong = kind in _DIRECTIONS and following.token_type in _DIRECTIONS
+        if is_wrong:
+            place = token if kind is TokenType.COMMA or following is None else following
+            message = f"`{place.text}` is not expected here."
+            _refuse(file, place.start, place.end + 1, message)
 
 
 # --- places ------------------------------------------------------------------------------------

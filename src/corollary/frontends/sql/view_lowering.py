@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from corollary.core.logic import Clause
 from corollary.core.program import Declaration
 from corollary.errors import Diagnostic
-from corollary.frontends.sql.lowering.bodies import Body
-from corollary.frontends.sql.lowering.draft import Draft
+from corollary.frontends.sql.lowering.bodies import RuleBody
+from corollary.frontends.sql.lowering.draft import ViewDraft
 from corollary.frontends.sql.lowering.queries import QueryLowering
 from corollary.frontends.sql.query_tree import Ordered, Query, QueryColumn
 
@@ -30,7 +30,7 @@ class LoweredView:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class SqlQuestion:
     """A query whose order is applied to its answer.
 
     Attributes:
@@ -48,11 +48,11 @@ class Question:
     width: int | None = None
 
 
-def question_of(query: Query) -> Question:
+def question_of(query: Query) -> SqlQuestion:
     """Return a query without the order at its top, and that order."""
     if isinstance(query, Ordered):
-        return Question(query.query, query.order, query.limit, query.offset, query.width)
-    return Question(query)
+        return SqlQuestion(query.query, query.order, query.limit, query.offset, query.width)
+    return SqlQuestion(query)
 
 
 def lower_view(name: str, query: Query, *, is_materialized: bool) -> LoweredView:
@@ -66,10 +66,10 @@ def lower_view(name: str, query: Query, *, is_materialized: bool) -> LoweredView
     Raises:
         InputError: the query cannot be given exactly.
     """
-    draft = Draft(name, is_materialized)
+    draft = ViewDraft(name, is_materialized)
     lowering = QueryLowering(draft, query)
     storage = "stored" if is_materialized else "virtual"
-    result = lowering.define(query, name, Body(draft), storage=storage)
+    result = lowering.define(query, name, RuleBody(draft), storage=storage)
     columns = tuple(
         QueryColumn(column, type_) for column, type_ in zip(result.names, result.types, strict=True)
     )

@@ -35,7 +35,7 @@ def test_a_table_with_everything() -> None:
              CONSTRAINT u UNIQUE (a, p) NOT ENFORCED,
              FOREIGN KEY (k, a) REFERENCES q (x, y) ON DELETE CASCADE)
            USING csv OPTIONS (path 'x.csv', 'header' = 'true')
-           TBLPROPERTIES ('duplicates' = 'drop') COMMENT 'all of it'"""
+           PARTITIONED BY (p) TBLPROPERTIES ('duplicates' = 'drop') COMMENT 'all of it'"""
     )
     assert isinstance(table, nodes.CreateTable)
     assert table.name.text == "my t"
@@ -128,6 +128,8 @@ def test_writes_and_transactions() -> None:
         ("CREATE TABLE t (a FLOAT)", "C1362 1:19"),
         ("CREATE TABLE t (a CHAR(3))", "Spark would add blanks"),
         ("CREATE TABLE t (a INT DEFAULT 5)", "C1363 1:23"),
+        ("CREATE TABLE t AS SELECT 1 AS a", "C1363 1:16"),
+        ("CREATE TABLE t (a INT) USING csv AS SELECT 1 AS a", "CREATE MATERIALIZED VIEW"),
         ("CREATE TABLE s.t (a INT)", "C1364 1:14"),
         ("CREATE TRIGGER t BEFORE INSERT ON t", "C1365 1:18"),
         ("CREATE TRIGGER t AFTER INSERT ON t FOR EACH ROW DELETE FROM t", "C1365 1:36"),

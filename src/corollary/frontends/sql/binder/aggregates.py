@@ -50,6 +50,8 @@ def aggregate_call(
     inner = context.ungrouped("an aggregate")
     tests = [] if condition is None else [inner.bind_condition(condition, "`FILTER`")]
     call = read_aggregate(inner, node, tests)
+    if counts_nothing(call):
+        return ConstantValue(0, NUMBER, call.span)
     is_nullable = call.type.nullable or (
         call.name != "count" and (context.is_one_group or bool(tests))
     )
@@ -106,6 +108,12 @@ def _arguments(
             "C1307", f"`{name}` of NULL has no type.", "cast it, as in `CAST(NULL AS INT)`"
         )
     return (values[0],)
+
+
+def counts_nothing(call: AggregateCall) -> bool:
+    """Whether it is `count(NULL)`, which is 0."""
+    values = [value.value for value in call.arguments if isinstance(value, ConstantValue)]
+    return call.name == "count" and None in values
 
 
 def _typed(value: Expression) -> Expression:

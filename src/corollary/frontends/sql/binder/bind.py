@@ -6,14 +6,13 @@ from sqlglot import exp
 
 from corollary.core.logic import Value
 from corollary.errors import InputError
-from corollary.frontends.sql.binder.expressions import ExpressionBinder
 from corollary.frontends.sql.binder.queries import QueryBinder
-from corollary.frontends.sql.binder.scopes import Scope, source_scope
+from corollary.frontends.sql.binder.scopes import Scope
 from corollary.frontends.sql.binder.session import BindingSession
 from corollary.frontends.sql.binder.widening import finished
 from corollary.frontends.sql.catalog import SqlCatalog
 from corollary.frontends.sql.parse import parse_statements, span_between, span_of
-from corollary.frontends.sql.query_tree import Expression, Query, TableSource
+from corollary.frontends.sql.query_tree import Query
 from corollary.source import SourceFile
 
 _QUERIES = (exp.Select, exp.SetOperation, exp.Subquery, exp.Values)
@@ -65,30 +64,14 @@ def bind_query(
         raise InputError.of("C1322", message, span_of(tree, file), note) from None
 
 
-def bind_table_condition(
-    condition: exp.Expr,
-    source: TableSource,
-    catalog: SqlCatalog,
-    file: SourceFile,
-    *,
-    clause: str = "CHECK",
-    parameters: Mapping[str, Value] | None = None,
-) -> Expression:
-    """Return a condition on the rows of one table, as in CHECK; `source` has its number."""
-    session = _session(catalog, file, parameters, first_source=source.number)
-    scope = source_scope(source.relation, source.number, source.columns, Scope())
-    return ExpressionBinder(session, scope, clause).bind_condition(condition, f"`{clause}`")
-
-
 def _session(
     catalog: SqlCatalog,
     file: SourceFile,
     parameters: Mapping[str, Value] | None,
-    first_source: int = 0,
 ) -> BindingSession:
     def bind_nested(node: exp.Expr, scope: Scope) -> Query:
         return binder.bind_nested(node, scope)
 
-    session = BindingSession(file, catalog, parameters or {}, bind_nested, first_source)
+    session = BindingSession(file, catalog, parameters or {}, bind_nested)
     binder = QueryBinder(session)
     return session

@@ -14,7 +14,7 @@ from corollary.core.types import BOOL, DATE, SYMBOL, Kind
 from corollary.frontends.sql.binder.aggregates import AGGREGATES, aggregate_call
 from corollary.frontends.sql.binder.casts import bind_cast
 from corollary.frontends.sql.binder.context import ExpressionContext, name_of
-from corollary.frontends.sql.binder.functions import function_call
+from corollary.frontends.sql.binder.functions import check_accepted, function_call
 from corollary.frontends.sql.binder.names import resolve_column
 from corollary.frontends.sql.binder.problems import UNTYPED, type_name, unsupported
 from corollary.frontends.sql.binder.special_calls import SPECIAL_CALLS, SPECIAL_NODES
@@ -218,6 +218,10 @@ class ExpressionBinder(ExpressionContext):
     def _compare_parts(
         self, node: exp.Expr, left: exp.Expr, right: exp.Expr, functor: str
     ) -> Expression:
+        if isinstance(right, exp.Predicate) and not isinstance(right, exp.SubqueryPredicate):
+            # Spark reads comparisons from left to right, sqlglot by precedence.
+            message = "A comparison follows another one."
+            raise self.session.error("C1310", message, node, "write parentheses")
         lefts, rights = row_parts(left), row_parts(right)
         if len(lefts) == 1 and len(rights) == 1:
             site = self.site(node, left, right)
@@ -294,6 +298,8 @@ class ExpressionBinder(ExpressionContext):
         query = node.args.get("query")
         if query is not None:
             return self._quantified(node, node.this, "eq", False, query)
+        if not node.expressions:
+            raise self.session.error("C1315", "`IN` has no values.", node, "write at least one")
         if len(row_parts(node.this)) > 1:
             tests = [self._compare_parts(node, node.this, each, "eq") for each in node.expressions]
             return connect("or", tests, self.session.span(node))
@@ -320,6 +326,9 @@ class ExpressionBinder(ExpressionContext):
 
     def _visit_if(self, node: exp.If) -> Expression:
         self.session.check(node, "this", "true", "false")
+        if node.args.get("false") is None:
+            message = "`if` takes three arguments."
+            raise self.session.error("C1306", message, node, "write `if(c, x, NULL)`")
         test = self.bind_condition(node.this, "`IF`")
         return self._choice([(test, node.args["true"])], node.args.get("false"), node)
 
@@ -405,6 +414,7 @@ class ExpressionBinder(ExpressionContext):
                 return found
         parts = tuple(node.expressions)
         site = self.site(node, *parts, name=name)
+        check_accepted(name, site)
         return function_call(name, [self.bind(each) for each in parts], site)
 
     def _visit_filter(self, node: exp.Filter) -> Expression:

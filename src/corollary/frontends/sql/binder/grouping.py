@@ -114,6 +114,8 @@ class GroupReader:
             case exp.GroupingSets():
                 self.session.check(node, "expressions")
                 return [found for each in node.expressions for found in self._member(each)]
+            case exp.Tuple() if node.expressions:
+                return [self._composite(node)]
             case _:
                 return [(self._key(node),)]
 

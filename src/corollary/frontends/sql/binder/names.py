@@ -25,7 +25,7 @@ def resolve_column(context: ExpressionContext, node: exp.Column) -> Expression:
     name, qualifier = node.name, qualifier_of(node)
     own = context.scope.find(name, qualifier)
     if context.aliases_first and own and qualifier is None:
-        alias = find_alias(context, name)
+        alias = find_alias(context, node)
         if alias is not None:
             return alias
     if own:
@@ -34,7 +34,7 @@ def resolve_column(context: ExpressionContext, node: exp.Column) -> Expression:
             raise _ungrouped(context, node)
         return _placed(found.expression, context, node)
     if qualifier is None:
-        alias = find_alias(context, name)
+        alias = find_alias(context, node)
         if alias is not None:
             return alias
     for depth, scope in context.scope.around():
@@ -50,13 +50,17 @@ def qualifier_of(node: exp.Column) -> str | None:
     return ".".join(part.name for part in parts if part is not None) or None
 
 
-def find_alias(context: ExpressionContext, name: str) -> Expression | None:
+def find_alias(context: ExpressionContext, place: exp.Column) -> Expression | None:
     """Return the column of the SELECT with this alias, if there is one."""
-    for index, (alias, node) in reversed(list(enumerate(context.aliases))):
-        if alias.lower() == name.lower():
-            inner = replace(context, aliases=context.aliases[:index], aliases_first=False)
-            return inner.bind(node)
-    return None
+    name = place.name.lower()
+    found = [i for i, (alias, _) in enumerate(context.aliases) if alias.lower() == name]
+    if not found:
+        return None
+    if len(found) > 1:
+        message = f"`{place.name}` can mean several columns of the SELECT."
+        raise context.session.error("C1304", message, place, "give them different aliases")
+    inner = replace(context, aliases=context.aliases[: found[0]], aliases_first=False)
+    return inner.bind(context.aliases[found[0]][1])
 
 
 def _only(context: ExpressionContext, node: exp.Column, found: list[ScopeColumn]) -> ScopeColumn:

@@ -4,8 +4,13 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from corollary.core.types import FLOAT, NUMBER, Kind
-from corollary.frontends.sql.binder.aggregates import AGGREGATES, filtered, read_aggregate
+from corollary.core.types import BOOL, FLOAT, NUMBER, Kind
+from corollary.frontends.sql.binder.aggregates import (
+    AGGREGATES,
+    counts_nothing,
+    filtered,
+    read_aggregate,
+)
 from corollary.frontends.sql.binder.context import ExpressionContext, name_of
 from corollary.frontends.sql.binder.functions.arguments import WHOLE, fitted
 from corollary.frontends.sql.binder.problems import unsupported
@@ -73,6 +78,8 @@ def _aggregate(
     site: Site,
 ) -> Expression:
     found = read_aggregate(context, node, tests)
+    if counts_nothing(found):
+        return ConstantValue(0, NUMBER, site.span)
     if found.is_distinct:
         note = "count distinct values in a grouped subquery, and join it"
         raise site.error("C1316", "DISTINCT cannot be used with a window.", note)
@@ -100,8 +107,7 @@ def _rank(name: str, arguments: list[Expression], window: _Window, site: Site) -
     if frame is not None:
         raise site.error("C1316", f"`{name}` has no frame.", "leave the frame out")
     if name == "ntile":
-        note = "compute the parts from `row_number()` and `count(*) OVER (…)`"
-        raise site.error("C1316", "`ntile` is not supported.", note)
+        return _part(arguments, partition, order, site)
     if arguments:
         raise site.error("C1306", f"`{name}` takes no arguments.", f"write `{name}()`")
     if name in ("rank", "dense_rank", "row_number"):
@@ -117,6 +123,34 @@ def _rank(name: str, arguments: list[Expression], window: _Window, site: Site) -
     share = call("/", (before, others), FLOAT, site.span)
     is_alone = FunctionCall("eq", (total, integer(1)), replace(NUMBER, kind=Kind.BOOL), site.span)
     return choose([(is_alone, ConstantValue(0.0, FLOAT))], share, FLOAT, site.span)
+
+
+def _part(
+    arguments: list[Expression],
+    partition: tuple[Expression, ...],
+    order: tuple[OrderItem, ...],
+    site: Site,
+) -> Expression:
+    """Return `ntile(n)`: the first parts have one row more, where rows do not divide evenly."""
+    number = arguments[0] if len(arguments) == 1 else None
+    count = number.value if isinstance(number, ConstantValue) else None
+    if not isinstance(count, int) or count < 1:
+        raise site.error("C1306", "`ntile` takes a literal above 0.", "write `ntile(4)`")
+
+    def compute(sign: str, left: Expression, right: Expression | int) -> Expression:
+        other = integer(right) if isinstance(right, int) else right
+        return call({"%": "rem"}.get(sign, sign), (left, other), NUMBER, site.span)
+
+    total = WindowCall("count", (), partition, (), None, NUMBER, site.span)
+    place = WindowCall("row_number", (), partition, order, None, NUMBER, site.span)
+    before = compute("-", place, 1)
+    size, larger = compute("/", total, count), compute("%", total, count)
+    above = compute("+", size, 1)
+    rows = compute("*", larger, above)
+    first = compute("+", compute("/", before, above), 1)
+    rest = compute("+", compute("/", compute("-", before, rows), size), compute("+", larger, 1))
+    is_first = call("lt", (before, rows), BOOL, site.span)
+    return choose([(is_first, first)], rest, NUMBER, site.span)
 
 
 def _neighbour(name: str, arguments: list[Expression], window: _Window, site: Site) -> Expression:

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from corollary.core.logic import AggregateTerm, Atom, BodyItem, Comparison, Term, Variable, Wildcard
 from corollary.core.types import NUMBER, Type
-from corollary.frontends.sql.lowering.bodies import Body, inverted
-from corollary.frontends.sql.lowering.context import LoweredQuery, Lowering
-from corollary.frontends.sql.lowering.draft import Draft, names_of
+from corollary.frontends.sql.lowering.bodies import RuleBody, inverted
+from corollary.frontends.sql.lowering.context import LoweredQuery, ViewLowering
+from corollary.frontends.sql.lowering.draft import ViewDraft, names_of
 from corollary.frontends.sql.lowering.set_analysis import Dependencies
 from corollary.source import Span
 
@@ -22,7 +22,7 @@ COUNT_COLUMN = "copies"
 
 
 @dataclass(frozen=True, slots=True)
-class OutputColumn:
+class ResultColumn:
     """A column of a result: its name, its value in a body, its type."""
 
     name: str
@@ -30,7 +30,7 @@ class OutputColumn:
     type: Type
 
 
-def output_keys(body: Body, columns: Sequence[OutputColumn]) -> list[frozenset[int]]:
+def output_keys(body: RuleBody, columns: Sequence[ResultColumn]) -> list[frozenset[int]]:
     """Return the sets of columns that tell the rows of a body apart; none if there are copies."""
     if body.counts:
         return []
@@ -46,10 +46,10 @@ def output_keys(body: Body, columns: Sequence[OutputColumn]) -> list[frozenset[i
 
 
 def emit_block(
-    lowering: Lowering,
+    lowering: ViewLowering,
     relation: str,
-    body: Body,
-    columns: Sequence[OutputColumn],
+    body: RuleBody,
+    columns: Sequence[ResultColumn],
     *,
     storage: str = "virtual",
     span: Span | None = None,
@@ -58,7 +58,7 @@ def emit_block(
     draft = lowering.draft
     keys = output_keys(body, columns)
     typed = [
-        OutputColumn(each.name, each.term, body.column_type(each.term, each.type))
+        ResultColumn(each.name, each.term, body.column_type(each.term, each.type))
         for each in columns
     ]
     if body.is_set or keys:
@@ -74,7 +74,7 @@ def emit_block(
 def lowered(
     relation: str,
     outer: tuple[Variable, ...],
-    columns: Sequence[OutputColumn],
+    columns: Sequence[ResultColumn],
     keys: Sequence[frozenset[int]],
     *,
     is_bag: bool = False,
@@ -91,17 +91,17 @@ def lowered(
 
 
 def declare_result(
-    draft: Draft,
+    draft: ViewDraft,
     relation: str,
     outer: tuple[Variable, ...],
-    columns: Sequence[OutputColumn],
+    columns: Sequence[ResultColumn],
     *,
     storage: str = "virtual",
     has_count: bool = False,
     span: Span | None = None,
 ) -> str:
     """Declare the relation of a query, and return its name: `v.rows` if it counts copies."""
-    types = [(each.name, each.type or NUMBER) for each in outer]
+    types = [(draft.hint(each), each.type or NUMBER) for each in outer]
     types += [(each.name, each.type) for each in columns]
     if not has_count:
         draft.declare(relation, types, storage=storage, span=span)
@@ -141,10 +141,10 @@ class EachRow:
 
 
 def emit_each(
-    draft: Draft,
+    draft: ViewDraft,
     relation: str,
-    body: Body,
-    columns: Sequence[OutputColumn],
+    body: RuleBody,
+    columns: Sequence[ResultColumn],
     span: Span | None = None,
 ) -> EachRow:
     """Make the relation with a tuple for each row of a body."""
@@ -159,10 +159,11 @@ def emit_each(
         resolved = draft.resolve(variable).name
         if resolved not in shown:
             witnesses.setdefault(resolved, variable)
-    types = [(each.name, each.type or NUMBER) for each in body.outer]
+    types = [(draft.hint(each), each.type or NUMBER) for each in body.outer]
     types += [(each.name, each.type) for each in columns]
     types += [
-        (each.name, body.column_type(each, each.type or NUMBER)) for each in witnesses.values()
+        (draft.hint(each), body.column_type(each, each.type or NUMBER))
+        for each in witnesses.values()
     ]
     count = body.count_term()
     if count is not None:
@@ -175,11 +176,11 @@ def emit_each(
 
 
 def sum_up(
-    draft: Draft,
+    draft: ViewDraft,
     relation: str,
     each: EachRow,
     outer: tuple[Variable, ...],
-    columns: Sequence[OutputColumn],
+    columns: Sequence[ResultColumn],
     *,
     storage: str = "virtual",
     span: Span | None = None,

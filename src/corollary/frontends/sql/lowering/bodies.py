@@ -15,7 +15,7 @@ from corollary.core.logic import (
     Variable,
 )
 from corollary.core.types import NUMBER, Type
-from corollary.frontends.sql.lowering.draft import Draft, names_of
+from corollary.frontends.sql.lowering.draft import ViewDraft, names_of
 from corollary.frontends.sql.lowering.set_analysis import Dependencies
 from corollary.frontends.sql.query_tree import Expression
 
@@ -40,7 +40,7 @@ NOT_STRICT = frozenset(
 
 
 @dataclass(slots=True)
-class Body:
+class RuleBody:
     """A conjunction: each assignment of its variables is a row, as often as its counts say.
 
     Attributes:
@@ -59,11 +59,11 @@ class Body:
         padded: the names of variables that an outer join makes null, whatever their types say.
     """
 
-    draft: Draft
+    draft: ViewDraft
     outer: tuple[Variable, ...] = ()
     is_set: bool = False
     make_outer: Callable[[], Atom] | None = None
-    base: "Body | None" = None
+    base: "RuleBody | None" = None
     can_unify: bool = True
     is_side: bool = False
     items: list[BodyItem] = field(default_factory=list)
@@ -95,8 +95,8 @@ class Body:
             case _:
                 return True
 
-    def _with_bases(self) -> "Iterator[Body]":
-        body: Body | None = self
+    def _with_bases(self) -> "Iterator[RuleBody]":
+        body: RuleBody | None = self
         while body is not None:
             yield body
             body = body.base
@@ -154,7 +154,7 @@ class Body:
         outer = {self.draft.resolve(each).name for each in self.outer}
         return [each for name, each in found.items() if name not in outer]
 
-    def take_nulls(self, variables: Iterable[Variable], around: "Body") -> None:
+    def take_nulls(self, variables: Iterable[Variable], around: "RuleBody") -> None:
         """Note which variables of another body may be null."""
         for variable in variables:
             names = {variable.name, self.draft.resolve(variable).name}
@@ -163,16 +163,16 @@ class Body:
             else:
                 self.known.not_null |= names
 
-    def empty_copy(self, *, is_set: bool) -> "Body":
+    def empty_copy(self, *, is_set: bool) -> "RuleBody":
         """Return an empty body for another part of the same query."""
         known = Dependencies(list(self.known.rules), set(self.known.not_null))
-        return Body(
+        return RuleBody(
             self.draft, self.outer, is_set, self.make_outer, known=known, padded=set(self.padded)
         )
 
     # --- how it grows --------------------------------------------------------------------------
 
-    def include(self, other: "Body") -> None:
+    def include(self, other: "RuleBody") -> None:
         """Add all that another body has."""
         self.items += other.items
         self.counts += other.counts
@@ -264,16 +264,21 @@ class Body:
         self.items.append(Comparison("=", term, TRUE))
 
     def choose(
-        self, alternatives: Sequence[Sequence[BodyItem]], cut: Callable[["Body"], None]
+        self,
+        alternatives: Sequence[Sequence[BodyItem]],
+        cut: Callable[["RuleBody"], None],
+        values: Iterable[Variable] = (),
     ) -> None:
         """Add alternatives that exclude each other; a body with too many becomes a relation first.
 
         Args:
             alternatives: the items of each.
             cut: makes the body a relation.
+            values: the variables for values that all of them bind.
         """
         if len(alternatives) > 1 and self.alternatives * len(alternatives) > ALTERNATIVES_MAX:
             cut(self)
+        self.values += values
         if len(alternatives) == 1:
             self.items += alternatives[0]
             return

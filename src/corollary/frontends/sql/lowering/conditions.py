@@ -1,12 +1,13 @@
 """Conditions that must be true: their conjuncts become literals and comparisons."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from corollary.core.logic import Truth
 from corollary.core.types import BOOL
 from corollary.frontends.sql.lowering import subqueries
-from corollary.frontends.sql.lowering.bodies import COMPARISONS, NULL, OPPOSITES, Body
-from corollary.frontends.sql.lowering.context import Lowering
+from corollary.frontends.sql.lowering.bodies import COMPARISONS, NULL, OPPOSITES, RuleBody
+from corollary.frontends.sql.lowering.context import ViewLowering
 from corollary.frontends.sql.lowering.tree_walk import conjuncts, has_subquery
 from corollary.frontends.sql.query_tree import (
     ConstantValue,
@@ -17,7 +18,7 @@ from corollary.frontends.sql.query_tree import (
 )
 
 
-def add_condition(lowering: Lowering, condition: Expression | None, body: Body) -> None:
+def add_condition(lowering: ViewLowering, condition: Expression | None, body: RuleBody) -> None:
     """Add that a condition is true; conjuncts without a query come first."""
     parts = [_simplified(each) for each in conjuncts(condition)]
     parts = [each for part in parts for each in conjuncts(part)]
@@ -26,8 +27,10 @@ def add_condition(lowering: Lowering, condition: Expression | None, body: Body) 
 
 
 def _simplified(condition: Expression) -> Expression:
-    """Return a condition with a negation moved into it, where it stays exact."""
+    """Return a condition with a negation moved into it, and what alternatives share moved out."""
     match condition:
+        case FunctionCall(functor="or"):
+            return _factored(condition)
         case FunctionCall(functor="not", arguments=(FunctionCall() as inner,)):
             match inner:
                 case FunctionCall(functor="not", arguments=(each,)):
@@ -43,7 +46,33 @@ def _simplified(condition: Expression) -> Expression:
             return condition
 
 
-def _add_conjunct(lowering: Lowering, condition: Expression, body: Body) -> None:
+def _factored(condition: FunctionCall) -> Expression:
+    """Return `a AND b OR a AND c` as `a AND (b OR c)`, so that a join on `a` is one."""
+    arms = [list(conjuncts(each)) for each in _disjuncts(condition)]
+    shared = [part for part in arms[0] if all(part in arm for arm in arms)]
+    if not shared:
+        return condition
+    rests = [[part for part in arm if part not in shared] for arm in arms]
+    if not all(rests):
+        return _joined("and", shared, condition)
+    alternatives = [_joined("and", rest, condition) for rest in rests]
+    return _joined("and", [*shared, _joined("or", alternatives, condition)], condition)
+
+
+def _disjuncts(condition: Expression) -> Iterator[Expression]:
+    """Yield the parts of a condition that `OR` joins."""
+    if isinstance(condition, FunctionCall) and condition.functor == "or":
+        for each in condition.arguments:
+            yield from _disjuncts(each)
+    else:
+        yield condition
+
+
+def _joined(functor: str, parts: list[Expression], whole: FunctionCall) -> Expression:
+    return parts[0] if len(parts) == 1 else replace(whole, functor=functor, arguments=tuple(parts))
+
+
+def _add_conjunct(lowering: ViewLowering, condition: Expression, body: RuleBody) -> None:
     match condition:
         case ConstantValue(value=value):
             if value is not True:

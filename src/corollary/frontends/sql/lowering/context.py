@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from corollary.core.logic import Atom, Term, Variable, Wildcard
 from corollary.core.types import NUMBER, SYMBOL, Type
 from corollary.errors import InputError
-from corollary.frontends.sql.lowering.bodies import Body, variables_in
-from corollary.frontends.sql.lowering.draft import Draft
+from corollary.frontends.sql.lowering.bodies import RuleBody, variables_in
+from corollary.frontends.sql.lowering.draft import ViewDraft
 from corollary.frontends.sql.lowering.tree_walk import free_references
 from corollary.frontends.sql.query_tree import Expression, Query, RecursiveTable, Select, Source
 from corollary.source import Span
@@ -54,7 +54,7 @@ class OpenBranch:
     """A branch of a recursive table: its body, its columns, and what tells its rows apart."""
 
     query: Query
-    body: Body
+    body: RuleBody
     row: list[Term]
     keys: Sequence[frozenset[int]]
 
@@ -92,12 +92,12 @@ class RecursiveRelation:
 class Mark:
     """What a lowering had at some time."""
 
-    draft: Draft
+    draft: ViewDraft
     known: dict[str, LoweredQuery]
     sets: set[str]
 
 
-class Lowering(ABC):
+class ViewLowering(ABC):
     """One view under lowering.
 
     Attributes:
@@ -112,7 +112,7 @@ class Lowering(ABC):
     """
 
     def __init__(
-        self, draft: Draft, used: frozenset[tuple[int, int]], readers: Mapping[str, int]
+        self, draft: ViewDraft, used: frozenset[tuple[int, int]], readers: Mapping[str, int]
     ) -> None:
         self.draft = draft
         self.used = used
@@ -125,7 +125,7 @@ class Lowering(ABC):
 
     @abstractmethod
     def define(
-        self, query: Query, relation: str, body: Body, *, storage: str = "virtual"
+        self, query: Query, relation: str, body: RuleBody, *, storage: str = "virtual"
     ) -> LoweredQuery:
         """Make the rules of a query.
 
@@ -137,22 +137,22 @@ class Lowering(ABC):
         """
 
     @abstractmethod
-    def open_select(self, select: Select, body: Body) -> None:
+    def open_select(self, select: Select, body: RuleBody) -> None:
         """Add the source and the condition of a block to a body."""
 
     @abstractmethod
-    def add_source(self, source: Source, body: Body) -> None:
+    def add_source(self, source: Source, body: RuleBody) -> None:
         """Add a source to a body; its columns are known then."""
 
     @abstractmethod
-    def add_condition(self, condition: Expression | None, body: Body) -> None:
+    def add_condition(self, condition: Expression | None, body: RuleBody) -> None:
         """Add that a condition is true."""
 
     @abstractmethod
     def term(
         self,
         expression: Expression,
-        body: Body,
+        body: RuleBody,
         *,
         terms: Mapping[Expression, Term] | None = None,
         drops_null: bool = False,
@@ -167,7 +167,7 @@ class Lowering(ABC):
         """
 
     @abstractmethod
-    def single_row(self, query: Query, body: Body, *, drops_null: bool) -> Term | None:
+    def single_row(self, query: Query, body: RuleBody, *, drops_null: bool) -> Term | None:
         """Return the value of a query that always has one row; None if it may have another number.
 
         Args:
@@ -189,7 +189,7 @@ class Lowering(ABC):
 
     # --- subqueries ----------------------------------------------------------------------------
 
-    def inner_body(self, query: Query, around: Body, *, is_set: bool) -> Body:
+    def inner_body(self, query: Query, around: RuleBody, *, is_set: bool) -> RuleBody:
         """Return an empty body for a query inside another one."""
         found: dict[str, Variable] = {}
         for reference in free_references(query):
@@ -207,37 +207,35 @@ class Lowering(ABC):
                 made.append(self.project(outer, around, "of"))
             return made[0]
 
-        body = Body(self.draft, outer, is_set, make_outer)
+        body = RuleBody(self.draft, outer, is_set, make_outer)
         body.take_nulls(outer, around)
         for each in found.values():
             body.known.add({self.draft.resolve(each).name}, {each.name})
             body.take_nulls((each,), around)
         return body
 
-    def _narrowed(self, variable: Variable, around: Body) -> Variable:
+    def _narrowed(self, variable: Variable, around: RuleBody) -> Variable:
         resolved = self.draft.resolve(variable)
         assert variable.type is not None
         return Variable(resolved.name, variable.type.with_null(around.is_nullable(variable)))
 
-    def lower(self, query: Query, around: Body, *, is_set: bool, label: str = "q") -> LoweredQuery:
+    def lower(self, query: Query, around: RuleBody, *, is_set: bool) -> LoweredQuery:
         """Return the relation of a query inside another one."""
         body = self.inner_body(query, around, is_set=is_set)
-        return self.define(query, self.draft.relation(label), body)
+        return self.define(query, self.draft.relation("q"), body)
 
-    def lower_part(
-        self, query: Query, body: Body, *, is_set: bool, label: str = "q"
-    ) -> LoweredQuery:
+    def lower_part(self, query: Query, body: RuleBody, *, is_set: bool) -> LoweredQuery:
         """Return the relation of a part of a query, with the same outer variables."""
-        return self.define(query, self.draft.relation(label), body.empty_copy(is_set=is_set))
+        return self.define(query, self.draft.relation("q"), body.empty_copy(is_set=is_set))
 
     def project(
-        self, variables: tuple[Variable, ...], body: Body, label: str, span: Span | None = None
+        self, variables: tuple[Variable, ...], body: RuleBody, label: str, span: Span | None = None
     ) -> Atom:
         """Return a literal of a new relation: some variables of all rows of a body."""
         name = self.draft.relation(label)
         items = body.closed_items(variables)
         types = [
-            (each.name, (each.type or NUMBER).with_null(body.is_nullable(each)))
+            (self.draft.hint(each), (each.type or NUMBER).with_null(body.is_nullable(each)))
             for each in variables
         ]
         self.draft.declare(name, types)
@@ -246,7 +244,7 @@ class Lowering(ABC):
 
     # --- bodies --------------------------------------------------------------------------------
 
-    def cut(self, body: Body) -> None:
+    def cut(self, body: RuleBody) -> None:
         """Make a body a relation, and the body one literal of it."""
         terms = [term for number in body.sources for term in self.used_columns(number)]
         variables = (*body.outer, *body.visible(terms))
@@ -254,7 +252,10 @@ class Lowering(ABC):
         name = self.draft.relation("join")
         self.draft.declare(
             name,
-            [(each.name, types[each.name].with_null(body.is_nullable(each))) for each in variables],
+            [
+                (self.draft.hint(each), types[each.name].with_null(body.is_nullable(each)))
+                for each in variables
+            ],
         )
         self.draft.add(name, variables, body.closed_items())
         body.items[:] = [Atom(name, variables)]
@@ -269,7 +270,7 @@ class Lowering(ABC):
             if (source, number) in self.used
         ]
 
-    def read(self, lowered: LoweredQuery, body: Body) -> list[Variable]:
+    def read(self, lowered: LoweredQuery, body: RuleBody) -> list[Variable]:
         """Add a literal of a query's relation to a body, and return its columns."""
         draft = self.draft
         variables = [
@@ -283,7 +284,7 @@ class Lowering(ABC):
 
 
 def note_row(
-    body: Body,
+    body: RuleBody,
     variables: list[Variable],
     count: Variable | None,
     keys: tuple[frozenset[int], ...],

@@ -1,7 +1,7 @@
 """The rules of a view under construction: names, declarations, clauses."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
@@ -29,14 +29,14 @@ NamedType = tuple[str, Type]
 
 
 @dataclass(slots=True)
-class Draft:
+class ViewDraft:
     """What has been lowered so far of one view.
 
     Attributes:
         view: its name, with which the names of all its relations begin.
         is_materialized: whether the view is stored; its aggregates are then stored too.
         relation_names: the names of relations that are taken.
-        variable_names: those of variables.
+        hints: the names of columns that variables are called after, by the variables' names.
         substitution: the variables that stand for others.
     """
 
@@ -46,7 +46,7 @@ class Draft:
     clauses: list[Clause] = field(default_factory=list)
     warnings: list[Diagnostic] = field(default_factory=list)
     relation_names: set[str] = field(default_factory=set)
-    variable_names: set[str] = field(default_factory=set)
+    hints: dict[str, str] = field(default_factory=dict)
     substitution: dict[str, Variable] = field(default_factory=dict)
 
     # --- names ---------------------------------------------------------------------------------
@@ -72,11 +72,15 @@ class Draft:
         """Return a new variable, called like a column, with a number if the name is taken."""
         name = base = hint if hint.strip("_") else "column"
         number = 1
-        while name in self.variable_names:
+        while name in self.hints:
             number += 1
             name = f"{base}{number}"
-        self.variable_names.add(name)
+        self.hints[name] = base
         return Variable(name, type_)
+
+    def hint(self, variable: Variable) -> str:
+        """Return the name of the column that a variable is called after."""
+        return self.hints[self.resolve(variable).name]
 
     def unify(self, variable: Variable, by: Variable) -> None:
         """Let a variable stand for another one from now on."""
@@ -124,11 +128,27 @@ class Draft:
         """Add a rule; what it does not need is left out."""
         head = Atom(relation, tuple(self.plain(each) for each in arguments))
         body = tuple(self.plain_items(items))
-        self.clauses.append(tidy(Clause((head,), body, span, is_null_safe=True)))
+        clause = tidy(Clause((head,), body, span, is_null_safe=True))
+        self.clauses.append(self._with_short_names(clause))
+
+    def _with_short_names(self, clause: Clause) -> Clause:
+        """Return a clause whose variables have the names of their columns, where they differ."""
+        (head,) = clause.heads
+        found = [*_item_names(head), *(name for item in clause.body for name in _item_names(item))]
+        names = list(dict.fromkeys(found))
+        short = unique_names([self.hints[name] for name in names])
+        renamed = {name: Variable(new) for name, new in zip(names, short, strict=True)}
+
+        def change(variable: Variable) -> Variable:
+            return renamed[variable.name]
+
+        return replace(
+            clause, heads=(_map_atom(head, change),), body=tuple(_map_items(clause.body, change))
+        )
 
     # --- attempts ------------------------------------------------------------------------------
 
-    def copy(self) -> "Draft":
+    def copy(self) -> "ViewDraft":
         """Return a draft with the same contents, for `restore`."""
         return replace(
             self,
@@ -136,57 +156,74 @@ class Draft:
             clauses=list(self.clauses),
             warnings=list(self.warnings),
             relation_names=set(self.relation_names),
-            variable_names=set(self.variable_names),
+            hints=dict(self.hints),
             substitution=dict(self.substitution),
         )
 
-    def restore(self, copy: "Draft") -> None:
+    def restore(self, copy: "ViewDraft") -> None:
         """Forget all that came after a copy was made."""
         self.declarations = copy.declarations
         self.clauses = copy.clauses
         self.warnings = copy.warnings
         self.relation_names = copy.relation_names
-        self.variable_names = copy.variable_names
+        self.hints = copy.hints
         self.substitution = copy.substitution
 
     # --- terms ---------------------------------------------------------------------------------
 
     def plain(self, term: Term) -> Term:
         """Return a term as a parser would make it: without types, all variables resolved."""
-        match term:
-            case Variable():
-                return Variable(self.resolve(term).name)
-            case Constant(value=value):
-                return Constant(value)
-            case Functor(name=name, arguments=arguments):
-                return Functor(name, tuple(self.plain(each) for each in arguments))
-            case AggregateTerm(operator=operator, target=target, body=body):
-                goal = None if target is None else self.plain(target)
-                return AggregateTerm(operator, goal, tuple(self.plain_items(body)))
-            case Wildcard():
-                return term
-            case _:
-                assert_never(term)
+        return _map_term(term, self._resolved)
 
     def plain_items(self, items: Iterable[BodyItem]) -> Iterator[BodyItem]:
         """Yield the items of a body in the same way."""
-        for item in items:
-            match item:
-                case Atom():
-                    yield self._plain_atom(item)
-                case Negation(atom=atom):
-                    yield Negation(self._plain_atom(atom))
-                case Comparison(operator=operator, left=left, right=right):
-                    yield Comparison(operator, self.plain(left), self.plain(right))
-                case Disjunction(alternatives=alternatives):
-                    yield Disjunction(tuple(tuple(self.plain_items(each)) for each in alternatives))
-                case Truth():
-                    yield item
-                case _:
-                    assert_never(item)
+        return _map_items(items, self._resolved)
 
-    def _plain_atom(self, atom: Atom) -> Atom:
-        return replace(atom, arguments=tuple(self.plain(each) for each in atom.arguments))
+    def _resolved(self, variable: Variable) -> Variable:
+        return Variable(self.resolve(variable).name)
+
+
+def _map_term(term: Term, change: Callable[[Variable], Variable]) -> Term:
+    """Return a term without types, with other variables."""
+    match term:
+        case Variable():
+            return change(term)
+        case Constant(value=value):
+            return Constant(value)
+        case Functor(name=name, arguments=arguments):
+            return Functor(name, tuple(_map_term(each, change) for each in arguments))
+        case AggregateTerm(operator=operator, target=target, body=body):
+            goal = None if target is None else _map_term(target, change)
+            return AggregateTerm(operator, goal, tuple(_map_items(body, change)))
+        case Wildcard():
+            return term
+        case _:
+            assert_never(term)
+
+
+def _map_items(
+    items: Iterable[BodyItem], change: Callable[[Variable], Variable]
+) -> Iterator[BodyItem]:
+    """Yield items with other variables."""
+    for item in items:
+        match item:
+            case Atom():
+                yield _map_atom(item, change)
+            case Negation(atom=atom):
+                yield Negation(_map_atom(atom, change))
+            case Comparison(operator=operator, left=left, right=right):
+                yield Comparison(operator, _map_term(left, change), _map_term(right, change))
+            case Disjunction(alternatives=alternatives):
+                changed = (tuple(_map_items(each, change)) for each in alternatives)
+                yield Disjunction(tuple(changed))
+            case Truth():
+                yield item
+            case _:
+                assert_never(item)
+
+
+def _map_atom(atom: Atom, change: Callable[[Variable], Variable]) -> Atom:
+    return replace(atom, arguments=tuple(_map_term(each, change) for each in atom.arguments))
 
 
 def type_name(type_: Type) -> TypeName:

@@ -1,11 +1,12 @@
 """Expressions become terms; the queries inside them become alternatives of the body."""
 
 from collections.abc import Mapping
+from typing import assert_never
 
 from corollary.core.logic import Constant, Functor, Term
 from corollary.frontends.sql.lowering import subqueries
-from corollary.frontends.sql.lowering.bodies import NOT_STRICT, Body
-from corollary.frontends.sql.lowering.context import Lowering, refuse
+from corollary.frontends.sql.lowering.bodies import NOT_STRICT, RuleBody
+from corollary.frontends.sql.lowering.context import ViewLowering
 from corollary.frontends.sql.query_tree import (
     AggregateCall,
     ColumnReference,
@@ -20,9 +21,9 @@ from corollary.frontends.sql.query_tree import (
 
 
 def term_of(
-    lowering: Lowering,
+    lowering: ViewLowering,
     expression: Expression,
-    body: Body,
+    body: RuleBody,
     terms: Mapping[Expression, Term],
     *,
     drops_null: bool,
@@ -46,17 +47,7 @@ def term_of(
             return subqueries.scalar_value(lowering, expression, body, drops_null=drops_null)
         case Exists() | Quantified():
             return subqueries.truth_value(lowering, expression, body)
-        case AggregateCall(name=name, span=span):
-            raise refuse(
-                "C1330",
-                f"The aggregate `{name}` stands where rows are not grouped.",
-                span,
-                "compute it in a subquery, and refer to its column",
-            )
-        case WindowCall(name=name, span=span):
-            raise refuse(
-                "C1331",
-                f"The window function `{name}` stands where windows are not computed.",
-                span,
-                "compute it in the select list of a subquery, and refer to its column",
-            )
+        case AggregateCall(name=name) | WindowCall(name=name):
+            raise AssertionError(f"the binder lets `{name}` stand in select lists and HAVING only")
+        case _:
+            assert_never(expression)

@@ -23,10 +23,10 @@ from corollary.core.logic import (
     Variable,
     Wildcard,
 )
-from corollary.core.types import BOOL, DECIMAL_MAX_DIGITS, NUMBER, Kind, Type
-from corollary.frontends.sql.lowering.blocks import EachRow, OutputColumn, emit_each
-from corollary.frontends.sql.lowering.bodies import NOT_STRICT, NULL, ONE, Body
-from corollary.frontends.sql.lowering.context import Lowering, refuse
+from corollary.core.types import DECIMAL_MAX_DIGITS, NUMBER, Kind, Type
+from corollary.frontends.sql.lowering.blocks import EachRow, ResultColumn, emit_each
+from corollary.frontends.sql.lowering.bodies import NOT_STRICT, NULL, ONE, RuleBody
+from corollary.frontends.sql.lowering.context import ViewLowering
 from corollary.frontends.sql.query_tree import (
     AggregateCall,
     ConstantValue,
@@ -35,7 +35,7 @@ from corollary.frontends.sql.query_tree import (
 )
 
 ZERO = Constant(0)
-AGGREGATES = frozenset({"count", "sum", "avg", "min", "max", "bool_and", "bool_or"})
+AGGREGATES = frozenset({"count", "sum", "avg", "min", "max"})
 EVERY_ROW = None
 """Stands for `v.each` among the relations that are aggregated; the others are projections of it."""
 
@@ -72,17 +72,18 @@ class Groups:
         terms: the value of each aggregate, over the variables of the totals.
     """
 
-    lowering: Lowering
+    lowering: ViewLowering
     relation: str
-    rows: Body
-    keys: list[OutputColumn]
+    rows: RuleBody
+    keys: list[ResultColumn]
     may_be_empty: bool = False
     variables: list[Variable] = field(default_factory=list)
     terms: dict[Expression, Term] = field(default_factory=dict)
-    _columns: list[OutputColumn] = field(default_factory=list)
+    _columns: list[ResultColumn] = field(default_factory=list)
     _totals: dict[tuple[str, Projection | None, int | None], _Total] = field(default_factory=dict)
     _each: EachRow | None = None
     _projections: dict[Projection, str] = field(default_factory=dict)
+    _present: dict[int, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         draft = self.lowering.draft
@@ -95,14 +96,6 @@ class Groups:
 
     def add(self, call: AggregateCall) -> None:
         """Make the totals of an aggregate."""
-        if call.name not in AGGREGATES:
-            raise refuse(
-                "C1333",
-                f"The aggregate `{call.name}` cannot be maintained exactly.",
-                call.span,
-                "use `count`, `sum`, `avg`, `min`, `max`, `bool_and` or `bool_or`, "
-                "and compute the rest from them",
-            )
         arguments = [self.lowering.term(each, self.rows) for each in call.arguments]
         if call.condition is not None:
             condition = self.lowering.term(call.condition, self.rows)
@@ -117,37 +110,37 @@ class Groups:
         term, type_ = arguments[0], call.arguments[0].type
         match call.name:
             case "sum" | "avg":
+                may_be_null = self.may_be_empty or self.rows.is_nullable(term)
                 if call.is_distinct:
                     source, number = self._distinct(call, arguments)
                     total = self._total("sum", source, source[0], "total", _sum_type(type_))
                 else:
                     column = self._column("value", self._weighted(term, type_), type_)
                     total = self._total("sum", EVERY_ROW, column, "total", _sum_type(type_))
+                    if call.name == "sum" and not may_be_null:
+                        return total
                     number = self._count(arguments)
                 value = total if call.name == "sum" else _mean(total, number, type_, call.type)
-                if not self.may_be_empty and not self.rows.is_nullable(term):
+                if not may_be_null:
                     return value
                 return Functor("if", (Functor("gt", (number, ZERO)), value, NULL), call.type)
             case "min" | "max":
-                return self._extreme(call.name, call.name, term, type_)
+                hint = "least" if call.name == "min" else "greatest"
+                return self._extreme(call.name, hint, term, type_)
             case _:
-                as_number: Term = Functor("if", (term, ONE, ZERO))
-                if self.rows.is_nullable(term):
-                    as_number = Functor("if", (Functor("is_null", (term,)), NULL, as_number))
-                operator = "min" if call.name == "bool_and" else "max"
-                return Functor("eq", (self._extreme(operator, "all", as_number, NUMBER), ONE), BOOL)
+                raise AssertionError(f"the binder knows no aggregate `{call.name}`")
 
     def _count(self, terms: Sequence[Term]) -> Variable:
         """Return the number of rows in which no term is null."""
         copies = self.rows.count_term()
         nullable = [each for each in terms if self.rows.is_nullable(each)]
         if not nullable and copies is None:
-            return self._total("count", EVERY_ROW, None, "count", NUMBER)
+            return self._total("count", EVERY_ROW, None, "counted", NUMBER)
         counted = copies or ONE
         if nullable:
             counted = _if_present(nullable, counted)
         column = self._column("counted", counted, NUMBER)
-        return self._total("sum", EVERY_ROW, column, "count", NUMBER)
+        return self._total("sum", EVERY_ROW, column, "counted", NUMBER)
 
     def _extreme(self, operator: str, hint: str, term: Term, type_: Type) -> Variable:
         column = self._column("value", term, type_)
@@ -164,10 +157,10 @@ class Groups:
         nullable = [each for each in arguments if self.rows.is_nullable(each)]
         if not nullable:
             source = tuple(columns)
-            return source, self._total("count", source, None, "count", NUMBER)
+            return source, self._total("count", source, None, "counted", NUMBER)
         present = self._column("present", _if_present(nullable, ONE), NUMBER)
         source = (*columns, present)
-        return source, self._total("sum", source, present, "count", NUMBER)
+        return source, self._total("sum", source, present, "counted", NUMBER)
 
     # --- columns and totals ----------------------------------------------------------------------
 
@@ -176,7 +169,7 @@ class Groups:
         for number, each in enumerate(self._columns):
             if each.term == term:
                 return number
-        self._columns.append(OutputColumn(hint, term, self.rows.column_type(term, type_)))
+        self._columns.append(ResultColumn(hint, term, self.rows.column_type(term, type_)))
         return len(self._columns) - 1
 
     def _weighted(self, term: Term, type_: Type) -> Term:
@@ -222,12 +215,12 @@ class Groups:
         for source in {each.source: None for each in self._totals.values()}:
             if source is not EVERY_ROW:
                 self._project(source)
-        found: list[BodyItem] = [self._atom(EVERY_ROW)]
+        found: list[BodyItem] = []
         for total in self._totals.values():
-            if total.source is not EVERY_ROW:
+            if not total.may_be_null:
                 found.append(self._atom(total.source))
             found.append(self._extreme_or_null(total) if total.may_be_null else self._item(total))
-        return list(dict.fromkeys(found))
+        return list(dict.fromkeys(found)) or [self._atom(EVERY_ROW)]
 
     def _atom(
         self, source: Projection | None, column: int | None = None, term: Term | None = None
@@ -246,28 +239,25 @@ class Groups:
             value = AggregateTerm(total.operator, None, (self._atom(total.source),))
         else:
             draft = self.lowering.draft
-            member = draft.variable(total.variable.name, self._columns[total.column].type)
+            member = draft.variable("value", self._columns[total.column].type)
             atom = self._atom(total.source, total.column, member)
             value = AggregateTerm(total.operator, member, (atom,))
         return Comparison("=", total.variable, value)
 
     def _project(self, source: Projection) -> None:
         """Make the relation of the different values of some columns."""
-        assert self._each is not None
         draft = self.lowering.draft
         name = self._projections[source] = draft.relation("distinct", of=self.relation)
         columns = [*self.keys, *(self._columns[each] for each in source)]
         draft.declare(
             name,
             [
-                *((each.name, each.type or NUMBER) for each in self.rows.outer),
+                *((draft.hint(each), each.type or NUMBER) for each in self.rows.outer),
                 *((each.name, self.rows.column_type(each.term, each.type)) for each in columns),
             ],
         )
-        values = {each: draft.variable("value", self._columns[each].type) for each in source}
-        terms = [values.get(each, Wildcard()) for each in range(len(self._columns))]
-        head = [*self.rows.outer, *self.variables, *values.values()]
-        draft.add(name, head, [self._each.atom([*self.variables, *terms])])
+        head = [*self.rows.outer, *(each.term for each in columns)]
+        draft.add(name, head, self.rows.closed_items())
 
     def _extreme_or_null(self, total: _Total) -> Atom:
         """Return a literal of a relation with the least or greatest value, or null without one."""
@@ -275,14 +265,15 @@ class Groups:
         assert total.column is not None
         draft = self.lowering.draft
         outer, type_ = self.rows.outer, self._columns[total.column].type
-        keys = [(each.name, each.type or NUMBER) for each in (*outer, *self.variables)]
-        present = draft.relation("present", of=self.relation)
-        draft.declare(present, keys)
-        value = draft.variable("value", type_)
+        keys = [(draft.hint(each), each.type or NUMBER) for each in (*outer, *self.variables)]
+        shown = [*outer, *(each.term for each in self.keys)]
+        if total.column not in self._present:
+            present = self._present[total.column] = draft.relation("present", of=self.relation)
+            draft.declare(present, keys)
+            term = self._columns[total.column].term
+            items = [*self.rows.closed_items(), Comparison("=", term, term)]
+            draft.add(present, shown, items)
         head = [*outer, *self.variables]
-        found: BodyItem = self._atom(EVERY_ROW, total.column, value)
-        items = [found, Comparison("=", value, value)]
-        draft.add(present, head, items)
         name = draft.relation(total.operator, of=self.relation)
         draft.declare(
             name,
@@ -291,8 +282,8 @@ class Groups:
         )
         variable = total.variable
         draft.add(name, [*head, variable], [self._atom(EVERY_ROW), self._item(total)])
-        absent = Negation(Atom(present, tuple(head)))
-        draft.add(name, [*head, NULL], [self._atom(EVERY_ROW), absent])
+        absent = Negation(Atom(self._present[total.column], tuple(shown)))
+        draft.add(name, [*shown, NULL], [*self.rows.closed_items(), absent])
         return Atom(name, (*head, variable))
 
     def to_relation(self) -> Atom:
@@ -301,7 +292,7 @@ class Groups:
         items = self.items()
         variables = [*self.rows.outer, *self.variables, *self.totals]
         name = draft.relation("groups", is_numbered=False, of=self.relation)
-        types = [(each.name, each.type or NUMBER) for each in variables]
+        types = [(draft.hint(each), each.type or NUMBER) for each in variables]
         draft.declare(name, types, storage=group_storage(self.lowering))
         draft.add(name, variables, items)
         return Atom(name, tuple(variables))
@@ -317,7 +308,7 @@ class Groups:
         ]
         return [[groups], [absent, *empty]]
 
-    def note_totals(self, body: Body) -> None:
+    def note_totals(self, body: RuleBody) -> None:
         """Note in a body what is known of the totals."""
         given = {each.name for each in (*self.rows.outer, *self.variables)}
         body.known.add(given, {each.name for each in self.totals})
@@ -327,7 +318,7 @@ class Groups:
                 body.known.not_null.add(each.name)
 
 
-def group_storage(lowering: Lowering) -> str:
+def group_storage(lowering: ViewLowering) -> str:
     """Return how relations with aggregates are stored: for a stored view, to keep their totals."""
     return "stored" if lowering.draft.is_materialized else "virtual"
 

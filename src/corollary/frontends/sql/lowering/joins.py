@@ -12,8 +12,8 @@ from typing import assert_never
 
 from corollary.core.logic import Atom, BodyItem, Comparison, Constant, Negation, Variable
 from corollary.core.types import NUMBER
-from corollary.frontends.sql.lowering.bodies import NULL, ONE, Body, variables_in
-from corollary.frontends.sql.lowering.context import Lowering, note_row
+from corollary.frontends.sql.lowering.bodies import NULL, ONE, RuleBody, variables_in
+from corollary.frontends.sql.lowering.context import ViewLowering, note_row
 from corollary.frontends.sql.lowering.draft import names_of
 from corollary.frontends.sql.lowering.set_analysis import Dependencies
 from corollary.frontends.sql.lowering.tree_walk import (
@@ -35,7 +35,7 @@ from corollary.frontends.sql.query_tree import (
 )
 
 
-def add_table(lowering: Lowering, source: TableSource, body: Body) -> None:
+def add_table(lowering: ViewLowering, source: TableSource, body: RuleBody) -> None:
     """Add a literal of a table."""
     draft = lowering.draft
     variables = [draft.variable(column.name, column.type) for column in source.columns]
@@ -48,7 +48,7 @@ def add_table(lowering: Lowering, source: TableSource, body: Body) -> None:
     body.sources.append(source.number)
 
 
-def add_query(lowering: Lowering, source: SubquerySource, body: Body) -> None:
+def add_query(lowering: ViewLowering, source: SubquerySource, body: RuleBody) -> None:
     """Add a query in `FROM`: its own literals if it is a plain block that is read once."""
     query = without_order(source.query)
     is_shared = source.cte is not None and lowering.readers[source.cte] > 1
@@ -97,7 +97,7 @@ def is_inlinable(query: Query) -> bool:
 # --- joins ---------------------------------------------------------------------------------------
 
 
-def add_join(lowering: Lowering, join: JoinedSource, body: Body) -> None:
+def add_join(lowering: ViewLowering, join: JoinedSource, body: RuleBody) -> None:
     """Add a join."""
     match join.kind:
         case JoinKind.INNER:
@@ -111,7 +111,7 @@ def add_join(lowering: Lowering, join: JoinedSource, body: Body) -> None:
             _add_full(lowering, join, body)
         case JoinKind.SEMI | JoinKind.ANTI:
             lowering.add_source(join.left, body)
-            right = Body(
+            right = RuleBody(
                 lowering.draft, body.outer, is_set=True, make_outer=body.make_outer, is_side=True
             )
             lowering.add_source(join.right, right)
@@ -122,9 +122,9 @@ def add_join(lowering: Lowering, join: JoinedSource, body: Body) -> None:
             assert_never(join.kind)
 
 
-def _side(lowering: Lowering, source: Source, body: Body) -> Body:
+def _side(lowering: ViewLowering, source: Source, body: RuleBody) -> RuleBody:
     """Return a side of an outer join; its columns are variables, which may be null elsewhere."""
-    side = Body(lowering.draft, body.outer, body.is_set, body.make_outer, is_side=True)
+    side = RuleBody(lowering.draft, body.outer, body.is_set, body.make_outer, is_side=True)
     lowering.add_source(source, side)
     if side.alternatives > 1:
         lowering.cut(side)
@@ -138,20 +138,26 @@ def _side(lowering: Lowering, source: Source, body: Body) -> Body:
     return side
 
 
-def _matched(lowering: Lowering, condition: Expression | None, body: Body, right: Body) -> Body:
+def _matched(
+    lowering: ViewLowering, condition: Expression | None, body: RuleBody, right: RuleBody
+) -> RuleBody:
     """Return what a join's condition adds to both sides."""
-    both = Body(lowering.draft, body.outer, body.is_set, items=[*body.all_items(), *right.items])
+    both = RuleBody(
+        lowering.draft, body.outer, body.is_set, items=[*body.all_items(), *right.items]
+    )
     for side in (body, right):
         both.known.include(side.known)
         both.padded |= side.padded
-    matched = Body(
+    matched = RuleBody(
         lowering.draft, body.outer, body.is_set, body.make_outer, base=both, can_unify=False
     )
     lowering.add_condition(condition, matched)
     return matched
 
 
-def _test(lowering: Lowering, body: Body, items: list[BodyItem], join: JoinedSource) -> Atom:
+def _test(
+    lowering: ViewLowering, body: RuleBody, items: list[BodyItem], join: JoinedSource
+) -> Atom:
     """Return the literal that says that a row of a body has a match.
 
     Args:
@@ -167,13 +173,13 @@ def _test(lowering: Lowering, body: Body, items: list[BodyItem], join: JoinedSou
     for variable in body.visible(terms):
         found.setdefault(draft.resolve(variable).name, variable)
     keys = tuple(variable for name, variable in found.items() if name in inside)
-    test = Body(draft, keys, is_set=True, items=list(items))
+    test = RuleBody(draft, keys, is_set=True, items=list(items))
     test.take_nulls(keys, body)
     test.make_outer = lambda: lowering.project(keys, body, "of")
     return lowering.project(keys, test, "some", join.span)
 
 
-def _absent(lowering: Lowering, side: Body) -> list[BodyItem]:
+def _absent(lowering: ViewLowering, side: RuleBody) -> list[BodyItem]:
     """Return the items that make the columns of a side null, and its counts 1."""
     terms = [term for number in side.sources for term in lowering.used_columns(number)]
     counts = {each.name for each in side.counts}
@@ -183,7 +189,7 @@ def _absent(lowering: Lowering, side: Body) -> list[BodyItem]:
     ]
 
 
-def _take_over(lowering: Lowering, body: Body, side: Body) -> None:
+def _take_over(lowering: ViewLowering, body: RuleBody, side: RuleBody) -> None:
     """Let a body have the columns of a side, all of which may be null now."""
     terms = [term for number in side.sources for term in lowering.used_columns(number)]
     counts = {each.name for each in side.counts}
@@ -197,7 +203,7 @@ def _take_over(lowering: Lowering, body: Body, side: Body) -> None:
     body.sources += side.sources
 
 
-def _add_left(lowering: Lowering, join: JoinedSource, body: Body) -> None:
+def _add_left(lowering: ViewLowering, join: JoinedSource, body: RuleBody) -> None:
     side = _side(lowering, join.right, body)
     matched = _matched(lowering, join.condition, body, side)
     items = [*side.items, *matched.items]
@@ -208,8 +214,10 @@ def _add_left(lowering: Lowering, join: JoinedSource, body: Body) -> None:
     both = Dependencies([*known.rules, *side.known.rules, *matched.known.rules])
     determines_right = both.determines(left, witnesses)
     body.choose([items, [Negation(test), *_absent(lowering, side)]], lowering.cut)
-    for lefts, rights in side.known.rules:
+    # Whether a row is padded depends on its left side only.
+    for lefts, rights in (*side.known.rules, *matched.known.rules):
         known.add({*left, *lefts}, rights)
+    for lefts, rights in side.known.rules:
         if lefts & side.known.not_null:
             known.add(lefts, rights)
     if determines_right:
@@ -217,7 +225,7 @@ def _add_left(lowering: Lowering, join: JoinedSource, body: Body) -> None:
     _take_over(lowering, body, side)
 
 
-def _add_full(lowering: Lowering, join: JoinedSource, body: Body) -> None:
+def _add_full(lowering: ViewLowering, join: JoinedSource, body: RuleBody) -> None:
     left = _side(lowering, join.left, body)
     right = _side(lowering, join.right, body)
     matched = _matched(lowering, join.condition, left, right)

@@ -14,9 +14,9 @@ from corollary.frontends.sql.lowering import (
     set_operations,
     top_rows,
 )
-from corollary.frontends.sql.lowering.bodies import Body
-from corollary.frontends.sql.lowering.context import LoweredQuery, Lowering
-from corollary.frontends.sql.lowering.draft import Draft
+from corollary.frontends.sql.lowering.bodies import RuleBody
+from corollary.frontends.sql.lowering.context import LoweredQuery, ViewLowering
+from corollary.frontends.sql.lowering.draft import ViewDraft
 from corollary.frontends.sql.lowering.grouping_sets import expand_grouping_sets
 from corollary.frontends.sql.lowering.tree_walk import walk
 from corollary.frontends.sql.query_tree import (
@@ -36,10 +36,10 @@ from corollary.frontends.sql.query_tree import (
 )
 
 
-class QueryLowering(Lowering):
+class QueryLowering(ViewLowering):
     """The lowering of one view."""
 
-    def __init__(self, draft: Draft, query: Query) -> None:
+    def __init__(self, draft: ViewDraft, query: Query) -> None:
         used = set()
         readers: Counter[str] = Counter()
         for part in walk(query):
@@ -50,7 +50,7 @@ class QueryLowering(Lowering):
         super().__init__(draft, frozenset(used), readers)
 
     def define(
-        self, query: Query, relation: str, body: Body, *, storage: str = "virtual"
+        self, query: Query, relation: str, body: RuleBody, *, storage: str = "virtual"
     ) -> LoweredQuery:
         """Make the rules of a query."""
         match query:
@@ -72,13 +72,13 @@ class QueryLowering(Lowering):
             case _:
                 assert_never(query)
 
-    def open_select(self, select: Select, body: Body) -> None:
+    def open_select(self, select: Select, body: RuleBody) -> None:
         """Add the source and the condition of a block to a body."""
         if select.source is not None:
             self.add_source(select.source, body)
         self.add_condition(select.where, body)
 
-    def add_source(self, source: Source, body: Body) -> None:
+    def add_source(self, source: Source, body: RuleBody) -> None:
         """Add a source to a body."""
         match source:
             case TableSource():
@@ -92,14 +92,14 @@ class QueryLowering(Lowering):
             case _:
                 assert_never(source)
 
-    def add_condition(self, condition: Expression | None, body: Body) -> None:
+    def add_condition(self, condition: Expression | None, body: RuleBody) -> None:
         """Add that a condition is true."""
         conditions.add_condition(self, condition, body)
 
     def term(
         self,
         expression: Expression,
-        body: Body,
+        body: RuleBody,
         *,
         terms: Mapping[Expression, Term] | None = None,
         drops_null: bool = False,
@@ -108,6 +108,6 @@ class QueryLowering(Lowering):
         known = body.terms if terms is None else terms
         return expressions.term_of(self, expression, body, known, drops_null=drops_null)
 
-    def single_row(self, query: Query, body: Body, *, drops_null: bool) -> Term | None:
+    def single_row(self, query: Query, body: RuleBody, *, drops_null: bool) -> Term | None:
         """Return the value of a query that always has one row."""
         return selects.single_row(self, query, body, drops_null=drops_null)

@@ -13,18 +13,18 @@ from dataclasses import replace
 
 from corollary.core.logic import Atom, Constant, Functor, Term, Variable
 from corollary.core.types import NUMBER, SYMBOL, Kind
-from corollary.frontends.sql.lowering.blocks import OutputColumn, emit_block, output_keys
-from corollary.frontends.sql.lowering.bodies import ONE, Body
+from corollary.frontends.sql.lowering.blocks import ResultColumn, emit_block, output_keys
+from corollary.frontends.sql.lowering.bodies import ONE, RuleBody
 from corollary.frontends.sql.lowering.context import (
     LoweredQuery,
-    Lowering,
     OpenBranch,
     RecursiveRelation,
+    ViewLowering,
     refuse,
 )
 from corollary.frontends.sql.lowering.joins import is_inlinable
 from corollary.frontends.sql.lowering.recursive_uses import check_uses, references, rows_differ
-from corollary.frontends.sql.lowering.tree_walk import free_references, without_order
+from corollary.frontends.sql.lowering.tree_walk import without_order
 from corollary.frontends.sql.query_tree import (
     ColumnReference,
     Query,
@@ -35,7 +35,7 @@ from corollary.frontends.sql.query_tree import (
 )
 
 
-def add_recursive(lowering: Lowering, source: RecursiveSource, body: Body) -> None:
+def add_recursive(lowering: ViewLowering, source: RecursiveSource, body: RuleBody) -> None:
     """Add a literal of a recursive table to a body."""
     found = lowering.recursive[source.cte]
     draft = lowering.draft
@@ -69,18 +69,11 @@ def add_recursive(lowering: Lowering, source: RecursiveSource, body: Body) -> No
 
 
 def define_recursive(
-    lowering: Lowering, query: WithRecursive, relation: str, body: Body, *, storage: str
+    lowering: ViewLowering, query: WithRecursive, relation: str, body: RuleBody, *, storage: str
 ) -> LoweredQuery:
     """Make the rules of recursive tables, and of the query that reads them."""
     names = {table.name for table in query.tables}
     for table in query.tables:
-        if any(free_references(each) for each in (*table.bases, *table.steps)):
-            raise refuse(
-                "C1350",
-                "A recursive table cannot depend on a row of the query around it.",
-                table.span,
-                "join it with that query by its columns instead",
-            )
         for step in table.steps:
             check_uses(step, names)
     inner = without_order(query.query)
@@ -100,7 +93,7 @@ def define_recursive(
     return lowering.define(inner, relation, body, storage=storage)
 
 
-def _relation_of(lowering: Lowering, table: RecursiveTable) -> RecursiveRelation:
+def _relation_of(lowering: ViewLowering, table: RecursiveTable) -> RecursiveRelation:
     """Return the relation of a recursive table, if it is a set."""
     types = [each.type.with_null(nullable=False) for each in table.columns]
     name = lowering.draft.relation(_shown(table), is_numbered=False)
@@ -129,7 +122,7 @@ def _is_renaming(query: WithRecursive, inner: Query) -> bool:
 
 
 def _open_tables(
-    lowering: Lowering, made: list[RecursiveRelation], names: set[str], *, is_set: bool
+    lowering: ViewLowering, made: list[RecursiveRelation], names: set[str], *, is_set: bool
 ) -> None:
     """Open the bodies of recursive tables, and decide how their derivations are told apart."""
     tables = [each.table for each in made]
@@ -162,7 +155,7 @@ def _shown(table: RecursiveTable) -> str:
     return table.name.rsplit(".", 1)[-1] or "r"
 
 
-def _has_single_derivations(lowering: Lowering, relation: RecursiveRelation) -> bool:
+def _has_single_derivations(lowering: ViewLowering, relation: RecursiveRelation) -> bool:
     """Whether no row has two derivations; the branches are open then."""
     table = relation.table
     if len(table.bases) != 1 or len(table.steps) != 1:
@@ -185,7 +178,7 @@ def _has_single_derivations(lowering: Lowering, relation: RecursiveRelation) -> 
 
 
 def _open_branches(
-    lowering: Lowering, relations: Sequence[RecursiveRelation], *, is_set: bool
+    lowering: ViewLowering, relations: Sequence[RecursiveRelation], *, is_set: bool
 ) -> None:
     """Open the bodies of all branches; repeat it with columns that turn out to be nullable."""
     for each in relations:
@@ -210,32 +203,32 @@ def _open_branches(
         lowering.rollback(mark)
 
 
-def _open(lowering: Lowering, query: Query, *, is_set: bool) -> OpenBranch:
+def _open(lowering: ViewLowering, query: Query, *, is_set: bool) -> OpenBranch:
     query = without_order(query)
-    body = Body(lowering.draft, is_set=is_set)
+    body = RuleBody(lowering.draft, is_set=is_set)
     if not is_inlinable(query):
         part = lowering.define(
-            query, lowering.draft.relation("q"), Body(lowering.draft, is_set=is_set)
+            query, lowering.draft.relation("q"), RuleBody(lowering.draft, is_set=is_set)
         )
         return OpenBranch(query, body, list(lowering.read(part, body)), part.keys)
     assert isinstance(query, Select)
     lowering.open_select(query, body)
     columns = [
-        OutputColumn(column.name, lowering.term(expression, body), column.type)
+        ResultColumn(column.name, lowering.term(expression, body), column.type)
         for column, expression in query.columns
     ]
     keys = output_keys(body, columns)
     if is_set or keys or references(query, set(lowering.recursive)):
         return OpenBranch(query, body, [each.term for each in columns], keys)
     part = emit_block(lowering, lowering.draft.relation("q"), body, columns, span=query.span)
-    outside = Body(lowering.draft)
+    outside = RuleBody(lowering.draft)
     return OpenBranch(query, outside, list(lowering.read(part, outside)), part.keys)
 
 
 # --- rules ---------------------------------------------------------------------------------------
 
 
-def _emit(lowering: Lowering, relations: Sequence[RecursiveRelation]) -> None:
+def _emit(lowering: ViewLowering, relations: Sequence[RecursiveRelation]) -> None:
     draft = lowering.draft
     for relation in relations:
         span = relation.table.span
@@ -251,7 +244,7 @@ def _emit(lowering: Lowering, relations: Sequence[RecursiveRelation]) -> None:
             draft.add(relation.relation, row, branch.body.closed_items(), branch.query.span)
 
 
-def _way(lowering: Lowering, branch: OpenBranch, number: int, *, is_step: bool) -> Term:
+def _way(lowering: ViewLowering, branch: OpenBranch, number: int, *, is_step: bool) -> Term:
     """Return the text that tells a derivation apart from others of the same row."""
     draft = lowering.draft
     shown = {draft.resolve(each).name for each in branch.row if isinstance(each, Variable)}
@@ -272,7 +265,7 @@ def _way(lowering: Lowering, branch: OpenBranch, number: int, *, is_step: bool) 
     return Functor("cat", tuple(parts))
 
 
-def _written(body: Body, variable: Variable) -> Term:
+def _written(body: RuleBody, variable: Variable) -> Term:
     """Return a value as text such that no two rows of values are the same text."""
     text: Term = Functor("to_string", (variable,))
     if variable.type is not None and variable.type.kind is Kind.SYMBOL:

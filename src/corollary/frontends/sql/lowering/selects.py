@@ -1,10 +1,14 @@
 """SELECT blocks: plain, grouped, and with windows."""
 
-from corollary.core.logic import Term
-from corollary.frontends.sql.lowering.blocks import OutputColumn, emit_block
-from corollary.frontends.sql.lowering.bodies import Body
-from corollary.frontends.sql.lowering.context import LoweredQuery, Lowering
-from corollary.frontends.sql.lowering.grouping import Groups, is_null_without_rows
+from corollary.core.logic import Term, Variable
+from corollary.frontends.sql.lowering.blocks import ResultColumn, emit_block
+from corollary.frontends.sql.lowering.bodies import RuleBody
+from corollary.frontends.sql.lowering.context import LoweredQuery, ViewLowering
+from corollary.frontends.sql.lowering.grouping import (
+    Groups,
+    group_storage,
+    is_null_without_rows,
+)
 from corollary.frontends.sql.lowering.tree_walk import calls_in, has_subquery
 from corollary.frontends.sql.lowering.windows import add_windows
 from corollary.frontends.sql.query_tree import (
@@ -25,12 +29,13 @@ def is_grouped(select: Select) -> bool:
 
 
 def define_select(
-    lowering: Lowering, select: Select, relation: str, body: Body, *, storage: str
+    lowering: ViewLowering, select: Select, relation: str, body: RuleBody, *, storage: str
 ) -> LoweredQuery:
     """Make the rules of a block."""
     if select.is_distinct:
         body.is_set = True
     if is_grouped(select):
+        storage = group_storage(lowering) if storage == "virtual" else storage
         body = _grouped_body(lowering, select, relation, body)
         lowering.add_condition(select.having, body)
     else:
@@ -38,17 +43,17 @@ def define_select(
     if calls_in(select.columns, WindowCall):
         add_windows(lowering, select, relation, body)
     columns = [
-        OutputColumn(column.name, lowering.term(expression, body), column.type)
+        ResultColumn(column.name, lowering.term(expression, body), column.type)
         for column, expression in select.columns
     ]
     return emit_block(lowering, relation, body, columns, storage=storage, span=select.span)
 
 
-def _make_groups(lowering: Lowering, select: Select, relation: str, rows: Body) -> Groups:
+def _make_groups(lowering: ViewLowering, select: Select, relation: str, rows: RuleBody) -> Groups:
     """Return the groups of a block, with the totals of all its aggregates."""
     lowering.open_select(select, rows)
     keys = [
-        OutputColumn(_name(lowering, key), lowering.term(key, rows), key.type)
+        ResultColumn(_name(lowering, key), lowering.term(key, rows), key.type)
         for key in select.group_by or ()
     ]
     groups = Groups(lowering, relation, rows, keys)
@@ -58,15 +63,17 @@ def _make_groups(lowering: Lowering, select: Select, relation: str, rows: Body) 
     return groups
 
 
-def _name(lowering: Lowering, expression: Expression) -> str:
+def _name(lowering: ViewLowering, expression: Expression) -> str:
     """Return a name for a key."""
     if isinstance(expression, ColumnReference):
         term = lowering.columns[expression.source][expression.column]
-        return getattr(term, "name", "key")
+        return lowering.draft.hint(term) if isinstance(term, Variable) else "key"
     return "key"
 
 
-def _grouped_body(lowering: Lowering, select: Select, relation: str, body: Body) -> Body:
+def _grouped_body(
+    lowering: ViewLowering, select: Select, relation: str, body: RuleBody
+) -> RuleBody:
     """Return a body whose rows are the groups of a block."""
     rows = body.empty_copy(is_set=False)
     groups = _make_groups(lowering, select, relation, rows)
@@ -96,7 +103,9 @@ def _shows_keys(select: Select) -> bool:
     return all(key in shown for key in select.group_by or ())
 
 
-def single_row(lowering: Lowering, query: Query, body: Body, *, drops_null: bool) -> Term | None:
+def single_row(
+    lowering: ViewLowering, query: Query, body: RuleBody, *, drops_null: bool
+) -> Term | None:
     """Return the value of a block that is one group, and so has always one row."""
     if (
         not isinstance(query, Select)
@@ -116,7 +125,6 @@ def single_row(lowering: Lowering, query: Query, body: Body, *, drops_null: bool
     alternatives = groups.alternatives(literal)
     if drops_null and is_null_without_rows(expression):
         alternatives = alternatives[:1]
-    body.choose(alternatives, lowering.cut)
-    body.values += groups.totals
+    body.choose(alternatives, lowering.cut, groups.totals)
     groups.note_totals(body)
     return lowering.term(expression, body, terms=groups.terms, drops_null=drops_null)

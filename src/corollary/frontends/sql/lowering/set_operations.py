@@ -25,15 +25,15 @@ from corollary.core.logic import (
 from corollary.core.types import NUMBER, Type
 from corollary.frontends.sql.lowering.blocks import (
     EachRow,
-    OutputColumn,
+    ResultColumn,
     declare_result,
     emit_block,
     lowered,
     output_keys,
     sum_up,
 )
-from corollary.frontends.sql.lowering.bodies import ONE, Body
-from corollary.frontends.sql.lowering.context import LoweredQuery, Lowering
+from corollary.frontends.sql.lowering.bodies import ONE, RuleBody
+from corollary.frontends.sql.lowering.context import LoweredQuery, ViewLowering
 from corollary.frontends.sql.lowering.joins import is_inlinable
 from corollary.frontends.sql.lowering.tree_walk import constant_of, without_order
 from corollary.frontends.sql.query_tree import (
@@ -47,7 +47,12 @@ from corollary.frontends.sql.query_tree import (
 
 
 def define_set_operation(
-    lowering: Lowering, operation: SetOperation, relation: str, body: Body, *, storage: str
+    lowering: ViewLowering,
+    operation: SetOperation,
+    relation: str,
+    body: RuleBody,
+    *,
+    storage: str,
 ) -> LoweredQuery:
     """Make the rules of a set operation."""
     if not operation.is_all:
@@ -82,21 +87,21 @@ def _columns(
     ]
 
 
-def _row(lowering: Lowering, columns: Sequence[tuple[str, Type]]) -> list[OutputColumn]:
+def _row(lowering: ViewLowering, columns: Sequence[tuple[str, Type]]) -> list[ResultColumn]:
     draft = lowering.draft
-    return [OutputColumn(name, draft.variable(name, type_), type_) for name, type_ in columns]
+    return [ResultColumn(name, draft.variable(name, type_), type_) for name, type_ in columns]
 
 
 @dataclass(frozen=True, slots=True)
 class _Branch:
     """A branch of a union: a body, its columns, and what tells its rows apart."""
 
-    body: Body
+    body: RuleBody
     row: list[Term]
     keys: Sequence[frozenset[int]]
 
 
-def _open_branch(lowering: Lowering, query: Query, body: Body) -> _Branch:
+def _open_branch(lowering: ViewLowering, query: Query, body: RuleBody) -> _Branch:
     """Return the rows of a branch: those of its own body if they are a set or asked as one."""
     inside = body.empty_copy(is_set=body.is_set)
     if not is_inlinable(query):
@@ -105,7 +110,7 @@ def _open_branch(lowering: Lowering, query: Query, body: Body) -> _Branch:
     assert isinstance(query, Select)
     lowering.open_select(query, inside)
     columns = [
-        OutputColumn(column.name, lowering.term(expression, inside), column.type)
+        ResultColumn(column.name, lowering.term(expression, inside), column.type)
         for column, expression in query.columns
     ]
     keys = output_keys(inside, columns)
@@ -121,11 +126,11 @@ def _open_branch(lowering: Lowering, query: Query, body: Body) -> _Branch:
 
 
 def _define_union(
-    lowering: Lowering,
+    lowering: ViewLowering,
     operation: SetOperation,
     branches: Sequence[Query],
     relation: str,
-    body: Body,
+    body: RuleBody,
     *,
     storage: str,
 ) -> LoweredQuery:
@@ -189,7 +194,12 @@ def _common_keys(parts: Sequence[Sequence[frozenset[int]]], mark: int) -> list[f
 
 
 def _define_difference(
-    lowering: Lowering, operation: SetOperation, relation: str, body: Body, *, storage: str
+    lowering: ViewLowering,
+    operation: SetOperation,
+    relation: str,
+    body: RuleBody,
+    *,
+    storage: str,
 ) -> LoweredQuery:
     draft, outer = lowering.draft, body.outer
     is_intersection = operation.operator is SetOperator.INTERSECT
@@ -213,7 +223,8 @@ def _define_difference(
         keys = (*left.keys, *(right.keys if is_intersection else ()))
         if left.is_bag and is_intersection:
             keys = right.keys
-        return lowered(name, outer, typed, keys or (frozenset(range(len(columns))),))
+        found = tuple(dict.fromkeys(keys)) or (frozenset(range(len(columns))),)
+        return lowered(name, outer, typed, found)
     assert count is not None
     other: Variable | Constant = ONE
     if right.is_bag:
@@ -248,7 +259,7 @@ def _define_difference(
 
 
 def define_values(
-    lowering: Lowering, values: Values, relation: str, body: Body, *, storage: str
+    lowering: ViewLowering, values: Values, relation: str, body: RuleBody, *, storage: str
 ) -> LoweredQuery:
     """Make the rules of `VALUES`."""
     draft, outer = lowering.draft, body.outer

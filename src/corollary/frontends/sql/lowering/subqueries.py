@@ -29,9 +29,9 @@ from corollary.frontends.sql.lowering.bodies import (
     ONE,
     OPPOSITES,
     TRUE,
-    Body,
+    RuleBody,
 )
-from corollary.frontends.sql.lowering.context import LoweredQuery, Lowering, refuse
+from corollary.frontends.sql.lowering.context import LoweredQuery, ViewLowering
 from corollary.frontends.sql.lowering.draft import names_of
 from corollary.frontends.sql.lowering.tree_walk import without_order
 from corollary.frontends.sql.query_tree import (
@@ -55,7 +55,7 @@ def negated(item: Atom | Truth) -> Negation | Truth:
 # --- EXISTS --------------------------------------------------------------------------------------
 
 
-def existence(lowering: Lowering, exists: Exists, body: Body) -> Atom | Truth:
+def existence(lowering: ViewLowering, exists: Exists, body: RuleBody) -> Atom | Truth:
     """Return the literal that says that a query has a row."""
     query = exists.query
     while isinstance(query, Ordered) and not query.offset:
@@ -74,10 +74,11 @@ def _is_plain(select: Select) -> bool:
     return select.group_by is None and select.grouping_sets is None and select.having is None
 
 
-def _projection(lowering: Lowering, lowered: LoweredQuery) -> Atom:
+def _projection(lowering: ViewLowering, lowered: LoweredQuery) -> Atom:
     """Return a literal that says that a query has a row, which holds once."""
     name = lowering.draft.relation("some")
-    lowering.draft.declare(name, [(each.name, each.type or NUMBER) for each in lowered.outer])
+    draft = lowering.draft
+    draft.declare(name, [(draft.hint(each), each.type or NUMBER) for each in lowered.outer])
     lowering.draft.add(name, lowered.outer, [lowered.some()])
     return Atom(name, lowered.outer)
 
@@ -88,17 +89,11 @@ def _projection(lowering: Lowering, lowered: LoweredQuery) -> Atom:
 class _Comparison:
     """`x < ANY Q`: the relation of the query, and the terms that are compared with its columns."""
 
-    def __init__(self, lowering: Lowering, quantified: Quantified, body: Body) -> None:
+    def __init__(self, lowering: ViewLowering, quantified: Quantified, body: RuleBody) -> None:
         self.lowering, self.body, self.quantified = lowering, body, quantified
         comparison = quantified.comparison
         self.comparison = OPPOSITES[comparison] if quantified.is_all else comparison
-        if len(quantified.left) > 1 and self.comparison != "eq":
-            raise refuse(
-                "C1332",
-                "Several columns can be compared with a query by `IN` and `= ANY` only.",
-                quantified.span,
-                "write a condition for each column inside `EXISTS`",
-            )
+        assert len(quantified.left) == 1 or self.comparison == "eq", "rows are compared by IN"
         self.left: list[Variable | Constant] = []
         for expression in quantified.left:
             term = lowering.term(expression, body)
@@ -150,7 +145,7 @@ class _Comparison:
         for each in (*self.left, *lowered.outer):
             if isinstance(each, Variable):
                 keys.setdefault(draft.resolve(each).name, each)
-        test = Body(draft, tuple(keys.values()), is_set=True, items=items)
+        test = RuleBody(draft, tuple(keys.values()), is_set=True, items=items)
         test.take_nulls(test.outer, self.body)
         test.make_outer = lambda: self.lowering.project(test.outer, self.body, "of")
         self._tests[or_unknown] = self.lowering.project(
@@ -160,7 +155,7 @@ class _Comparison:
 
 
 def add_quantified(
-    lowering: Lowering, quantified: Quantified, body: Body, *, is_true: bool
+    lowering: ViewLowering, quantified: Quantified, body: RuleBody, *, is_true: bool
 ) -> None:
     """Add that a comparison with a query is true, or that it is false."""
     compared = _Comparison(lowering, quantified, body)
@@ -180,11 +175,11 @@ def _fails(compared: _Comparison) -> Negation:
     return Negation(compared.some(or_unknown=True))
 
 
-def truth_value(lowering: Lowering, condition: Exists | Quantified, body: Body) -> Variable:
+def truth_value(lowering: ViewLowering, condition: Exists | Quantified, body: RuleBody) -> Variable:
     """Return a variable that is true, false or null, as a condition with a query is."""
     if isinstance(condition, Exists):
         test = existence(lowering, condition, body)
-        result = body.value("found", BOOL)
+        result = lowering.draft.variable("found", BOOL)
         body.known.not_null.add(result.name)
         body.choose(
             [
@@ -192,13 +187,14 @@ def truth_value(lowering: Lowering, condition: Exists | Quantified, body: Body) 
                 [negated(test), Comparison("is", result, FALSE)],
             ],
             lowering.cut,
+            [result],
         )
         outer = test.arguments if isinstance(test, Atom) else ()
         body.known.add(names_of(*outer), {result.name})
         return result
     compared = _Comparison(lowering, condition, body)
     is_nullable = not compared.is_never_null
-    result = body.value("found", BOOL.with_null(is_nullable))
+    result = lowering.draft.variable("found", BOOL.with_null(is_nullable))
     yes, no = (FALSE, TRUE) if condition.is_all else (TRUE, FALSE)
     alternatives: list[list[BodyItem]] = [
         [*compared.holds(), Comparison("is", result, yes)],
@@ -212,7 +208,7 @@ def truth_value(lowering: Lowering, condition: Exists | Quantified, body: Body) 
         alternatives.append([unknown, Negation(true), Comparison("is", result, NULL)])
     else:
         body.known.not_null.add(result.name)
-    body.choose(alternatives, lowering.cut)
+    body.choose(alternatives, lowering.cut, [result])
     given = [*compared.left, *compared.lowered.outer]
     body.known.add(names_of(*given), {result.name})
     return result
@@ -222,7 +218,7 @@ def truth_value(lowering: Lowering, condition: Exists | Quantified, body: Body) 
 
 
 def scalar_value(
-    lowering: Lowering, subquery: ScalarSubquery, body: Body, *, drops_null: bool
+    lowering: ViewLowering, subquery: ScalarSubquery, body: RuleBody, *, drops_null: bool
 ) -> Term:
     """Return the value of a query with at most one row; it is null if there is none."""
     query: Query = without_order(subquery.query)
@@ -231,18 +227,18 @@ def scalar_value(
         return single
     lowered = lowering.lower(query, body, is_set=False)
     column = output_columns(query)[0]
-    result = body.value(column.name, subquery.type.with_null(nullable=True))
+    result = lowering.draft.variable(column.name, subquery.type.with_null(nullable=True))
     given = names_of(*lowered.outer)
     body.known.add(given, {result.name})
     found: list[BodyItem] = [lowered.atom((result,))]
     missing: list[BodyItem] = [Negation(lowered.some()), Comparison("is", result, NULL)]
     if lowered.has_one_row:
-        body.choose([found] if drops_null else [found, missing], lowering.cut)
+        body.choose([found] if drops_null else [found, missing], lowering.cut, [result])
         if drops_null:
             body.known.not_null.add(result.name)
         return result
     many = _many_rows(lowering, lowered)
-    is_many = body.value("many", BOOL)
+    is_many = lowering.draft.variable("many", BOOL)
     body.known.not_null.add(is_many.name)
     body.known.add(given, {is_many.name})
     no, yes = Comparison("is", is_many, FALSE), Comparison("is", is_many, TRUE)
@@ -252,16 +248,16 @@ def scalar_value(
     ]
     if not drops_null:
         alternatives.append([*missing, no])
-    body.choose(alternatives, lowering.cut)
+    body.choose(alternatives, lowering.cut, [result, is_many])
     return Functor("if", (is_many, _fault(subquery.type), result), subquery.type)
 
 
-def _many_rows(lowering: Lowering, lowered: LoweredQuery) -> Atom:
+def _many_rows(lowering: ViewLowering, lowered: LoweredQuery) -> Atom:
     """Return a literal that says that a query has a second row or copy."""
     draft = lowering.draft
     name = draft.relation("many")
     outer = lowered.outer
-    draft.declare(name, [(each.name, each.type or NUMBER) for each in outer])
+    draft.declare(name, [(draft.hint(each), each.type or NUMBER) for each in outer])
     number = draft.variable("n", NUMBER)
     wild = tuple(Wildcard() for _ in lowered.types)
     if lowered.is_bag:

@@ -17,9 +17,9 @@ from corollary.core.logic import (
 )
 from corollary.core.types import NUMBER
 from corollary.errors import Diagnostic, Severity
-from corollary.frontends.sql.lowering.blocks import OutputColumn, emit_block
-from corollary.frontends.sql.lowering.bodies import NULL, Body
-from corollary.frontends.sql.lowering.context import LoweredQuery, Lowering, refuse
+from corollary.frontends.sql.lowering.blocks import ResultColumn, emit_block
+from corollary.frontends.sql.lowering.bodies import NULL, RuleBody
+from corollary.frontends.sql.lowering.context import LoweredQuery, ViewLowering, refuse
 from corollary.frontends.sql.query_tree import Ordered, output_columns
 
 OrderTerm = tuple[Variable, Variable, bool, bool]
@@ -27,7 +27,7 @@ OrderTerm = tuple[Variable, Variable, bool, bool]
 
 
 def before(
-    terms: Sequence[OrderTerm], body: Body, *, or_equal: bool = False
+    terms: Sequence[OrderTerm], body: RuleBody, *, or_equal: bool = False
 ) -> tuple[tuple[BodyItem, ...], ...]:
     """Return the alternatives, which exclude each other, in which another row comes before.
 
@@ -51,7 +51,7 @@ def before(
 
 
 def define_ordered(
-    lowering: Lowering, ordered: Ordered, relation: str, body: Body, *, storage: str
+    lowering: ViewLowering, ordered: Ordered, relation: str, body: RuleBody, *, storage: str
 ) -> LoweredQuery:
     """Make the rules of the first rows of a query."""
     draft = lowering.draft
@@ -79,12 +79,12 @@ def define_ordered(
     rows = body.empty_copy(is_set=body.is_set)
     this = lowering.read(inner, rows)
     shown = [
-        OutputColumn(column.name, variable, variable.type or NUMBER)
+        ResultColumn(column.name, variable, variable.type or NUMBER)
         for column, variable in zip(ordered.columns, this, strict=False)
     ][: ordered.width]
     if ordered.limit is None and not ordered.offset:
         return emit_block(lowering, relation, rows, shown, storage=storage, span=ordered.span)
-    others = [draft.variable(each.name, each.type or NUMBER) for each in this]
+    others = [draft.variable(draft.hint(each), each.type or NUMBER) for each in this]
     copies = draft.variable("m", NUMBER) if inner.is_bag else None
     chosen = [number for number, _, _ in ordered.order]
     terms = [(others[at], this[at], down, nulls) for at, down, nulls in ordered.order]
@@ -106,9 +106,9 @@ def define_ordered(
 
 
 def _take(
-    lowering: Lowering,
+    lowering: ViewLowering,
     ordered: Ordered,
-    rows: Body,
+    rows: RuleBody,
     number: Variable,
 ) -> None:
     """Keep the rows, and as many copies of them, that lie between offset and limit."""

@@ -25,9 +25,9 @@ from corollary.core.logic import (
     Wildcard,
 )
 from corollary.core.types import NUMBER
-from corollary.frontends.sql.lowering.blocks import OutputColumn
-from corollary.frontends.sql.lowering.bodies import NULL, ONE, Body
-from corollary.frontends.sql.lowering.context import Lowering, refuse
+from corollary.frontends.sql.lowering.blocks import ResultColumn
+from corollary.frontends.sql.lowering.bodies import NULL, ONE, RuleBody
+from corollary.frontends.sql.lowering.context import ViewLowering, refuse
 from corollary.frontends.sql.lowering.grouping import AGGREGATES, Groups
 from corollary.frontends.sql.lowering.top_rows import OrderTerm, before
 from corollary.frontends.sql.lowering.tree_walk import calls_in, constant_of
@@ -59,7 +59,7 @@ class _Window:
         return tuple(dict.fromkeys((*self.partition, *self.order)))
 
 
-def add_windows(lowering: Lowering, select: Select, relation: str, body: Body) -> None:
+def add_windows(lowering: ViewLowering, select: Select, relation: str, body: RuleBody) -> None:
     """Add the values of all window functions of a select list to a body, as known terms."""
 
     def bound(expression: Expression, hint: str) -> Variable:
@@ -87,7 +87,7 @@ def add_windows(lowering: Lowering, select: Select, relation: str, body: Body) -
 class _Rows:
     """The rows that windows are computed over: a relation, all of whose columns are variables."""
 
-    def __init__(self, lowering: Lowering, relation: str, body: Body, atom: Atom) -> None:
+    def __init__(self, lowering: ViewLowering, relation: str, body: RuleBody, atom: Atom) -> None:
         self.lowering, self.relation, self.body, self.row = lowering, relation, body, atom
         self.draft = lowering.draft
         self._numbered: dict[object, Atom] = {}
@@ -131,7 +131,7 @@ class _Rows:
         return {
             each.name: each
             if each.name in kept
-            else self.draft.variable(each.name, each.type or NUMBER)
+            else self.draft.variable(self.draft.hint(each), each.type or NUMBER)
             for each in self.row.arguments
             if isinstance(each, Variable)
         }
@@ -144,7 +144,7 @@ class _Rows:
             ),
         )
 
-    def _body_of(self, variables: Mapping[str, Variable], *items: BodyItem) -> Body:
+    def _body_of(self, variables: Mapping[str, Variable], *items: BodyItem) -> RuleBody:
         """Return a body whose rows are other rows."""
         body = self.body.empty_copy(is_set=False)
         resolve = self.draft.resolve
@@ -169,7 +169,8 @@ class _Rows:
     def _declare(self, label: str, variables: Sequence[Variable]) -> str:
         name = self.draft.relation(label)
         types = [
-            (each.name, self.body.column_type(each, each.type or NUMBER)) for each in variables
+            (self.draft.hint(each), self.body.column_type(each, each.type or NUMBER))
+            for each in variables
         ]
         self.draft.declare(name, types)
         return name
@@ -258,7 +259,7 @@ class _Rows:
     def _grouped(
         self,
         window: _Window,
-        rows: Body,
+        rows: RuleBody,
         variables: Mapping[str, Variable],
         keys: Sequence[Variable],
         *,
@@ -271,7 +272,8 @@ class _Rows:
         for expression, variable in zip(call.arguments, window.arguments, strict=True):
             rows.terms[expression] = (values or variables)[variable.name]
         columns = [
-            OutputColumn(each.name, variables[each.name], each.type or NUMBER) for each in keys
+            ResultColumn(self.draft.hint(each), variables[each.name], each.type or NUMBER)
+            for each in keys
         ]
         groups = Groups(
             self.lowering, self.draft.relation("window"), rows, columns, may_be_empty=may_be_empty
@@ -280,10 +282,10 @@ class _Rows:
         literal = groups.to_relation()
         atom = Atom(literal.relation, (*self.body.outer, *keys, *groups.totals))
         if may_be_empty:
-            self.body.choose(groups.alternatives(atom), self.lowering.cut)
+            self.body.choose(groups.alternatives(atom), self.lowering.cut, groups.totals)
         else:
             self.body.items.append(atom)
-        self.body.values += groups.totals
+            self.body.values += groups.totals
         groups.note_totals(self.body)
         given = {each.name for each in (*self.body.outer, *keys)}
         self.body.known.add(given, {each.name for each in groups.totals})
@@ -324,17 +326,11 @@ class _Rows:
         call = window.call
         relation, number = self._number(window)
         distance = constant_of(call.arguments[1]) if len(call.arguments) > 1 else 1
-        if not isinstance(distance, int):
-            raise refuse(
-                "C1345",
-                f"The distance of `{call.name}` must be a number.",
-                call.span,
-                "write a literal, as in `lag(x, 1)`",
-            )
+        assert isinstance(distance, int), "the binder asks for a literal"
         if call.name == "lag":
             distance = -distance
         place = self.draft.variable("place", NUMBER)
-        result = self.body.value(call.name, call.type.with_null(nullable=True))
+        result = self.draft.variable(call.name, call.type.with_null(nullable=True))
         others = self._other(window.partition)
         (value, *rest) = window.arguments
         others[value.name] = result if value not in window.partition else value
@@ -352,7 +348,7 @@ class _Rows:
         step = Comparison("=", place, Functor("+", (number, Constant(distance))))
         self.body.items.append(step)
         self.body.values.append(place)
-        self.body.choose([found, missing], self.lowering.cut)
+        self.body.choose([found, missing], self.lowering.cut, [result])
         self.body.known.add({each.name for each in (*kept, number)}, {result.name})
         return result
 

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from corollary.analysis.bags import rows_name
 from corollary.analysis.phrases import one_of, suggest_name
 from corollary.core import logic
-from corollary.core.program import Column, Declaration, Program, Reaction
+from corollary.core.program import Column, Declaration, Program, Reaction, TypeName
 from corollary.core.types import Kind
 from corollary.errors import InputError
 from corollary.frontends.sql.binder.problems import type_name as sql_type
@@ -143,7 +144,7 @@ def _unique(rules: ConstraintRules, unique: tuple[int, ...]) -> None:
     total = logic.Variable(_unused("number", rules.columns))
     row = rules.row(unique)
     if rules.layout.declaration.is_bag:
-        counted = logic.Atom(f"{rules.table}.rows", (*row.arguments, copies))
+        counted = logic.Atom(rows_name(rules.table), (*row.arguments, copies))
         number = logic.AggregateTerm("sum", copies, (counted,))
     else:
         number = logic.AggregateTerm("count", None, (row,))
@@ -170,7 +171,7 @@ def _not_null(rules: ConstraintRules, positions: Sequence[int]) -> list[logic.Bo
 def _no_copies(rules: ConstraintRules) -> None:
     copies = logic.Variable(_unused(COPIES, rules.columns))
     every = range(len(rules.columns))
-    counted = logic.Atom(f"{rules.table}.rows", (*rules.row().arguments, copies))
+    counted = logic.Atom(rows_name(rules.table), (*rules.row().arguments, copies))
     body = (counted, logic.Comparison(">", copies, logic.Constant(1)))
     message = f"{quote_message(rules.table)} has a row twice: {show_columns(rules.columns)}"
     rules.forbid("duplicate", every, body, message, rules.layout.statement.span)
@@ -263,23 +264,29 @@ def _foreign_key(rules: ConstraintRules, key: nodes.ForeignKey, catalog: SqlCata
 def _on_delete(
     rules: ConstraintRules, key: nodes.ForeignKey, own: tuple[int, ...], referred: logic.Atom
 ) -> None:
-    """Add the triggers of CASCADE and SET NULL."""
-    if rules.layout.declaration.is_bag:
+    """Add the triggers of CASCADE and SET NULL; of a table with copies, all are deleted."""
+    is_bag, is_null = rules.layout.declaration.is_bag, key.on_delete is nodes.DeleteAction.SET_NULL
+    if is_bag and is_null:
         raise InputError.of(
             "C1369",
-            f"`{rules.table}` has no key, so rows cannot follow a delete in `{referred.relation}`.",
+            f"`{rules.table}` has no key, so its rows cannot be set to null.",
             key.span,
-            "give it a `PRIMARY KEY`, or leave out `ON DELETE`",
+            "give it a `PRIMARY KEY`, or write `ON DELETE CASCADE`",
         )
-    row = rules.row()
+    copies = logic.Variable(_unused(COPIES, rules.columns))
+    row: tuple[logic.Term, ...] = (*rules.row().arguments, *([copies] if is_bag else ()))
+    columns = rules.columns
+    if is_bag:
+        columns = (*columns, Column(copies.name, TypeName("number")))
+    table = rows_name(rules.table) if is_bag else rules.table
     cascade = rules.unused_name("cascade")
-    rules.declarations.append(Declaration(cascade, rules.columns, span=key.span))
+    rules.declarations.append(Declaration(cascade, columns, span=key.span))
     deleted = logic.Atom(referred.relation, referred.arguments, sign="-")
-    follows = logic.Atom(cascade, row.arguments)
-    body = (deleted, row, logic.Negation(referred))
+    follows = logic.Atom(cascade, row)
+    body = (deleted, logic.Atom(table, row), logic.Negation(referred))
     rules.clauses.append(logic.Clause((follows,), body, key.span, is_null_safe=True))
-    heads = [logic.Atom(rules.table, row.arguments, sign="-")]
-    if key.on_delete is nodes.DeleteAction.SET_NULL:
+    heads = [logic.Atom(table, row, sign="-")]
+    if is_null:
         for at in own:
             if not rules.columns[at].type.nullable:
                 raise InputError.of(
@@ -289,7 +296,7 @@ def _on_delete(
                     "write `ON DELETE CASCADE`, or leave out `NOT NULL`",
                 )
         arguments = tuple(
-            logic.Constant(None) if at in own else each for at, each in enumerate(row.arguments)
+            logic.Constant(None) if at in own else each for at, each in enumerate(row)
         )
         heads.append(logic.Atom(rules.table, arguments, sign="+"))
     for head in heads:

@@ -53,7 +53,7 @@ def without_owned(program: Program, names: Iterable[str]) -> Program:
 
     def clause_stays(clause: Clause) -> bool:
         match clause:
-            case Clause(heads=(Atom(sign="+" | "-"),), body=(Atom(relation=cause),)):
+            case Clause(heads=(Atom(sign="+" | "-"),), body=(Atom(relation=cause), *_)):
                 return stays(cause)  # the rule of a trigger reads what the trigger owns
             case _:
                 return all(stays(head.relation) for head in clause.heads if not head.sign)

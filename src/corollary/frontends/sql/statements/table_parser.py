@@ -19,7 +19,9 @@ def read_table(cursor: TokenCursor, name: SqlName) -> nodes.CreateTable:
     Raises:
         InputError: it is not as Spark writes it, or uses what is not supported.
     """
-    if cursor.is_next("AS") or cursor.is_next("USING") or cursor.has_ended():
+    if cursor.is_next("AS"):
+        raise _made_of_query(cursor)
+    if cursor.is_next("USING") or cursor.has_ended():
         cursor.fail("a list of columns in brackets")
     cursor.expect("(")
     columns: list[nodes.TableColumn] = []
@@ -44,6 +46,10 @@ def read_table(cursor: TokenCursor, name: SqlName) -> nodes.CreateTable:
             options += (nodes.TableOption("path", cursor.string("a path"), span),)
         elif cursor.accept("COMMENT"):
             cursor.string("a comment")
+        elif cursor.accept("PARTITIONED", "BY"):
+            cursor.names("a column")  # how Spark would store the table
+        elif cursor.is_next("AS"):
+            raise _made_of_query(cursor)
         elif cursor.accept("TBLPROPERTIES"):
             duplicates = _duplicates(read_options(cursor), duplicates)
         else:
@@ -53,6 +59,16 @@ def read_table(cursor: TokenCursor, name: SqlName) -> nodes.CreateTable:
         name, tuple(columns), tuple(constraints), source_format, options, duplicates,
         if_not_exists=False, text="", span=span,
     )  # fmt: skip
+
+
+def _made_of_query(cursor: TokenCursor) -> InputError:
+    return InputError.of(
+        "C1363",
+        "A table is not made of a query here.",
+        cursor.span,
+        "write `CREATE MATERIALIZED VIEW` for one that follows its query, or `INSERT INTO … "
+        "SELECT` after the `CREATE TABLE`",
+    )
 
 
 def read_options(cursor: TokenCursor) -> tuple[nodes.TableOption, ...]:

@@ -5,8 +5,9 @@
 | `REFERENCING NEW TABLE n` of `AFTER INSERT ON t` | `trigger.new(X) := +t(X).` |
 | `OLD TABLE o` of `AFTER DELETE` | `trigger.old(X) := -t(X).` |
 | both, of `AFTER UPDATE`, K the key | `trigger.new(K, X) := +t(K, X), -t(K, _).`, and mirrored |
-| `INSERT INTO u SELECT …` | `trigger(…) := the query.` `+u(…) := trigger(…).` |
-| `DELETE FROM u WHERE c` | `trigger(…) := u(…), c.` `-u(…) := trigger(…).` |
+| that it was an INSERT, a DELETE … | `trigger.fired() := +t(_).` |
+| `INSERT INTO u SELECT …` | `trigger(…) := the query.` `+u(…) := trigger(…), trigger.fired().` |
+| `DELETE FROM u WHERE c` | `trigger(…) := u(…), c.` `-u(…) := trigger(…), trigger.fired().` |
 """
 
 from collections.abc import Sequence
@@ -14,19 +15,20 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from corollary.analysis.bags import rows_name
 from corollary.analysis.traverse import atom_uses
 from corollary.core import logic
-from corollary.core.program import Column, Declaration, Program
+from corollary.core.program import Column, Declaration, Program, TypeName
 from corollary.errors import InputError
 from corollary.frontends.sql.binder.bind import bind_query
 from corollary.frontends.sql.catalog import SqlCatalog, TableDefinition
 from corollary.frontends.sql.query_tree import QueryColumn
 from corollary.frontends.sql.statements import nodes
-from corollary.frontends.sql.statements.constraints import find_table
+from corollary.frontends.sql.statements.constraints import COPIES, find_table
 from corollary.frontends.sql.statements.questions import StatementPlace
 from corollary.frontends.sql.statements.tables import type_name
 from corollary.frontends.sql.statements.writes import rows_to_delete, rows_to_insert
-from corollary.frontends.sql.view_lowering import lower_view
+from corollary.frontends.sql.view_lowering import LoweredView, lower_view
 from corollary.source import SourceFile, Span
 
 
@@ -46,18 +48,43 @@ def compile_trigger(
     name = statement.name.text
     query = _action_query(statement, target, names, seen, file)
     lowered = lower_view(name, bind_query(query, seen, file), is_materialized=False)
-    events = _events(made, lowered.clauses)
-    declarations = tuple(
-        replace(each, storage="") if each.name in events else each for each in lowered.declarations
-    )
-    columns = next(each for each in declarations if each.name == name).columns
-    effect = _effect(statement, target, columns)
     _refuse_nulls(statement, target, lowered.columns)
+    events = _events(made, lowered.clauses)
+    declarations, clauses = _as_events(name, lowered)
     return made + Program(
-        declarations=declarations,
-        clauses=(*lowered.clauses, effect),
+        declarations=tuple(
+            replace(each, storage="") if each.name in events or each.is_bag else each
+            for each in declarations
+        ),
+        clauses=(*clauses, *_effects(statement, table, target, lowered)),
         warnings=tuple(lowered.warnings),
     )
+
+
+def _as_events(
+    name: str, lowered: LoweredView
+) -> tuple[tuple[Declaration, ...], tuple[logic.Clause, ...]]:
+    """Return the declarations and rules of a trigger's rows; copies are not stored, but counted."""
+    if not lowered.is_bag:
+        return lowered.declarations, lowered.clauses
+    columns = tuple(Column(each.name, type_name(each.type)) for each in lowered.columns)
+    counted = Declaration(rows_name(name), (*columns, Column(_copies(columns), TypeName("number"))))
+    others = (each for each in lowered.declarations if each.name != name)
+    row = tuple(logic.Variable(each.name) for each in columns)
+    projection = logic.Clause(
+        (logic.Atom(name, row),),
+        (logic.Atom(rows_name(name), (*row, logic.Wildcard())),),
+        is_null_safe=True,
+    )
+    return (*others, counted, Declaration(name, columns)), (*lowered.clauses, projection)
+
+
+def _copies(columns: Sequence[Column]) -> str:
+    """Return a name for the number of copies of a row that no column has."""
+    name = COPIES
+    while any(each.name == name for each in columns):
+        name += "_"
+    return name
 
 
 def _transition_tables(
@@ -180,12 +207,50 @@ def _refuse_nulls(
             )
 
 
-def _effect(
-    statement: nodes.CreateTrigger, target: TableDefinition, columns: tuple[Column, ...]
-) -> logic.Clause:
-    """Return the rule that changes the table."""
-    row = tuple(logic.Variable(each.name) for each in columns)
-    sign = "+" if isinstance(statement.action, nodes.Insert) else "-"
-    head = logic.Atom(target.relation, row, sign=sign)
-    body = (logic.Atom(statement.name.text, row),)
-    return logic.Clause((head,), body, statement.span, is_null_safe=True)
+def _effects(
+    statement: nodes.CreateTrigger,
+    table: TableDefinition,
+    target: TableDefinition,
+    lowered: LoweredView,
+) -> tuple[logic.Clause, ...]:
+    """Return the rules that change a table if what the trigger reacts to has happened.
+
+    Of a table with copies, an INSERT adds as many as there are, and a DELETE removes all.
+    """
+    name, is_insert = statement.name.text, isinstance(statement.action, nodes.Insert)
+    row = tuple(logic.Variable(each.name) for each in lowered.columns)
+    copies = logic.Variable(_copies([Column(each.name, TypeName("")) for each in lowered.columns]))
+    cause, effect = logic.Atom(name, row), target.relation
+    body: tuple[logic.BodyItem, ...] = (cause,)
+    head = row
+    if target.is_bag and not is_insert:
+        head, effect = (*row, copies), rows_name(effect)
+        body = (cause, logic.Atom(effect, head))
+    elif target.is_bag and lowered.is_bag:
+        head, effect = (*row, copies), rows_name(effect)
+        body = (logic.Atom(rows_name(name), head),)
+    fired = logic.Atom(f"{name}.fired", ())
+    changed = tuple(
+        logic.Clause((fired,), items, statement.span, is_null_safe=True)
+        for items in _happened(statement, table)
+    )
+    atom = logic.Atom(effect, head, sign="+" if is_insert else "-")
+    return (*changed, logic.Clause((atom,), (*body, fired), statement.span, is_null_safe=True))
+
+
+def _happened(
+    statement: nodes.CreateTrigger, table: TableDefinition
+) -> tuple[tuple[logic.BodyItem, ...], ...]:
+    """Return the bodies that hold if what a trigger reacts to has happened."""
+    some = tuple(logic.Wildcard() for _ in table.columns)
+    gone, came = (logic.Atom(table.relation, some, sign=sign) for sign in "-+")
+    match statement.event:
+        case nodes.TriggerEvent.INSERT:
+            return ((came,),)
+        case nodes.TriggerEvent.DELETE:
+            return ((gone,),)
+        case nodes.TriggerEvent.UPDATE:
+            key = {at: logic.Variable(table.columns[at].name) for at in table.keys[0]}
+            same = tuple(key.get(at, logic.Wildcard()) for at in range(len(some)))
+            both = tuple(logic.Atom(table.relation, same, sign=sign) for sign in "-+")
+            return (both,)

@@ -162,9 +162,8 @@ def _root(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001 - one
 
 def _to_integer(operands: list[Operand], type_: Type) -> Result:
     values, faults = to_integer(operands[:1], type_)
-    if not len(values):
-        return values, faults
-    bound = 1 << (_literal(operands[1]) - 1)
+    bits = _literal(operands[1]) or 64  # there may be no row
+    bound = 1 << (bits - 1)
     if bound.bit_length() < 64:
         faults = faults + _faults((values >= bound) | (values < -bound), FAILED_CONVERSION)
     return values, faults

@@ -52,13 +52,18 @@ INTERNAL = frozenset(
 """Entries of the table that are written as operators or parts, and not as functions."""
 
 
+def check_accepted(name: str, site: Site) -> None:
+    """Refuse a function that is known and cannot be had, whatever its arguments are."""
+    if name in REFUSED:
+        reason, cure = REFUSED[name]
+        raise site.error("C1311", f"`{name}` is refused: it {reason}.", cure)
+
+
 def function_call(name: str, arguments: list[Expression], site: Site) -> Expression:
     """Return a function applied to its arguments."""
     is_written = site.name == name
     found = FUNCTIONS.get(name)
-    if name in REFUSED:
-        reason, cure = REFUSED[name]
-        raise site.error("C1311", f"`{name}` is refused: it {reason}.", cure)
+    check_accepted(name, site)
     if found is None or (is_written and name in INTERNAL):
         near = get_close_matches(name, [each for each in FUNCTIONS if each not in INTERNAL], n=1)
         note = (

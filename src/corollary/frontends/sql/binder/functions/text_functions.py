@@ -172,7 +172,6 @@ TEXT_FUNCTIONS: dict[str, SqlFunction] = {
     "instr": SqlFunction(2, 2, _position),
     "locate": simple("position", NUMBER, TEXT, TEXT),
     "position": simple("position", NUMBER, TEXT, TEXT),
-    "charindex": simple("position", NUMBER, TEXT, TEXT),
     "lpad": _pad("lpad"),
     "rpad": _pad("rpad"),
     "repeat": simple("repeat", SYMBOL, TEXT, WHOLE),

@@ -36,6 +36,7 @@ _PATTERNS = {
 }
 """Spark's patterns of dates, and what they are in the rule language."""
 
+_WEEKDAYS = ("MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY")
 _UNITS = {
     **dict.fromkeys(("YEAR", "YYYY", "YY"), "year"),
     "QUARTER": "quarter",
@@ -199,6 +200,46 @@ def _from_seconds(arguments: list[Expression], site: Site) -> Expression:
     return call("add_seconds", (start, fitted(arguments[0], WHOLE, site)), TIMESTAMP, site.span)
 
 
+def _days_since(arguments: list[Expression], site: Site) -> Expression:
+    """`unix_date(d)`: the days since 1970."""
+    day = fitted(arguments[0], DAY, site)
+    return call("days_between", (constant(EPOCH.date(), DATE), day), NUMBER, site.span)
+
+
+def _from_days(arguments: list[Expression], site: Site) -> Expression:
+    days = fitted(arguments[0], WHOLE, site)
+    return call("add_days", (constant(EPOCH.date(), DATE), days), DATE, site.span)
+
+
+def _seconds_since(arguments: list[Expression], site: Site) -> Expression:
+    """`unix_seconds(t)`: the whole seconds since 1970, also before it."""
+    second = call("start_of_second", (fitted(arguments[0], MOMENT, site),), TIMESTAMP, site.span)
+    return call("seconds_between", (constant(EPOCH, TIMESTAMP), second), NUMBER, site.span)
+
+
+def _next_day(arguments: list[Expression], site: Site) -> Expression:
+    """`next_day(d, 'MON')`: the first such day of the week after d."""
+    day, name = fitted(arguments[0], DAY, site), literal_text(arguments[1], site)
+    names = [each for each in _WEEKDAYS if name.upper() in (each[:2], each[:3], each)]
+    if not names:
+        message = f"`{name}` is not a day of the week."
+        raise site.error("C1306", message, "write `'MON'` or `'MONDAY'`")
+    behind = 7 - 1 - _WEEKDAYS.index(names[0])
+    number = call("weekday", (day,), NUMBER, site.span)
+    passed = call("rem", (call("+", (number, integer(behind)), NUMBER), integer(7)), NUMBER)
+    return call("add_days", (day, call("-", (integer(7), passed), NUMBER)), DATE, site.span)
+
+
+def _named(pattern: str) -> SqlFunction:
+    """Return the short name of the day or month."""
+
+    def build(arguments: list[Expression], site: Site) -> Expression:
+        day = fitted(arguments[0], TIME, site)
+        return call("format_time", (day, ConstantValue(pattern, SYMBOL)), SYMBOL, site.span)
+
+    return SqlFunction(1, 1, build)
+
+
 def _make_date(arguments: list[Expression], site: Site) -> Expression:
     """`make_date(y, m, d)`: the text of the date is parsed, so that only real days pass."""
     dash = ConstantValue("-", SYMBOL)
@@ -245,6 +286,12 @@ TIME_FUNCTIONS: dict[str, SqlFunction] = {
     "to_date": _to_time(Kind.DATE),
     "to_timestamp": _to_time(Kind.TIMESTAMP),
     "timestamp_seconds": SqlFunction(1, 1, _from_seconds),
+    "unix_date": SqlFunction(1, 1, _days_since),
+    "date_from_unix_date": SqlFunction(1, 1, _from_days),
+    "unix_seconds": SqlFunction(1, 1, _seconds_since),
+    "next_day": SqlFunction(2, 2, _next_day),
+    "dayname": _named("%a"),
+    "monthname": _named("%b"),
     "make_date": SqlFunction(3, 3, _make_date),
     "current_date": SqlFunction(0, 0, _today),
     "curdate": SqlFunction(0, 0, _today),

@@ -1,0 +1,4 @@
+-- C1341: rows without an order
+CREATE TABLE t (k INT PRIMARY KEY, a INT);
+CREATE TABLE u (a INT, b INT);
+CREATE VIEW v AS SELECT k FROM t LIMIT 3;
