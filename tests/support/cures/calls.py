@@ -127,13 +127,6 @@ CALLS = [
         "`tx.insert(relation, frame)`",
         "import pyarrow as pa\ndb.transaction().insert('e', pa.table({'x': [1], 'y': [2]}))",
     ),
-    Call(
-        "C1378",
-        "db.grant('alice', 'e')\ndb.reader('alice').sql('select x from e; select y from e')",
-        "one after the other",
-        "db.reader('alice').sql('select x from e')\ndb.reader('alice').sql('select y from e')",
-    ),
-    Call("C1379", "db.sql('commit')", "`BEGIN`", "db.sql('begin; commit')"),
     Call("C1013", "db.on('lots')", "`lost`", "db.on('lost')"),
     Call(
         "C1041",
