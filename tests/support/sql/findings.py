@@ -19,9 +19,8 @@ def sql_findings(text: str) -> tuple[Diagnostic, ...]:
             program = compile_files([SourceFile("program.sql", text)], Program())
             load_program(program)
             return diagnose(program)
-        else:
-            with corollary.open(None, engine="local") as database:
-                database.sql(text)
+        with corollary.open(None, engine="local") as database:
+            database.sql(text)
     except InputError as error:
         return error.diagnostics
     return ()
