@@ -16,6 +16,7 @@ import duckdb
 import pyarrow as pa
 
 import corollary
+from bench.data import Relations
 from bench.figure import Figure
 from bench.tpch.generator import TpchTables
 from bench.tpch.views import duckdb_query, statement, tables_text, view_queries
@@ -36,10 +37,10 @@ def run(scale: float) -> Iterator[Figure]:
     with corollary.open(None, engine="local") as database, duckdb.connect() as connection:
         connection.execute(f"SET threads = {THREADS}")
         database.sql(tables_text())
-        loaded = _seconds(lambda: _load(database, made))
+        loaded = _seconds(lambda: _change(database, made.tables, "insert"))
         rows = sum(table.num_rows for table in made.tables.values())
         yield Figure("load", loaded, "s", None, f"{rows:,} rows, scale {scale:g}")
-        base = _seconds(lambda: _refresh(database, made))
+        base = _refresh(database, made)
         yield Figure("refresh, no view", base, "s", None, f"{2 * made.refreshed:,} orders")
         for name, query in view_queries(scale).items():
             yield from _figures(database, connection, made, name, query)
@@ -54,7 +55,7 @@ def _figures(
 ) -> Iterator[Figure]:
     """Yield the figures of one query."""
     first = _seconds(lambda: database.sql(statement(name, query)))
-    refresh = _seconds(lambda: _refresh(database, made))
+    refresh = _refresh(database, made)
     for table, rows in made.tables.items():
         connection.register(table, rows)
     text = duckdb_query(query)
@@ -66,19 +67,18 @@ def _figures(
     yield Figure(f"{name} refresh", refresh / theirs, "×", None, f"{refresh:.3f} s")
 
 
-def _load(database: Database, made: TpchTables) -> None:
-    with database.transaction() as transaction:
-        for name, table in made.tables.items():
-            transaction.insert(name, table)
+def _refresh(database: Database, made: TpchTables) -> float:
+    """Make both refreshes; return the seconds they take, without those of making the rows."""
+    new = made.new_orders()
+    seconds = _seconds(lambda: _change(database, new, "insert"))
+    old = made.old_orders()
+    return seconds + _seconds(lambda: _change(database, old, "delete"))
 
 
-def _refresh(database: Database, made: TpchTables) -> None:
+def _change(database: Database, rows: Relations, verb: str) -> None:
     with database.transaction() as transaction:
-        for name, rows in made.new_orders().items():
-            transaction.insert(name, rows)
-    with database.transaction() as transaction:
-        for name, rows in made.old_orders().items():
-            transaction.delete(name, rows)
+        for name, table in rows.items():
+            getattr(transaction, verb)(name, table)
 
 
 def _differences(found: pa.Table, expected: pa.Table) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ RECURSIVE = [
     *("organisation-levels", "parts-needed", "reachability-open_ways", "reachability-non_linear"),
     *("reachability-even_ways", "reachability-link_ways", "rights-allowed", "sequences-numbers"),
 ]
+PLACEMENTS = ("driver", "partitions")
 
 
 @pytest.fixture(scope="module")
@@ -58,14 +59,17 @@ def compare(oracles: SqlOracles, theirs: SparkViews, source: RandomTables) -> No
             assert theirs.rows(view.name) == oracles.rows(view.name), view.query
 
 
+@pytest.mark.parametrize("placement", PLACEMENTS)
 @pytest.mark.parametrize("label", sampled(MAINTAINED, len(MAINTAINED)))
-def test_views_are_maintained_on_spark(spark: Any, label: str) -> None:
+def test_views_are_maintained_on_spark(spark: Any, label: str, placement: str) -> None:
     view = next(each for each in corpus() if each.label == label)
-    judge_views(corpus_tables(), [view], label, changes=2, engine="spark", spark=spark)
+    options = {"engine": "spark", "spark": spark, "placement": placement}
+    judge_views(corpus_tables(), [view], label, changes=2, **options)
 
 
+@pytest.mark.parametrize("placement", PLACEMENTS)
 @pytest.mark.parametrize("label", sampled(RECURSIVE, len(RECURSIVE)))
-def test_recursive_views_are_maintained_on_spark(spark: Any, label: str) -> None:
+def test_recursive_views_are_maintained_on_spark(spark: Any, label: str, placement: str) -> None:
     view = next(each for each in corpus("recursive") if each.label == label)
     judge_views(
         corpus_tables("recursive_tables.sql"),
@@ -76,4 +80,5 @@ def test_recursive_views_are_maintained_on_spark(spark: Any, label: str) -> None
         changes=2,
         engine="spark",
         spark=spark,
+        placement=placement,
     )

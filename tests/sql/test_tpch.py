@@ -19,6 +19,7 @@ from support.sql.tpch_judge import differences
 
 sys.path.append(str(REPOSITORY))  # `bench` stands beside `tests`, not in `src`
 
+from bench.tpch import refresh
 from bench.tpch.generator import TpchTables
 from bench.tpch.views import duckdb_query, statement, tables_read, tables_text, view_queries
 
@@ -180,3 +181,10 @@ def test_all_queries_are_maintained_in_one_program() -> None:
         answers.change(deleted=answers.made.old_orders())
         answers.alter(seed)
     answers.database.close()
+
+
+@pytest.mark.long
+def test_the_bench_finds_no_difference() -> None:
+    figures = list(refresh.run(0.002))
+    assert [each.differences for each in figures if each.differences] == []
+    assert len(figures) == 2 + 2 * 22

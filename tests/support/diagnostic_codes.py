@@ -10,7 +10,7 @@ CASE_PACKAGES = (
     "frontends/sql/lowering",
     "analysis",
 )
-"""The packages whose codes have a case in `tests/cases/errors` and a cure in `tests/cases/cures`."""
+"""The packages whose codes have a case in `tests/cases/errors`, a cure in `tests/cases/cures`."""
 CODE = re.compile(r"C(?:0[1-9]|1[0-3])\d\d")
 
 
