@@ -24,7 +24,7 @@ RECURSIVE = [
     *("organisation-levels", "parts-needed", "reachability-open_ways", "reachability-non_linear"),
     *("reachability-even_ways", "reachability-link_ways", "rights-allowed", "sequences-numbers"),
 ]
-PLACEMENTS = ("driver", "partitions")
+PLACEMENTS = ("driver", "tasks", "sql")
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +60,7 @@ def compare(oracles: SqlOracles, theirs: SparkViews, source: RandomTables) -> No
 
 
 @pytest.mark.parametrize("placement", PLACEMENTS)
-@pytest.mark.parametrize("label", sampled(MAINTAINED, len(MAINTAINED)))
+@pytest.mark.parametrize("label", sampled(MAINTAINED, 3 * len(MAINTAINED)))
 def test_views_are_maintained_on_spark(spark: Any, label: str, placement: str) -> None:
     view = next(each for each in corpus() if each.label == label)
     options = {"engine": "spark", "spark": spark, "placement": placement}
@@ -68,7 +68,7 @@ def test_views_are_maintained_on_spark(spark: Any, label: str, placement: str) -
 
 
 @pytest.mark.parametrize("placement", PLACEMENTS)
-@pytest.mark.parametrize("label", sampled(RECURSIVE, len(RECURSIVE)))
+@pytest.mark.parametrize("label", sampled(RECURSIVE, 3 * len(RECURSIVE)))
 def test_recursive_views_are_maintained_on_spark(spark: Any, label: str, placement: str) -> None:
     view = next(each for each in corpus("recursive") if each.label == label)
     judge_views(
