@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corollary.core.functors import CHOICES
 from corollary.core.logic import Condition, Expression, Functor, variables_of
 from corollary.core.printer import print_condition, print_term
 from corollary.core.types import Kind
@@ -17,6 +16,7 @@ from support.selection import examples
 from support.sql.duckdb import duckdb_outcome
 from support.sql.expressions import (
     Rows,
+    aligns_decimals,
     applicable,
     differences,
     local_outcome,
@@ -46,7 +46,7 @@ def _is_exact(expression: Expression) -> bool:
     if not isinstance(expression, Functor):
         return True
     operands = [each for each in expression.arguments if isinstance(each, Expression)]
-    if expression.name in CHOICES and len({each.type.scale for each in operands if each.type}) > 1:
+    if aligns_decimals(expression):
         return False
     types = [each.type for each in operands if each.type is not None]
     if types[0].kind is Kind.DECIMAL and expression.name in CAUTIOUS:

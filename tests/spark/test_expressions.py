@@ -13,7 +13,18 @@ import pytest
 
 from corollary.core.functors import CHECKED_SUM, FUNCTORS, PARTITION_OF, TIME_FORMATS, result_type
 from corollary.core.logic import NEGATED_OPERATORS, Condition, Constant, Functor, Variable
-from corollary.core.types import DATE, FLOAT, NUMBER, SYMBOL, TIMESTAMP, UNSIGNED, Type, decimal
+from corollary.core.types import (
+    BOOL,
+    DATE,
+    FLOAT,
+    NUMBER,
+    SYMBOL,
+    TIMESTAMP,
+    UNSIGNED,
+    Kind,
+    Type,
+    decimal,
+)
 from corollary.engines.local.evaluation import expressions as local
 from corollary.engines.local.evaluation.value_vector import dense_mask
 from corollary.engines.local.values.codes import Dictionary
@@ -27,6 +38,7 @@ from corollary.engines.spark.sql.expressions import (
     lower_condition,
 )
 from support.selection import sampled
+from support.sql.expressions import literal_choices
 
 pytestmark = pytest.mark.spark
 
@@ -61,18 +73,38 @@ def functors(type_: Type) -> list[Functor]:
             "to_decimal",
         ) or type_.kind not in signature.kinds(0):
             continue
-        x, y = Variable("x", type_), Variable("y", type_)
-        arguments: tuple[Any, ...] = (x, y)[: signature.min_arguments]
-        if name == "substr":
-            arguments = (x, Constant(1, NUMBER), Constant(2, NUMBER))
-        if name in TIME_FORMATS:
-            arguments = (x, Constant("%Y-%m-%d", SYMBOL))
-        found.append(Functor(name, arguments, result_type(name, [each.type for each in arguments])))
+        arguments = _arguments(name, type_)
+        digits = [each.value for each in arguments if isinstance(each, Constant)]
+        scale = next((each for each in digits if isinstance(each, int)), 0)
+        types = [each.type for each in arguments]
+        found.append(Functor(name, arguments, result_type(name, types, scale)))
     if type_.kind in FUNCTORS["to_decimal"].kinds(0):
         two = Constant(2, NUMBER)
         found.append(Functor("to_decimal", (Variable("x", type_), two), decimal(18, 2)))
     inner = [each for each in found if each.type == type_ and len(each.arguments) == 2][:3]
     return found + [Functor(each.name, (each, each.arguments[1]), type_) for each in inner]
+
+
+def _arguments(name: str, type_: Type) -> tuple[Any, ...]:
+    """The arguments of a functor: variables of a type, and constants where it takes others."""
+    signature = FUNCTORS[name]
+    x, y = Variable("x", type_), Variable("y", type_)
+    made: list[Any] = []
+    for at in range(signature.min_arguments):
+        kinds = signature.kinds(at, signature.min_arguments)
+        literals = literal_choices(name, at)
+        if name in TIME_FORMATS and at == 1:
+            made.append(Constant("%Y-%m-%d", SYMBOL))
+        elif literals:
+            value = literals[-1]
+            made.append(Constant(value, SYMBOL if isinstance(value, str) else NUMBER))
+        elif type_.kind in kinds:
+            made.append(y if made else x)
+        elif Kind.BOOL in kinds:
+            made.append(Functor("lt", (x, y), BOOL.with_null(True)))
+        else:
+            made.append(Constant("a", SYMBOL) if Kind.SYMBOL in kinds else Constant(2, NUMBER))
+    return tuple(made)
 
 
 def conditions(type_: Type) -> list[Condition]:

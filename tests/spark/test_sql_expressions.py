@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from corollary.core.logic import Condition, Constant, Expression
+from corollary.core.logic import Condition, Constant, Expression, Functor, subterms
 from corollary.core.printer import print_condition, print_term
 from corollary.core.types import Kind
 from corollary.engines.sql.compiled import MARK, Form, NotCompiled
@@ -19,6 +19,7 @@ from support.sql.expressions import (
     ROW_TYPES,
     VARIABLES,
     Rows,
+    aligns_decimals,
     applicable,
     as_pipeline,
     collect,
@@ -83,7 +84,10 @@ def _compare(spark: Any, compared: Compared, rows: Rows) -> None:
         codes = rows.dictionary.encode_arrow(found["h1"], type_of(compared)).tolist()
     marks = found[MARK].to_pylist() if compiled.has_mark else [False] * count
     theirs = collect(zip(found["h0"].to_pylist(), codes, marks, strict=True), rows)
-    for row in differences(local_outcome(compared, rows), theirs, is_exact=True):
+    sides = (compared.left, compared.right) if isinstance(compared, Condition) else (compared,)
+    parts = (part for side in sides for part in subterms(side) if isinstance(part, Functor))
+    is_exact = not any(map(aligns_decimals, parts))
+    for row in differences(local_outcome(compared, rows), theirs, is_exact=is_exact):
         pytest.fail(f"{text} for {shown(rows, row, list(VARIABLES))}")
 
 

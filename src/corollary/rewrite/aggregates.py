@@ -166,7 +166,8 @@ class _Lifting:
             tests = (
                 logic.Comparison("=", key, key)
                 for key in keys
-                if not rest.is_null_safe and self._is_nullable(key, items)
+                if self._is_nullable(key, items)
+                if not (rest.is_null_safe and _type(key).nullable)
             )
             body = (*guard, *items, *tests)
             head = logic.Atom(relation, tuple(filled))

@@ -33,3 +33,5 @@ from t |> where a > 1
 select case when b then 1 when then 2 end from t
 
 select a from t,
+
+select /*+ " . u */ * from t

@@ -41,8 +41,9 @@ COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 
 FEATURES = (
     "aggregate", "aggregate_count", "aggregate_max", "aggregate_mean", "aggregate_min",
-    "aggregate_nested", "aggregate_of_aggregate", "aggregate_sum", "arithmetic", "comparison",
-    "constant", "disjunction", "eqrel", "group_key", "head_constant", "head_expression",
+    "aggregate_nested", "aggregate_of_aggregate", "aggregate_sum", "arithmetic", "choice",
+    "comparison", "constant", "disjunction", "eqrel", "group_key", "head_constant",
+    "head_expression",
     "multi_head", "negation", "nullable", "nullary", "range", "rare_type", "recursion",
     "recursion_arithmetic", "recursion_linear", "recursion_mutual", "recursion_nonlinear",
     "is", "null_safe", "repeated_variable", "string", "wildcard",
@@ -60,6 +61,20 @@ EXPRESSIONS = {
     "decimal": ("min({x}, {y})", "{x} * 0.5", "{x} / 3", "-{x}", "{x} * 0.25 + 1.10"),
     "symbol": ('cat(substr({x}, 0, 2), {y})', "substr({x}, 1, 2)", "max({x}, {y})"),
 }  # fmt: skip
+# Conditions and values that decide about null themselves; {c} compares, {z} is a literal.
+CHOSEN_CONDITIONS = (
+    "or(is_null({x}), {c}({x}, {z})) = true", "and(same({x}, {y}), not({c}({x}, {z}))) = false",
+    "if({c}({x}, {z}), is_null({y}), true) = true", "is_null({x}) = {c}({y}, {z})",
+    "not(or({c}({x}, {y}), {c}({y}, {z}))) != true",
+)  # fmt: skip
+CHOSEN_VALUES = (
+    "coalesce({x}, {z})", "if({c}({x}, {z}), {z}, {x})", "greatest({x}, {y}, {z})",
+    "coalesce(null_if({x}, {y}), {z})", "if(is_null({x}), {y}, {c}({x}, {z}), null, {x})",
+)  # fmt: skip
+CHOSEN_NUMBERS = (
+    "if(eq({y}, 0), 0, {x} / {y})", "coalesce(try({x} / {y}), -1)", "round_to({x}, -1) % 50",
+    "if(and(ne({y}, 0), gt({x} / {y}, 1)), 1, 0)", "coalesce(try(to_integer({x} * 90, 8)), 0) % 9",
+)  # fmt: skip
 # What is left in simple programs: the fragment that other solvers share.
 SIMPLE = (
     "add_comparison", "add_negation", "add_disjunction", "make_linear", "make_nonlinear",
@@ -205,6 +220,7 @@ class Body:
             (45, self.add_string),
             (35, self.add_comparison),
             (25, self.add_is),
+            (60, self.add_choice),
             (35, self.add_negation),
             (40, self.add_disjunction),
             (50, self.add_range),
@@ -277,6 +293,28 @@ class Body:
         else:
             sign = "!" if maker.chance(50) else ""
             self.literals.append(f"{sign}({name} is {maker.pick(choices)})")
+
+    def add_choice(self, _: Sequence[Relation]) -> None:
+        """A condition that is a value, or a new variable that is chosen."""
+        maker = self.maker
+        maker.features.add("choice")
+        x = maker.pick(list(self.types))
+        type_ = self.types[x]
+        if primitive(type_) == "number" and maker.chance(35):
+            y = maker.pick(self.bound(type_))
+            self.assign("number", maker.pick(CHOSEN_NUMBERS).format(x=x, y=y))
+            return
+        is_value = maker.chance(50)
+        made = maker.pick(CHOSEN_VALUES if is_value else CHOSEN_CONDITIONS).format(
+            x=x,
+            y=maker.pick(self.bound(type_)),
+            z=render(maker.pick(literals(type_))),
+            c=maker.pick(("eq", "ne", "lt", "le", "gt", "ge")),
+        )
+        if is_value:
+            self.assign(primitive(type_), made)
+        else:
+            self.literals.append(made)
 
     def add_negation(self, relations: Sequence[Relation]) -> None:
         self.maker.features.add("negation")

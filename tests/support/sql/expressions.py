@@ -13,6 +13,7 @@ import numpy as np
 
 from corollary.core.functors import (
     CHECKED_SUM,
+    CHOICES,
     FUNCTORS,
     LITERAL_ARGUMENTS,
     PATTERN_ARGUMENTS,
@@ -287,6 +288,12 @@ def differences(ours: Outcome, theirs: Outcome, *, is_exact: bool) -> Iterator[i
                 yield row
         elif code != other:
             yield row
+
+
+def aligns_decimals(functor: Functor) -> bool:
+    """Whether a choice brings decimals to one scale: SQL then gives up on some that lose."""
+    scales = {each.type.scale for each in functor.arguments if getattr(each, "type", None)}
+    return functor.name in CHOICES and len(scales) > 1
 
 
 def shown(rows: Rows, row: int, names: Sequence[str]) -> dict[str, Any]:

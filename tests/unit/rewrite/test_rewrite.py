@@ -408,6 +408,22 @@ def test_assignments_of_alternatives_are_apart() -> None:
     assert package_result(text, facts) == oracle_result(text, facts)
 
 
+def test_keys_that_are_not_null_outside() -> None:
+    """In a rule where null joins null, a key that is tested outside is not null inside either."""
+    text = (
+        BASE
+        + ".decl h(x: number, m: number)\n"
+        + "h(v, m) := s(_, v), v > 0, m = max n : { s(w, v), n = count : { p(w, _) } }.\n"
+    )
+    facts = {"p": [(1, 1), (1, 2), (2, 2)], "s": [(1, None), (1, 2), (2, 2), (2, 0)]}
+    wanted = oracle_result(text, facts)
+    assert wanted == package_result(text, facts)
+    found = package_result(print_normal(normal(text)), facts)
+    assert isinstance(found, dict)
+    assert isinstance(wanted, dict)
+    assert found["h"] == wanted["h"]
+
+
 def test_printed_normal_forms_evaluate_to_the_same() -> None:
     tally: Counter[str] = Counter()
 

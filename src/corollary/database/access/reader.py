@@ -212,6 +212,7 @@ class Reader(ReadAccess):
     # --- what a reader cannot do ---------------------------------------------------------------
 
     load = run = _refusal("change the program")
+    explain = _refusal("see how something is computed")
     transaction = stream = set_today = _refusal("change data")
     publish = _refusal("publish tables")
     deliver = _refusal("deliver alerts")

@@ -272,16 +272,18 @@ def _finding(
 ) -> Diagnostic:
     relation = _relation(normal, reaction.relation)
     message = render_message(reaction.message, relation.columns, row, relation.types)
-    rules = [
+    rules = dict.fromkeys(
         rule.origin.span
         for rule in (*normal.active.rules, *normal.rules)
         if rule.head.relation == reaction.relation and rule.origin.span is not None
-    ]
+    )
+    # A constraint that a statement of SQL has made is where its rule is: in the statement.
+    place = reaction.span if relation.is_declared else next(iter(rules), reaction.span)
     return Diagnostic(
         code,
         f"The constraint `{reaction.relation}` forbids {format_row(row, relation.types)}: "
         f"{message}",
-        reaction.span,
+        place,
         note,
-        tuple((span, "by this rule") for span in dict.fromkeys(rules)),
+        tuple((span, "by this rule") for span in rules if span != place),
     )

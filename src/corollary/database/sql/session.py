@@ -241,7 +241,7 @@ class SqlSession:
                 return rows_to_insert(statement, table, catalog, place)
             case nodes.Delete():
                 return rows_to_delete(statement, table)
-            case nodes.Update():
+            case nodes.UpdateStatement():
                 return rows_to_update(statement, table, catalog, place)
 
     def _refuse_own_writes(
@@ -284,7 +284,7 @@ def _operations(statement: nodes.Write, relation: Relation, rows: "pa.Table") ->
             return [Operation(State.ADDED, relation.name, check_rows(rows, relation))]
         case nodes.Delete():
             return [Operation(State.REMOVED, relation.name, check_rows(rows, relation))]
-        case nodes.Update():
+        case nodes.UpdateStatement():
             names = list(relation.columns)
             before = rows.select(list(range(relation.arity))).rename_columns(names)
             after = rows.select(list(range(relation.arity, 2 * relation.arity)))

@@ -130,17 +130,19 @@ class PositionParser(SparkParser):
 
 def offsets_of(node: exp.Expr) -> tuple[int, int] | None:
     """Return where the text of a node begins and ends (exclusive), if that is known."""
-    meta = node.meta
-    if FIRST in meta:
-        return meta[FIRST], meta[LAST]
     starts, ends = [], []
-    if isinstance(meta.get("start"), int):
-        starts, ends = [meta["start"]], [meta["end"] + 1]
-    for part in node.iter_expressions():
-        found = offsets_of(part)
-        if found is not None:
-            starts.append(found[0])
-            ends.append(found[1])
+    pending = [node]
+    while pending:  # a chain of thousands is nested as deeply
+        part = pending.pop()
+        meta = part.meta
+        if FIRST in meta:
+            starts.append(meta[FIRST])
+            ends.append(meta[LAST])
+            continue
+        if isinstance(meta.get("start"), int):
+            starts.append(meta["start"])
+            ends.append(meta["end"] + 1)
+        pending += part.iter_expressions()
     return (min(starts), max(ends)) if starts else None
 
 

@@ -13,10 +13,17 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from corollary.core.values import is_encodable
 from corollary.errors import InputError
-from corollary.frontends.sql.dialect import SparkWithPlaces, SqlSyntaxError, offsets_of
+from corollary.frontends.sql.dialect import FIRST, LAST, SparkWithPlaces, SqlSyntaxError, offsets_of
 from corollary.source import SourceFile, Span
 
 _PAIRS = {TokenType.R_PAREN: TokenType.L_PAREN, TokenType.R_BRACKET: TokenType.L_BRACKET}
+
+
+_PARSER_ERRORS = (
+    *(ParseError, TokenError),  # a hint is made of tokens by the parser
+    *(ValueError, TypeError, AttributeError, IndexError, KeyError),
+)
+"""What sqlglot's parser raises; it was not written for texts that are not SQL at all."""
 
 
 def parse_statements(file: SourceFile) -> tuple[exp.Expr, ...]:
@@ -73,11 +80,10 @@ def parse_tokens(
             span_between(file, start, min(end, start + 1)),
             "split it with common table expressions or views",
         ) from None
-    except (ParseError, ValueError, TypeError, AttributeError, IndexError, KeyError) as problem:
+    except _PARSER_ERRORS as problem:
         inner = next((each for each in _causes(problem) if isinstance(each, SqlSyntaxError)), None)
         if inner is not None:
             _refuse(file, inner.start, inner.end, _sentence(inner.message, file, inner))
-        # sqlglot's parser was not written for texts that are not SQL at all.
         text = str(problem).splitlines()[0] if str(problem) else type(problem).__name__
         _refuse(file, start, min(end, start + 1), f"The text cannot be read as SQL: {text}.")
 
@@ -180,6 +186,7 @@ def span_of(node: exp.Expr, file: SourceFile) -> Span:
     while around is not None:
         found = offsets_of(around)
         if found is not None:
+            around.meta[FIRST], around.meta[LAST] = found  # for what is around it
             return span_between(file, *found)
         around = around.parent
     return span_between(file, 0, len(file.text))

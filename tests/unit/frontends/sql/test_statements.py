@@ -104,10 +104,17 @@ def test_writes_and_transactions() -> None:
     )
     kinds = [type(each).__name__ for each in found]
     assert kinds == [
-        *("TransactionBoundary", "Insert", "Insert", "Update", "Delete", "TransactionBoundary")
+        *(
+            "TransactionBoundary",
+            "Insert",
+            "Insert",
+            "UpdateStatement",
+            "Delete",
+            "TransactionBoundary",
+        )
     ]
     update = found[3]
-    assert isinstance(update, nodes.Update)
+    assert isinstance(update, nodes.UpdateStatement)
     assert [name.text for name, _ in update.assignments] == ["a", "b"]
     assert update.alias == "x"
 

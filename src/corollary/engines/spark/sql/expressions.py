@@ -18,10 +18,15 @@ from corollary.engines.local.evaluation.expressions import type_of
 from corollary.engines.spark.sql import sql
 from corollary.engines.spark.sql.evaluation import FAULT, VALUE
 from corollary.engines.spark.sql.functions import Functions, Scope
+from corollary.engines.sql.choices import CHOICE_FORMS, Application
+from corollary.engines.sql.spark_dialect import SPARK
+from corollary.engines.sql.sql_expression import SqlExpression
 
 LEAST = -(2**63)
 LONGEST = 2**31 - 1
 INFINITY = "Infinity"
+_UNLIKE = frozenset({Kind.DECIMAL, Kind.UNSIGNED})
+"""The kinds whose columns differ from what the compiler of bulk steps writes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +115,24 @@ def _native(expression: Expression, scope: Scope) -> LoweredExpression | None:
             if name == CHECKED_SUM:
                 return LoweredExpression(found[0].value, sql.is_null(found[0].value))
             types = [type_of(each) for each in arguments]  # type: ignore[arg-type]
+            if name in CHOICE_FORMS:
+                return _chosen(expression, types, found)
             return _applied(name, types, type_of(expression), found)
+
+
+def _chosen(
+    functor: Functor, types: list[Type], inputs: list[LoweredExpression]
+) -> LoweredExpression | None:
+    """Return logic or a choice, as bulk steps have it; not of decimals, whose digits may differ."""
+    if not _UNLIKE.isdisjoint(each.kind for each in types):
+        return None
+    values = [
+        SqlExpression(each.value, each.fault, True, type_)
+        for each, type_ in zip(inputs, types, strict=True)
+    ]
+    call = Application(functor.name, functor.arguments, values, type_of(functor), SPARK)  # type: ignore[arg-type]
+    made = CHOICE_FORMS[functor.name](call)
+    return LoweredExpression(made.value, made.fault)
 
 
 def _applied(

@@ -231,7 +231,7 @@ class Delete:
 
 
 @dataclass(frozen=True, slots=True)
-class Update:
+class UpdateStatement:
     """UPDATE table [AS alias] SET column = value, … [WHERE condition]."""
 
     table: SqlName
@@ -241,7 +241,7 @@ class Update:
     span: Span
 
 
-Write = Insert | Delete | Update
+Write = Insert | Delete | UpdateStatement
 
 
 class Boundary(StrEnum):

@@ -318,7 +318,7 @@ def _where(cursor: TokenCursor) -> exp.Expr | None:
     return condition
 
 
-def _update(cursor: TokenCursor) -> nodes.Update:
+def _update(cursor: TokenCursor) -> nodes.UpdateStatement:
     whole = parse_query(cursor.tokens, cursor.file)
     cursor.expect("UPDATE")
     table = read_relation_name(cursor)
@@ -337,4 +337,4 @@ def _update(cursor: TokenCursor) -> nodes.Update:
         cursor.fail("an assignment such as `column = value`")
     where = whole.args.get("where")
     condition = where.this if isinstance(where, exp.Where) else None
-    return nodes.Update(table, alias, tuple(assignments), condition, _whole(cursor))
+    return nodes.UpdateStatement(table, alias, tuple(assignments), condition, _whole(cursor))

@@ -85,7 +85,10 @@ def rows_to_delete(statement: nodes.Delete, table: TableDefinition) -> exp.Expr:
 
 
 def rows_to_update(
-    statement: nodes.Update, table: TableDefinition, catalog: SqlCatalog, place: StatementPlace
+    statement: nodes.UpdateStatement,
+    table: TableDefinition,
+    catalog: SqlCatalog,
+    place: StatementPlace,
 ) -> exp.Expr:
     """Return the question for the rows that an UPDATE replaces, each beside the new one.
 

@@ -60,8 +60,8 @@ def find_interval(node: exp.Expr, session: BindingSession) -> Interval | None:
             inner = find_interval(node.this, session)
             return None if inner is None else -inner
         case exp.Add() | exp.Sub():
-            left = find_interval(node.this, session)
             right = find_interval(node.args["expression"], session)
+            left = None if right is None else find_interval(node.this, session)
             if left is None or right is None:
                 return None
             return left + (right if isinstance(node, exp.Add) else -right)

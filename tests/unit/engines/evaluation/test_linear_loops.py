@@ -18,9 +18,9 @@ from corollary.engines.local.evaluation.linear_loops import find_linear_loop
 from corollary.errors import LimitError
 from support.cases.change_runs import CASES, name_of, run_case
 from support.cases.changes import ChangeCase
+from support.cases.narrow_loops import commit, everything, seen_loops
 from support.generators.scenarios import Scenario, judge, scenarios, unhurried
 from support.maintained_database import opened
-from support.narrow_loops import commit, everything, seen_loops
 from support.payload_check import check_payload
 from support.selection import examples, sampled
 

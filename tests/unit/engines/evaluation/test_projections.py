@@ -13,8 +13,8 @@ from corollary.engines.budget import Budget
 from corollary.engines.local.evaluation import frames
 from support.cases.change_runs import CASES, name_of, run_case
 from support.cases.changes import ChangeCase
+from support.cases.narrow_loops import commit
 from support.maintained_database import opened
-from support.narrow_loops import commit
 from support.selection import sampled
 
 SAME_GENERATION = """

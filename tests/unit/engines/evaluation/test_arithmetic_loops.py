@@ -16,9 +16,9 @@ from corollary.engines.local.evaluation.arithmetic_loops import find_arithmetic_
 from corollary.engines.local.evaluation.derivation import Derivation
 from corollary.errors import EvaluationError, LimitError
 from oracles import evaluation
+from support.cases.narrow_loops import commit, everything, seen_loops
 from support.comparison import comparable
 from support.maintained_database import opened
-from support.narrow_loops import commit, everything, seen_loops
 from support.payload_check import check_payload
 from support.selection import sampled
 
