@@ -9,7 +9,7 @@ from support.selection import examples, seed_of_today
 from support.sql.nasty_text import identifier, literal, nasty_texts
 
 COUNT = examples(500, 10_000)
-NAMES = examples(30, 10_000)
+NAMES = examples(30, 3_000)
 ASKED = examples(10, 500)
 BATCH = 250
 WIDTH = 30
