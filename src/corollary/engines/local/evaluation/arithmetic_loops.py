@@ -97,7 +97,7 @@ def find_arithmetic_loop(
         if found is None:
             return None
         lines += found
-    return ArithmeticLoop(targets, _compiled(lines))
+    return ArithmeticLoop(targets, _compiled(lines)) if lines else None
 
 
 class ArithmeticRounds:

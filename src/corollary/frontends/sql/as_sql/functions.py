@@ -145,6 +145,14 @@ def _integer_division(arguments: Sequence[Node], _: SqlDialectName) -> Node:
     return exp.IntDiv(this=left, expression=right)
 
 
+def _like(arguments: Sequence[Node], dialect: SqlDialectName) -> Node:
+    text, pattern = map(_operand, arguments)
+    like = exp.Like(this=text, expression=pattern)
+    if dialect is SqlDialectName.SPARK:
+        return like
+    return exp.Escape(this=like, expression=exp.Literal.string("\\"))
+
+
 def _choice(arguments: Sequence[Node], _: SqlDialectName) -> Node:
     condition, chosen, other = arguments
     return exp.Case().when(condition, chosen).else_(other)
@@ -241,7 +249,7 @@ _BOTH: Mapping[str, SqlForm] = {
     "null_if": _call("nullif"),
     "greatest": _call("greatest"),
     "least": _call("least"),
-    "like": _infix(exp.Like),
+    "like": _like,
     "abs": _call("abs"),
     "sqrt": _call("sqrt"),
     "power": _call("power"),

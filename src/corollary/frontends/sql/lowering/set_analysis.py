@@ -1,11 +1,11 @@
 """Which variables of a body determine which others, and which cannot be null."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import combinations
 
-KEY_MAX_COLUMNS = 3
-"""Keys with more columns are found only if no smaller one is there."""
+KEY_SEARCH = ((3, 12), (2, 40), (1, 1 << 62))
+"""How many columns beside the needed ones are tried together, if there are at most so many."""
 
 
 @dataclass(slots=True)
@@ -66,7 +66,10 @@ class Dependencies:
         """
         if not self.determines({*columns, *given}, targets):
             return []
-        found = list(self._small_keys(columns, given, targets))
+        needed = self._needed_columns(columns, given, targets)
+        if self.determines({*(columns[each] for each in needed), *given}, targets):
+            return [frozenset(needed)]
+        found = self._small_keys(columns, given, targets, needed)
         if found:
             return found
         chosen = list(range(len(columns)))
@@ -76,14 +79,35 @@ class Dependencies:
                 chosen = rest
         return [frozenset(chosen)]
 
+    def _needed_columns(self, columns: list[str], given: set[str], targets: set[str]) -> list[int]:
+        """Return the columns that are in every key: all others do not determine the targets."""
+        return [
+            at
+            for at in range(len(columns))
+            if not self.determines({*columns[:at], *columns[at + 1 :], *given}, targets)
+        ]
+
     def _small_keys(
-        self, columns: list[str], given: set[str], targets: set[str]
-    ) -> Iterator[frozenset[int]]:
+        self, columns: list[str], given: set[str], targets: set[str], needed: list[int]
+    ) -> list[frozenset[int]]:
+        """Return the keys with few columns beside the needed ones, smaller ones first.
+
+        Only columns that determine something else can stand for others, and of many columns only
+        small sets are tried: a key that is missed costs a count of copies, nothing else.
+        """
+        base = {*(columns[at] for at in needed), *given}
+        known = self.closure(base)
+        left = {name for names, _ in self.rules for name in names}
+        useful = [
+            at for at, name in enumerate(columns) if name not in known and name in left | targets
+        ]
+        most = next(size for size, limit in KEY_SEARCH if len(useful) <= limit)
         found: list[frozenset[int]] = []
-        for size in range(min(KEY_MAX_COLUMNS, len(columns)) + 1):
-            for chosen in combinations(range(len(columns)), size):
-                if any(key <= set(chosen) for key in found):
+        for size in range(1, most + 1):
+            for chosen in combinations(useful, size):
+                key = frozenset((*needed, *chosen))
+                if any(each <= key for each in found):
                     continue
-                if self.determines({*(columns[each] for each in chosen), *given}, targets):
-                    found.append(frozenset(chosen))
-        yield from found
+                if self.determines({*base, *(columns[at] for at in chosen)}, targets):
+                    found.append(key)
+        return found
