@@ -386,7 +386,9 @@ def test_limits_end_a_run_with_their_own_exit_code(name: str, amount: str) -> No
     result = cli("run", "endless.dl", "-D", "out", f"--limit-{name}", amount)
     assert result.exit_code == LIMIT
     assert f"--limit-{name}" in result.stderr
-    assert "at work on the rule `" in result.stderr
+    # On a slow machine the seconds are over before there is a rule to work on.
+    is_early = name == "seconds" and "before the evaluation" in result.stderr
+    assert is_early or "at work on the rule `" in result.stderr
     assert tree("out") == before
 
 
