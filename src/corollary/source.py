@@ -14,6 +14,11 @@ class SourceFile:
     text: str
     first_line: int = 1
 
+    @property
+    def is_sql(self) -> bool:
+        """Whether it is SQL: a file of it, or a statement given otherwise."""
+        return self.name.endswith(".sql") or self.name.startswith("SQL")
+
     def line(self, number: int) -> str:
         """Return the text of a line, counted from 1, without its line break."""
         lines = self.text.split("\n")

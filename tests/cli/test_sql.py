@@ -66,6 +66,15 @@ def test_commands_take_sql(command: str) -> None:
     assert done.exit_code == OK, done.output
 
 
+def test_explain_says_which_statement_a_stratum_is_made_of() -> None:
+    lines = cli("explain", "shop.sql", "rules.dl").stdout.splitlines()
+    place = SHOP.splitlines().index(next(x for x in SHOP.splitlines() if "VIEW revenue" in x)) + 1
+    (revenue,) = [each for each in lines if each.startswith("stratum revenue (stored)")]
+    assert f"SQL at shop.sql:{place}:" in revenue
+    (best,) = [each for each in lines if each.startswith("stratum best (stored)")]
+    assert "SQL" not in best
+
+
 def test_trace_takes_sql() -> None:
     done = cli("trace", "shop.sql", "rules.dl", "-F", "data", "--remove", 'item(2, "c", 10.00)')
     assert done.exit_code == OK, done.output

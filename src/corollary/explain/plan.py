@@ -83,7 +83,16 @@ def _stratum_line(stratum: Stratum, program: NormalProgram) -> str:
             facts.append("no pivot")
     rules = "1 rule" if len(stratum.rules) == 1 else f"{len(stratum.rules)} rules"
     facts.append("aggregate" if stratum.aggregations else rules)
+    statement = _sql_place(stratum)
+    if statement:
+        facts.append(f"SQL at {statement}")
     return f"stratum {names}: {', '.join(facts)}"
+
+
+def _sql_place(stratum: Stratum) -> str:
+    """Return where the SQL is that a stratum was made of; nothing for rules of the user."""
+    spans = (each.origin.span for each in (*stratum.rules, *stratum.aggregations))
+    return next((str(span) for span in spans if span and span.file.is_sql), "")
 
 
 @dataclass(frozen=True, slots=True)
