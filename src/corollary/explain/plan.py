@@ -91,7 +91,8 @@ def _stratum_line(stratum: Stratum, program: NormalProgram) -> str:
 
 def _sql_place(stratum: Stratum) -> str:
     """Return where the SQL is that a stratum was made of; nothing for rules of the user."""
-    spans = (each.origin.span for each in (*stratum.rules, *stratum.aggregations))
+    spans = [rule.origin.span for rule in stratum.rules]
+    spans += [each.origin.span for each in stratum.aggregations]
     return next((str(span) for span in spans if span and span.file.is_sql), "")
 
 
