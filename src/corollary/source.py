@@ -17,7 +17,7 @@ class SourceFile:
     @property
     def is_sql(self) -> bool:
         """Whether it is SQL: a file of it, or a statement given otherwise."""
-        return self.name.endswith(".sql") or self.name.startswith("SQL")
+        return self.name.endswith(".sql") or self.name == "SQL" or self.name.startswith("SQL of ")
 
     def line(self, number: int) -> str:
         """Return the text of a line, counted from 1, without its line break."""
