@@ -75,6 +75,19 @@ def test_explain_says_which_statement_a_stratum_is_made_of() -> None:
     assert "SQL" not in best
 
 
+def test_show_as_sql_of_sql() -> None:
+    """Spark's dialect has what was written; for others, a bag is the table of its counts."""
+    spark = cli("show", "shop.sql", "rules.dl", "--as", "sql").stdout
+    for statement in SHOP.split(";\n")[:-1]:
+        assert f"{statement};\n" in spark
+    assert "CREATE MATERIALIZED VIEW best AS" in spark
+    assert "sold.rows" not in spark
+    duckdb = cli("show", "shop.sql", "--as", "sql", "--dialect", "duckdb").stdout
+    assert "-- sold is left out: it has copies, which are counted in sold.rows" in duckdb
+    assert 'CREATE VIEW "sold.rows" AS' in duckdb
+    assert "CREATE VIEW revenue AS" in duckdb
+
+
 def test_trace_takes_sql() -> None:
     done = cli("trace", "shop.sql", "rules.dl", "-F", "data", "--remove", 'item(2, "c", 10.00)')
     assert done.exit_code == OK, done.output

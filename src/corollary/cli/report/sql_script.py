@@ -1,10 +1,12 @@
 """A program as a script of SQL, for `show --as sql` and `advise --to FILE.sql`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from corollary.core.program import owner_of
 from corollary.database.program.loaded_program import LoadedProgram
 from corollary.database.program.names import readable_relation
-from corollary.frontends.sql.as_sql import SqlDialectName, print_sql, script_of
+from corollary.frontends.sql.as_sql import SqlDialectName, SqlStatement, print_sql, script_of
+from corollary.frontends.sql.statements.owners import sql_texts
 
 
 def sql_script(loaded: LoadedProgram, dialect: str, names: Sequence[str] = ()) -> str:
@@ -21,8 +23,24 @@ def sql_script(loaded: LoadedProgram, dialect: str, names: Sequence[str] = ()) -
     for name in names:
         readable_relation(loaded.normal, name)
     keys = {each.name: each.key for each in loaded.program.declarations if each.key}
+    texts = sql_texts(loaded.program) if dialect == SqlDialectName.SPARK else {}
+    statements = print_sql(loaded.normal, SqlDialectName(dialect), keys, names)
+    script = script_of(_as_written(statements, texts))
     active = loaded.normal.active
-    script = script_of(print_sql(loaded.normal, SqlDialectName(dialect), keys, names))
-    if active.rules or active.reactions:
+    reacting = [rule.head.relation for rule in active.rules]
+    reacting += [each.relation for each in active.reactions]
+    if any(owner_of(each, texts) is None for each in reacting):
         script += "\n-- active rules, alerts and constraints are left out: they have no view\n"
     return script
+
+
+def _as_written(
+    statements: Iterable[SqlStatement], texts: Mapping[str, str]
+) -> Iterator[SqlStatement]:
+    """Yield statements, those that the user wrote in SQL as they were written."""
+    for each in statements:
+        owner = owner_of(each.relation, texts)
+        if owner == each.relation:
+            yield SqlStatement(owner, texts[owner])
+        elif owner is None:
+            yield each

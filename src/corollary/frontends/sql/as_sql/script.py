@@ -168,6 +168,9 @@ class _Script:
     # --- views ---------------------------------------------------------------------------------
 
     def _create_view(self, relation: Relation) -> SqlStatement:
+        rows = self._program.bags.get(relation.name)
+        if rows is not None:
+            return SqlStatement(relation.name, "", f"it has copies, which are counted in {rows}")
         try:
             query = self._definition(relation.name)
         except NotInSqlError as error:
