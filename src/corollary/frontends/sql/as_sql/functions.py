@@ -88,7 +88,7 @@ SqlForm = Callable[[Sequence[Node], SqlDialectName], Node]
 """Makes the SQL of a functor from its arguments."""
 
 
-def _operand(node: Node) -> Node:
+def operand(node: Node) -> Node:
     """Return an operand, in parentheses if it has an operator."""
     is_open = isinstance(node, exp.Binary | exp.Unary | exp.Connector) and not isinstance(
         node, exp.Paren
@@ -98,7 +98,7 @@ def _operand(node: Node) -> Node:
 
 def _infix(node: type[exp.Binary]) -> SqlForm:
     def form(arguments: Sequence[Node], _: SqlDialectName) -> Node:
-        left, right = map(_operand, arguments)
+        left, right = map(operand, arguments)
         return node(this=left, expression=right)
 
     return form
@@ -136,17 +136,17 @@ def _substring(arguments: Sequence[Node], _: SqlDialectName) -> Node:
 def _joined_texts(arguments: Sequence[Node], _: SqlDialectName) -> Node:
     joined = arguments[0]
     for part in arguments[1:]:
-        joined = exp.DPipe(this=joined, expression=_operand(part))
+        joined = exp.DPipe(this=joined, expression=operand(part))
     return joined
 
 
 def _integer_division(arguments: Sequence[Node], _: SqlDialectName) -> Node:
-    left, right = map(_operand, arguments)
+    left, right = map(operand, arguments)
     return exp.IntDiv(this=left, expression=right)
 
 
 def _like(arguments: Sequence[Node], dialect: SqlDialectName) -> Node:
-    text, pattern = map(_operand, arguments)
+    text, pattern = map(operand, arguments)
     like = exp.Like(this=text, expression=pattern)
     if dialect is SqlDialectName.SPARK:
         return like
@@ -154,8 +154,10 @@ def _like(arguments: Sequence[Node], dialect: SqlDialectName) -> Node:
 
 
 def _choice(arguments: Sequence[Node], _: SqlDialectName) -> Node:
-    condition, chosen, other = arguments
-    return exp.Case().when(condition, chosen).else_(other)
+    case = exp.Case()
+    for condition, chosen in zip(arguments[:-1:2], arguments[1::2], strict=True):
+        case = case.when(condition, chosen)
+    return case.else_(arguments[-1])
 
 
 def _add_interval(unit: str) -> SqlForm:
@@ -170,7 +172,7 @@ def _add_interval(unit: str) -> SqlForm:
                 this="make_interval",
                 expressions=[*(exp.Literal.number(0) for _ in range(places)), count],
             )
-        return exp.Add(this=_operand(moment), expression=step)
+        return exp.Add(this=operand(moment), expression=step)
 
     return form
 
@@ -203,7 +205,7 @@ _BOTH: Mapping[str, SqlForm] = {
     "-": _infix(exp.Sub),
     "*": _infix(exp.Mul),
     "%": _infix(exp.Mod),
-    "neg": lambda arguments, _: exp.Neg(this=_operand(arguments[0])),
+    "neg": lambda arguments, _: exp.Neg(this=operand(arguments[0])),
     "min": _call("least"),
     "max": _call("greatest"),
     "cat": _joined_texts,
@@ -242,8 +244,8 @@ _BOTH: Mapping[str, SqlForm] = {
     "same": _infix(exp.NullSafeEQ),
     "and": lambda arguments, _: exp.and_(*arguments),
     "or": lambda arguments, _: exp.or_(*arguments),
-    "not": lambda arguments, _: exp.not_(_operand(arguments[0])),
-    "is_null": lambda arguments, _: exp.Is(this=_operand(arguments[0]), expression=exp.null()),
+    "not": lambda arguments, _: exp.not_(operand(arguments[0])),
+    "is_null": lambda arguments, _: exp.Is(this=operand(arguments[0]), expression=exp.null()),
     "if": _choice,
     "coalesce": _call("coalesce"),
     "null_if": _call("nullif"),
@@ -267,6 +269,10 @@ _BOTH: Mapping[str, SqlForm] = {
     "right": _call("right"),
 }
 """The functors that both dialects have, whatever the types of their arguments."""
+
+
+_CHOICES = frozenset({"if", "coalesce", "null_if", "greatest", "least", "min", "max"})
+"""The functors whose result is one of their arguments."""
 
 
 def sql_functor(
@@ -304,6 +310,11 @@ def sql_functor(
         return exp.Add(this=from_zero, expression=exp.Literal.number(1))
     if name == "format_time" and isinstance(arguments[1], exp.Literal):
         return _formatted(arguments[0], arguments[1].this, dialect)
+    if name in _CHOICES and type_.kind is Kind.DECIMAL:  # SQL takes the digits of one arm for all
+        arguments = [
+            cast(each, type_, dialect) if of.kind is Kind.DECIMAL else each
+            for each, of in zip(arguments, types, strict=True)
+        ]
     found = _BOTH.get(name)
     if found is None:
         raise NotInSqlError(f"`{name}` of {kind} has no counterpart in {dialect_title(dialect)}")

@@ -29,6 +29,7 @@ from corollary.frontends.sql.as_sql.functions import (
     NotInSqlError,
     SqlDialectName,
     cast,
+    operand,
     sql_constant,
     sql_functor,
 )
@@ -274,7 +275,7 @@ class _Block:
         if name == "is" and isinstance(right, exp.Null):
             return exp.Is(this=left, expression=exp.null())
         if name in _COMPARISONS:
-            return _COMPARISONS[name](this=left, expression=right)
+            return _COMPARISONS[name](this=operand(left), expression=operand(right))
         negated = name.startswith("!")
         text = self._text_test(name.removeprefix("!"), left, right)
         return exp.not_(text) if negated else text
