@@ -14,9 +14,14 @@ class SourceFile:
     text: str
     first_line: int = 1
 
+    @classmethod
+    def of_statement(cls, relation: str, text: str) -> "SourceFile":
+        """Return the statement of SQL that a program keeps of a relation."""
+        return cls(f"SQL of {relation}", text)
+
     @property
     def is_sql(self) -> bool:
-        """Whether it is SQL: a file of it, or a statement given otherwise."""
+        """Whether it is SQL: a file of it, a statement that was given, or one that is kept."""
         return self.name.endswith(".sql") or self.name == "SQL" or self.name.startswith("SQL of ")
 
     def line(self, number: int) -> str:

@@ -148,6 +148,10 @@ class Reaction:
         return dict(self.parameters).get(name, default)
 
 
+SQL_DIRECTIVE = "sql"
+"""The directive that keeps the text of a statement."""
+
+
 def owner_of(relation: str, owners: Container[str]) -> str | None:
     """Return the longest name among some whose statement made a relation.
 
@@ -187,6 +191,15 @@ class Program:
             self.sources + other.sources,
             self.warnings + other.warnings,
         )
+
+
+def sql_texts(program: Program) -> dict[str, str]:
+    """Return the statements that a program keeps, by what they define."""
+    return {
+        each.relation: each.parameter("text")
+        for each in program.directives
+        if each.name == SQL_DIRECTIVE
+    }
 
 
 # --- normal form -------------------------------------------------------------------------------

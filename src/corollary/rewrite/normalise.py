@@ -6,7 +6,7 @@ from corollary.analysis.bags import bags_of, rows_name
 from corollary.analysis.check import CheckedProgram
 from corollary.core.engine import check_deadline
 from corollary.core.logic import Clause
-from corollary.core.program import Declaration, NormalProgram, Relation, owner_of
+from corollary.core.program import Declaration, NormalProgram, Relation, owner_of, sql_texts
 from corollary.rewrite.aggregates import aggregates
 from corollary.rewrite.bags import bags
 from corollary.rewrite.bases import bases
@@ -92,10 +92,8 @@ def _declared(checked: CheckedProgram) -> dict[str, Relation]:
         for directive in checked.program.directives
         if directive.name == "limitsize"
     }
-    owners = frozenset(
-        directive.relation for directive in checked.program.directives if directive.name == "sql"
-    )
-    shown = owners | {rows_name(name) for name in bags_of(checked.program)}
+    owners = sql_texts(checked.program)
+    shown = owners.keys() | {rows_name(name) for name in bags_of(checked.program)}
     return {
         name: Relation(
             name,

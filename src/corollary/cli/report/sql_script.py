@@ -2,11 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from corollary.core.program import owner_of
+from corollary.core.program import owner_of, sql_texts
 from corollary.database.program.loaded_program import LoadedProgram
 from corollary.database.program.names import readable_relation
 from corollary.frontends.sql.as_sql import SqlDialectName, SqlStatement, print_sql, script_of
-from corollary.frontends.sql.statements.owners import sql_texts
 
 
 def sql_script(loaded: LoadedProgram, dialect: str, names: Sequence[str] = ()) -> str:

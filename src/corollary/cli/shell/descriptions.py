@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def relation_lines(database: Database) -> Iterator[str]:
     """Yield a line for each relation that users have defined."""
-    from corollary.frontends.sql.statements.owners import sql_texts
+    from corollary.core.program import sql_texts
 
     loaded = state_of(database).loaded
     texts = sql_texts(loaded.program)
@@ -49,7 +49,7 @@ def description_lines(database: Database, name: str) -> Iterator[str]:
     Raises:
         InputError: there is no such relation.
     """
-    from corollary.frontends.sql.statements.owners import sql_texts
+    from corollary.core.program import sql_texts
 
     loaded = state_of(database).loaded
     known = {each.lower(): each for each in loaded.normal.relations}

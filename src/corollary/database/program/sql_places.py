@@ -6,29 +6,22 @@ A warehouse stores the rules as text. What is said of them is to be said of the 
 from dataclasses import replace
 
 from corollary.core.logic import Clause
-from corollary.core.program import Program
+from corollary.core.program import Program, owner_of, sql_texts
 from corollary.source import SourceFile, Span
 
 
 def with_sql_places(program: Program) -> Program:
     """Return a program in which rules that a statement has made have their place in it."""
     spans = {
-        each.relation: _whole(SourceFile(f"SQL of {each.relation}", each.parameter("text")))
-        for each in program.directives
-        if each.name == "sql"
+        name: _whole(SourceFile.of_statement(name, text))
+        for name, text in sql_texts(program).items()
     }
     if not spans:
         return program
 
     def placed(clause: Clause) -> Clause:
-        for head in clause.heads:
-            name = head.relation
-            while name not in spans:
-                name, point, _ = name.rpartition(".")
-                if not point:
-                    return clause
-            return replace(clause, span=spans[name])
-        return clause
+        owner = owner_of(clause.heads[0].relation, spans)
+        return clause if owner is None else replace(clause, span=spans[owner])
 
     return replace(program, clauses=tuple(map(placed, program.clauses)))
 

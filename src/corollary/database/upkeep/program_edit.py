@@ -20,6 +20,7 @@ from corollary.core.alerts import PLACEHOLDER
 from corollary.core.logic import Atom, Clause, Term, Wildcard
 from corollary.core.printer import print_clause, print_value
 from corollary.core.program import (
+    SQL_DIRECTIVE,
     Column,
     Declaration,
     Directive,
@@ -157,7 +158,9 @@ class _Edit:
         }
         stale = {self._name, *readers, *(name.partition(".")[0] for name in readers)}
         return (
-            each for each in program.directives if each.name != "sql" or each.relation not in stale
+            each
+            for each in program.directives
+            if each.name != SQL_DIRECTIVE or each.relation not in stale
         )
 
     def _directive(self, each: Directive) -> Directive:

@@ -32,6 +32,7 @@ from corollary.frontends.sql.as_sql.functions import (
     operand,
     sql_constant,
     sql_functor,
+    sql_type,
 )
 
 _COMPARISONS: Mapping[str, type[exp.Binary]] = {
@@ -183,6 +184,8 @@ class _Block:
         """Return an argument of the head, with the type of its column."""
         found = self.value(argument)
         is_computed = not isinstance(found, exp.Column)
+        if isinstance(found, exp.Cast) and found.to == sql_type(type_, self.writer.dialect):
+            return found
         if is_computed and type_.kind in (Kind.DECIMAL, Kind.NUMBER, Kind.UNSIGNED):
             return cast(found, type_, self.writer.dialect)
         return found

@@ -97,10 +97,8 @@ class Dependencies:
         """
         base = {*(columns[at] for at in needed), *given}
         known = self.closure(base)
-        left = {name for names, _ in self.rules for name in names}
-        useful = [
-            at for at, name in enumerate(columns) if name not in known and name in left | targets
-        ]
+        helpful = targets.union(*(names for names, _ in self.rules)) - known
+        useful = [at for at, name in enumerate(columns) if name in helpful]
         most = next(size for size, limit in KEY_SEARCH if len(useful) <= limit)
         found: list[frozenset[int]] = []
         for size in range(1, most + 1):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from corollary.core.graph import strongly_connected_components
-from corollary.core.program import Directive, Program, Reaction
+from corollary.core.program import SQL_DIRECTIVE, Directive, Program, Reaction
 from corollary.errors import Diagnostic, InputError
 from corollary.frontends.sql.binder.bind import bind_query
 from corollary.frontends.sql.catalog import SqlCatalog, TableDefinition, catalog_of
@@ -22,7 +22,7 @@ from corollary.frontends.sql.statements.constraints import (
     quote_message,
     show_columns,
 )
-from corollary.frontends.sql.statements.owners import SQL_DIRECTIVE, visible_catalog
+from corollary.frontends.sql.statements.owners import visible_catalog
 from corollary.frontends.sql.statements.tables import TableLayout, lay_out_table, source_of
 from corollary.frontends.sql.statements.tokens import SqlName
 from corollary.frontends.sql.statements.triggers import compile_trigger

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from corollary.core.logic import Atom, Clause
-from corollary.core.program import Program, owner_of
+from corollary.core.program import Program, owner_of, sql_texts
 from corollary.errors import InputError
 from corollary.frontends.sql.statements import nodes
 from corollary.frontends.sql.statements.definitions import (
@@ -18,7 +18,6 @@ from corollary.frontends.sql.statements.definitions import (
     compile_definitions,
     free_tables,
 )
-from corollary.frontends.sql.statements.owners import sql_texts
 from corollary.frontends.sql.statements.parser import parse_statements
 from corollary.source import SourceFile
 
@@ -35,7 +34,7 @@ def kept_definitions(program: Program) -> list[PlacedDefinition]:
     """Return the statements that a program keeps, parsed."""
     found: list[PlacedDefinition] = []
     for name, text in sql_texts(program).items():
-        file = SourceFile(f"SQL of {name}", text)
+        file = SourceFile.of_statement(name, text)
         found += [
             PlacedDefinition(statement, file)
             for statement in parse_statements(file)

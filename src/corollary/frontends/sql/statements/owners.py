@@ -1,19 +1,7 @@
 """Which statement has made which relation: it has the name of the statement, or begins with it."""
 
-from corollary.core.program import Program, owner_of
+from corollary.core.program import Program, owner_of, sql_texts
 from corollary.frontends.sql.catalog import SqlCatalog, catalog_of
-
-SQL_DIRECTIVE = "sql"
-"""The directive that keeps the text of a statement."""
-
-
-def sql_texts(program: Program) -> dict[str, str]:
-    """Return the statements that a program keeps, by what they define."""
-    return {
-        each.relation: each.parameter("text")
-        for each in program.directives
-        if each.name == SQL_DIRECTIVE
-    }
 
 
 def visible_catalog(program: Program) -> SqlCatalog:
