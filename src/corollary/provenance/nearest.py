@@ -41,7 +41,7 @@ from corollary.maintain.update import Update
 from corollary.provenance.asked_state import AskedState
 from corollary.provenance.known_values import known_relation, known_values
 from corollary.provenance.limits import Allowance
-from corollary.provenance.proof import Row
+from corollary.provenance.nodes import Row
 from corollary.provenance.rule_parts import Component, RuleParts
 
 MAX_DISTANCE = 3
