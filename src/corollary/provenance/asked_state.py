@@ -14,7 +14,7 @@ class AskedState:
     """A program and its data in one state, in which questions are asked.
 
     Attributes:
-        written: the program as written, for the numbers of rules.
+        written: the program as written and checked, for the numbers of rules.
         program: its normal form.
         engine: holds the data.
         statistics: of the relations.
@@ -40,7 +40,7 @@ def asked_state(state: DatabaseState, data: State = State.NEW) -> AskedState:
     """Return the present state of a database, as questions see it."""
     program = state.loaded.normal
     return AskedState(
-        state.loaded.program,
+        state.loaded.checked.program,
         program,
         state.engine,
         state.planner.query_statistics(program),
