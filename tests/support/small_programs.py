@@ -1,4 +1,4 @@
-"""Random small programs as plain data, with a naive judge that uses no code of the package.
+"""Random small programs as plain data, evaluated by their definition.
 
 A body has positive and negated literals and comparisons over a few numbers; strata are layers, so
 that negation is stratified: relation `r2` may read `r2`, and, negated too, `r1` and base relations.
@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from itertools import product
 from random import Random
 from typing import TypeAlias
+
+import corollary
 
 Row: TypeAlias = tuple[int, ...]
 Fact: TypeAlias = tuple[str, Row]
@@ -173,3 +175,22 @@ def random_facts(random: Random, domain: Iterable[int]) -> set[Fact]:
     values = list(domain)
     every = [(name, row) for name, n in BASES.items() for row in product(values, repeat=n)]
     return set(random.sample(every, random.randint(2, len(every) // 2)))
+
+
+def known_values(program: SmallProgram, facts: Iterable[Fact], row: Row) -> set[int]:
+    """Return the values of facts, of rules and of a tuple that is asked about."""
+    terms = {t for rule in program.rules for test in (rule.head, *rule.body) for t in test.terms}
+    constants = {term for term in terms if isinstance(term, int)}
+    return {value for _, each in facts for value in each} | constants | set(row)
+
+
+def open_database(
+    program: SmallProgram, facts: Iterable[Fact], storage: str = ""
+) -> corollary.Database:
+    """Return a database in memory with a program and base facts."""
+    db = corollary.open(None)
+    db.load(text=program.text(storage))
+    with db.transaction() as tx:
+        for name in BASES:
+            tx.insert(name, [row for relation, row in facts if relation == name])
+    return db

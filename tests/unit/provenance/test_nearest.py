@@ -7,19 +7,18 @@ from random import Random
 
 import pytest
 
-import corollary
 from corollary.core.logic import Rule
 from corollary.database.database import state_of
+from corollary.provenance.absences.nearest import MAX_DISTANCE, NearestInstances, nearest_instances
 from corollary.provenance.asked_state import asked_state
 from corollary.provenance.limits import Allowance, ProofLimits
-from corollary.provenance.nearest import MAX_DISTANCE, NearestInstances, nearest_instances
 from support.small_programs import (
-    BASES,
     VIEWS,
     Fact,
     Row,
-    SmallProgram,
     SmallRule,
+    known_values,
+    open_database,
     random_facts,
     random_program,
 )
@@ -57,26 +56,6 @@ def judge(rule: SmallRule, row: Row, facts: set[Fact], domain: set[int]) -> Judg
     return best
 
 
-def opened(program: SmallProgram, facts: set[Fact], storage: str) -> corollary.Database:
-    db = corollary.open(None)
-    db.load(text=program.text(storage))
-    with db.transaction() as tx:
-        for name in BASES:
-            tx.insert(name, [row for relation, row in facts if relation == name])
-    return db
-
-
-def known_values(program: SmallProgram, facts: set[Fact], row: Row) -> set[int]:
-    constants = {
-        term
-        for rule in program.rules
-        for test in (rule.head, *rule.body)
-        for term in test.terms
-        if isinstance(term, int)
-    }
-    return {value for _, each in facts for value in each} | constants | set(row)
-
-
 def bindings(instance: Mapping[str, tuple[object, object]], rule: Rule) -> tuple[object, ...]:
     head = {slot.name for slot in rule.head.slots if hasattr(slot, "name")}
     return tuple(sorted((name, value) for name, (value, _) in instance.items() if name not in head))
@@ -88,7 +67,7 @@ def test_all_substitutions_agree(seed: int, storage: str) -> None:
     random = Random(seed)
     program, base = random_program(random), random_facts(random, DOMAIN)
     facts = program.evaluate(base, DOMAIN)
-    with opened(program, base, storage) as db:
+    with open_database(program, base, storage) as db:
         asked = asked_state(state_of(db))
         for name, arity in {**VIEWS[0], **VIEWS[1], **VIEWS[2]}.items():
             absent = [row for row in product(DOMAIN, repeat=arity) if (name, row) not in facts]

@@ -79,6 +79,14 @@ class RuleParts:
         ordered = sorted((tuple(sorted(numbers)), names) for names, numbers in found)
         return [self._component(numbers, names) for numbers, names in ordered]
 
+    def whole(self, kept: Iterable[int]) -> Component:
+        """Return kept parts as one component in which every variable of the body has a value."""
+        numbers = tuple(sorted(kept))
+        variables = tuple(
+            each for name, each in self._variables.items() if name not in self.head_names
+        )
+        return Component(numbers, variables, tuple(self._ranging(numbers, variables)))
+
     def _component(self, numbers: tuple[int, ...], names: set[str]) -> Component:
         variables = tuple(each for name, each in self._variables.items() if name in names)
         return Component(numbers, variables, tuple(self._ranging(numbers, variables)))

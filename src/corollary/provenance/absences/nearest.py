@@ -38,11 +38,11 @@ from corollary.errors import LimitError
 from corollary.maintain.draft import Body, Draft
 from corollary.maintain.sip import Goal
 from corollary.maintain.update import Update
+from corollary.provenance.absences.known_values import known_relation, known_values
+from corollary.provenance.absences.rule_parts import Component, RuleParts
 from corollary.provenance.asked_state import AskedState
-from corollary.provenance.known_values import known_relation, known_values
 from corollary.provenance.limits import Allowance
 from corollary.provenance.nodes import Row
-from corollary.provenance.rule_parts import Component, RuleParts
 
 MAX_DISTANCE = 3
 """The largest number of failing parts for which all sets are tried."""
