@@ -189,9 +189,7 @@ class Derivations:
                 if name == relation:
                     old, new = colour.setdefault(x, order(x)), colour.setdefault(y, order(y))
                     colour = {each: new if c == old else c for each, c in colour.items()}
-            found |= {
-                (relation, (x, y)) for x in colour for y in colour if colour[x] == colour[y]
-            }
+            found |= {(relation, (x, y)) for x in colour for y in colour if colour[x] == colour[y]}
         return found
 
     def is_seed(self, fact: Fact) -> bool:

@@ -134,9 +134,8 @@ class ProofJudge:
             for one in self.truth.instances[fact]
             if one.rule == rule
             and premises <= set(one.premises)
-            and {
-                each for place, each in enumerate(one.premises) if place not in one.optional
-            } <= premises
+            and {each for place, each in enumerate(one.premises) if place not in one.optional}
+            <= premises
         ]
 
     def _judge_note(self, note: ProofNode) -> None:
@@ -145,9 +144,7 @@ class ProofJudge:
         if note.kind is ProofKind.ABSENT and note.relation in self.truth.relations:
             if note.text.startswith("no "):
                 return  # an empty group
-            pattern = tuple(
-                ANYTHING if value is None else value for value in note.row
-            )
+            pattern = tuple(ANYTHING if value is None else value for value in note.row)
             every = self.truth.relations[note.relation]
             assert not any(fits(row, pattern) for row in every) or None in note.row, note
 

@@ -5,7 +5,15 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
-from corollary.provenance.html import proof_as_html
+from corollary.provenance.forms.html import proof_as_html
+from corollary.provenance.forms.svg import absence_as_svg, proof_as_svg
+from corollary.provenance.forms.text import (
+    absence_lines,
+    cause_lines,
+    cut_lines,
+    proof_lines,
+    summary_of,
+)
 from corollary.provenance.nodes import (
     Attempt,
     Cause,
@@ -14,14 +22,6 @@ from corollary.provenance.nodes import (
     ProofNode,
     ProofRule,
     rules_to_json,
-)
-from corollary.provenance.svg import absence_as_svg, proof_as_svg
-from corollary.provenance.text import (
-    absence_lines,
-    cause_lines,
-    cut_lines,
-    proof_lines,
-    summary_of,
 )
 
 

@@ -12,8 +12,8 @@ from html import escape
 from itertools import pairwise
 
 from corollary.core.printer import print_value
+from corollary.provenance.forms.text import beside_of, label_of, place_text
 from corollary.provenance.nodes import Attempt, ProofKind, ProofNode, ProofRule
-from corollary.provenance.text import beside_of, label_of, place_text
 
 LABEL_MAX_CHARACTERS = 32
 """Longer labels are cut; the whole one is in the title."""

@@ -43,8 +43,8 @@ class ShownProof(Protocol):
     """What the text of a proof needs of it."""
 
     @property
-    def height(self) -> int:
-        """The height of the proof."""
+    def height(self) -> int | None:
+        """The height of the proof; None if none was found within the limits."""
 
     @property
     def height_at_least(self) -> int:
@@ -124,6 +124,8 @@ def summary_of(proof: ShownProof) -> str:
         claim = "there may be a lower one"
     if proof.nodes[0].kind is ProofKind.SEALED:
         claim = "what is under it may not be seen"
+    if proof.height is None:
+        return f"it holds, but no proof was found within the limits; {claim}"
     return f"height {proof.height}, {counted(proof.size, 'tuple')}; {claim}"
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
+from corollary.provenance.forms.text import beside_of, label_of
 from corollary.provenance.nodes import ProofNode, ProofRule
-from corollary.provenance.text import beside_of, label_of
 
 OPEN_LEVELS = 2
 """So many levels are unfolded at first."""
