@@ -23,7 +23,8 @@ class Proof:
         goal: what was asked.
         commit: of the state in which it was asked.
         holds: whether it holds; if not, there are no nodes.
-        height: of the proof; that of a base tuple is 0.
+        height: of the proof, 0 for a base tuple; None if the limits were reached before there was
+            a proof.
         height_at_least: no proof is lower than this.
         minimal: whether no proof is lower.
         canonical: whether every tuple has its least height and its smallest tree.
@@ -37,7 +38,7 @@ class Proof:
     goal: str
     commit: int
     holds: bool
-    height: int = 0
+    height: int | None = None
     height_at_least: int = 0
     minimal: bool = False
     canonical: bool = False

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from corollary.engines.spark.partitions.driver import PartitionedStratum
     from corollary.engines.spark.partitions.messages import Request
     from corollary.engines.spark.sql.queries import Queries
+    from corollary.engines.spark.task_runner import TaskRunner
 
 PARTITIONS_MIN_TUPLES = 1 << 24
 """A stratum of so many tuples is partitioned; the driver is quicker with fewer…"""
@@ -80,6 +81,7 @@ class DriverEngine(LocalEngine):
         self._parts = remote.PlanCache(remote.placed_parts)
         self._limits = Limits()
         self._private_session: SparkSession | None = None
+        self._runner: TaskRunner | None = None
         self._directory: ScratchDirectory | None = None
         self._queries: Queries | None = None
         super().declare({PARTITIONS.name: PARTITIONS})
@@ -148,6 +150,9 @@ class DriverEngine(LocalEngine):
             store.close()
         self._partitioned.clear()
         self._remote.clear()
+        if self._runner is not None:
+            self._runner.close()
+            self._runner = None
         if self._private_session is not None:
             release_session(self._private_session)
             self._private_session = None
@@ -158,7 +163,11 @@ class DriverEngine(LocalEngine):
     def _run_job(self, request: "Request") -> list[bytes]:
         from corollary.engines.spark.partitions.job import run_spark_job
 
-        return run_spark_job(self._session, request)
+        if self._runner is None:
+            from corollary.engines.spark.task_runner import TaskRunner
+
+            self._runner = TaskRunner(self._session)
+        return run_spark_job(self._runner, request)
 
     # --- relations -----------------------------------------------------------------------------
 

@@ -112,12 +112,14 @@ def describe_jobs(session: "SparkSession", text: str) -> Iterator[None]:
     context = None if is_connect(session) else session.sparkContext
     session.addTag(tag)
     if context is not None:
+        context.addJobTag(tag)
         context.setJobDescription(text)
     try:
         yield
     finally:
         session.removeTag(tag)
         if context is not None:
+            context.removeJobTag(tag)
             context.setJobDescription(None)  # type: ignore[arg-type]
 
 
