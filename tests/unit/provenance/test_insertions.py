@@ -12,7 +12,7 @@ from corollary.provenance.absences.insertions import InsertionSearch, find_inser
 from corollary.provenance.asked_state import asked_state
 from corollary.provenance.limits import Allowance, ProofLimits
 from corollary.provenance.nodes import CutReason
-from corollary.provenance.trials import Trials
+from corollary.provenance.trials.trials import Trials
 from support.small_programs import (
     BASES,
     VIEWS,

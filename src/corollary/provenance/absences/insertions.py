@@ -15,10 +15,9 @@ has to go. Proofs are found one after another: in the state without the tuples c
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations, product
 
-from corollary.analysis.today import TODAY_RELATION
 from corollary.core.logic import Literal
 from corollary.core.program import NormalProgram
 from corollary.database.commit import OpenTransaction
@@ -31,9 +30,11 @@ from corollary.provenance.absences.missing_premises import (
     missing_premises,
 )
 from corollary.provenance.asked_state import AskedState
-from corollary.provenance.limits import Allowance
+from corollary.provenance.limits import Allowance, ProofLimits
 from corollary.provenance.nodes import BaseChange, CutReason, InsertionSets, ProofCut, Row
-from corollary.provenance.trials import Trials, tuples_there
+from corollary.provenance.trials.base_relations import insertable_relations
+from corollary.provenance.trials.trials import Trials
+from corollary.provenance.trials.wanted import tuples_there
 
 BaseSet = frozenset[BaseChange]
 
@@ -242,6 +243,12 @@ class WorkingSets:
         self._known: dict[BaseSet, bool] = {}
 
     @property
+    def limits(self) -> ProofLimits:
+        """Those of the question, with the time that is left."""
+        seconds = max(self._allowance.seconds, 0.0)
+        return replace(self._allowance.limits, seconds=seconds)
+
+    @property
     def reason(self) -> CutReason:
         """Why no more changes may be tried out."""
         is_late = self._allowance.seconds <= 0
@@ -272,21 +279,6 @@ class WorkingSets:
                 else:
                     raise TrialsOverError from error
         return self._known[changes]
-
-
-def insertable_relations(program: NormalProgram) -> dict[str, str]:
-    """Return the base relations that tuples can be inserted into, with the users' names."""
-    users = {base: name for name, base in program.bases.items()}
-    users = {base: users.get(name, name) for base, name in users.items()}
-    return {
-        name: users.get(name, name)
-        for name, relation in program.relations.items()
-        if not relation.is_derived
-        and name != TODAY_RELATION
-        and name not in program.constants
-        and name not in program.bags.values()
-        and (relation.is_declared or name in users)
-    }
 
 
 def _has_nonmonotone_rules(program: NormalProgram, goal: str) -> bool:

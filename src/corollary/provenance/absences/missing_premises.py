@@ -13,17 +13,18 @@ from math import prod
 import pyarrow as pa
 
 from corollary.core.arrow import sort_rows, to_python
-from corollary.core.logic import Constant, Literal, Rule, Slot, Value, Variable, Wildcard
+from corollary.core.logic import Literal, Rule, Variable, Wildcard
 from corollary.core.plans import Step, working_relation
 from corollary.core.program import NormalProgram, Relation
 from corollary.core.recorder import CountingRecorder
 from corollary.core.types import NUMBER, Type
 from corollary.provenance.absences.known_values import known_relation
-from corollary.provenance.absences.nearest import body_of_parts, new_draft, type_of, wanted_relation
-from corollary.provenance.absences.rule_parts import Component, RuleParts
+from corollary.provenance.absences.nearest import body_of_parts, type_of
+from corollary.provenance.absences.rule_parts import Component, RuleParts, row_of
 from corollary.provenance.asked_state import AskedState
 from corollary.provenance.limits import Allowance
 from corollary.provenance.nodes import Row
+from corollary.provenance.trials.wanted import new_draft, wanted_relation
 
 MISSING_MAX = 4
 """The maximum number of literals of one rule that may be missing."""
@@ -169,17 +170,5 @@ def _premises(
             each.name: value
             for each, value in zip(variant.component.variables, values, strict=True)
         }
-        yield (
-            number,
-            frozenset(
-                (each.relation, tuple(_value(slot, bindings) for slot in each.slots))
-                for each in variant.missing
-            ),
-        )
-
-
-def _value(slot: Slot, bindings: Mapping[str, Value]) -> Value:
-    if isinstance(slot, Constant):
-        return slot.value
-    assert isinstance(slot, Variable)
-    return bindings[slot.name]
+        rows_of = ((each.relation, row_of(each, bindings)) for each in variant.missing)
+        yield number, frozenset((name, row) for name, row in rows_of if row is not None)

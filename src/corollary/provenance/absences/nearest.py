@@ -19,7 +19,6 @@ All of F fails in such an instance, since otherwise a smaller F would have had o
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import combinations, islice, product
 from math import prod
@@ -35,23 +34,20 @@ from corollary.core.program import Relation
 from corollary.core.recorder import CountingRecorder
 from corollary.core.types import NUMBER, Type
 from corollary.errors import LimitError
-from corollary.maintain.draft import Body, Draft
+from corollary.maintain.draft import Body
 from corollary.maintain.sip import Goal
-from corollary.maintain.update import Update
 from corollary.provenance.absences.known_values import known_relation, known_values
 from corollary.provenance.absences.rule_parts import Component, RuleParts
 from corollary.provenance.asked_state import AskedState
 from corollary.provenance.limits import Allowance
 from corollary.provenance.nodes import Row
+from corollary.provenance.trials.wanted import NUMBER_VARIABLE, new_draft, wanted_relation
 
 MAX_DISTANCE = 3
 """The largest number of failing parts for which all sets are tried."""
 
 SHOWN_INSTANCES = 3
 """The number of instances that are shown of each rule."""
-
-NUMBER_VARIABLE = Variable("•number", NUMBER)
-"""The number of a wanted tuple."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,21 +116,6 @@ def nearest_instances(
             raise
         return found, False
     return found, True
-
-
-@contextmanager
-def wanted_relation(asked: AskedState, relation: str, rows: Sequence[Row]) -> Iterator[Relation]:
-    """Let the engine have numbered tuples of a relation, until the end."""
-    shape = asked.program.relations[relation]
-    name = working_relation(relation, "wanted")
-    columns = ("•number", *shape.columns)
-    wanted = Relation(name, columns, (NUMBER, *shape.types), is_derived=False, is_declared=False)
-    asked.engine.declare({name: wanted})
-    try:
-        asked.engine.insert(name, [(number, *row) for number, row in enumerate(rows)])
-        yield wanted
-    finally:
-        asked.engine.drop([name])
 
 
 class _Search:
@@ -313,11 +294,6 @@ class _Search:
             body = body_of_parts(self._asked, self._parts, component, self._wanted.name)
             steps += draft.derive(target.name, [body])
         return draft.finish(steps)
-
-
-def new_draft(asked: AskedState) -> Draft:
-    """Return a draft in which the relations of a state can be read."""
-    return Draft(Update(asked.program, asked.program, {}, asked.statistics))
 
 
 def body_of_parts(

@@ -11,18 +11,21 @@ Example: `h(x) :- a(x, y), b(y, z), c(z), z > 3`, b(y, z) fails: a(x, y) is one 
 c(z), z > 3 another. If c(z) fails too, z is tested by z > 3 only, and ranges over known numbers.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from corollary.core.logic import (
     EQUATIONS,
     Condition,
+    Constant,
     Literal,
     Rule,
+    Value,
     Variable,
     variable_names,
     variables_of,
 )
+from corollary.provenance.nodes import Row
 
 Part = Literal | Condition
 
@@ -111,6 +114,19 @@ class RuleParts:
             chosen = next((each for each in left if each.name not in given), left[0])
             yield chosen
             bound.add(chosen.name)
+
+
+def row_of(literal: Literal, values: Mapping[str, Value]) -> Row | None:
+    """Return the tuple of a literal whose variables have values; None if some have none."""
+    row: list[Value] = []
+    for slot in literal.slots:
+        if isinstance(slot, Constant):
+            row.append(slot.value)
+        elif isinstance(slot, Variable) and slot.name in values:
+            row.append(values[slot.name])
+        else:
+            return None
+    return tuple(row)
 
 
 def _close(bound: set[str], equations: Sequence[Condition]) -> None:
