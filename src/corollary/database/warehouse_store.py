@@ -138,7 +138,7 @@ class WarehouseStore:
         }
         engine, found = self._filled(every, stored, commit.number)
         valid = commit.payload - {_owner(name) for name in payload.keys() - found}
-        state.restore(engine, loaded, commit.number, valid)
+        state.restore(engine, loaded, commit.number, valid, commit.exact)
         self._program, self._recorded = commit.program, valid
 
     def program_at(self, commit: Commit) -> LoadedProgram:
@@ -230,7 +230,7 @@ class WarehouseStore:
             self._changed += stored.added + stored.removed
         state.engine.commit()
         valid = latest.payload & (self._recorded | full)
-        state.advance(latest.number, valid)
+        state.advance(latest.number, valid, latest.exact)
         self._recorded = valid
 
     def _since(self, after: int, upto: int) -> list[tuple[StoredChange, RelationDelta]] | None:
@@ -257,6 +257,7 @@ class WarehouseStore:
             NewCommit(
                 parent=state.commits,
                 payload=payload,
+                exact=pending.exact & payload,
                 stats=pending.stats,
                 program=program,
                 dropped=pending.dropped,

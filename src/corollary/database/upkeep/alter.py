@@ -247,7 +247,7 @@ def _altered_state(
     engine = LocalEngine()
     engine.declare({**empty, **payload_relations_of(bare)})
     altered = DatabaseState(engine, limits=state.limits, console=state.console)
-    altered.restore(engine, replace(altered.loaded, normal=bare), 0, frozenset())
+    altered.restore(engine, replace(altered.loaded, normal=bare), 0, frozenset(), frozenset())
     operations = list(_operations(state, how))
     transaction = Transaction(altered, MemoryStore())
     transaction.set_program(program)
