@@ -102,7 +102,7 @@ class Proof:
             depth: how many levels to unfold; all if it is not given.
         """
         if not self.holds:
-            return f"{self.goal} does not hold\n"
+            return f"{self.goal} {'does not hold' if self.answers is None else 'has no answer'}\n"
         lines = list(proof_lines(self, depth))
         for each in self.others:
             lines += ["", *proof_lines(each, depth)]

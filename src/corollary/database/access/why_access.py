@@ -26,8 +26,8 @@ class WhyAccess:
         >>> print(db.why("p(1, 3)").to_text(), end="")
         p(1, 3)        rule 2  program:3
         +- p(1, 2)     rule 1  program:3
-        |  +- e(1, 2)  program:4, commit 1
-        +- e(2, 3)     program:4, commit 1
+        |  +- e(1, 2)  program:4
+        +- e(2, 3)     program:4
         height 2, 4 tuples; no proof is lower
 
         Args:
