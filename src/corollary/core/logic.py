@@ -194,15 +194,20 @@ class Clause:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The source clause (as text and span) and the passes that made a rule of it."""
+    """The source clause (as text and span) and the passes that made a rule of it.
+
+    Attributes:
+        alternative: of a clause with disjunctions, the number of its conjunction, from 1.
+    """
 
     text: str
     span: Span | None = field(default=None, compare=False, repr=False)
     passes: tuple[str, ...] = ()
+    alternative: int | None = field(default=None, compare=False, repr=False)
 
     def with_pass(self, name: str) -> "Origin":
         """Return the origin with one more pass."""
-        return Origin(self.text, self.span, (*self.passes, name))
+        return Origin(self.text, self.span, (*self.passes, name), self.alternative)
 
 
 NO_RULE = Origin("")
