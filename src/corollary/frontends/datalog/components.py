@@ -17,9 +17,9 @@ from corollary.core import logic, program
 from corollary.errors import Diagnostic, InputError
 from corollary.frontends.datalog.lexer import Lexeme
 from corollary.frontends.datalog.parse_nodes import (
-    Component,
+    ComponentDefinition,
     ComponentName,
-    Instance,
+    ComponentInstance,
     Item,
     Override,
 )
@@ -40,7 +40,7 @@ class _Argument(NamedTuple):
     name: str
     scope: "_Scope"
 
-    def component(self) -> "tuple[Component, _Arguments, _Scope] | None":
+    def component(self) -> "tuple[ComponentDefinition, _Arguments, _Scope] | None":
         """Return the component of this name."""
         return self.scope.component(self.name)
 
@@ -57,7 +57,9 @@ def expand_components(items: Sequence[Item], parse_items: ParseItems) -> list[It
     Raises:
         InputError: with all errors in the use of components.
     """
-    if not any(isinstance(item, Component | Instance | Override) for item in items):
+    if not any(
+        isinstance(item, ComponentDefinition | ComponentInstance | Override) for item in items
+    ):
         return list(items)
     expansion = _Expansion(parse_items)
     scope = _Scope("", None)
@@ -83,7 +85,7 @@ class _Scope:
     relations: set[str] = field(default_factory=set)
     types: set[str] = field(default_factory=set)
     instances: dict[str, Span] = field(default_factory=dict)
-    components: dict[str, tuple[Component, _Arguments]] = field(default_factory=dict)
+    components: dict[str, tuple[ComponentDefinition, _Arguments]] = field(default_factory=dict)
 
     def relation(self, name: str) -> str:
         """Return the full name of a relation."""
@@ -99,7 +101,7 @@ class _Scope:
             return self.prefix + name
         return name if self.parent is None else self.parent.type(name)
 
-    def component(self, name: str) -> "tuple[Component, _Arguments, _Scope] | None":
+    def component(self, name: str) -> "tuple[ComponentDefinition, _Arguments, _Scope] | None":
         """Return a component, what stands for parameters around it, and where it is written."""
         found = self.components.get(name)
         if found is not None:
@@ -145,13 +147,13 @@ class _Expansion:
             self._declare(layer, scope)
         for layer in layers:
             for item in layer.items:
-                if isinstance(item, Instance):
+                if isinstance(item, ComponentInstance):
                     yield from self._instantiate(item, layer, scope, around)
                 elif isinstance(item, Override):
                     if scope.parent is None:
                         message = "`.override` is for components."
                         self._report("C0229", message, item.relation.span, "leave it out")
-                elif not isinstance(item, Component):
+                elif not isinstance(item, ComponentDefinition):
                     yield _rename(item, layer, scope)
 
     def _declare(self, layer: _Layer, scope: _Scope) -> None:
@@ -162,13 +164,13 @@ class _Expansion:
                     scope.relations.add(name)
                 case program.TypeDeclaration(name=name):
                     scope.types.add(name)
-                case Instance(name=instance):
+                case ComponentInstance(name=instance):
                     if instance.name in scope.instances:
                         message = f"`{instance.name}` is initialised twice."
                         earlier = scope.instances[instance.name]
                         self._report("C0230", message, instance.span, "rename one", earlier)
                     scope.instances[instance.name] = instance.span
-                case Component(head=head):
+                case ComponentDefinition(head=head):
                     if head.name in scope.components and scope.parent is None:
                         message = f"The component `{head.name}` is defined twice."
                         earlier = scope.components[head.name][0].head.span
@@ -180,7 +182,7 @@ class _Expansion:
     # --- instances -----------------------------------------------------------------------------
 
     def _instantiate(
-        self, item: Instance, layer: _Layer, scope: _Scope, around: tuple[_Used, ...]
+        self, item: ComponentInstance, layer: _Layer, scope: _Scope, around: tuple[_Used, ...]
     ) -> Iterator[Item]:
         names = (item.component.name, *(each.name for each in item.component.arguments))
         component, *arguments = (_resolve(name, layer.arguments, scope) for name in names)

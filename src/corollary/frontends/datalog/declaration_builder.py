@@ -10,9 +10,9 @@ from corollary.errors import Diagnostic, InputError, Severity
 from corollary.frontends.datalog.lexer import Lexeme
 from corollary.frontends.datalog.parse_nodes import (
     BracketedList,
-    Component,
+    ComponentDefinition,
     ComponentName,
-    Instance,
+    ComponentInstance,
     Item,
     Override,
     SpannedName,
@@ -202,7 +202,11 @@ class DeclarationBuilder(Transformer[Lexeme, object]):
     def component(
         self, _: Lexeme, head: ComponentName, *rest: ComponentName | Lexeme
     ) -> tuple[Item, ...]:
-        return (Component(head, tuple(each for each in rest if isinstance(each, ComponentName))),)
+        return (
+            ComponentDefinition(
+                head, tuple(each for each in rest if isinstance(each, ComponentName))
+            ),
+        )
 
     def component_name(self, name: SpannedName, *rest: SpannedName | Lexeme) -> ComponentName:
         arguments = tuple(each for each in rest if isinstance(each, SpannedName))
@@ -211,7 +215,7 @@ class DeclarationBuilder(Transformer[Lexeme, object]):
     def instance(
         self, start: Lexeme, name: SpannedName, _: Lexeme, component: ComponentName
     ) -> tuple[Item, ...]:
-        return (Instance(name, component, span_between(start.span, component.span)),)
+        return (ComponentInstance(name, component, span_between(start.span, component.span)),)
 
     def override(self, _: Lexeme, names: tuple[SpannedName, ...]) -> tuple[Item, ...]:
         return tuple(map(Override, names))

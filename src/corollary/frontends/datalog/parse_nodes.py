@@ -25,7 +25,7 @@ class ComponentName(NamedTuple):
     span: Span
 
 
-class Component(NamedTuple):
+class ComponentDefinition(NamedTuple):
     """`.comp Graph<Node> : Base<Node> { … }`.
 
     Attributes:
@@ -39,7 +39,7 @@ class Component(NamedTuple):
     body: tuple[Lexeme, ...] = ()
 
 
-class Instance(NamedTuple):
+class ComponentInstance(NamedTuple):
     """`.init roads = Graph<City>`."""
 
     name: SpannedName
@@ -60,8 +60,8 @@ Item = (
     | program.Directive
     | program.Reaction
     | Clause
-    | Component
-    | Instance
+    | ComponentDefinition
+    | ComponentInstance
     | Override
     | Diagnostic
 )

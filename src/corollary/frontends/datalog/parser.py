@@ -15,7 +15,7 @@ from corollary.errors import Diagnostic, InputError
 from corollary.frontends.datalog import syntax_errors
 from corollary.frontends.datalog.components import expand_components
 from corollary.frontends.datalog.lexer import Lexeme, tokenise
-from corollary.frontends.datalog.parse_nodes import Component, Item
+from corollary.frontends.datalog.parse_nodes import ComponentDefinition, Item
 from corollary.frontends.datalog.preprocessor import (
     Include,
     Preprocessor,
@@ -168,7 +168,7 @@ def _items(lexemes: Sequence[Lexeme], diagnostics: list[Diagnostic]) -> Iterator
         try:
             items, position = _parse_at(lexemes, position, "item", None)
             for item in cast(tuple[Item, ...], items):
-                if isinstance(item, Component):
+                if isinstance(item, ComponentDefinition):
                     body, position = _block(lexemes, position)
                     _parse_block(body, diagnostics)
                     yield item._replace(body=tuple(body))
