@@ -18,8 +18,8 @@ from corollary.errors import Diagnostic, InputError
 from corollary.frontends.datalog.lexer import Lexeme
 from corollary.frontends.datalog.parse_nodes import (
     ComponentDefinition,
-    ComponentName,
     ComponentInstance,
+    ComponentName,
     Item,
     Override,
 )

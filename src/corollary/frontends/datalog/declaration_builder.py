@@ -11,8 +11,8 @@ from corollary.frontends.datalog.lexer import Lexeme
 from corollary.frontends.datalog.parse_nodes import (
     BracketedList,
     ComponentDefinition,
-    ComponentName,
     ComponentInstance,
+    ComponentName,
     Item,
     Override,
     SpannedName,
