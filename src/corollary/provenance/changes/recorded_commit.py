@@ -4,16 +4,16 @@ Parts of the changes can be done again on the state before, without triggers and
 triggers did is among the changes.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from corollary.core.arrow import from_python, sort_rows, to_python
-from corollary.core.logic import Atom, Clause, Constant
+from corollary.core.logic import Clause
 from corollary.core.plans import WORKING_SEPARATOR
 from corollary.core.printer import print_clause
-from corollary.core.program import NormalProgram, Program
+from corollary.core.program import Directive, NormalProgram, Program
 from corollary.core.types import Type
 from corollary.database.engines import LOCAL, create_engine
 from corollary.database.program.loaded_program import LoadedProgram
@@ -74,30 +74,31 @@ class RecordedCommit:
     def edit(self, chosen: Collection[BaseChange]) -> Edit | None:
         """Return the edit of the program that some changes make; None if they need none."""
         before, after = passive(self.before.program), passive(self.after.program)
-        is_same = declarations_of(before) == declarations_of(after)
         rules = {each: self.clauses[each] for each in chosen if each in self.clauses}
-        facts = list(self._facts(each for each in chosen if each.op == "+"))
-        if is_same and not rules and not facts:
+        inputs = self._inputs()
+        if declarations_of(before) == declarations_of(after) and not rules and not inputs:
             return None
         gone = {print_clause(clause) for each, clause in rules.items() if each.op == "-"}
         clauses = [each for each in before.clauses if print_clause(each) not in gone]
         clauses += [clause for each, clause in rules.items() if each.op == "+"]
-        clauses += facts
         declared = {each.name for each in after.declarations}
         kept = tuple(each for each in before.declarations if each.name not in declared)
-        program = replace(after, declarations=(*after.declarations, *kept), clauses=tuple(clauses))
+        program = replace(
+            after,
+            declarations=(*after.declarations, *kept),
+            clauses=tuple(clauses),
+            directives=(*after.directives, *inputs),
+        )
         return lambda _: program
 
-    def _facts(self, added: Iterable[BaseChange]) -> Iterator[Clause]:
-        """Yield facts of the text for tuples that nothing else could assert before the commit."""
+    def _inputs(self) -> tuple[Directive, ...]:
+        """Return directives that let relations with rules have the facts that the text got."""
         with_rules = {
             head.relation for each in self.after.program.clauses if each.body for head in each.heads
         }
         writable = set(insertable_relations(self.before.loaded.normal).values())
-        for each in added:
-            if each not in self.clauses and each.relation in with_rules - writable:
-                values = map(Constant, each.row, each.types)
-                yield Clause((Atom(each.relation, tuple(values)),))
+        added = {name for op, name in self.tables if op == "+"}
+        return tuple(Directive("input", name) for name in sorted(added & with_rules - writable))
 
 
 def recorded_commit(
