@@ -280,9 +280,13 @@ def _attempt(state: DatabaseState, store: Store, request: CommitRequest) -> Comm
 
         # Record, all or nothing.
         state.console.enter(Phase.STORE)
-        pending.alerts, pending.changes = outcome.alerts, outcome.changes
-        pending.stats = {name: each.as_json() for name, each in outcome.stats.items()}
-        payload = state.planner.payload_after(update, run.maintenance, run.recorder)
+        ran = update, run.maintenance, run.recorder
+        payload, pending.exact = state.planner.payload_after(*ran), state.planner.exact_after(*ran)
+        pending.alerts, pending.changes, pending.stats = (
+            outcome.alerts,
+            outcome.changes,
+            {name: each.as_json() for name, each in outcome.stats.items()},
+        )
         number = store.record(state, pending, payload & pending.stored)
         state.accept(pending, run, number)
         state.day = None

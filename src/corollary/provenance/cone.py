@@ -53,6 +53,12 @@ class Cone:
             depth += 1
             level = [each for each in below if self.depths[each] == depth]
 
+    @property
+    def _is_settled(self) -> bool:
+        """Whether no more can be known: not all instances of the goal, but its least height."""
+        graph, root = self.graph, self.root
+        return root in self.truncated and graph.heights[root] == graph.least[root]
+
     def _expand_level(self, level: list[int], depth: int, below: dict[int, None]) -> list[int]:
         """Expand tuples; return those that are met on the same level, note those below it."""
         graph = self.graph
@@ -65,13 +71,14 @@ class Cone:
         height = None if graph.heights[self.root] >= INFINITE else bound
         wanted = {each: Wanted(graph.facts[each], height) for each in allowed}
         try:
-            self.allowance.take(len(allowed))
-            for number, found in self.finder.find(wanted, self.allowance).items():
+            for number, found in self.finder.find_in_batches(wanted, self.allowance):
                 graph.add(number, found)
                 if found.is_cut:
                     self.truncated[number] = found.total
         except LimitError:
             self.cut = CutReason.SECONDS
+        if self._is_settled:
+            return []
         here: dict[int, None] = {}
         for number in inside:
             for known in graph.instances.get(number, ()):

@@ -43,9 +43,8 @@ def descend(graph: ProofGraph, root: int, finder: InstanceFinder, allowance: All
     while level:
         chosen.update(level)
         open_ = [each for each in level if graph.is_derived(each) and each not in graph.expanded]
-        allowance.take(len(open_))
-        wanted = {number: Wanted(graph.facts[number]) for number in open_}
-        for number, found in finder.find(wanted, allowance).items():
+        wanted = {number: Wanted(graph.facts[number], rank=graph.ranks[number]) for number in open_}
+        for number, found in finder.find_in_batches(wanted, allowance):
             graph.add(number, found)
         below: dict[int, None] = {}
         for number in level:

@@ -43,10 +43,13 @@ class Wanted:
     Attributes:
         fact: the tuple.
         height: premises that give it a greater height do not matter; None if all do.
+        rank: if there is one, an instance is enough whose premises of the same stratum have smaller
+            ranks.
     """
 
     fact: Fact
     height: int | None = None
+    rank: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +82,8 @@ class RuleReader:
         ranked: for each premise the place of its rank in a row.
         least: for each premise, what its height is at least, and what to add to a rank for that.
         weights: what the step adds to the height of each premise.
+        own: whether each premise is of the same stratum as the head.
+        constants: of its premises, which follow each row.
     """
 
     step: int
@@ -89,6 +94,7 @@ class RuleReader:
     ranked: tuple[int | None, ...]
     least: tuple[tuple[int, int | None], ...]
     weights: tuple[int, ...]
+    own: tuple[bool, ...]
     constants: Row
 
     def instance(self, row: Row) -> Instance:
@@ -108,6 +114,10 @@ def rank_of(value: Value) -> int:
     return value
 
 
+FEW_INSTANCES = 16
+"""A tuple with no more instances keeps them all, even where one is enough."""
+
+
 def select_instances(
     rules: Sequence[RuleReader],
     tables: "Sequence[pa.Table]",
@@ -116,8 +126,9 @@ def select_instances(
 ) -> Iterator[tuple[int, Found]]:
     """Yield the instances of each tuple: those that can matter, with the smallest guesses first."""
     bounds = {number: each.height for number, each in wanted.items() if each.height is not None}
+    ranks = {number: each.rank for number, each in wanted.items() if each.rank is not None}
     parts = [
-        _guesses(rule, at, table, bounds)
+        _guesses(rule, at, table, bounds, ranks)
         for at, (rule, table) in enumerate(zip(rules, tables, strict=True))
         if table.num_rows
     ]
@@ -130,8 +141,12 @@ def select_instances(
         starts = np.flatnonzero(np.r_[True, ids[1:] != ids[:-1]]) if ids.size else ids
         counts = np.diff(np.r_[starts, ids.size])
         totals |= dict(zip(ids[starts].tolist(), counts.tolist(), strict=True))
-        within = np.arange(ids.size) - np.repeat(starts, counts) < most
-        for number, rule, row in rows[:, within][(0, 3, 4), :].T.tolist():
+        first, count = np.repeat(starts, counts), np.repeat(counts, counts)
+        keep = np.arange(ids.size) - first < most
+        if ranks:  # one instance is enough: of the best ones, which only values tell apart
+            is_best = (rows[1:5] == rows[1:5, first]).all(axis=0)
+            keep &= is_best | (count <= FEW_INSTANCES)
+        for number, rule, row in rows[:, keep][(0, 4, 5), :].T.tolist():
             chosen[number].append((rule, row))
     made = _read_rows(rules, tables, chosen.values())
     for number, places in chosen.items():
@@ -139,32 +154,44 @@ def select_instances(
 
 
 def _guesses(
-    rule: RuleReader, at: int, table: "pa.Table", bounds: Mapping[int, int]
+    rule: RuleReader,
+    at: int,
+    table: "pa.Table",
+    bounds: Mapping[int, int],
+    ranks: Mapping[int, int],
 ) -> "np.ndarray[Any, Any]":
     """Return columns of the instances that can matter.
 
-    They are the number of the tuple, the largest guess of a premise, the sum of the guesses, the
-    rule and the row.
+    They are the number of the tuple, whether a premise of its stratum has no smaller rank, the
+    largest guess of a premise, the sum of the guesses, the rule and the row.
     """
     ids = _integers(table, 0)
-    largest = np.zeros_like(ids)
-    total = np.zeros_like(ids)
-    height = np.zeros_like(ids)
-    for place, (least, offset), weight in zip(rule.ranked, rule.least, rule.weights, strict=True):
+    largest, total, height, is_circular = (np.zeros_like(ids) for _ in range(4))
+    own_rank = _looked_up(ranks, ids)
+    for place, (least, offset), weight, is_own in zip(
+        rule.ranked, rule.least, rule.weights, rule.own, strict=True
+    ):
         guess = np.full_like(ids, least) if place is None else _integers(table, place) + 1
         largest, total = np.maximum(largest, guess), total + guess
         bound = np.full_like(ids, least)
         if offset is not None:
             bound = np.maximum(bound, guess - 1 + offset)
         height = np.maximum(height, bound + weight)
-    rows = np.arange(ids.size)
-    if bounds:
-        known = np.array(sorted(bounds))
-        heights = np.array([bounds[number] for number in known.tolist()])
-        places = np.minimum(np.searchsorted(known, ids), known.size - 1)
-        keep = (known[places] != ids) | (height <= heights[places])
-        ids, largest, total, rows = ids[keep], largest[keep], total[keep], rows[keep]
-    return np.stack([ids, largest, total, np.full_like(ids, at), rows])
+        if is_own:
+            is_circular |= guess > own_rank
+    columns = np.stack(
+        [ids, is_circular, largest, total, np.full_like(ids, at), np.arange(ids.size)]
+    )
+    return columns[:, height <= _looked_up(bounds, ids)] if bounds else columns
+
+
+def _looked_up(values: Mapping[int, int], ids: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
+    """Return the values of some numbers, the largest integer for those that have none."""
+    none = np.iinfo(np.int64).max
+    known = np.array([*sorted(values), none])
+    found = np.array([*(values[number] for number in known[:-1].tolist()), none])
+    places = np.searchsorted(known, ids)
+    return np.where(known[places] == ids, found[places], none)
 
 
 def _integers(table: "pa.Table", column: int) -> "np.ndarray[Any, Any]":

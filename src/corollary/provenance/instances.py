@@ -50,6 +50,9 @@ from corollary.provenance.limits import Allowance
 from corollary.provenance.nodes import Row
 from corollary.provenance.steps import ProofStep, ProofSteps
 
+BATCH_MIN_TUPLES, BATCH_MAX_INSTANCES = 64, 10_000
+"""Tuples are expanded this many at a time, and more as long as they have few instances."""
+
 ID = Variable("id'", NUMBER)
 """The number of a wanted tuple; the quote keeps it apart from the variables of a program."""
 
@@ -108,16 +111,8 @@ class InstanceFinder:
             engine.clear([reader.wanted])
         return bool(found), rank_of(ranks[0][1]) if ranks else None
 
-    def find(
-        self, wanted: Mapping[int, Wanted], allowance: Allowance, most: int | None = None
-    ) -> dict[int, Found]:
-        """Return the instances of some tuples, by their numbers.
-
-        Args:
-            wanted: the tuples.
-            allowance: what is left of the limits.
-            most: the maximum number of instances of a tuple.
-        """
+    def find(self, wanted: Mapping[int, Wanted], allowance: Allowance) -> dict[int, Found]:
+        """Return the instances of some tuples, by their numbers."""
         by_relation: dict[str, list[int]] = {}
         for number, each in wanted.items():
             by_relation.setdefault(each.fact[0], []).append(number)
@@ -125,11 +120,28 @@ class InstanceFinder:
         for relation, numbers in by_relation.items():
             if self.steps.is_derived(relation):
                 some = {number: wanted[number] for number in numbers}
-                found |= self._find(relation, some, allowance, most)
+                found |= self._find(relation, some, allowance)
         return found
 
+    def find_in_batches(
+        self, wanted: Mapping[int, Wanted], allowance: Allowance
+    ) -> Iterator[tuple[int, Found]]:
+        """Yield the instances of some tuples, so many at a time that the time can be kept.
+
+        Raises:
+            LimitError: the time is over.
+        """
+        numbers, size = list(wanted), BATCH_MIN_TUPLES
+        while numbers:
+            batch, numbers = numbers[:size], numbers[size:]
+            allowance.take(len(batch))
+            found = self.find({number: wanted[number] for number in batch}, allowance)
+            yield from found.items()
+            if sum(len(each.instances) for each in found.values()) < BATCH_MAX_INSTANCES:
+                size *= 2
+
     def _find(
-        self, relation: str, wanted: Mapping[int, Wanted], allowance: Allowance, most: int | None
+        self, relation: str, wanted: Mapping[int, Wanted], allowance: Allowance
     ) -> dict[int, Found]:
         reader, engine = self._open(relation), self.asked.engine
         engine.insert(reader.wanted, [(*each.fact[1], number) for number, each in wanted.items()])
@@ -138,8 +150,8 @@ class InstanceFinder:
             tables = [engine.read(rule.target) for rule in reader.rules]
         finally:
             engine.clear([reader.wanted])
-        limit = allowance.limits.instances if most is None else most
-        return dict(select_instances(reader.rules, tables, wanted, limit))
+        most = allowance.limits.instances
+        return dict(select_instances(reader.rules, tables, wanted, most))
 
     # --- plans ---------------------------------------------------------------------------------
 
@@ -251,6 +263,7 @@ class InstanceFinder:
             offset = self.steps.rank_offsets.get(name) if name in self.asked.exact else None
             least.append((self.steps.least_height(name), offset if has_rank else None))
         target = working_relation(rule.head.relation, f"instances {number}")
+        members = self.steps.stratum(rule.head.relation)
         return RuleReader(
             number,
             target,
@@ -260,6 +273,7 @@ class InstanceFinder:
             tuple(ranked),
             tuple(least),
             step.weights,
+            tuple(rule.literals[at].relation in members for at in step.premises),
             tuple(constants),
         )
 

@@ -181,9 +181,15 @@ class _Question:
         """Yield what the search left out."""
         if found.cut is not None:
             yield ProofCut(found.cut, None, self.allowance.expanded)
-        for number, total in found.truncated.items():
-            known = len(self.search.graph.instances.get(number, ()))
-            yield ProofCut(CutReason.INSTANCES, ids.get(number), known, total)
+        graph = self.search.graph
+        hidden = [number for number in found.truncated if number not in ids]
+        if hidden:
+            shown = sum(len(graph.instances[number]) for number in hidden)
+            total = sum(found.truncated[number] for number in hidden)
+            yield ProofCut(CutReason.INSTANCES, None, shown, total)
+        for number in sorted(found.truncated.keys() & ids.keys(), key=ids.__getitem__):
+            shown, total = len(graph.instances[number]), found.truncated[number]
+            yield ProofCut(CutReason.INSTANCES, ids[number], shown, total)
         for number, reason in self.unproved.items():
             if number in ids:
                 yield ProofCut(reason, ids[number], 0)
