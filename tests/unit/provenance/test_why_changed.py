@@ -8,8 +8,7 @@ import pytest
 
 import corollary
 from corollary.core.states import State
-from corollary.database.access.read_access import ReadAccess
-from corollary.database.database import state_of
+from corollary.database.database import state_of, store_of
 from corollary.database.warehouse_store import WarehouseStore
 from corollary.provenance.changes.why_changed import why_changed
 from corollary.provenance.limits import ProofLimits
@@ -20,8 +19,10 @@ LIMITS = ProofLimits(seconds=60.0, dry_runs=200)
 DOMAIN = (1, 2, 3)
 
 
-def explain(db: ReadAccess, goal: str, sign: State, commit: int | None = None) -> ChangeExplanation:
-    store = db._store
+def explain(
+    db: corollary.Database, goal: str, sign: State, commit: int | None = None
+) -> ChangeExplanation:
+    store = store_of(db)
     assert isinstance(store, WarehouseStore)
     return why_changed(store, state_of(db), goal, sign, commit=commit, limits=LIMITS)
 

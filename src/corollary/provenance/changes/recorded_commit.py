@@ -11,19 +11,26 @@ import pyarrow as pa
 
 from corollary.core.arrow import from_python, sort_rows, to_python
 from corollary.core.logic import Clause
+from corollary.core.monitoring_optimisations import MonitoringOptimisation
 from corollary.core.plans import WORKING_SEPARATOR
 from corollary.core.printer import print_clause
-from corollary.core.program import Directive, NormalProgram, Program
+from corollary.core.program import Directive, MarkedRelation, NormalProgram, Program
 from corollary.core.types import Type
 from corollary.database.engines import LOCAL, create_engine
 from corollary.database.program.loaded_program import LoadedProgram
 from corollary.database.state import DatabaseState
 from corollary.database.warehouse_store import WarehouseStore
+from corollary.provenance.asked_state import AskedState, asked_state
 from corollary.provenance.nodes import BaseChange
 from corollary.provenance.trials.base_relations import insertable_relations, user_names
 from corollary.warehouse.set_difference import difference, minus
 
 Edit = Callable[[Program], Program]
+
+EXPLAINED_WITHOUT = frozenset(
+    (MonitoringOptimisation.SPECIALISATION, MonitoringOptimisation.SHARING)
+)
+"""Optimisations that replace the user's views and events by others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +44,7 @@ class RecordedCommit:
         tables: the changes of base tuples, by sign and by the user's name of the relation.
         clauses: the rules that were added or removed, by their change, in which the text of a rule
             stands for the relation.
+        was: the program before, with its triggers and constraints.
     """
 
     number: int
@@ -44,6 +52,23 @@ class RecordedCommit:
     after: LoadedProgram
     tables: Mapping[tuple[str, str], pa.Table]
     clauses: Mapping[BaseChange, Clause]
+    was: LoadedProgram
+
+    @property
+    def triggers(self) -> Mapping[str, MarkedRelation]:
+        """The triggers of the state before, with the base relation and sign of each."""
+        return self.was.normal.active.triggers
+
+    def asked_before(self) -> AskedState:
+        """Return the state before the commit, as questions see it."""
+        return replace(asked_state(self.before), written=self.was.program)
+
+    def asked_after(self, asked: AskedState) -> AskedState:
+        """Return a state that changes of the commit have made, with its rules and number."""
+        after = self.after.program
+        gone = tuple(clause for each, clause in self.clauses.items() if each.op == "-")
+        written = replace(after, clauses=(*after.clauses, *gone))
+        return replace(asked, written=written, commit=self.number)
 
     def count(self, relations: Collection[str]) -> int:
         """Return how many base tuples of some relations it changes."""
@@ -101,16 +126,13 @@ class RecordedCommit:
         return tuple(Directive("input", name) for name in sorted(added & with_rules - writable))
 
 
-def recorded_commit(
-    store: WarehouseStore, number: int, now: DatabaseState, *, is_passive: bool = True
-) -> RecordedCommit:
+def recorded_commit(store: WarehouseStore, number: int, now: DatabaseState) -> RecordedCommit:
     """Return a commit of a warehouse, and the state before it.
 
     Args:
         store: of the warehouse.
         number: of the commit.
         now: the present state, whose limits count.
-        is_passive: whether triggers and constraints are switched off in the state before.
 
     Raises:
         WarehouseError: the commit or the one before is not kept.
@@ -118,18 +140,21 @@ def recorded_commit(
     commit = store.warehouse.commit_at(number)
     assert commit is not None
     before = DatabaseState(
-        create_engine(LOCAL), limits=now.limits, console=now.console, frames=now.frames
+        create_engine(LOCAL),
+        limits=now.limits,
+        console=now.console,
+        frames=now.frames,
+        without=EXPLAINED_WITHOUT,
     )
     before.is_trial = True
     if number > 1:
         WarehouseStore(store.warehouse).restore(before, number - 1)
     after = store.program_at(commit)
     was = before.loaded
-    if is_passive:
-        _switch_off(before)
+    _switch_off(before)
     tables = dict(_changes_of_tuples(store, number, before, after.normal))
     clauses = dict(_changes_of_rules(passive(was.program), passive(after.program)))
-    return RecordedCommit(number, before, after, tables, clauses)
+    return RecordedCommit(number, before, after, tables, clauses, was)
 
 
 def passive(program: Program) -> Program:

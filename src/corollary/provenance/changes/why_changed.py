@@ -21,7 +21,7 @@ from corollary.database.state import DatabaseState
 from corollary.database.warehouse_store import WarehouseStore
 from corollary.errors import InputError, LimitError
 from corollary.provenance.absences.why_not import absence, read_tuple, with_attempts
-from corollary.provenance.asked_state import AskedState, asked_state
+from corollary.provenance.asked_state import AskedState
 from corollary.provenance.changes.causing_changes import CausingChanges, causing_changes
 from corollary.provenance.changes.least_cause import LeastCause, LeastCauseSearch, OverError
 from corollary.provenance.changes.recorded_commit import RecordedCommit, recorded_commit
@@ -151,7 +151,7 @@ class _Explanation:
     def has_happened(self) -> bool:
         """Return whether the commit has done it; note what may have caused it."""
         before = self._recorded.before
-        was_there = self._is_there(asked_state(before))
+        was_there = self._is_there(self._recorded.asked_before())
         for name in self._below & before.loaded.normal.relations.keys():
             if before.loaded.normal.relations[name].is_virtual:
                 before.watch(name, BOTH_SIGNS)
@@ -172,7 +172,7 @@ class _Explanation:
                     self._recorded.before, update, change, self._row, self._allowance
                 )
             if self._sign is State.REMOVED and self._relation in asked.program.relations:
-                after = replace(asked, commit=self._recorded.number)
+                after = self._recorded.asked_after(asked)
                 self._absence_after = absence(after, self._relation, self._row, self._limits)
         return is_there, likely
 
@@ -250,7 +250,7 @@ class _Explanation:
     # --- before and after ----------------------------------------------------------------------
 
     def _before_added(self, goal: str) -> Absence:
-        asked = asked_state(self._recorded.before)
+        asked = self._recorded.asked_before()
         if self._relation not in asked.program.relations:
             return Absence(goal, asked.commit)
         return absence(asked, self._relation, self._row, self._limits, goal)
@@ -259,17 +259,17 @@ class _Explanation:
         """Return the proof in the state before with the cause done to it, what is new marked."""
 
         def look(asked: AskedState, _: OpenTransaction) -> Proof:
-            after = replace(asked, commit=self._recorded.number)
+            after = self._recorded.asked_after(asked)
             proof = prove(after, self._relation, self._row, self._limits, goal)
             return with_attempts(after, proof, self._limits)
 
         tuples = [each for each in cause if each not in self._recorded.clauses]
         proof = self._trials.run(tuples, look, self._recorded.edit(cause))
-        return marked(proof, asked_state(self._recorded.before), self._allowance, "+")
+        return marked(proof, self._recorded.asked_before(), self._allowance, "+")
 
     def _before_removed(self, goal: str, cause: Collection[BaseChange]) -> Proof:
         """Return the proof before, with what the cause breaks marked."""
-        asked = asked_state(self._recorded.before)
+        asked = self._recorded.asked_before()
         proof = prove(asked, self._relation, self._row, self._limits, goal)
         proof = with_attempts(asked, proof, self._limits)
         tuples = [each for each in cause if each not in self._recorded.clauses]
