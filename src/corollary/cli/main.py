@@ -26,6 +26,10 @@ COMMANDS = {
         "commands.why:why_removed",
         "Say which changes of a commit have removed a tuple.",
     ),
+    "what-if": (
+        "commands.why:what_if",
+        "Try out the deletion of a base tuple, or its insertion.",
+    ),
     "log": ("commands.log:command", "List the commits of a warehouse, newest first."),
     "changes": (
         "commands.changes:command",

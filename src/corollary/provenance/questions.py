@@ -6,16 +6,31 @@ granted alone. Answers get the origins of the base tuples in them.
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from corollary.core.logic import Constant
-from corollary.database.database import Database, state_of, store_of, warehouse_of
+from corollary.core.states import State
+from corollary.database.access.read_access import no_history
+from corollary.database.database import (
+    Database,
+    state_of,
+    store_of,
+    warehouse_of,
+    warehouse_store_of,
+)
+from corollary.database.history import commit_number, read_point
 from corollary.database.program.goals import read_goal
+from corollary.database.warehouse_store import WarehouseStore
 from corollary.provenance.absences.why_not import why_not, with_attempts
 from corollary.provenance.asked_state import asked_state
+from corollary.provenance.changes.why_changed import why_changed
+from corollary.provenance.changes.why_event import is_event, why_event
 from corollary.provenance.limits import DEFAULT_LIMITS, ProofLimits
+from corollary.provenance.nodes import ProofKind
 from corollary.provenance.origins.origins import OriginFinder
-from corollary.provenance.proof import Absence, Proof
+from corollary.provenance.proof import Absence, ChangeExplanation, Proof
+from corollary.provenance.trials.what_if import what_if
 from corollary.provenance.why import why
 
 
@@ -30,18 +45,22 @@ def answer(
     """Return the answer to a question.
 
     Args:
-        question: `why` or `why-not`.
+        question: `why`, `why-not`, `why-added`, `why-removed` or `what-if`.
         database: the database that is asked.
         goal: the tuple.
         limits: of the work.
         options: of the question.
     """
+    if question == "what-if":
+        return what_if(database, goal)
     bounds = limits or DEFAULT_LIMITS
     database.refresh()
     return QUESTIONS[question](database, goal, limits=bounds, **options)
 
 
 def _why(database: Database, goal: str, *, at: Any, limits: ProofLimits) -> Proof:
+    if is_event(state_of(database).loaded, goal):
+        return _why_event(database, goal, at=at, limits=limits)
     seen = database if at is None else database.at(at)
     state = state_of(seen)
     with state.lock:
@@ -56,6 +75,15 @@ def _why(database: Database, goal: str, *, at: Any, limits: ProofLimits) -> Proo
         return _proof_with_origins(proof, OriginFinder(state, warehouse_of(database)))
 
 
+def _why_event(database: Database, goal: str, *, at: Any, limits: ProofLimits) -> Proof:
+    """Return why an event has happened in a commit, by default in the last one."""
+    store, state = _history_of(database), state_of(database)
+    with state.lock:
+        commit = None if at is None else commit_number(store.warehouse, read_point(at))
+        proof = why_event(store, state, goal, commit=commit, limits=limits)
+        return _proof_with_origins(proof, OriginFinder(state, store.warehouse))
+
+
 def _why_not(
     database: Database, goal: str, *, at: Any, insertions: int | None, limits: ProofLimits
 ) -> Absence:
@@ -66,7 +94,48 @@ def _why_not(
         return _absence_with_origins(found, OriginFinder(state, warehouse_of(database)))
 
 
-QUESTIONS: dict[str, Callable[..., Any]] = {"why": _why, "why-not": _why_not}
+def _why_changed(
+    database: Database, goal: str, *, sign: State, commit: int | None, limits: ProofLimits
+) -> ChangeExplanation:
+    store, state = _history_of(database), state_of(database)
+    with state.lock:
+        found = why_changed(store, state, goal, sign, commit=commit, limits=limits)
+    before, after = (
+        _of_commit(database, each, number)
+        for each, number in ((found.before, found.commit - 1), (found.after, found.commit))
+    )
+    return replace(found, before=before, after=after)
+
+
+def _of_commit(database: Database, found: Proof | Absence, commit: int) -> Proof | Absence:
+    """Return an answer about a commit with the origins of then."""
+    if commit < 1 or all(node.kind is not ProofKind.BASE for node in found.nodes):
+        return found
+    with database.at(commit) as past:
+        finder = OriginFinder(state_of(past), warehouse_of(database))
+        if isinstance(found, Proof):
+            return _proof_with_origins(found, finder)
+        return _absence_with_origins(found, finder)
+
+
+def _history_of(database: Database) -> WarehouseStore:
+    """Return the store that has earlier commits.
+
+    Raises:
+        InputError: the database is in memory.
+    """
+    store = warehouse_store_of(database)
+    if store is None:
+        raise no_history()
+    return store
+
+
+QUESTIONS: dict[str, Callable[..., Any]] = {
+    "why": _why,
+    "why-not": _why_not,
+    "why-added": partial(_why_changed, sign=State.ADDED),
+    "why-removed": partial(_why_changed, sign=State.REMOVED),
+}
 """What answers each question."""
 
 

@@ -1,4 +1,4 @@
-"""`corollary why`, `why-not`, `why-added` and `why-removed`."""
+"""`corollary why`, `why-not`, `why-added`, `why-removed` and `what-if`."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -7,7 +7,7 @@ import click
 
 from corollary.cli.answer_options import AnswerOptions, ProofLimitOptions
 from corollary.cli.databases import open_to_read
-from corollary.cli.options import ReaderOptions, SnapshotOptions
+from corollary.cli.options import ChangeOutputOptions, ReaderOptions, SnapshotOptions
 from corollary.cli.parameters import COUNT, family, warehouse
 from corollary.console import LONG_SECONDS
 
@@ -20,8 +20,7 @@ FAILED = 1
 commit_option = click.option(
     "--commit",
     type=click.IntRange(min=1),
-    required=True,
-    help="The commit that did it; `corollary log` lists them.",
+    help="The commit that did it. Default: the last one that did.",
 )
 
 
@@ -120,7 +119,7 @@ def why_not(
 def why_added(
     warehouse: str,
     goal: str,
-    commit: int,
+    commit: int | None,
     read: ReaderOptions,
     limits: ProofLimitOptions,
     output: AnswerOptions,
@@ -148,7 +147,7 @@ def why_added(
 def why_removed(
     warehouse: str,
     goal: str,
-    commit: int,
+    commit: int | None,
     read: ReaderOptions,
     limits: ProofLimitOptions,
     output: AnswerOptions,
@@ -163,3 +162,25 @@ def why_removed(
     """
     with output.reporting(LONG_SECONDS) as console, open_to_read(warehouse, console) as database:
         output.print(read.view(database).why_removed(goal, commit, limits=limits.limits))
+
+
+@click.command("what-if")
+@warehouse
+@click.argument("fact")
+@family("output", ChangeOutputOptions)
+def what_if(warehouse: str, fact: str, output: ChangeOutputOptions) -> None:
+    """Try out a change: what would go without a base tuple, or come with one that is not there.
+
+    A dry run of its deletion, whoever asserts it (the program, a source, a write by hand), or of
+    its insertion if it is not there. Prints what `corollary apply --dry-run` prints, and changes
+    nothing. Several tuples have full stops between them. Exit status 3: a key or a constraint
+    would be violated.
+
+    \b
+      corollary what-if warehouse 'direct_link("a", "c")'
+      corollary what-if warehouse 'direct_link("a", "c"). direct_link("d", "a")' --format json
+    """
+    with output.reporting(LONG_SECONDS) as console, open_to_read(warehouse, console) as database:
+        from corollary.cli.report.changes import report_run
+
+        report_run(database.what_if(fact), database, warehouse, output, console)
