@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import corollary
-from corollary.core.driver_memory import DRIVER_MEMORY_VARIABLE, TUPLE_BYTES, driver_memory
+from corollary.core.engine import DRIVER_MEMORY_VARIABLE, TUPLE_BYTES, driver_memory
 from corollary.core.states import State
 from corollary.database import opening
 from corollary.database.database import Database, state_of

@@ -9,8 +9,14 @@ from weakref import WeakSet
 
 import pyarrow as pa
 
-from corollary.core.driver_memory import TUPLE_BYTES
-from corollary.core.engine import BulkMode, Limits, RelationPlace, TableHandle, ValueRange
+from corollary.core.engine import (
+    TUPLE_BYTES,
+    BulkMode,
+    Limits,
+    RelationPlace,
+    TableHandle,
+    ValueRange,
+)
 from corollary.core.plans import Plan
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
