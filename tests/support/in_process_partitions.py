@@ -26,8 +26,10 @@ class InProcess(DriverEngine):
 
     jobs = 0
 
-    def __init__(self, placement: str = "tasks", shares: int = SHARES) -> None:
-        super().__init__(placement=placement, partition_count=shares)
+    def __init__(
+        self, placement: str = "tasks", shares: int = SHARES, memory: int | None = None
+    ) -> None:
+        super().__init__(placement=placement, partition_count=shares, memory=memory)
 
     def _new_sql_engine(self) -> Counted:
         return Counted()

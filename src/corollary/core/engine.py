@@ -150,6 +150,13 @@ class ValueRange(NamedTuple):
     has_null: bool
 
 
+class RelationPlace(NamedTuple):
+    """Where the tuples of a relation are, and why."""
+
+    place: str
+    reason: str
+
+
 class TableHandle(Protocol):
     """The tuples that a relation had in a state; later changes of the relation do not show."""
 
@@ -252,6 +259,10 @@ class SinglePlacement:
         """Return where a stratum should run: on the driver."""
         return Placement.DRIVER
 
+    def place_of(self, relation: str) -> RelationPlace:  # noqa: ARG002
+        """Return where the tuples of a relation are: here."""
+        return RelationPlace("local", "the engine is in one process")
+
 
 class Engine(Protocol):
     """Holds relations and runs plans on them."""
@@ -349,6 +360,9 @@ class Engine(Protocol):
             below: those that it reads.
             has_pivot: whether it can be partitioned.
         """
+
+    def place_of(self, relation: str) -> RelationPlace:
+        """Return where the tuples of a relation are."""
 
     def close(self) -> None:
         """Release what it holds outside of this process; it is not used afterwards."""

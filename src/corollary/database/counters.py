@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 CHECKING_STAGES = ("kept", "suspended")
 """The stages of a trace that check what was found before the loop, or in its last round."""
+
+PARTITIONS = "partitions"
+"""The placement of strata whose relations are in partitions."""
 
 BULK = "bulk"
 """The placement of strata with a step that was a query over whole relations."""
@@ -245,7 +248,7 @@ def collect_stats(
         choice = maintenance.choices[procedure]
         algorithm, reason = str(choice.algorithm), choice.explanation
         placed = maintenance.places.get(procedure)
-        home = BULK if record.is_bulk else engine.default_placement
+        home = BULK if record.is_bulk else home_of(engine, choice.relations)
         placement = home if placed is None else str(placed.placement)
         if record.has_switched:
             algorithm = str(Algorithm.RECOMPUTE)
@@ -267,6 +270,12 @@ def collect_stats(
             counts = {"irrelevant_updates": sum(engine.size(name, sign) for sign in irrelevant)}
             stats[name] = Stats("none", "nobody asks for it", 0.0, counts, engine.default_placement)
     return stats
+
+
+def home_of(engine: Engine, relations: Iterable[str]) -> str:
+    """Return where strata of these relations are maintained that are placed nowhere else."""
+    places = {engine.place_of(name).place for name in relations}
+    return PARTITIONS if PARTITIONS in places else engine.default_placement
 
 
 def _seconds_of_relations(

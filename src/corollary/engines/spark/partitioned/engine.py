@@ -9,7 +9,8 @@ from weakref import WeakSet
 
 import pyarrow as pa
 
-from corollary.core.engine import BulkMode, Limits, TableHandle, ValueRange
+from corollary.core.driver_memory import TUPLE_BYTES
+from corollary.core.engine import BulkMode, Limits, RelationPlace, TableHandle, ValueRange
 from corollary.core.plans import Plan
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
@@ -26,6 +27,9 @@ from corollary.engines.spark.partitioned.table import PartitionedTable, Partitio
 FETCHED_MAX_BYTES = 1 << 26
 """What queries have fetched is kept for the next one, up to this size."""
 
+PARTITIONS_PLACE = "partitions"
+"""The place of relations whose committed tuples are in partitions."""
+
 WIDER_BITS = 6
 """The codes of texts get so many more bits when they need more."""
 
@@ -35,11 +39,19 @@ class PartitioningEngine(LocalEngine):
 
     Args:
         is_forced: whether all relations are partitioned.
+        memory: the bytes that the tuples of other relations may take here; None for any number.
     """
 
-    def __init__(self, bulk: BulkMode | None = None, *, is_forced: bool = False) -> None:
+    def __init__(
+        self,
+        bulk: BulkMode | None = None,
+        *,
+        is_forced: bool = False,
+        memory: int | None = None,
+    ) -> None:
         super().__init__(bulk)
         self._is_forced = is_forced
+        self._memory = memory
         self._made_place: PartitionPlace | None = None
         self._unused: set[str] = set()
         """Files and directories that were replaced; a handle may still read them."""
@@ -50,11 +62,6 @@ class PartitioningEngine(LocalEngine):
     def _root(self) -> Path:
         """The directory of the files of partitions."""
 
-    @property
-    @abstractmethod
-    def _slots(self) -> int:
-        """How many tasks run at once."""
-
     @abstractmethod
     def _run_slices(self, slices: Mapping[int, bytes], title: str) -> list[bytes]:
         """Run a job with one task for each slice of work."""
@@ -62,7 +69,7 @@ class PartitioningEngine(LocalEngine):
     @property
     def _partition_place(self) -> PartitionPlace:
         if self._made_place is None:
-            jobs = PartitionJobs(self._run_slices, lambda: self._slots)
+            jobs = PartitionJobs(self._run_slices, lambda: self.partition_count)
             self._made_place = PartitionPlace(str(self._root), jobs, self._dictionary)
         return self._made_place
 
@@ -86,6 +93,49 @@ class PartitioningEngine(LocalEngine):
         table = self._tables[relation]
         is_remote = isinstance(table, PartitionedTable) and table.source is not None
         return table if is_remote else None  # type: ignore[return-value]
+
+    def is_partitioned(self, relation: str) -> bool:
+        """Whether the committed tuples of a relation are in partitions, or will be."""
+        return relation in self._tables and self._tables[relation].is_partitioned
+
+    def place_of(self, relation: str) -> RelationPlace:
+        """Return where the tuples of a relation are, and why."""
+        if self._is_forced and self.is_partitioned(relation):
+            return RelationPlace(PARTITIONS_PLACE, "asked for")
+        tuples = self.size(relation) if relation in self._tables else 0
+        reason = f"its {tuples:,} tuples take about {TUPLE_BYTES * tuples >> 20:,} MB"
+        if self._memory is not None:
+            reason += f", the driver has {self._memory >> 20:,} MB for all relations"
+        place = PARTITIONS_PLACE if self.is_partitioned(relation) else self.default_placement
+        return RelationPlace(place, reason)
+
+    def _partition_large(self) -> None:
+        """Partition the largest relations, until the others fit into the budget."""
+        if self._memory is None:
+            return
+        here = {
+            name: TUPLE_BYTES * table.size(State.NEW)
+            for name, table in self._tables.items()
+            if not table.is_partitioned and table.types
+        }
+        total = sum(here.values())
+        for name in sorted(here, key=lambda each: -here[each]):
+            if total <= self._memory:
+                break
+            self._partition(name)
+            total -= here[name]
+
+    def _partition(self, name: str) -> None:
+        """Move a relation without an open change to partitions."""
+        before = self._tables[name]
+        assert not before.has_change
+        table = PartitionedTable(self._relations[name], self._partition_place, before.family)
+        for order in before.old_layers():
+            table.want(order)
+        table.assign(before.tuples(State.OLD))
+        table.commit()
+        self._tables[name] = table
+        self._unprepare(name)
 
     def partitioned_files(self, relation: str) -> PartitionedFiles | None:
         """Return the files of the committed tuples of a relation, None if they are here."""
@@ -125,6 +175,8 @@ class PartitioningEngine(LocalEngine):
         before = self._files_in_use()
         super().commit(names)
         self._release()
+        if names is None:
+            self._partition_large()
         self._discard(before)
 
     def rollback(self) -> None:
