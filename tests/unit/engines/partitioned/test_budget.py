@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import corollary
-from corollary.core.driver_memory import DRIVER_MEMORY_VARIABLE, TUPLE_BYTES, driver_memory
+from corollary.core.engine import DRIVER_MEMORY_VARIABLE, TUPLE_BYTES, driver_memory
 from corollary.core.states import State
 from corollary.database import opening
 from corollary.database.database import Database, state_of
@@ -76,6 +76,14 @@ def test_changes_of_a_partitioned_relation_are_maintained(
         assert set(database.relation("total").rows()) == totals
         assert set(database.relation("idle").rows()) == idle
     assert tx.stats["total"].placement == "driver"
+    with database.transaction() as tx:
+        tx.insert("shop", [("s3", "t9")])  # its sales are in partitions
+    assert ("t9", sum(each[2] for each in sales if each[1] == "s3")) in set(
+        database.relation("total").rows()
+    )
+    counts = [each.as_json() for each in tx.stats.values()]
+    assert 0 < sum(each.get("jobs", 0) for each in counts) < 8
+    assert sum(each.get("bytes_returned", 0) for each in counts) > 100
     assert set(database.relation("sale").rows()) == set(sales)
 
 
@@ -97,3 +105,18 @@ def test_the_budget_is_given_or_set_or_a_quarter(monkeypatch: pytest.MonkeyPatch
     for wrong in ("much", "-1", "inf"):
         with pytest.raises(InputError, match=f"`{wrong}` is not an amount of memory"):
             driver_memory(wrong)
+
+
+def test_nothing_is_left_that_nobody_needs(database: Database) -> None:
+    engine = state_of(database).engine
+    assert isinstance(engine, InProcess)
+    kept = database.relation("sale")
+    for at in range(40):  # enough for folds
+        with database.transaction() as tx:
+            tx.delete("sale", [SALES[at]])
+    (root,) = (each for each in engine._root.iterdir() if each.is_dir())
+    files = engine.partitioned_files("sale")
+    assert files is not None
+    assert {each.name for each in root.iterdir()} == files.files
+    assert all(len(part.changes) < 16 for each in files.sets for part in each.partitions)
+    assert len(kept.rows()) == 460

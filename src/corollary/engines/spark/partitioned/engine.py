@@ -9,8 +9,14 @@ from weakref import WeakSet
 
 import pyarrow as pa
 
-from corollary.core.driver_memory import TUPLE_BYTES
-from corollary.core.engine import BulkMode, Limits, RelationPlace, TableHandle, ValueRange
+from corollary.core.engine import (
+    TUPLE_BYTES,
+    BulkMode,
+    Limits,
+    RelationPlace,
+    TableHandle,
+    ValueRange,
+)
 from corollary.core.plans import Plan
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
@@ -53,8 +59,6 @@ class PartitioningEngine(LocalEngine):
         self._is_forced = is_forced
         self._memory = memory
         self._made_place: PartitionPlace | None = None
-        self._unused: set[str] = set()
-        """Files and directories that were replaced; a handle may still read them."""
         self._handles: WeakSet[PartitionedHandle] = WeakSet()
 
     @property
@@ -70,7 +74,9 @@ class PartitioningEngine(LocalEngine):
     def _partition_place(self) -> PartitionPlace:
         if self._made_place is None:
             jobs = PartitionJobs(self._run_slices, lambda: self.partition_count)
-            self._made_place = PartitionPlace(str(self._root), jobs, self._dictionary)
+            root = self._root / PARTITIONS_PLACE
+            root.mkdir()
+            self._made_place = PartitionPlace(str(root), jobs, self._dictionary)
         return self._made_place
 
     @property
@@ -172,12 +178,11 @@ class PartitioningEngine(LocalEngine):
     def commit(self, relations: Iterable[str] | None = None) -> None:
         """Make NEW the OLD of some relations, or of all."""
         names = None if relations is None else list(relations)
-        before = self._files_in_use()
         super().commit(names)
         self._release()
         if names is None:
             self._partition_large()
-        self._discard(before)
+            self._sweep()
 
     def rollback(self) -> None:
         """Make OLD the NEW of every relation."""
@@ -193,24 +198,23 @@ class PartitioningEngine(LocalEngine):
     def _files_in_use(self) -> set[str]:
         """Return the paths of all files of tables."""
         found = [each.files for each in self._partitioned_tables()]
-        return {f"{each.root}/{name}" for each in found if each is not None for name in each.files}
+        return {path for each in found if each is not None for path in _paths(each)}
 
-    def _discard(self, before: set[str]) -> None:
-        """Remove files that were in use, and that no table and no handle needs any more."""
-        self._unused |= before
+    def _sweep(self) -> None:
+        """Remove what no table and no handle needs, and what lost tasks have left."""
+        if self._made_place is None:
+            return
+        root = Path(self._made_place.root)
         needed = self._files_in_use()
         for handle in self._handles:
-            files = handle.source.files
-            needed |= {f"{files.root}/{name}" for name in files.files}
-        own = str(self._root) if self._unused else ""
-        for path in sorted(self._unused - needed):
-            if not path.startswith(own):
-                continue  # files of a warehouse are not ours
-            if Path(path).is_dir():
-                shutil.rmtree(path, ignore_errors=True)
+            needed |= _paths(handle.source.files)
+        for each in root.iterdir():
+            if str(each) in needed:
+                continue
+            if each.is_dir():
+                shutil.rmtree(each, ignore_errors=True)
             else:
-                Path(path).unlink(missing_ok=True)
-        self._unused &= needed
+                each.unlink(missing_ok=True)
 
     # --- reading -------------------------------------------------------------------------------
 
@@ -262,6 +266,16 @@ class PartitioningEngine(LocalEngine):
         """
         if sum(each.fetched_bytes for each in self._partitioned_tables()) > FETCHED_MAX_BYTES:
             self._release()
+        if self._made_place is not None:
+            self._made_place.jobs.recorder = recorder
+        try:
+            return self._run_widening(plan, recorder, limits)
+        finally:
+            if self._made_place is not None:
+                self._made_place.jobs.recorder = None
+
+    def _run_widening(self, plan: Plan, recorder: Recorder, limits: Limits) -> int:
+        """Run a plan; begin anew with wider codes if those of texts that passed do not fit."""
         while True:
             try:
                 return super().run(plan, recorder, limits)
@@ -269,3 +283,7 @@ class PartitioningEngine(LocalEngine):
                 self._partition_place.interned_bits += WIDER_BITS
                 for table in self._partitioned_tables():
                     table.widen_interned()
+
+
+def _paths(files: PartitionedFiles) -> set[str]:
+    return {str(Path(files.root) / name) for name in files.files}
