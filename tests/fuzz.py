@@ -51,7 +51,7 @@ from support.generators.programs import FEATURES, Case, programs
 from support.generators.scenarios import Scenario, is_lively, scenarios
 from support.generators.scenarios import judge as judge_scenario
 from support.generators.sql_queries import SqlScenario, sql_scenarios
-from support.in_process_partitions import everything_partitioned
+from support.spark.in_process_partitions import everything_partitioned
 from support.sql.query_judge import judge_query
 from support.warehouse_scenarios import keep
 

@@ -26,7 +26,7 @@ from corollary.engines.spark.partitioned import handle, partition_files, source
 from corollary.engines.spark.partitions import driver
 from support.cases.change_runs import CASES, run_case
 from support.generators.scenarios import Scenario, judge, scenarios, unhurried
-from support.processes.standalone_cluster import StandaloneCluster, standalone_cluster
+from support.spark.standalone_cluster import StandaloneCluster, standalone_cluster
 from support.warehouse_scenarios import store_of
 
 if TYPE_CHECKING:

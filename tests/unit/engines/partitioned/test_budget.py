@@ -14,7 +14,7 @@ from corollary.database.database import Database, state_of
 from corollary.database.forecast import forecast_for_database
 from corollary.errors import InputError
 from corollary.explain.forecast import forecast_as_json, print_forecast
-from support.in_process_partitions import InProcess
+from support.spark.in_process_partitions import InProcess
 
 PROGRAM = """
 .decl sale(id: number, shop: symbol, amount: number)
