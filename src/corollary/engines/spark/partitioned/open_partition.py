@@ -40,6 +40,9 @@ OPEN_MAX_BYTES = 1 << 30
 OPEN_MAX_PARTITIONS = 256
 """A process keeps no more partitions open: each one takes a few file mappings."""
 
+ASKED_MAX = 1 << 20
+"""A partition is opened anew after so many keys: those that it has not are in its dictionary."""
+
 STORED_NAME = "tuples"
 """The relation of every index: files stay valid when a relation gets another name."""
 
@@ -51,11 +54,16 @@ INTERNED_KINDS = (Kind.SYMBOL, Kind.FLOAT)
 
 
 class PartitionEngine(LocalEngine):
-    """The tuples of one partition, in the orders of its set."""
+    """The tuples of one partition, in the orders of its set.
+
+    Attributes:
+        asked: how many keys and tuples were looked up; the dictionary keeps their texts.
+    """
 
     def __init__(self, relation: Relation, orders: Sequence[Order]) -> None:
         super().__init__(BulkMode.NEVER)
         self._relation = relation
+        self.asked = 0
         self._columns = orders[0]
         """The column of the relation at each place."""
         self._places = tuple(self._columns.index(at) for at in range(len(self._columns)))
@@ -90,6 +98,7 @@ class PartitionEngine(LocalEngine):
 
     def matches(self, order: Order, keys: pa.Table) -> pa.Table:
         """Return the tuples whose first columns in an order are one of some distinct keys."""
+        self.asked += keys.num_rows
         table = self._tables[STORED_NAME]
         arrangement = table.arrangement(self._orders[order])
         layout = arrangement.layout
@@ -110,6 +119,7 @@ class PartitionEngine(LocalEngine):
 
     def contains(self, rows: pa.Table) -> Mask:
         """Return for each tuple whether it is there."""
+        self.asked += rows.num_rows
         columns, count = self._encode(STORED_NAME, rows.select(self._columns))
         return self._tables[STORED_NAME].contains_codes(columns, count, State.OLD)
 
@@ -250,7 +260,7 @@ def open_partition(
     """Return a partition at a version, and keep it open."""
     key = root, repr(relation), orders, number
     found = _open.get(key)
-    if found is None or not _is_later(stored, found.stored):
+    if found is None or found.engine.asked > ASKED_MAX or not _is_later(stored, found.stored):
         found = _open[key] = _Opened(_open_base(root, relation, orders, stored), stored)
         found.stored = replace(stored, changes=())
     _open.move_to_end(key)
