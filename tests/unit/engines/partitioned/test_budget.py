@@ -15,7 +15,7 @@ from corollary.database.forecast import forecast_for_database
 from corollary.engines.spark.partitioned import engine as partitioned_engine
 from corollary.errors import InputError
 from corollary.explain.forecast import forecast_as_json, print_forecast
-from support.in_process_partitions import InProcess
+from support.spark.in_process_partitions import InProcess
 
 PROGRAM = """
 .decl sale(id: number, shop: symbol, amount: number)
