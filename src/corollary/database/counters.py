@@ -45,6 +45,9 @@ COUNTER_NAMES = (
 )
 """The counters, in the order in which they are shown."""
 
+JOB_COUNTER_NAMES = ("jobs", "bytes_sent", "bytes_returned")
+"""What probing partitions has cost, shown where there was a job."""
+
 
 class ProgressRecorder(CountingRecorder):
     """Shows the relation that is computed, the round and the tuples so far."""
@@ -182,6 +185,11 @@ class StatsRecorder(ProgressRecorder):
         if self._stratum:
             self.strata[self._stratum].is_bulk = True
 
+    def job(self, sent: int, returned: int) -> None:
+        """Count a job that has probed partitions for the stratum."""
+        if self._stratum:
+            self._of(self._first).update(jobs=1, bytes_sent=sent, bytes_returned=returned)
+
     def switch(self, within: Within) -> None:
         """Note that a stratum was recomputed after its budget was used up."""
         self.strata[within.about].has_switched = True
@@ -229,12 +237,14 @@ class Stats:
             "placement": self.placement,
             "seconds": round(self.seconds, 6),
             **{name: self.counts.get(name, 0) for name in COUNTER_NAMES},
+            **{name: self.counts[name] for name in JOB_COUNTER_NAMES if self.counts.get(name)},
         }
 
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> "Stats":
         """Return the figures that were printed; the reason is not among them."""
-        counts = {name: found[name] for name in COUNTER_NAMES if found.get(name)}
+        names = (*COUNTER_NAMES, *JOB_COUNTER_NAMES)
+        counts = {name: found[name] for name in names if found.get(name)}
         return cls(found["algorithm"], "", found["seconds"], counts, found["placement"])
 
 

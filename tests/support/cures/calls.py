@@ -37,6 +37,7 @@ class Call:
 
 
 CALLS = [
+    Call("C1400", "db.why('e(1, x), s(x)')", "one relation", "db.why('e(1, 2)')"),
     Call("C0907", "db.at('soon')", "a date such as `2026-11-15`", "db.at('2999-11-15')"),
     Call(
         "C0910",
@@ -65,6 +66,12 @@ CALLS = [
     ),
     Call(
         "C0923", "corollary.Limits(rounds=-1)", "None for no limit", "corollary.Limits(rounds=None)"
+    ),
+    Call(
+        "C1500",
+        "corollary.open(None, driver_memory='much')",
+        "500M or 2G",
+        "corollary.open(None, driver_memory='2G')",
     ),
     Call("C0924", "db.log(-1)", "0 or more", "db.log(0)"),
     Call(

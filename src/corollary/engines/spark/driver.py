@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from corollary.core.driver_memory import driver_memory
 from corollary.core.engine import (
     BulkMode,
     Engine,
@@ -23,6 +22,7 @@ from corollary.core.engine import (
     RelationPlace,
     TableHandle,
     ValueRange,
+    driver_memory,
 )
 from corollary.core.plans import WORKING_SEPARATOR, PlacedCall, Placement, Plan
 from corollary.core.program import Relation

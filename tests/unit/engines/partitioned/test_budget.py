@@ -7,14 +7,15 @@ from typing import Any
 import pytest
 
 import corollary
-from corollary.core.driver_memory import DRIVER_MEMORY_VARIABLE, TUPLE_BYTES, driver_memory
+from corollary.core.engine import DRIVER_MEMORY_VARIABLE, TUPLE_BYTES, driver_memory
 from corollary.core.states import State
 from corollary.database import opening
 from corollary.database.database import Database, state_of
 from corollary.database.forecast import forecast_for_database
+from corollary.engines.spark.partitioned import engine as partitioned_engine
 from corollary.errors import InputError
 from corollary.explain.forecast import forecast_as_json, print_forecast
-from support.in_process_partitions import InProcess
+from support.spark.in_process_partitions import InProcess
 
 PROGRAM = """
 .decl sale(id: number, shop: symbol, amount: number)
@@ -76,6 +77,14 @@ def test_changes_of_a_partitioned_relation_are_maintained(
         assert set(database.relation("total").rows()) == totals
         assert set(database.relation("idle").rows()) == idle
     assert tx.stats["total"].placement == "driver"
+    with database.transaction() as tx:
+        tx.insert("shop", [("s3", "t9")])  # its sales are in partitions
+    assert ("t9", sum(each[2] for each in sales if each[1] == "s3")) in set(
+        database.relation("total").rows()
+    )
+    counts = [each.as_json() for each in tx.stats.values()]
+    assert 0 < sum(each.get("jobs", 0) for each in counts) < 8
+    assert sum(each.get("bytes_returned", 0) for each in counts) > 100
     assert set(database.relation("sale").rows()) == set(sales)
 
 
@@ -97,3 +106,44 @@ def test_the_budget_is_given_or_set_or_a_quarter(monkeypatch: pytest.MonkeyPatch
     for wrong in ("much", "-1", "inf"):
         with pytest.raises(InputError, match=f"`{wrong}` is not an amount of memory"):
             driver_memory(wrong)
+
+
+def test_nothing_is_left_that_nobody_needs(database: Database) -> None:
+    engine = state_of(database).engine
+    assert isinstance(engine, InProcess)
+    kept = database.relation("sale")
+    for at in range(40):  # enough for merging files
+        with database.transaction() as tx:
+            tx.delete("sale", [SALES[at]])
+    (root,) = (each for each in engine._root.iterdir() if each.is_dir())
+    files = engine.partitioned_files("sale")
+    assert files is not None
+    assert {each.name for each in root.iterdir()} == files.files
+    assert all(len(part.changes) < 16 for each in files.sets for part in each.partitions)
+    assert len(kept.rows()) == 460
+
+
+def test_the_dictionary_forgets_what_has_only_passed(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(partitioned_engine, "DICTIONARY_MAX_BYTES", 20_000)
+    engine = state_of(database).engine
+    assert isinstance(engine, InProcess)
+    kept = database.relation("shop").rows()
+    sales, sizes = list(SALES), []
+    for at in range(30):
+        added = [(2000 + 50 * at + n, f"visitor {at} {n}", 1) for n in range(50)]
+        with database.transaction() as tx:
+            tx.insert("sale", added)
+        with database.transaction() as tx:
+            tx.delete("sale", added[1:])
+        sales.append(added[0])
+        sizes.append(engine._dictionary.nbytes)
+    assert min(sizes[15:]) < max(sizes[:15])
+    assert set(database.relation("sale").rows()) == set(sales)
+    assert database.relation("shop").rows() == kept
+    assert set(database.relation("total").rows()) == expected(SALES)[0]
+    with database.transaction() as tx:
+        tx.insert("shop", [("visitor 3 0", "t1")])
+    sums = dict(expected(SALES)[0])
+    assert dict(database.relation("total").rows()) == {**sums, "t1": sums["t1"] + 1}

@@ -9,14 +9,22 @@ from weakref import WeakSet
 
 import pyarrow as pa
 
-from corollary.core.driver_memory import TUPLE_BYTES
-from corollary.core.engine import BulkMode, Limits, RelationPlace, TableHandle, ValueRange
-from corollary.core.plans import Plan
+from corollary.core.engine import (
+    TUPLE_BYTES,
+    BulkMode,
+    Limits,
+    RelationPlace,
+    TableHandle,
+    ValueRange,
+)
+from corollary.core.plans import WORKING_SEPARATOR, Plan
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
-from corollary.core.states import State
+from corollary.core.states import CHANGES, State
 from corollary.engines.local.engine import LocalEngine
 from corollary.engines.local.storage.table import Table
+from corollary.engines.local.table_handle import decode_table
+from corollary.engines.local.values.codes import Dictionary
 from corollary.engines.spark.partitioned.handle import PartitionedHandle
 from corollary.engines.spark.partitioned.jobs import JobCounts, PartitionJobs
 from corollary.engines.spark.partitioned.operations import PartitionAddress, without_rows
@@ -26,6 +34,12 @@ from corollary.engines.spark.partitioned.table import PartitionedTable, Partitio
 
 FETCHED_MAX_BYTES = 1 << 26
 """What queries have fetched is kept for the next one, up to this size."""
+
+DICTIONARY_MAX_BYTES = 1 << 26
+"""A dictionary of this size is trimmed when a transaction ends…"""
+
+DICTIONARY_GROWTH = 2
+"""…if it is so many times as large as after the last time: what it then holds is needed."""
 
 PARTITIONS_PLACE = "partitions"
 """The place of relations whose committed tuples are in partitions."""
@@ -53,8 +67,8 @@ class PartitioningEngine(LocalEngine):
         self._is_forced = is_forced
         self._memory = memory
         self._made_place: PartitionPlace | None = None
-        self._unused: set[str] = set()
-        """Files and directories that were replaced; a handle may still read them."""
+        self._trimmed_bytes = 0
+        """The size of the dictionary when it was trimmed last."""
         self._handles: WeakSet[PartitionedHandle] = WeakSet()
 
     @property
@@ -70,7 +84,9 @@ class PartitioningEngine(LocalEngine):
     def _partition_place(self) -> PartitionPlace:
         if self._made_place is None:
             jobs = PartitionJobs(self._run_slices, lambda: self.partition_count)
-            self._made_place = PartitionPlace(str(self._root), jobs, self._dictionary)
+            root = self._root / PARTITIONS_PLACE
+            root.mkdir()
+            self._made_place = PartitionPlace(str(root), jobs, self._dictionary)
         return self._made_place
 
     @property
@@ -81,7 +97,7 @@ class PartitioningEngine(LocalEngine):
     # --- relations -----------------------------------------------------------------------------
 
     def _new_table(self, relation: Relation) -> Table:
-        if self._is_forced and relation.types:
+        if self._is_forced and relation.types and not _is_change(relation):
             return PartitionedTable(relation, self._partition_place)
         return super()._new_table(relation)
 
@@ -116,7 +132,7 @@ class PartitioningEngine(LocalEngine):
         here = {
             name: TUPLE_BYTES * table.size(State.NEW)
             for name, table in self._tables.items()
-            if not table.is_partitioned and table.types
+            if not table.is_partitioned and table.types and not _is_change(self._relations[name])
         }
         total = sum(here.values())
         for name in sorted(here, key=lambda each: -here[each]):
@@ -172,12 +188,12 @@ class PartitioningEngine(LocalEngine):
     def commit(self, relations: Iterable[str] | None = None) -> None:
         """Make NEW the OLD of some relations, or of all."""
         names = None if relations is None else list(relations)
-        before = self._files_in_use()
         super().commit(names)
         self._release()
         if names is None:
             self._partition_large()
-        self._discard(before)
+            self._trim_dictionary()
+            self._sweep()
 
     def rollback(self) -> None:
         """Make OLD the NEW of every relation."""
@@ -190,27 +206,43 @@ class PartitioningEngine(LocalEngine):
             if table.fetched_bytes:
                 table.release()
 
+    def _trim_dictionary(self) -> None:
+        """Forget the texts that only passed, once they are many: code the tables here anew."""
+        limit = max(DICTIONARY_MAX_BYTES, DICTIONARY_GROWTH * self._trimmed_bytes)
+        if self._made_place is None or self._dictionary.nbytes <= limit:
+            return
+        if any(table.has_change for table in self._tables.values()):
+            return
+        fresh = Dictionary()
+        for name, table in self._tables.items():
+            if not table.is_partitioned:
+                self._tables[name] = _recoded(table, self._dictionary, fresh)
+        self._dictionary = self._made_place.dictionary = fresh
+        for each in self._partitioned_tables():
+            each.release()
+        self._prepared.clear()  # their constants are codes of the old dictionary
+        self._trimmed_bytes = fresh.nbytes
+
     def _files_in_use(self) -> set[str]:
         """Return the paths of all files of tables."""
         found = [each.files for each in self._partitioned_tables()]
-        return {f"{each.root}/{name}" for each in found if each is not None for name in each.files}
+        return {path for each in found if each is not None for path in _paths(each)}
 
-    def _discard(self, before: set[str]) -> None:
-        """Remove files that were in use, and that no table and no handle needs any more."""
-        self._unused |= before
+    def _sweep(self) -> None:
+        """Remove what no table and no handle needs, and what lost tasks have left."""
+        if self._made_place is None:
+            return
+        root = Path(self._made_place.root)
         needed = self._files_in_use()
         for handle in self._handles:
-            files = handle.source.files
-            needed |= {f"{files.root}/{name}" for name in files.files}
-        own = str(self._root) if self._unused else ""
-        for path in sorted(self._unused - needed):
-            if not path.startswith(own):
-                continue  # files of a warehouse are not ours
-            if Path(path).is_dir():
-                shutil.rmtree(path, ignore_errors=True)
+            needed |= _paths(handle.source.files)
+        for each in root.iterdir():
+            if str(each) in needed:
+                continue
+            if each.is_dir():
+                shutil.rmtree(each, ignore_errors=True)
             else:
-                Path(path).unlink(missing_ok=True)
-        self._unused &= needed
+                each.unlink(missing_ok=True)
 
     # --- reading -------------------------------------------------------------------------------
 
@@ -262,6 +294,16 @@ class PartitioningEngine(LocalEngine):
         """
         if sum(each.fetched_bytes for each in self._partitioned_tables()) > FETCHED_MAX_BYTES:
             self._release()
+        if self._made_place is not None:
+            self._made_place.jobs.recorder = recorder
+        try:
+            return self._run_widening(plan, recorder, limits)
+        finally:
+            if self._made_place is not None:
+                self._made_place.jobs.recorder = None
+
+    def _run_widening(self, plan: Plan, recorder: Recorder, limits: Limits) -> int:
+        """Run a plan; begin anew with wider codes if those of texts that passed do not fit."""
         while True:
             try:
                 return super().run(plan, recorder, limits)
@@ -269,3 +311,25 @@ class PartitioningEngine(LocalEngine):
                 self._partition_place.interned_bits += WIDER_BITS
                 for table in self._partitioned_tables():
                     table.widen_interned()
+
+
+def _is_change(relation: Relation) -> bool:
+    """Whether a relation holds the change of a virtual one, for a transaction."""
+    return relation.name.rpartition(WORKING_SEPARATOR)[2] in CHANGES
+
+
+def _recoded(table: Table, before: Dictionary, after: Dictionary) -> Table:
+    """Return a table with the committed tuples of another, coded by another dictionary."""
+    other = Table(table.types)
+    for order in table.old_layers():
+        other.want(order)
+    names = [f"c{at}" for at in range(len(table.types))]
+    rows = decode_table(table, State.OLD, names, before)
+    columns = [after.encode_arrow(rows.column(at), each) for at, each in enumerate(table.types)]
+    other.insert(columns, rows.num_rows)
+    other.commit()
+    return other
+
+
+def _paths(files: PartitionedFiles) -> set[str]:
+    return {str(Path(files.root) / name) for name in files.files}
