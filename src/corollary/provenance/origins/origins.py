@@ -133,7 +133,8 @@ class OriginFinder:
         if directive is None or "files" not in position:
             return dict.fromkeys(rows, (written, None))
         relation = self.state.loaded.normal.relations[name]
-        files = SourceFiles(relation, directive, position, list(self._folders()))
+        folders = [*self._folders(position.get("folder", ""))]
+        files = SourceFiles(relation, directive, position, folders)
         return {**dict.fromkeys(rows, (written, None)), **files.find(rows)}
 
     def _directive(self, name: str, written: str) -> Directive | None:
@@ -143,20 +144,17 @@ class OriginFinder:
                 return each
         return None
 
-    def _folders(self) -> Iterator[Path]:
-        """Yield where files of sources may be: here, beside the program, beside the warehouse.
+    def _folders(self, folder: str) -> Iterator[Path]:
+        """Yield where files of a source may be, if names are relative to a folder.
 
-        A file counts only if it is the one that was read, by its size, times and inode.
+        The folder may be relative to where the command ran: here, or beside the warehouse. A file
+        counts only if it is the one that was read, by its size, times and inode.
         """
         assert self.warehouse is not None
-        folders = [Path()]
-        folders += [
-            Path(clause.span.file.name).parent
-            for clause in self.state.program.clauses
-            if clause.span is not None
-        ]
-        folders += [self.warehouse.root.parent, self.warehouse.root]
-        yield from dict.fromkeys(folders)
+        root = self.warehouse.root
+        yield Path(folder)
+        if isinstance(root, Path):
+            yield root.parent / folder
 
 
 def _facts(clauses: Iterable[logic.Clause], name: str) -> Iterator[tuple[Row, Span | None]]:
