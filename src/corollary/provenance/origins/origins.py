@@ -135,7 +135,9 @@ class OriginFinder:
         relation = self.state.loaded.normal.relations[name]
         folders = [*self._folders(position.get("folder", ""))]
         files = SourceFiles(relation, directive, position, folders)
-        return {**dict.fromkeys(rows, (written, None)), **files.find(rows)}
+        folder = Path(position.get("folder", ""))
+        found = {row: (str(folder / file), line) for row, (file, line) in files.find(rows).items()}
+        return {**dict.fromkeys(rows, (written, None)), **found}
 
     def _directive(self, name: str, written: str) -> Directive | None:
         """Return the `.input` of a source."""
