@@ -44,6 +44,7 @@ class Proof:
         cuts: what was left out.
         others: if the goal has variables, the proofs of its next answers.
         answers: if the goal has variables, how many there are.
+        left_out: how many of its tuples are not among the nodes.
     """
 
     goal: str
@@ -58,11 +59,12 @@ class Proof:
     cuts: tuple[ProofCut, ...] = ()
     others: tuple["Proof", ...] = ()
     answers: int | None = None
+    left_out: int = 0
 
     @property
     def size(self) -> int:
         """The number of its tuples."""
-        return len(self.tuples)
+        return len(self.tuples) + self.left_out
 
     @property
     def tuples(self) -> frozenset[int]:

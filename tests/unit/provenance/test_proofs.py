@@ -14,6 +14,7 @@ from corollary.provenance.limits import ProofLimits
 from corollary.provenance.nodes import CutReason, ProofKind, ProofNode
 from corollary.provenance.proof import Proof
 from corollary.provenance.why import prove, why
+from support.in_process_partitions import share_out
 
 CLOSURE = """
 .decl edge(x: number, y: number)
@@ -439,3 +440,27 @@ def test_the_same_question_gives_the_same_bytes() -> None:
             proof = asked(db, 'tc("n0", "n0")').to_json()
             answers.add(json.dumps(proof | {"commit": 0}))
     assert len(answers) == 1
+
+
+def test_very_high_proofs_are_cut_when_the_time_is_over() -> None:
+    db = opened(CLOSURE.replace("edge(y, z).", "edge(y, z), x < 2."), {"edge": path(150)})
+    proof = asked(db, "tc(0, 150)", nodes=100, seconds=0.0)
+    assert len(proof.nodes) == 100
+    assert (proof.height, proof.height_at_least, proof.canonical) == (None, 150, False)
+    assert proof.cuts[0].reason is CutReason.SECONDS
+    proof = asked(db, "tc(0, 150)", nodes=100)
+    assert (proof.height, proof.size, proof.canonical) == (150, 300, True)
+
+
+def test_partitioned_relations_are_probed_like_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = asked(opened(CLOSURE, {"edge": [*path(9), (0, 4)]}), "tc(0, 9)")
+    share_out(monkeypatch)
+    db = corollary.open(None)
+    db.load(text=CLOSURE)
+    with db.transaction() as tx:
+        tx.insert("edge", [*path(9), (0, 4)])
+    assert tx.stats["tc"].placement == "tasks"
+    assert asked(db, "tc(0, 9)").to_json() == expected.to_json()
+    with db.transaction() as tx:
+        tx.insert("edge", [(3, 8)])
+    assert asked(db, "tc(0, 9)").height == 5
