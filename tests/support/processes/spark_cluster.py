@@ -66,7 +66,7 @@ POINTS = {
         "change": ((f"{WORKER}:_run", "before"), (f"{WORKER}:_run", "after")),
         "fold": ((f"{WORKER}:_write_base", "before"), (f"{WORKER}:_write_base", "after")),
     },
-    "partitioned": {
+    "partitions": {
         "load": ((f"{OPERATIONS}:Build.run", "before"), (f"{OPERATIONS}:Build.run", "after")),
         "publish": ((PUBLISHED, "before"), (PUBLISHED, "after")),
         "change": ((f"{OPERATIONS}:Match.run", "before"), (f"{OPERATIONS}:Contain.run", "after")),
@@ -158,7 +158,7 @@ class KillingNowAndThen:
     def __init__(self, cluster: StandaloneCluster, spark: SparkSession) -> None:
         self.cluster = cluster
         self.run = self.lost = 0
-        opening.create_engine = lambda *_, **__: DriverEngine(spark, placement="partitioned")
+        opening.create_engine = lambda *_, **__: DriverEngine(spark, placement="partitions")
 
     def __call__(self, work: Callable[..., Any], *arguments: Any) -> None:
         """Run something; what is due to be killed and finds no task to do it is killed later."""

@@ -13,7 +13,7 @@ import pytest
 from corollary.database import opening
 from corollary.engines.local.engine import LocalEngine
 from corollary.engines.spark.driver import DriverEngine
-from corollary.engines.spark.partitioned import open_partition, partition_files, source, table
+from corollary.engines.spark.partitioned import open_partition, partition_files, source
 from corollary.engines.spark.partitioned.jobs import serve_slice
 from corollary.engines.spark.partitions import worker
 from corollary.engines.spark.partitions.messages import Request
@@ -65,22 +65,27 @@ def everything_partitioned(number: int) -> Iterator[None]:
     """
     chance = random.Random(number)
     with pytest.MonkeyPatch.context() as patch:
-        share_out(patch, "partitioned", chance.choice((1, 2, 3, 5)))
+        share_out(patch, "partitions", chance.choice((1, 2, 3, 5)), chance.choice((1, 4, None)))
         patch.setattr(partition_files, "PARTITION_TUPLES", chance.choice((1, 4, 1 << 21)))
         patch.setattr(partition_files, "FOLD_MIN_FILES", chance.choice((1, 2, 16)))
         patch.setattr(partition_files, "FOLD_MIN_TUPLES", chance.choice((1, 1 << 13)))
         patch.setattr(source, "BUILD_MIN_TUPLES", chance.choice((1, 1 << 16)))
         patch.setattr(open_partition, "OPEN_MAX_PARTITIONS", chance.choice((1, 256)))
-        patch.setattr(table, "INTERNED_BITS", chance.choice((1, 24)))
         yield
 
 
 def share_out(
-    monkeypatch: pytest.MonkeyPatch, placement: str = "tasks", shares: int = SHARES
+    monkeypatch: pytest.MonkeyPatch,
+    placement: str = "tasks",
+    shares: int = SHARES,
+    interned_bits: int | None = None,
 ) -> None:
     """Let every database that is opened have its strata maintained elsewhere."""
 
     def made(*_: Any, **__: Any) -> InProcess:
-        return InProcess(placement, shares)
+        engine = InProcess(placement, shares)
+        if interned_bits is not None:
+            engine._partition_place.interned_bits = interned_bits
+        return engine
 
     monkeypatch.setattr(opening, "create_engine", made)
