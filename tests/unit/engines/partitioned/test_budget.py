@@ -112,7 +112,7 @@ def test_nothing_is_left_that_nobody_needs(database: Database) -> None:
     engine = state_of(database).engine
     assert isinstance(engine, InProcess)
     kept = database.relation("sale")
-    for at in range(40):  # enough for folds
+    for at in range(40):  # enough for merging files
         with database.transaction() as tx:
             tx.delete("sale", [SALES[at]])
     (root,) = (each for each in engine._root.iterdir() if each.is_dir())

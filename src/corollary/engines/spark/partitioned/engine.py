@@ -17,10 +17,10 @@ from corollary.core.engine import (
     TableHandle,
     ValueRange,
 )
-from corollary.core.plans import Plan
+from corollary.core.plans import WORKING_SEPARATOR, Plan
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
-from corollary.core.states import State
+from corollary.core.states import CHANGES, State
 from corollary.engines.local.engine import LocalEngine
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.table_handle import decode_table
@@ -97,7 +97,7 @@ class PartitioningEngine(LocalEngine):
     # --- relations -----------------------------------------------------------------------------
 
     def _new_table(self, relation: Relation) -> Table:
-        if self._is_forced and relation.types:
+        if self._is_forced and relation.types and not _is_change(relation):
             return PartitionedTable(relation, self._partition_place)
         return super()._new_table(relation)
 
@@ -132,7 +132,7 @@ class PartitioningEngine(LocalEngine):
         here = {
             name: TUPLE_BYTES * table.size(State.NEW)
             for name, table in self._tables.items()
-            if not table.is_partitioned and table.types
+            if not table.is_partitioned and table.types and not _is_change(self._relations[name])
         }
         total = sum(here.values())
         for name in sorted(here, key=lambda each: -here[each]):
@@ -311,6 +311,11 @@ class PartitioningEngine(LocalEngine):
                 self._partition_place.interned_bits += WIDER_BITS
                 for table in self._partitioned_tables():
                     table.widen_interned()
+
+
+def _is_change(relation: Relation) -> bool:
+    """Whether a relation holds the change of a virtual one, for a transaction."""
+    return relation.name.rpartition(WORKING_SEPARATOR)[2] in CHANGES
 
 
 def _recoded(table: Table, before: Dictionary, after: Dictionary) -> Table:
