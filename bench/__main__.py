@@ -7,10 +7,11 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from bench import active, advisor, documents, orders, report, spark, startup, warehouse
+from bench import active, advisor, documents, orders, report, spark, startup, warehouse, why
 from bench.bulk import load, paths, totals
 from bench.contenders import DuckdbQuery, LocalEvaluation
 from bench.figure import Figure, as_json
+from bench.growth import report as growth
 from bench.maintain import report as maintain_report
 from bench.maintain import run
 from bench.maintain.contenders import CLOCKS
@@ -39,12 +40,14 @@ REPORTS = {
         advisor,
         documents,
         orders,
+        why,
         load,
         refresh,
+        growth,
     )
 }
 """What is no race of contenders in this process: figures, by name."""
-ON_REQUEST = frozenset({load.NAME, refresh.NAME})
+ON_REQUEST = frozenset({load.NAME, refresh.NAME, growth.NAME})
 """What runs only if `--only` names it."""
 SHOP_NEXT = "shop-next"
 

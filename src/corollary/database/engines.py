@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 LOCAL, SPARK = "local", "spark"
-PLACEMENTS = ("auto", "driver", "tasks", "sql")
+PLACEMENTS = ("auto", "driver", "tasks", "partitions", "sql")
 ENGINES = (LOCAL, SPARK)
 
 
@@ -24,16 +24,20 @@ def create_engine(
     partition_count: int | None = None,
     *,
     bulk: str | None = None,
+    driver_memory: int | str | None = None,
 ) -> Engine:
     """Return a new, empty engine.
 
     Args:
         name: `local` or `spark`.
         spark: the session that the Spark engine uses; a local one if it is not given.
-        placement: where it runs strata: `auto`, `driver`, `tasks` or `sql`.
+        placement: where it runs strata: `auto`, `driver`, `tasks` or `sql`; in `partitions`, all
+            relations are partitioned.
         partition_count: how many tasks share a stratum; as many as run at once if it is not given.
         bulk: which steps DuckDB computes: `auto`, `always` or `never`; by the environment if it is
             not given.
+        driver_memory: the bytes for tuples on the driver, a number or a text such as `2G`; by the
+            environment, or a quarter of the machine's memory, if it is not given.
 
     Raises:
         InputError: there is no such engine, or what it needs is not installed.
@@ -51,7 +55,11 @@ def create_engine(
     from corollary.engines.spark.driver import DriverEngine
 
     return DriverEngine(
-        spark, placement=placement, partition_count=partition_count, bulk=bulk_mode(bulk)
+        spark,
+        placement=placement,
+        partition_count=partition_count,
+        bulk=bulk_mode(bulk),
+        memory=driver_memory,
     )
 
 

@@ -22,12 +22,12 @@ def disjunctions(unit: TranslationUnit) -> None:
         for head in clause.heads:
             row = None if clause.body else _row(head)
             if row is None:
-                origin = Origin(print_clause(clause), clause.span)
-                bodies = alternatives(clause.body)
-                found += [
-                    Conjunction(head, items, origin, fresh, is_null_safe=clause.is_null_safe)
-                    for items in bodies
-                ]
+                text, bodies = print_clause(clause), list(alternatives(clause.body))
+                for number, items in enumerate(bodies, 1):
+                    origin = Origin(text, clause.span, (), number if len(bodies) > 1 else None)
+                    found.append(
+                        Conjunction(head, items, origin, fresh, is_null_safe=clause.is_null_safe)
+                    )
             else:
                 unit.facts.setdefault(head.relation, []).append(row)
     unit.conjunctions = found

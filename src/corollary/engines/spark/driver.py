@@ -7,22 +7,33 @@ at most their open changes, or a copy if a step here reads them.
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from corollary.core.engine import BulkMode, Engine, Limits, LocalTable, TableHandle, ValueRange
+from corollary.core.engine import (
+    BulkMode,
+    Engine,
+    Limits,
+    LocalTable,
+    RelationPlace,
+    TableHandle,
+    ValueRange,
+    driver_memory,
+)
 from corollary.core.plans import WORKING_SEPARATOR, PlacedCall, Placement, Plan
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
-from corollary.engines.local.engine import LocalEngine
 from corollary.engines.local.prepared_plan import PreparedPlan
 from corollary.engines.spark import remote
-from corollary.engines.spark.scratch_directory import ScratchDirectory
-from corollary.engines.spark.session import parallelism_of, private_session, release_session
+from corollary.engines.spark.partitioned.engine import PARTITIONS_PLACE, PartitioningEngine
+from corollary.engines.spark.partitioned.jobs import serve_number
+from corollary.engines.spark.resources import SparkResources
+from corollary.engines.spark.session import parallelism_of
 from corollary.rewrite.partitions import PARTITIONS
 
 if TYPE_CHECKING:
@@ -46,7 +57,7 @@ MANIFEST = "shares.json"
 """The file of an index that describes the partitioned strata."""
 
 
-class DriverEngine(LocalEngine):
+class DriverEngine(PartitioningEngine):
     """Holds relations on the driver and in remote stores; runs plans here and placed strata there.
 
     Args:
@@ -54,6 +65,7 @@ class DriverEngine(LocalEngine):
         placement: where strata run that have a pivot; `auto` decides by size.
         partition_count: how many partitions a stratum has; by default as many as tasks run at once.
         scratch: a directory that the driver and all tasks see, for the files of partitions.
+        memory: the bytes for tuples on the driver; the largest relations beyond it are partitioned.
     """
 
     def __init__(
@@ -64,8 +76,11 @@ class DriverEngine(LocalEngine):
         partition_count: int | None = None,
         scratch: Path | None = None,
         bulk: BulkMode | None = None,
+        memory: int | str | None = None,
     ) -> None:
-        super().__init__(bulk)
+        is_auto = placement == "auto" and (spark is not None or find_spec("pyspark") is not None)
+        budget = driver_memory(memory) if is_auto else None
+        super().__init__(bulk, is_forced=placement == PARTITIONS_PLACE, memory=budget)
         self._spark = spark
         self._placement = placement
         self._partition_count = partition_count
@@ -79,25 +94,16 @@ class DriverEngine(LocalEngine):
         self._needs = remote.PlanCache(remote.driver_needs)
         self._parts = remote.PlanCache(remote.placed_parts)
         self._limits = Limits()
-        self._private_session: SparkSession | None = None
-        self._directory: ScratchDirectory | None = None
+        self._resources = SparkResources(spark, scratch)
         self._queries: Queries | None = None
         super().declare({PARTITIONS.name: PARTITIONS})
 
     # --- Spark ---------------------------------------------------------------------------------
 
     @property
-    def _session(self) -> "SparkSession":
-        if self._private_session is None:
-            self._private_session = private_session(self._spark)
-        return self._private_session
-
-    @property
     def _root(self) -> Path:
         """The directory of the files of partitions."""
-        if self._directory is None:
-            self._directory = ScratchDirectory("corollary-partitions", self._scratch)
-        return self._directory.path
+        return self._resources.root
 
     def _new_sql_engine(self) -> Engine:
         from corollary.engines.spark.sql.engine import SparkEngine
@@ -118,13 +124,17 @@ class DriverEngine(LocalEngine):
     def partition_count(self) -> int:
         """The number of partitions of a stratum."""
         if self._partition_count is None:
-            self._partition_count = parallelism_of(self._session)
+            self._partition_count = parallelism_of(self._resources.session)
         return self._partition_count
 
     def placement(
         self, relations: Sequence[str], below: Sequence[str], *, has_pivot: bool
     ) -> Placement:
         """Return where a stratum should run."""
+        if self._placement == PARTITIONS_PLACE or any(
+            map(self.is_partitioned, [*relations, *below])
+        ):
+            return Placement.DRIVER  # by rounds of probes
         if self._placement != "auto":
             forced = Placement(self._placement)
             return forced if has_pivot or forced is not Placement.TASKS else Placement.DRIVER
@@ -148,17 +158,15 @@ class DriverEngine(LocalEngine):
             store.close()
         self._partitioned.clear()
         self._remote.clear()
-        if self._private_session is not None:
-            release_session(self._private_session)
-            self._private_session = None
-        if self._directory is not None:
-            self._directory.close()
-            self._directory = None
+        self._resources.close()
 
     def _run_job(self, request: "Request") -> list[bytes]:
         from corollary.engines.spark.partitions.job import run_spark_job
 
-        return run_spark_job(self._session, request)
+        return run_spark_job(self._resources.runner, request)
+
+    def _run_slices(self, slices: Mapping[int, bytes], title: str) -> list[bytes]:
+        return self._resources.run(partial(serve_number, slices), list(slices), title)
 
     # --- relations -----------------------------------------------------------------------------
 
@@ -248,15 +256,12 @@ class DriverEngine(LocalEngine):
         self, manifest: Mapping[str, Any], files: Mapping[str, pa.Buffer]
     ) -> set[str]:
         """Restore the partitions of a stratum from the files of an index; return its relations."""
-        directories = []
-        for partition in range(self.partition_count):
-            prefix = _prefix(manifest["number"], partition)
-            directory = self._root / f"{prefix}restored"
-            directory.mkdir()
-            for name, data in files.items():
-                if name.startswith(prefix):
-                    (directory / name.removeprefix(prefix)).write_bytes(data)
-            directories.append(directory)
+        from corollary.engines.spark.partitions.versions import write_base
+
+        directories = [
+            write_base(self._root, _prefix(manifest["number"], partition), files)
+            for partition in range(self.partition_count)
+        ]
         stratum = self._new_stratum(manifest["procedure"], manifest["pivots"])
         stratum.restore(manifest, self._relations, directories)
         self._remote |= dict.fromkeys(stratum.pivots, stratum)
@@ -382,6 +387,12 @@ class DriverEngine(LocalEngine):
         if self._is_remote_only(relation):
             return self.read(relation)
         return super().within(relation, boxes)
+
+    def place_of(self, relation: str) -> RelationPlace:
+        """Return where the tuples of a relation are, and why."""
+        if relation not in self._remote:
+            return super().place_of(relation)
+        return RelationPlace(Placement.TASKS, "the tasks that maintain its stratum hold it")
 
     def distinct(self, relation: str) -> tuple[int, ...]:
         """Return about how many distinct values each column of a relation has."""

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from corollary.core.arrow_buffers import NUMPY_TYPES, fixed_array, fixed_values, null_mask
 from corollary.core.states import State
@@ -28,6 +29,9 @@ ARROW_TYPES = {np.dtype(dtype): type_ for type_, dtype in NUMPY_TYPES.items()}
 HUGEINT_BYTES = pa.binary(16)
 HUGEINT_TYPE = pa.opaque(HUGEINT_BYTES, "hugeint", "DuckDB")
 """What DuckDB reads as integers of 128 bits."""
+
+DICTIONARY_MIN_USES = 8
+"""A column of texts has a dictionary if each of them occurs so often, on average."""
 
 UNIT_COLUMN = "unit"
 """The column of a table of which only the number of tuples matters."""
@@ -69,11 +73,22 @@ def arrow_table(
 def _values(codes: Codes, type_: Type, dictionary: Dictionary) -> pa.Array:
     domain = dictionary.domain(type_)
     if type_.kind is Kind.SYMBOL:
-        return dictionary.decode_arrow(codes, type_)
+        return _texts(codes, type_, dictionary)
     if isinstance(domain, DecimalDomain) and type_.is_long_decimal:
         stored = domain.decode_arrow(codes, HUGEINT_BYTES)
         return pa.ExtensionArray.from_storage(HUGEINT_TYPE, stored)
     return number_array(dictionary.decode(codes, type_), codes == 0)
+
+
+def _texts(codes: Codes, type_: Type, dictionary: Dictionary) -> pa.Array | pa.ChunkedArray:
+    """Return texts, as an Arrow dictionary if that has few."""
+    found = pc.dictionary_encode(number_array(codes, codes == 0))
+    if len(found.dictionary) * DICTIONARY_MIN_USES > len(codes):
+        return dictionary.decode_arrow(codes, type_)
+    texts = dictionary.decode_arrow(fixed_values(found.dictionary, np.int64), type_)
+    if isinstance(texts, pa.ChunkedArray):  # more than one array of `string` holds
+        return dictionary.decode_arrow(codes, type_)
+    return pa.DictionaryArray.from_arrays(found.indices, texts)
 
 
 def encode_columns(

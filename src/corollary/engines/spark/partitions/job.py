@@ -3,45 +3,18 @@
 import pickle
 from collections.abc import Iterable
 from functools import partial
-from typing import TYPE_CHECKING
 
 from corollary.core.plans import steps_of
 from corollary.core.recorder import Recorder
 from corollary.engines.spark.partitions.messages import Reply, Request, TaskRecorder
 from corollary.engines.spark.partitions.worker import serve
 from corollary.engines.spark.remote import RemoteRun
-from corollary.engines.spark.session import describe_jobs
-from corollary.errors import InputError
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from corollary.engines.spark.task_runner import TaskRunner
 
 
-def run_spark_job(session: "SparkSession", request: Request) -> list[bytes]:
-    """Return the pickled replies for all partitions.
-
-    Raises:
-        InputError: `C0995`, the workers lack this package.
-    """
-    from pyspark.errors import PySparkException
-    from pyspark.sql.functions import col, udf
-    from pyspark.sql.types import BinaryType
-
-    # Python functions over rows need neither pandas nor Arrow in Spark, and run on Connect too.
-    task = udf(partial(serve, request), BinaryType(), useArrow=False).asNondeterministic()
-    partitions = session.range(0, request.partitions, 1, request.partitions)
-    try:
-        with describe_jobs(session, f"corollary: {request.title}"):
-            return [bytes(row[0]) for row in partitions.select(task(col("id"))).collect()]
-    except PySparkException as error:
-        if "No module named 'corollary" not in str(error):
-            raise
-        raise InputError.of(
-            "C0995",
-            "The Python that runs Spark's tasks has no package `corollary`.",
-            None,
-            "install the same version there, or let `PYSPARK_PYTHON` name a Python that has it",
-        ) from None
+def run_spark_job(runner: TaskRunner, request: Request) -> list[bytes]:
+    """Return the pickled replies for all partitions."""
+    return runner.run(partial(serve, request), range(request.partitions), request.title)
 
 
 def unpickle_replies(pickled: Iterable[bytes]) -> list[Reply]:

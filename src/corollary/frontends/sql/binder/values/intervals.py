@@ -1,7 +1,9 @@
 """Intervals: literals that are added to dates and timestamps; they are no values of their own."""
 
+import calendar
 import re
 from dataclasses import dataclass
+from datetime import date, timedelta
 
 from sqlglot import exp
 
@@ -158,6 +160,10 @@ def moved(value: Expression, interval: Interval, is_minus: bool, site: Site) -> 
         raise site.error("C1319", message, "add whole seconds")
     if step.has_time:
         value = convert(value, TIMESTAMP)
+    if isinstance(value, ConstantValue) and isinstance(value.value, date):
+        day = _moved_constant(value.value, step)
+        if day is not None:
+            return ConstantValue(day, value.type, site.span)
     plain = DATE if value.type.kind is Kind.DATE else TIMESTAMP
     for functor, amount in (
         ("add_months", step.months),
@@ -167,3 +173,20 @@ def moved(value: Expression, interval: Interval, is_minus: bool, site: Site) -> 
         if amount:
             value = call(functor, (value, integer(amount)), plain, site.span)
     return value
+
+
+def _moved_constant(day: date, step: Interval) -> date | None:
+    """Return a date or timestamp and an interval together; None outside of the calendar.
+
+    >>> _moved_constant(date(2024, 1, 31), Interval(months=1))
+    datetime.date(2024, 2, 29)
+    """
+    year, month = divmod(day.year * 12 + day.month - 1 + step.months, 12)
+    if not date.min.year <= year <= date.max.year:
+        return None
+    last = calendar.monthrange(year, month + 1)[1]
+    try:
+        added = timedelta(step.days, microseconds=step.microseconds)
+        return day.replace(year, month + 1, min(day.day, last)) + added
+    except OverflowError:
+        return None

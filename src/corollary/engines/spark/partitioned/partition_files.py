@@ -1,0 +1,290 @@
+"""The files of a partitioned relation: names, counts and statistics, no tuples.
+
+A relation is stored once for each column that probes begin with, its *lead*: a `PartitionSet`. The
+partition of a tuple is the first bits of a mix of its lead value (`partition_of`), so there are 2^k
+of them, and one more bit splits each in two. A partition is a *base*, which is a directory
+of index files in all orders of the set, and small files of changes since. Files are never modified
+and have unique names; whoever commits a `PartitionedFiles` makes them the relation.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from corollary.core.arrow_buffers import index_array
+from corollary.core.program import Relation
+from corollary.core.types import Type
+from corollary.engines.local.storage.arrangement import Order
+from corollary.engines.local.storage.code_range import CodeRange
+from corollary.engines.local.values import native
+
+PARTITION_TUPLES = 1 << 21
+"""A partition should have about so many tuples."""
+
+PARTITIONS_MAX_BITS = 16
+"""There are at most 2 to the power of this many partitions of one lead."""
+
+FOLD_MIN_FILES = 16
+"""A partition with so many files of changes is written anew…"""
+
+FOLD_DIVISOR = 4
+"""…and one whose changes have as many tuples as one in so many of its base."""
+
+FOLD_MIN_TUPLES = 1 << 13
+"""Fewer tuples of changes than this are no reason by themselves: a base has a block at least."""
+
+ColumnRanges = tuple[CodeRange | None, ...]
+"""For each column the codes of its integers, None where a value has no code of its own."""
+
+
+def partition_count(tuples: int, slots: int) -> int:
+    """Return how many partitions a relation should have: a power of two.
+
+    >>> partition_count(1000, 2), partition_count(100_000_000, 2)
+    (2, 64)
+    """
+    wanted = max(slots, -(-tuples // PARTITION_TUPLES), 1)
+    return 1 << min((wanted - 1).bit_length(), PARTITIONS_MAX_BITS)
+
+
+def partition_of(column: pa.ChunkedArray, type_: Type, count: int) -> npt.NDArray[np.int64]:
+    """Return the partition of each value of a column, the same in every process; null is in 0.
+
+    It is the first k bits of `key * 0x9E3779B97F4A7C15`, modulo 2^64, where the key is the integer
+    behind a value, the bits of a float, or the CRC-32 of a text.
+    """
+    return native.partition_of(*native.from_arrow(column, type_), count)
+
+
+def split_table(
+    table: pa.Table, relation: Relation, lead: int, count: int
+) -> Iterator[tuple[int, pa.Table]]:
+    """Yield the tuples of each partition that has some, with its number."""
+    if not table.num_rows:
+        return
+    numbers = partition_of(table.column(lead), relation.types[lead], count)
+    rows = np.argsort(numbers, kind="stable")
+    ordered = table.take(index_array(rows))
+    bounds = np.searchsorted(numbers[rows], np.arange(count + 1)).tolist()
+    for number in range(count):
+        first, last = bounds[number], bounds[number + 1]
+        if first < last:
+            yield number, ordered.slice(first, last - first)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionChange:
+    """A file with tuples that a partition gained and lost.
+
+    Attributes:
+        file: its path below the root.
+        added, removed: how many tuples of each.
+    """
+
+    file: str
+    added: int
+    removed: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPartition:
+    """The files of one partition, and what is known of its tuples.
+
+    Attributes:
+        base: the directory of index files below the root, None if there is none.
+        base_tuples: how many tuples the base has.
+        changes: since the base, in their order.
+        distinct: about how many distinct values each column of the relation has in the base.
+        ranges: the codes that the columns of base and changes have.
+    """
+
+    base: str | None = None
+    base_tuples: int = 0
+    changes: tuple[PartitionChange, ...] = ()
+    distinct: tuple[int, ...] = ()
+    ranges: ColumnRanges = ()
+
+    @property
+    def size(self) -> int:
+        """How many tuples it has."""
+        return self.base_tuples + sum(each.added - each.removed for each in self.changes)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it should be folded: written anew with its changes."""
+        changed = sum(each.added + each.removed for each in self.changes)
+        is_large = changed >= max(FOLD_MIN_TUPLES, self.base_tuples // FOLD_DIVISOR)
+        return len(self.changes) >= FOLD_MIN_FILES or is_large
+
+    @property
+    def files(self) -> list[str]:
+        """Its files and directories below the root."""
+        base = [] if self.base is None else [self.base]
+        return [*base, *(each.file for each in self.changes)]
+
+    def changed(self, change: PartitionChange, ranges: ColumnRanges) -> "StoredPartition":
+        """Return the partition with one more change, whose tuples have codes in some ranges."""
+        joined = join_ranges([each for each in (self.ranges, ranges) if each])
+        return replace(self, changes=(*self.changes, change), ranges=joined)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionSet:
+    """All tuples of a relation, partitioned by one column.
+
+    Attributes:
+        orders: the orders of the index files; all begin with the lead.
+    """
+
+    orders: tuple[Order, ...]
+    partitions: tuple[StoredPartition, ...]
+
+    @property
+    def lead(self) -> int:
+        """The column whose values decide the partition."""
+        return self.orders[0][0]
+
+    @property
+    def size(self) -> int:
+        """How many tuples there are."""
+        return sum(each.size for each in self.partitions)
+
+    def with_partitions(self, changed: Mapping[int, StoredPartition]) -> "PartitionSet":
+        """Return the set with other files for some partitions."""
+        partitions = tuple(changed.get(number, each) for number, each in enumerate(self.partitions))
+        return replace(self, partitions=partitions)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionedFiles:
+    """The files of a relation.
+
+    Attributes:
+        root: the directory that all paths are below; driver and tasks see it.
+        relation: name, columns and types.
+        sets: one for each lead, the first one with the primary order.
+    """
+
+    root: str
+    relation: Relation
+    sets: tuple[PartitionSet, ...]
+
+    @classmethod
+    def empty(
+        cls, root: str, relation: Relation, orders: Sequence[Order], count: int
+    ) -> "PartitionedFiles":
+        """Return the files of a relation without tuples, to be probed in some orders."""
+        primary = tuple(range(len(relation.types)))
+        by_lead: dict[int, list[Order]] = {}
+        for order in dict.fromkeys([primary, *orders]):
+            by_lead.setdefault(order[0], []).append(order)
+        partitions = (StoredPartition(),) * count
+        sets = tuple(PartitionSet(tuple(each), partitions) for each in by_lead.values())
+        return cls(root, relation, sets)
+
+    @property
+    def size(self) -> int:
+        """How many tuples the relation has."""
+        return self.sets[0].size
+
+    @property
+    def distinct(self) -> tuple[int, ...]:
+        """About how many distinct values each column has."""
+        estimates = [self._distinct(column) for column in range(len(self.relation.types))]
+        return tuple(min(each, self.size) for each in estimates)
+
+    def _distinct(self, column: int) -> int:
+        found = {
+            each.lead: [part.distinct[column] for part in each.partitions if part.distinct]
+            for each in self.sets
+        }
+        if found.get(column):  # partitions of a lead share none of its values
+            return sum(found[column])
+        # They may share all values of another column, or none: something between, as for samples.
+        counts = found[self.sets[0].lead]
+        return int((max(counts) * sum(counts)) ** 0.5) if counts else self.size
+
+    @property
+    def ranges(self) -> ColumnRanges:
+        """The codes that the columns have."""
+        found = [each.ranges for each in self.sets[0].partitions if each.ranges]
+        return join_ranges(found) if found else (CodeRange(),) * len(self.relation.types)
+
+    @property
+    def files(self) -> set[str]:
+        """All files and directories below the root."""
+        return {
+            name for each in self.sets for partition in each.partitions for name in partition.files
+        }
+
+    def set_of(self, order: Order) -> PartitionSet | None:
+        """Return the set that has an order, None if there is none."""
+        return next((each for each in self.sets if order in each.orders), None)
+
+    def with_set(self, changed: PartitionSet) -> "PartitionedFiles":
+        """Return the files with one set replaced or added."""
+        others = {each.lead: each for each in self.sets}
+        others[changed.lead] = changed
+        return replace(self, sets=tuple(others.values()))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything but root and relation as JSON."""
+        return {
+            "types": [str(each) for each in self.relation.types],
+            "sets": [
+                {
+                    "orders": each.orders,
+                    "partitions": [_partition_to_json(part) for part in each.partitions],
+                }
+                for each in self.sets
+            ],
+        }
+
+    @classmethod
+    def from_json(cls, root: str, relation: Relation, found: Mapping[str, Any]) -> Self | None:
+        """Return the files that `to_json` described, None if they are of other types."""
+        if found["types"] != [str(each) for each in relation.types]:
+            return None
+        sets = tuple(
+            PartitionSet(
+                tuple(tuple(order) for order in each["orders"]),
+                tuple(_partition_from_json(part) for part in each["partitions"]),
+            )
+            for each in found["sets"]
+        )
+        return cls(root, relation, sets)
+
+
+def join_ranges(found: Sequence[ColumnRanges]) -> ColumnRanges:
+    """Return ranges that include all of some."""
+    joined = []
+    for column in zip(*found, strict=True):
+        known: CodeRange | None = CodeRange()
+        for each in column:
+            known = None if known is None or each is None else known.extend(each)
+        joined.append(known)
+    return tuple(joined)
+
+
+def _partition_to_json(partition: StoredPartition) -> dict[str, Any]:
+    return {
+        "base": partition.base,
+        "tuples": partition.base_tuples,
+        "changes": [[each.file, each.added, each.removed] for each in partition.changes],
+        "distinct": partition.distinct,
+        "ranges": partition.ranges,
+    }
+
+
+def _partition_from_json(found: Mapping[str, Any]) -> StoredPartition:
+    return StoredPartition(
+        found["base"],
+        found["tuples"],
+        tuple(PartitionChange(*each) for each in found["changes"]),
+        tuple(found["distinct"]),
+        tuple(None if each is None else CodeRange(*each) for each in found["ranges"]),
+    )

@@ -1,0 +1,237 @@
+"""The answers to questions: proofs, absences, and why commits have changed something."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any
+
+from corollary.provenance.forms.html import proof_as_html
+from corollary.provenance.forms.svg import absence_as_svg, proof_as_svg
+from corollary.provenance.forms.text import (
+    absence_lines,
+    cause_lines,
+    cut_lines,
+    proof_lines,
+    summary_of,
+)
+from corollary.provenance.nodes import (
+    Attempt,
+    Cause,
+    InsertionSets,
+    ProofCut,
+    ProofNode,
+    ProofRule,
+    rules_to_json,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """Why a tuple holds: each tuple of the proof once, with one rule that derives it.
+
+    Attributes:
+        goal: what was asked.
+        commit: of the state in which it was asked.
+        holds: whether it holds; if not, there are no nodes.
+        height: of the proof, 0 for a base tuple; None if the limits were reached before there was
+            a proof.
+        height_at_least: no proof is lower than this.
+        minimal: whether no proof is lower.
+        canonical: whether every tuple has its least height and its smallest tree.
+        nodes: the first one is the goal's tuple.
+        rules: those that nodes name, by number.
+        cuts: what was left out.
+        others: if the goal has variables, the proofs of its next answers.
+        answers: if the goal has variables, how many there are.
+    """
+
+    goal: str
+    commit: int
+    holds: bool
+    height: int | None = None
+    height_at_least: int = 0
+    minimal: bool = False
+    canonical: bool = False
+    nodes: tuple[ProofNode, ...] = ()
+    rules: Mapping[int, ProofRule] = field(default_factory=dict)
+    cuts: tuple[ProofCut, ...] = ()
+    others: tuple["Proof", ...] = ()
+    answers: int | None = None
+
+    @property
+    def size(self) -> int:
+        """The number of its tuples."""
+        return len(self.tuples)
+
+    @property
+    def tuples(self) -> frozenset[int]:
+        """The ids of the tuples that the goal's tuple is derived from, and its own."""
+        if not self.nodes:
+            return frozenset()
+        found, work = {0}, [0]
+        while work:
+            new = set(self.nodes[work.pop()].premises) - found
+            found |= new
+            work.extend(new)
+        return frozenset(found)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON."""
+        found: dict[str, Any] = {
+            "goal": self.goal,
+            "commit": self.commit,
+            "holds": self.holds,
+            "height": self.height,
+            "height_at_least": self.height_at_least,
+            "minimal": self.minimal,
+            "canonical": self.canonical,
+            "size": self.size,
+            "nodes": [each.to_json() for each in self.nodes],
+            "rules": rules_to_json(self.rules.values()),
+            "cuts": [each.to_json() for each in self.cuts],
+        }
+        if self.answers is not None:
+            found["answers"] = self.answers
+            found["others"] = [each.to_json() for each in self.others]
+        return found
+
+    def to_text(self, depth: int | None = None) -> str:
+        """Return it as text: a line for each tuple and note.
+
+        Args:
+            depth: how many levels to unfold; all if it is not given.
+        """
+        if not self.holds:
+            return f"{self.goal} does not hold\n"
+        lines = list(proof_lines(self, depth))
+        for each in self.others:
+            lines += ["", *proof_lines(each, depth)]
+        if self.answers is not None and self.answers > 1 + len(self.others):
+            lines += ["", f"{1 + len(self.others)} of {self.answers:,} answers"]
+        return "".join(f"{line}\n" for line in lines)
+
+    def to_svg(self) -> str:
+        """Return a picture of it: the goal on top, base tuples lowest."""
+        return proof_as_svg(self.nodes, self.rules, f"why {self.goal}", self.to_text())
+
+    def _repr_html_(self) -> str:
+        """Return the picture, and the tree, for notebooks."""
+        summary = "" if self.holds else self.to_text()
+        every = (self, *self.others) if self.holds else ()
+        shown = (
+            proof_as_html(each.nodes, each.rules, each.to_svg(), summary_of(each)) for each in every
+        )
+        return "".join(shown) or f"<pre>{escape(summary)}</pre>"
+
+
+@dataclass(frozen=True, slots=True)
+class Absence:
+    """Why a tuple does not hold: how near each rule comes to deriving it.
+
+    Attributes:
+        goal: what was asked.
+        commit: of the state in which it was asked.
+        attempts: the nearest ones of each rule, in the order of the text.
+        insertions: base changes that would make it true, if they were asked for.
+        nodes: what attempts show: missing tuples, conditions, blocking tuples with their proofs.
+        rules: those that attempts and nodes name, by number.
+        cuts: what was left out.
+    """
+
+    goal: str
+    commit: int
+    attempts: tuple[Attempt, ...] = ()
+    insertions: InsertionSets | None = None
+    nodes: tuple[ProofNode, ...] = ()
+    rules: Mapping[int, ProofRule] = field(default_factory=dict)
+    cuts: tuple[ProofCut, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON."""
+        return {
+            "goal": self.goal,
+            "commit": self.commit,
+            "holds": False,
+            "attempts": [each.to_json() for each in self.attempts],
+            "insertions": None if self.insertions is None else self.insertions.to_json(),
+            "nodes": [each.to_json() for each in self.nodes],
+            "rules": rules_to_json(self.rules.values()),
+            "cuts": [each.to_json() for each in self.cuts],
+        }
+
+    def to_text(self, depth: int | None = None) -> str:
+        """Return it as text: the nearest attempts of each rule, and what would help.
+
+        Args:
+            depth: how many levels of the proofs of blocking tuples to unfold; all if not given.
+        """
+        lines = absence_lines(self, depth)
+        return "".join(f"{line}\n" for line in lines)
+
+    def to_svg(self) -> str:
+        """Return a picture of it: the attempts of its rules, and what fails in each."""
+        return absence_as_svg(self.goal, self.attempts, self.nodes, self.rules, self.to_text())
+
+    def _repr_html_(self) -> str:
+        """Return the picture and the text, for notebooks."""
+        return f"<div>{self.to_svg()}<pre>{escape(self.to_text())}</pre></div>"
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeExplanation:
+    """Why a commit has added or removed a tuple.
+
+    Attributes:
+        goal: what was asked.
+        commit: the commit.
+        sign: `+` if it has added the tuple, `-` if it has removed it.
+        cause: changes of the commit that do it alone, and none of which can be left out.
+        smallest: whether all smaller sets were tried.
+        before: the absence before the commit, or the proof with what broke marked.
+        after: the proof with the cause marked, or the absence after the commit.
+    """
+
+    goal: str
+    commit: int
+    sign: str
+    cause: tuple[Cause, ...]
+    smallest: bool
+    before: Proof | Absence
+    after: Proof | Absence
+    cuts: tuple[ProofCut, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON."""
+        return {
+            "goal": self.goal,
+            "commit": self.commit,
+            "sign": self.sign,
+            "cause": [each.to_json() for each in self.cause],
+            "smallest": self.smallest,
+            "before": self.before.to_json(),
+            "after": self.after.to_json(),
+            "cuts": [each.to_json() for each in self.cuts],
+        }
+
+    def to_text(self, depth: int | None = None) -> str:
+        """Return it as text: the cause, then the states before and after the commit.
+
+        Args:
+            depth: how many levels of a proof to unfold; all if it is not given.
+        """
+        lines = cause_lines(self.goal, self.commit, self.sign, self.cause, smallest=self.smallest)
+        parts = [
+            "".join(f"{line}\n" for line in lines),
+            f"before commit {self.commit}\n{self.before.to_text(depth)}",
+            f"after commit {self.commit}\n{self.after.to_text(depth)}",
+            "".join(f"{line}\n" for line in cut_lines(self.cuts, ())),
+        ]
+        return "\n".join(filter(None, parts))
+
+    def to_svg(self) -> str:
+        """Return a picture of its proof, with what came or went in colour."""
+        return self.after.to_svg() if self.sign == "+" else self.before.to_svg()
+
+    def _repr_html_(self) -> str:
+        """Return the picture and the text, for notebooks."""
+        return f"<div>{self.to_svg()}<pre>{escape(self.to_text())}</pre></div>"

@@ -1,0 +1,271 @@
+"""From a proof to what is shown: each tuple once, as users know it, with notes beside it."""
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from corollary.core.logic import Constant, Literal
+from corollary.core.program import NormalProgram
+from corollary.provenance.graph import KnownInstance, ProofGraph
+from corollary.provenance.groups import GroupRows
+from corollary.provenance.instance_rows import Fact
+from corollary.provenance.instances import InstanceFinder
+from corollary.provenance.nodes import (
+    AggregateValue,
+    CutReason,
+    ProofCut,
+    ProofKind,
+    ProofNode,
+    ProofRule,
+    Row,
+)
+from corollary.provenance.wording import Bindings, Wording, condition_text, substitute
+
+NodeKey = tuple[object, ...]
+"""What a node is about: nodes of equal keys are one."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Sketch:
+    """A node whose premises and notes have no ids yet."""
+
+    node: ProofNode
+    premises: tuple[NodeKey, ...] = ()
+    notes: tuple[NodeKey, ...] = ()
+
+
+@dataclass(slots=True)
+class ProofDrawing:
+    """Draws a proof.
+
+    Attributes:
+        wording: of the program.
+        graph: the tuples and their heights.
+        finder: found the instances.
+        chosen: for each tuple the instance that derives it, None for base tuples; tuples that are
+            not in it have no proof.
+        groups: the rows of aggregates.
+    """
+
+    wording: Wording
+    graph: ProofGraph
+    finder: InstanceFinder
+    chosen: dict[int, KnownInstance | None]
+    groups: Mapping[Fact, GroupRows]
+    _sketches: dict[NodeKey, _Sketch] = field(default_factory=dict)
+
+    def draw(
+        self, root: NodeKey, max_nodes: int
+    ) -> tuple[tuple[ProofNode, ...], dict[int, ProofRule], list[ProofCut], dict[NodeKey, int]]:
+        """Return the nodes, breadth-first, their rules, what was left out, and all ids."""
+        ids: dict[NodeKey, int] = {}
+        order: list[NodeKey] = []
+        work: deque[NodeKey] = deque()
+        left_out: dict[NodeKey, None] = {}
+
+        def meet(key: NodeKey) -> None:
+            if key in ids:
+                return
+            if len(order) >= max_nodes:
+                left_out[key] = None
+                return
+            ids[key] = len(order)
+            order.append(key)
+            work.append(key)
+
+        meet(root)
+        while work:
+            sketch = self._sketch(work.popleft())
+            for key in (*sketch.premises, *sketch.notes):
+                meet(key)
+        nodes = []
+        cuts = []
+        for key in order:
+            sketch = self._sketch(key)
+            premises = tuple(ids[each] for each in sketch.premises if each in ids)
+            notes = tuple(ids[each] for each in sketch.notes if each in ids)
+            total = len(sketch.premises) + len(sketch.notes)
+            if len(premises) + len(notes) < total:
+                shown = len(premises) + len(notes)
+                cuts.append(ProofCut(CutReason.NODES, ids[key], shown, total))
+            nodes.append(replace(sketch.node, id=ids[key], premises=premises, notes=notes))
+        numbers = {each.rule for each in nodes if each.rule is not None}
+        rules = {number: self.wording.rule(number) for number in sorted(numbers)}
+        return tuple(nodes), rules, cuts, ids
+
+    # --- tuples --------------------------------------------------------------------------------
+
+    def tuple_key(self, number: int) -> NodeKey:
+        """Return the key of a tuple; what only passes a tuple on is the node of that tuple."""
+        known = self.chosen.get(number)
+        while known is not None and known.step.is_passing:
+            if not known.premises:  # a projection of an aggregate
+                ((relation, row),) = self.groups_of(known)
+                return self.aggregate_key(relation, row)
+            (number,) = known.premises
+            known = self.chosen.get(number)
+        return "tuple", number
+
+    def aggregate_key(self, relation: str, row: Row) -> NodeKey:
+        """Return the key of a tuple of an aggregate, which is a note."""
+        slots = tuple(map(Constant, row, self._program.relations[relation].types))
+        key, sketch = self._aggregate(Literal(relation, slots), {})
+        self._sketches[key] = sketch
+        return key
+
+    def _sketch(self, key: NodeKey) -> _Sketch:
+        if key not in self._sketches:
+            number = key[1]
+            assert isinstance(number, int)
+            self._sketches[key] = self._sketch_tuple(number)
+        return self._sketches[key]
+
+    def _sketch_tuple(self, number: int) -> _Sketch:
+        relation, row = self.graph.facts[number]
+        wording = self.wording
+        node = ProofNode(
+            0,
+            ProofKind.BASE,
+            wording.user_name(relation),
+            wording.user_row(relation, row),
+            wording.user_types(relation),
+            text=wording.tuple_text(relation, row),
+            copies=_copies(row) if relation in wording.counts else None,
+        )
+        if not self.graph.is_derived(number):
+            return _Sketch(node)
+        known = self.chosen.get(number)
+        if known is None:  # the limits were reached before there was a proof
+            return _Sketch(replace(node, kind=ProofKind.DERIVED))
+        node = replace(node, height=self.graph.heights[number])
+        if known.step.is_link:
+            return self._sketch_chain(node, known)
+        origin = known.step.rule.origin
+        node = replace(
+            node,
+            kind=ProofKind.DERIVED,
+            rule=wording.rule_number(origin),
+            alternative=origin.alternative,
+        )
+        premises = dict.fromkeys(map(self.tuple_key, known.premises))
+        notes = dict(self._notes(number, known))
+        if relation in self._assignments:
+            facts = (self.graph.facts[premise] for premise in known.premises)
+            parts = [wording.tuple_text(*fact) for fact in facts]
+            parts += [sketch.node.text for sketch in notes.values()]
+            node = replace(node, text=", ".join(parts))
+        self._sketches |= notes
+        return _Sketch(node, tuple(premises), tuple(notes))
+
+    @property
+    def _assignments(self) -> frozenset[str]:
+        """The relations of rows that are aggregated and have no name that the user knows."""
+        bodies = (self._program.relations[each.body] for each in self._program.aggregations)
+        return frozenset(each.name for each in bodies if not each.is_declared)
+
+    def _sketch_chain(self, node: ProofNode, known: KnownInstance) -> _Sketch:
+        """Return the node of a tuple of an `eqrel`: its premises are the links, in their order."""
+        links: list[int] = []
+        current: KnownInstance | None = known
+        while current is not None:
+            links.append(current.premises[-1])
+            current = self.chosen[current.premises[0]] if current.is_longer else None
+        keys = dict.fromkeys(self.tuple_key(link) for link in reversed(links))
+        return _Sketch(replace(node, kind=ProofKind.CHAIN), tuple(keys))
+
+    # --- notes ---------------------------------------------------------------------------------
+
+    def _notes(self, number: int, known: KnownInstance) -> Iterator[tuple[NodeKey, _Sketch]]:
+        """Yield what else an instance needs, in the order of its rule."""
+        rule = known.step.rule
+        bindings = self.bindings(known)
+        aggregates = self.finder.steps.aggregates
+        for literal in rule.literals:
+            if literal.negated:
+                yield self._absent(literal, bindings)
+            elif literal.relation in aggregates:
+                yield self._aggregate(literal, bindings)
+        for place, condition in enumerate(rule.conditions):
+            text = condition_text(condition, bindings)
+            left, separator, right = text.partition(" = ")
+            if not (separator and left == right):
+                node = ProofNode(0, ProofKind.COMPUTED, "", (), (), text=text)
+                yield ("computed", number, place), _Sketch(node)
+
+    def groups_of(self, known: KnownInstance) -> Iterator[Fact]:
+        """Yield the tuples of aggregates that an instance needs."""
+        bindings: Bindings | None = None
+        for literal in known.step.rule.literals:
+            if literal.relation in self.finder.steps.aggregates and not literal.negated:
+                bindings = self.bindings(known) if bindings is None else bindings
+                yield literal.relation, _row(literal, bindings)
+
+    def bindings(self, known: KnownInstance) -> Bindings:
+        """Return the values of the variables of an instance."""
+        variables = self.finder.variables(known.instance.step)
+        names = (each.name for each in variables)
+        return dict(zip(names, known.instance.values, strict=True))
+
+    def _absent(self, literal: Literal, bindings: Bindings) -> tuple[NodeKey, _Sketch]:
+        """Return the note of a negated literal; `_` is any value, and null in its row."""
+        wording = self.wording
+        text = wording.literal_text(literal, bindings)
+        relation, row = literal.relation, _row(literal, bindings)
+        projection = wording.projections.get(relation)
+        if projection is not None:
+            relation = projection.relation
+            wide = dict(zip(projection.columns, row, strict=True))
+            arity = len(self.finder.asked.program.relations[relation].types)
+            row = tuple(wide.get(at) for at in range(arity))
+        if relation in wording.aggregations:
+            keys = [Constant(value, None) for value in _row(literal, bindings)]
+            text = f"no {wording.group_text(relation, keys)}"
+        node = ProofNode(
+            0,
+            ProofKind.ABSENT,
+            wording.user_name(relation),
+            wording.user_row(relation, row),
+            wording.user_types(relation),
+            text=text,
+        )
+        return ("absent", literal.relation, _row(literal, bindings)), _Sketch(node)
+
+    @property
+    def _program(self) -> NormalProgram:
+        return self.finder.asked.program
+
+    def _aggregate(self, literal: Literal, bindings: Bindings) -> tuple[NodeKey, _Sketch]:
+        """Return the note of an aggregate: some rows of its group are its premises."""
+        relation, row = literal.relation, _row(literal, bindings)
+        aggregation = self.wording.aggregations[relation]
+        shape = self._program.relations[relation]
+        node = ProofNode(
+            0,
+            ProofKind.AGGREGATE,
+            self.wording.user_name(aggregation.body),
+            row,
+            shape.types,
+            text=self.wording.aggregate_text(literal, bindings),
+        )
+        premises: dict[NodeKey, None] = {}
+        group = self.groups.get((relation, row))
+        if group is not None:
+            keys = zip(shape.columns[:-1], row[:-1], shape.types[:-1], strict=True)
+            made = AggregateValue(
+                aggregation.operator, tuple(keys), row[-1], group.total, group.rest, shape.types[-1]
+            )
+            node = replace(node, aggregate=made)
+            premises = dict.fromkeys(
+                self.tuple_key(self.graph.number(fact, None)) for fact in group.rows
+            )
+        return ("aggregate", relation, row), _Sketch(node, tuple(premises))
+
+
+def _row(literal: Literal, bindings: Bindings) -> Row:
+    """Return the tuple of a literal all of whose variables are bound."""
+    return tuple(getattr(substitute(slot, bindings), "value", None) for slot in literal.slots)
+
+
+def _copies(row: Row) -> int:
+    assert isinstance(row[-1], int)
+    return row[-1]

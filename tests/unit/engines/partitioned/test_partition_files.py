@@ -1,0 +1,145 @@
+"""Partitions of a relation as files: split, written, changed, read, folded, described."""
+
+from __future__ import annotations
+
+import json
+import random
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from corollary.core.arrow import from_python, to_python
+from corollary.core.program import Relation
+from corollary.core.types import DATE, FLOAT, NUMBER, SYMBOL, UNSIGNED, Type, decimal
+from corollary.engines.spark.partitioned import open_partition as opening
+from corollary.engines.spark.partitioned.partition_files import (
+    PartitionedFiles,
+    StoredPartition,
+    partition_count,
+    partition_of,
+    split_table,
+)
+
+PAIRS = Relation("p", ("x", "name"), (NUMBER.with_null(True), SYMBOL), False)
+
+
+def rows_of(table: pa.Table) -> set[tuple[Any, ...]]:
+    found = to_python(table)
+    assert len(found) == len(set(found))
+    return set(found)
+
+
+def pairs(count: int, seed: int = 7) -> list[tuple[Any, ...]]:
+    chance = random.Random(seed)
+    numbers = [None, -(2**63), 2**63 - 1, *range(-20, 20)]
+    return sorted(
+        {(chance.choice(numbers), f"t{chance.randrange(30)}") for _ in range(count)}, key=repr
+    )
+
+
+def test_counts_are_powers_of_two() -> None:
+    assert [partition_count(n, 3) for n in (0, 5, 10**7, 10**8)] == [4, 4, 8, 64]
+    assert partition_count(10**14, 2) == 1 << 16
+
+
+@pytest.mark.parametrize("type_", [NUMBER, UNSIGNED, FLOAT, SYMBOL, DATE, decimal(30, 2)])
+def test_a_bit_more_splits_each_partition_in_two(type_: Type) -> None:
+    values: list[Any] = list(range(1000))
+    if type_ == SYMBOL:
+        values = [f"v{each}" for each in values]
+    elif type_ == FLOAT:
+        values = [each / 7 for each in values]
+    elif type_ == DATE:
+        values = [date.fromordinal(700000 + each) for each in values]
+    elif type_ not in (NUMBER, UNSIGNED):
+        values = [each * 10**25 for each in values]
+    table = from_python([(each,) for each in values], Relation("r", ("x",), (type_,), False))
+    few = partition_of(table.column(0), type_, 8)
+    many = partition_of(table.column(0), type_, 16)
+    assert (many >> 1).tolist() == few.tolist()
+    counts = np.bincount(few, minlength=8)
+    assert counts.min() > 60
+
+
+def test_the_mix_is_the_documented_one() -> None:
+    """Queries of Spark compute the same; a change of the mix needs new files."""
+    column = pa.chunked_array([[0, 1, 2, -1, 2**62]])
+    expected = [(each * 0x9E3779B97F4A7C15 % 2**64) >> 60 for each in (0, 1, 2, -1, 2**62)]
+    assert partition_of(column, NUMBER, 16).tolist() == expected
+
+
+def test_parts_are_all_tuples_once() -> None:
+    rows = pairs(500)
+    table = from_python(rows, PAIRS)
+    for lead in (0, 1):
+        found: list[tuple[Any, ...]] = []
+        for number, part in split_table(table, PAIRS, lead, 8):
+            numbers = partition_of(part.column(lead), PAIRS.types[lead], 8)
+            assert set(numbers.tolist()) == {number}
+            found += to_python(part)
+        assert sorted(found, key=repr) == rows
+
+
+@pytest.mark.parametrize("orders", [((0, 1),), ((1, 0),)])
+def test_a_partition_is_written_changed_probed_and_folded(
+    tmp_path: Path, orders: tuple[tuple[int, ...], ...]
+) -> None:
+    chance = random.Random(3)
+    root = str(tmp_path)
+    known = set(pairs(300))
+    table = from_python(list(known), PAIRS)
+    stored = opening.write_partition(root, "base", PAIRS, orders, table)
+    assert stored.size == len(known)
+    for round_ in range(6):
+        removed = set(chance.sample(sorted(known, key=repr), 20))
+        added = set(pairs(100, round_)) - known
+        change = opening.write_change(
+            root,
+            f"change{round_}",
+            from_python(list(added), PAIRS),
+            from_python(list(removed), PAIRS),
+        )
+        stored = stored.changed(change, opening.ranges_of(from_python(list(added), PAIRS), PAIRS))
+        known = known - removed | added
+        assert stored.size == len(known)
+        if round_ == 3:
+            stored = opening.fold_partition(root, "folded", PAIRS, orders, stored)
+            assert stored.base == "folded"
+            assert not stored.changes
+        opened = opening.open_partition(root, PAIRS, orders, 0, stored)
+        assert rows_of(opened.table()) == known
+        order = orders[0]
+        keys = [-5, None, 2**63 - 1, 77] if order[0] == 0 else ["t3", "t5", "none"]
+        keys_table = from_python(
+            [(each,) for each in keys], Relation("k", ("k",), (PAIRS.types[order[0]],), False)
+        )
+        expected = {each for each in known if each[order[0]] in keys}
+        assert rows_of(opened.matches(order, keys_table)) == expected
+        asked = [*known, (99, "t1"), (3, "unknown")]
+        mask = opened.contains(from_python(asked, PAIRS))
+        assert mask.tolist() == [each in known for each in asked]
+
+
+def test_files_survive_json(tmp_path: Path) -> None:
+    root = str(tmp_path)
+    files = PartitionedFiles.empty(root, PAIRS, [(1, 0)], 4)
+    table = from_python(pairs(400), PAIRS)
+    for each in files.sets:
+        changed: dict[int, StoredPartition] = {}
+        for number, part in split_table(table, PAIRS, each.lead, 4):
+            name = opening.new_name("p", f"{each.lead}")
+            changed[number] = opening.write_partition(root, name, PAIRS, each.orders, part)
+        files = files.with_set(each.with_partitions(changed))
+    again = PartitionedFiles.from_json(root, PAIRS, json.loads(json.dumps(files.to_json())))
+    assert again == files
+    assert files.size == table.num_rows
+    assert files.distinct[0] == 43
+    for each in files.sets:
+        read = [opening.read_partition(files, each, number) for number in range(4)]
+        assert rows_of(pa.concat_tables(read)) == rows_of(table)
+    other = Relation("p", ("x", "name"), (NUMBER, SYMBOL), False)
+    assert PartitionedFiles.from_json(root, other, files.to_json()) is None
