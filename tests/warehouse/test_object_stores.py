@@ -17,8 +17,8 @@ from corollary.warehouse.files.object_path import ObjectPath
 from corollary.warehouse.files.places import Place, files_below, is_object_url, place_of
 from corollary.warehouse.warehouse_catalog import parse_location
 from support.maintained_database import closure, insert, opened, pairs, reopened
-from support.object_store_server import BUCKET, ObjectStoreServer
 from support.postgresql_server import Server
+from support.processes.object_store_server import BUCKET, ObjectStoreServer
 from support.warehouse_scenarios import loose_files, store_of
 
 
