@@ -2,8 +2,9 @@
 
 import shutil
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from weakref import WeakSet
 
@@ -13,6 +14,7 @@ from corollary.core.engine import (
     TUPLE_BYTES,
     BulkMode,
     Limits,
+    MapResult,
     RelationPlace,
     TableHandle,
     ValueRange,
@@ -284,6 +286,10 @@ class PartitioningEngine(LocalEngine):
             found = without_rows(address, found, removed)
         return pa.concat_tables([found, added])
 
+    def duplicates(self, relation: str, columns: Sequence[int]) -> pa.Table:
+        """Return the tuples of NEW that agree with another one in some columns."""
+        return self._widening(partial(super().duplicates, relation, columns))
+
     # --- plans ---------------------------------------------------------------------------------
 
     def run(self, plan: Plan, recorder: Recorder, limits: Limits) -> int:
@@ -297,16 +303,16 @@ class PartitioningEngine(LocalEngine):
         if self._made_place is not None:
             self._made_place.jobs.recorder = recorder
         try:
-            return self._run_widening(plan, recorder, limits)
+            return self._widening(partial(super().run, plan, recorder, limits))
         finally:
             if self._made_place is not None:
                 self._made_place.jobs.recorder = None
 
-    def _run_widening(self, plan: Plan, recorder: Recorder, limits: Limits) -> int:
-        """Run a plan; begin anew with wider codes if those of texts that passed do not fit."""
+    def _widening(self, work: Callable[[], MapResult]) -> MapResult:
+        """Do some work; begin anew with wider codes if those of texts that passed do not fit."""
         while True:
             try:
-                return super().run(plan, recorder, limits)
+                return work()
             except LayoutExceeded:
                 self._partition_place.interned_bits += WIDER_BITS
                 for table in self._partitioned_tables():
