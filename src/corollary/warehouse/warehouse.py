@@ -26,6 +26,7 @@ from corollary.warehouse.consistent_read import read_consistently
 from corollary.warehouse.files import durable_files, multi_file_table
 from corollary.warehouse.files.durable_files import FileBatch
 from corollary.warehouse.files.multi_file_table import FILE_MAX_ROWS
+from corollary.warehouse.files.object_path import ObjectPath
 from corollary.warehouse.warehouse_catalog import DATA_DIRECTORY, WarehouseCatalog
 
 INDEX_PREFIX = "index-"
@@ -137,13 +138,14 @@ class Warehouse(WarehouseCatalog):
         if found is None:
             return 0, {}
         commit, listed = found
-        mapped = {}
-        for each in listed:
-            path = self.root / each.path
-            if not path.exists():
-                return 0, {}
-            mapped[path.name.removeprefix(INDEX_PREFIX)] = durable_files.memory_map(path)
-        return commit, mapped
+        paths = [self.root / each.path for each in listed]
+        names = [each.name.removeprefix(INDEX_PREFIX) for each in paths]
+        try:
+            return commit, dict(zip(names, durable_files.memory_map_several(paths), strict=True))
+        except WarehouseError:
+            if all(each.exists() for each in paths):
+                raise
+            return 0, {}
 
     def read_snapshot(self, stored: catalog_rows.StoredSnapshot) -> pa.Table:
         """Return the tuples of a snapshot."""
@@ -288,9 +290,10 @@ class Warehouse(WarehouseCatalog):
             return
         fault.hit("after_snapshot")
         # Rows first, files afterwards: a crash in between leaves orphans, never dangling rows.
-        for path, _ in multi_file_table.expand_lists(
-            self.root, dict.fromkeys(drop_superseded_folds(self.catalog, number), "")
-        ):
+        superseded = drop_superseded_folds(self.catalog, number)
+        if isinstance(self.root, ObjectPath):
+            return  # only `gc` deletes objects
+        for path, _ in multi_file_table.expand_lists(self.root, dict.fromkeys(superseded, "")):
             with suppress(OSError):  # `gc` finds what stays
                 (self.root / path).unlink(missing_ok=True)
 
@@ -312,7 +315,12 @@ class Warehouse(WarehouseCatalog):
                 self._remove(intent)
 
     def _remove(self, intent: str) -> None:
-        """Remove the directory of a transaction's files."""
+        """Remove the directory of a transaction's files; objects are left to `gc`.
+
+        A request that seems to have failed may put its object later, when nobody looks any more.
+        """
+        if isinstance(self.root, ObjectPath):
+            return
         directory = self.root / DATA_DIRECTORY / intent
         if directory.exists():
             for file in directory.iterdir():

@@ -21,6 +21,7 @@ from corollary.warehouse.files import LIST_SUFFIX, durable_files
 from corollary.warehouse.files.column_bounds import statistics_of
 from corollary.warehouse.files.durable_files import FileBatch
 from corollary.warehouse.files.parquet_encoding import ROW_GROUP_ROWS, from_parquet, to_parquet
+from corollary.warehouse.files.places import Place
 
 FILE_MAX_ROWS = 4 * ROW_GROUP_ROWS
 """The maximum rows of a file: to remove one tuple of a published table, one file is rewritten."""
@@ -41,13 +42,13 @@ class TableFileWriter:
     """Writes files of a table; it is pickled, and called in the process that has the tuples.
 
     Attributes:
-        root: the directory of the warehouse.
+        root: the place of the warehouse.
         path: the list that will name the files.
         to_rows: turns tuples into the rows to write.
         has_statistics: whether readers of a published table may read the files.
     """
 
-    root: Path
+    root: Place
     path: str
     to_rows: Callable[[pa.Table], pa.Table]
     has_statistics: bool = False
@@ -55,7 +56,7 @@ class TableFileWriter:
     def __call__(self, rows: pa.Table) -> list[TableFile] | None:
         """Write some tuples; return None if this process does not see the directory."""
         directory = (self.root / self.path).parent
-        if not directory.is_dir():
+        if isinstance(directory, Path) and not directory.is_dir():
             return None
         files = FileBatch(directory)
         written = [
@@ -132,7 +133,7 @@ def _write_list(files: FileBatch, path: str, written: list[TableFile]) -> str:
     return files.write(path, json.dumps(named).encode())
 
 
-def read_table(root: Path, path: str, checksum: str) -> pa.Table:
+def read_table(root: Place, path: str, checksum: str) -> pa.Table:
     """Return the tuples of all files of a list, or of a single file.
 
     Raises:
@@ -141,17 +142,17 @@ def read_table(root: Path, path: str, checksum: str) -> pa.Table:
     data = durable_files.read(root, path, checksum)
     if not path.endswith(LIST_SUFFIX):
         return from_parquet(data)
-    tables = []
-    for each in _parts(data):
-        name = sibling_path(path, each.name)
-        table = from_parquet(durable_files.read(root, name, each.checksum))
+    tables, parts = [], _parts(data)
+    named = [(sibling_path(path, each.name), each.checksum) for each in parts]
+    for each, content in zip(parts, durable_files.read_several(root, named), strict=True):
+        table = from_parquet(content)
         if table.num_rows != each.rows and table.num_columns:
-            raise WarehouseError.damaged(root / name)
+            raise WarehouseError.damaged(root / sibling_path(path, each.name))
         tables.append(table)
     return pa.concat_tables(tables)
 
 
-def checked_files(root: Path, path: str, checksum: str) -> list[Path]:
+def checked_files(root: Place, path: str, checksum: str) -> list[Place]:
     """Return the Parquet files of a table, all of them as they were written.
 
     Raises:
@@ -160,15 +161,13 @@ def checked_files(root: Path, path: str, checksum: str) -> list[Path]:
     data = durable_files.read(root, path, checksum)
     if not path.endswith(LIST_SUFFIX):
         return [root / path]
-    found = []
-    for each in _parts(data):
-        name = sibling_path(path, each.name)
-        durable_files.read(root, name, each.checksum)
-        found.append(root / name)
-    return found
+    named = [(sibling_path(path, each.name), each.checksum) for each in _parts(data)]
+    for _ in durable_files.read_several(root, named):
+        pass
+    return [root / name for name, _ in named]
 
 
-def expand_lists(root: Path, referenced: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def expand_lists(root: Place, referenced: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Yield files with their checksums, and after each list the files that it names.
 
     The files of a list that cannot be read are unknown, and left out.
@@ -180,7 +179,7 @@ def expand_lists(root: Path, referenced: Mapping[str, str]) -> Iterator[tuple[st
             yield sibling_path(path, each.name), each.checksum
 
 
-def listed_files(root: Path, path: str) -> list[TableFile] | None:
+def listed_files(root: Place, path: str) -> list[TableFile] | None:
     """Return the files that a list names; none for other files, None for an unreadable list."""
     if not path.endswith(LIST_SUFFIX):
         return []
@@ -190,11 +189,11 @@ def listed_files(root: Path, path: str) -> list[TableFile] | None:
         return None
 
 
-def find_lists(root: Path, paths: Collection[str], existing: Collection[str]) -> dict[str, str]:
+def find_lists(root: Place, paths: Collection[str], existing: Collection[str]) -> dict[str, str]:
     """Return for each file that a list names, by path, the list.
 
     Args:
-        root: the directory of the warehouse.
+        root: the place of the warehouse.
         paths: the files that the catalog references.
         existing: all existing files. For an unreadable list, every file that may belong to it does,
             so that `gc` removes nothing that a repair could still need.
@@ -209,13 +208,16 @@ def find_lists(root: Path, paths: Collection[str], existing: Collection[str]) ->
     return found
 
 
-def total_bytes(root: Path, path: str) -> int:
+def total_bytes(root: Place, path: str) -> int:
     """Return the bytes of a file, and of the files that it lists.
 
     Raises:
         WarehouseError: it is missing.
     """
-    own = int(durable_files.memory_map(root / path).size)
+    try:
+        own = (root / path).stat().st_size
+    except OSError as error:
+        raise WarehouseError.cannot_read(root / path, error) from error
     return own + sum(each.size for each in listed_files(root, path) or ())
 
 

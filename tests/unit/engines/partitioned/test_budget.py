@@ -17,7 +17,7 @@ from corollary.engines.spark.partitioned import engine as partitioned_engine
 from corollary.engines.spark.partitioned import table
 from corollary.errors import InputError
 from corollary.explain.forecast import forecast_as_json, print_forecast
-from support.in_process_partitions import InProcess, share_out
+from support.spark.in_process_partitions import InProcess, share_out
 
 PROGRAM = """
 .decl sale(id: number, shop: symbol, amount: number)
