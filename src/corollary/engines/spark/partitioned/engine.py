@@ -118,7 +118,7 @@ class PartitioningEngine(LocalEngine):
 
     def place_of(self, relation: str) -> RelationPlace:
         """Return where the tuples of a relation are, and why."""
-        if self._is_forced and self.is_partitioned(relation):
+        if self._is_forced and (relation not in self._tables or self.is_partitioned(relation)):
             return RelationPlace(PARTITIONS_PLACE, "asked for")
         tuples = self.size(relation) if relation in self._tables else 0
         reason = f"its {tuples:,} tuples take about {TUPLE_BYTES * tuples >> 20:,} MB"
@@ -184,6 +184,13 @@ class PartitioningEngine(LocalEngine):
         table = self._tables[name]
         if isinstance(table, PartitionedTable):
             table.relabel(self._relations[name])
+
+    def copy(self, source: str, target: str) -> None:
+        """Make the NEW tuples of one relation the OLD and NEW ones of another."""
+        if self._partitioned_table(source) is not None and not self.is_partitioned(target):
+            self._tables[target] = PartitionedTable(self._relations[target], self._partition_place)
+            self._unprepare(target)
+        super().copy(source, target)
 
     # --- changes -------------------------------------------------------------------------------
 
