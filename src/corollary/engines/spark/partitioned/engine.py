@@ -2,8 +2,9 @@
 
 import shutil
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from weakref import WeakSet
 
@@ -13,6 +14,7 @@ from corollary.core.engine import (
     TUPLE_BYTES,
     BulkMode,
     Limits,
+    MapResult,
     RelationPlace,
     TableHandle,
     ValueRange,
@@ -116,7 +118,7 @@ class PartitioningEngine(LocalEngine):
 
     def place_of(self, relation: str) -> RelationPlace:
         """Return where the tuples of a relation are, and why."""
-        if self._is_forced and self.is_partitioned(relation):
+        if self._is_forced and (relation not in self._tables or self.is_partitioned(relation)):
             return RelationPlace(PARTITIONS_PLACE, "asked for")
         tuples = self.size(relation) if relation in self._tables else 0
         reason = f"its {tuples:,} tuples take about {TUPLE_BYTES * tuples >> 20:,} MB"
@@ -182,6 +184,13 @@ class PartitioningEngine(LocalEngine):
         table = self._tables[name]
         if isinstance(table, PartitionedTable):
             table.relabel(self._relations[name])
+
+    def copy(self, source: str, target: str) -> None:
+        """Make the NEW tuples of one relation the OLD and NEW ones of another."""
+        if self._partitioned_table(source) is not None and not self.is_partitioned(target):
+            self._tables[target] = PartitionedTable(self._relations[target], self._partition_place)
+            self._unprepare(target)
+        super().copy(source, target)
 
     # --- changes -------------------------------------------------------------------------------
 
@@ -284,6 +293,10 @@ class PartitioningEngine(LocalEngine):
             found = without_rows(address, found, removed)
         return pa.concat_tables([found, added])
 
+    def duplicates(self, relation: str, columns: Sequence[int]) -> pa.Table:
+        """Return the tuples of NEW that agree with another one in some columns."""
+        return self._widening(partial(super().duplicates, relation, columns))
+
     # --- plans ---------------------------------------------------------------------------------
 
     def run(self, plan: Plan, recorder: Recorder, limits: Limits) -> int:
@@ -297,16 +310,16 @@ class PartitioningEngine(LocalEngine):
         if self._made_place is not None:
             self._made_place.jobs.recorder = recorder
         try:
-            return self._run_widening(plan, recorder, limits)
+            return self._widening(partial(super().run, plan, recorder, limits))
         finally:
             if self._made_place is not None:
                 self._made_place.jobs.recorder = None
 
-    def _run_widening(self, plan: Plan, recorder: Recorder, limits: Limits) -> int:
-        """Run a plan; begin anew with wider codes if those of texts that passed do not fit."""
+    def _widening(self, work: Callable[[], MapResult]) -> MapResult:
+        """Do some work; begin anew with wider codes if those of texts that passed do not fit."""
         while True:
             try:
-                return super().run(plan, recorder, limits)
+                return work()
             except LayoutExceeded:
                 self._partition_place.interned_bits += WIDER_BITS
                 for table in self._partitioned_tables():
