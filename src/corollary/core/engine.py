@@ -9,6 +9,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from corollary.core.logic import Value
@@ -20,9 +21,12 @@ from corollary.core.statistics import Statistics
 from corollary.errors import InputError, LimitError
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
     import pyarrow as pa
 
 MapResult = TypeVar("MapResult")
+Item = TypeVar("Item")
 
 
 BULK_MIN_TUPLES = 100_000
@@ -177,6 +181,39 @@ class TableHandle(Protocol):
         """
 
 
+PartitionsOf = Callable[["pa.Table", Relation, int, int], "npt.NDArray[np.int64]"]
+"""Returns the partition of each tuple of a relation, by the value of a column, among so many."""
+
+
+class TaskPool(Protocol):
+    """Runs work in tasks outside of this process, where what is too large for it is read."""
+
+    @property
+    def directory(self) -> Path:
+        """A directory for files that this process and all tasks see; they go with the engine."""
+
+    def run(
+        self, title: str, function: Callable[[Item], MapResult], items: Sequence[Item]
+    ) -> list[MapResult]:
+        """Return the results of a function for items, in their order: one job, a task for each.
+
+        Both are pickled, and a task may run more than once, even at the same time.
+
+        Raises:
+            CorollaryError: the one that the first of the items raised.
+        """
+
+    def is_large(self, tuples: int) -> bool:
+        """Whether this process should not hold so many tuples of one relation."""
+
+    def partition_count(self, tuples: int) -> int:
+        """Return into how many partitions a relation of so many tuples is divided."""
+
+    @property
+    def partitions_of(self) -> "PartitionsOf":
+        """The function that says which tuple belongs to which partition; it can be pickled."""
+
+
 def slice_table(table: "pa.Table", max_rows: int) -> "Iterator[pa.Table]":
     """Yield a table in slices of about equal size, at least one."""
     bounds = slice_bounds(table.num_rows, max_rows)
@@ -236,6 +273,11 @@ class LocalTable(LocalHandle):
 
 class SinglePlacement:
     """The placement of an engine that runs all strata in this process."""
+
+    @property
+    def tasks(self) -> TaskPool | None:
+        """None: there are no other processes."""
+        return None
 
     @property
     def partition_count(self) -> int:
@@ -349,6 +391,10 @@ class Engine(Protocol):
             below: those that it reads.
             has_pivot: whether it can be partitioned.
         """
+
+    @property
+    def tasks(self) -> TaskPool | None:
+        """Where large inputs are read, if there are other processes that can do it."""
 
     def close(self) -> None:
         """Release what it holds outside of this process; it is not used afterwards."""
