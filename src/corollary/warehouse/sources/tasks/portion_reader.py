@@ -176,7 +176,7 @@ class PortionReader:
             portion,
             table.num_rows,
             bounds_of(table) if self.has_bounds and table.num_rows else (),
-            records.columns,
+            () if portion.file.allows_missing else records.columns,
             records.header_names,
             checksum,
             tuple(malformed[: SHOWN_FINDINGS_MAX + 1]),

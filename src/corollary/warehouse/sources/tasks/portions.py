@@ -24,7 +24,8 @@ class TaskFile:
         format: `csv`, `jsonl` or `parquet`.
         fingerprint: when it was listed; it must not be written until all of it is read.
         partition: the values of the columns that are not in it but in the log of its Delta table.
-        allows_missing: whether missing columns are null.
+        allows_missing: whether missing columns are null, as in a Delta table that has got columns;
+            its schema says which there are.
     """
 
     name: str
