@@ -89,5 +89,12 @@ def _run_pipeline(*arguments: Any, **options: Any) -> Any:
     return run_files(*arguments, **options)
 
 
+def _answer_why(*arguments: Any, **options: Any) -> Any:
+    from corollary.provenance.questions import answer
+
+    return answer(*arguments, **options)
+
+
 EXTENSIONS.start_stream = _start_stream
 EXTENSIONS.run_pipeline = _run_pipeline
+EXTENSIONS.answer_why = _answer_why

@@ -10,10 +10,12 @@ class Extensions:
     Attributes:
         start_stream: starts `Database.stream`, see `corollary.streaming.stream.start`.
         run_pipeline: does `Database.run`, see `corollary.database.intake.pipeline.run_files`.
+        answer_why: does `Database.why` and its like, see `corollary.provenance.questions.answer`.
     """
 
     start_stream: Callable[..., Any]
     run_pipeline: Callable[..., Any]
+    answer_why: Callable[..., Any]
 
 
 EXTENSIONS = Extensions()

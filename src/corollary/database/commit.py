@@ -72,6 +72,8 @@ class CommitRequest:
         reads: functions that return further operations, called on the state that is committed to.
         edits: of the program, in the order given.
         delivers: the alerts that the commit itself delivers.
+        inspect: called when everything is maintained, before it is recorded or rolled back; with
+            it, a violated key is noted first, and raised at the end.
 
     The others are described in `Database.transaction`.
     """
@@ -89,12 +91,30 @@ class CommitRequest:
     publishes: bool = False
     existing: ExistingViolations = ExistingViolations.REPORT
     delivers: DeliveredAlerts | None = None
+    inspect: "Callable[[OpenTransaction], None] | None" = None
 
     def edit(self, program: Program) -> Program:
         """Return a program with all edits."""
         for edit in self.edits:
             program = edit(program)
         return program
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTransaction:
+    """A transaction whose views are maintained, and that is not recorded or rolled back yet.
+
+    Attributes:
+        update: what it changes; the engine has both states.
+        after: the program that it puts into force.
+        rounds: what triggers did, if some may have been set off.
+        outcome: what is known so far.
+    """
+
+    update: Update
+    after: LoadedProgram
+    rounds: TriggerRounds | None
+    outcome: "CommitOutcome"
 
 
 @dataclass(slots=True)
@@ -152,6 +172,17 @@ def commit(state: DatabaseState, store: Store, request: CommitRequest) -> Commit
     if not request.is_dry:
         state.after_commit()  # delivers to callbacks
     return outcome
+
+
+def rehearse(state: DatabaseState, store: Store, request: CommitRequest) -> CommitOutcome:
+    """Do what a dry transaction asks for on the state as it is, not caught up, and roll it back."""
+    with state.lock, within_seconds(state.limits):
+        was_committing, state.is_committing = state.is_committing, True
+        try:
+            return _attempt(state, store, request)
+        finally:
+            state.is_committing = was_committing
+            state.console.enter(Phase.OTHER)
 
 
 def retry_on_conflict(state: DatabaseState, store: Store, work: Callable[[], Result]) -> Result:
@@ -236,9 +267,7 @@ def _attempt(state: DatabaseState, store: Store, request: CommitRequest) -> Comm
             run = None  # triggers may undo everything
 
         # Constraints and alerts.
-        _react(state, update, request, rounds, outcome)
-        if request.is_dry or pending.after.normal is not state.loaded.normal:
-            _describe(state, pending, update, outcome)
+        _react(state, request, OpenTransaction(update, pending.after, rounds, outcome))
         if request.is_dry:
             return outcome
         if outcome.failures:
@@ -251,9 +280,13 @@ def _attempt(state: DatabaseState, store: Store, request: CommitRequest) -> Comm
 
         # Record, all or nothing.
         state.console.enter(Phase.STORE)
-        pending.alerts, pending.changes = outcome.alerts, outcome.changes
-        pending.stats = {name: each.as_json() for name, each in outcome.stats.items()}
-        payload = state.planner.payload_after(update, run.maintenance, run.recorder)
+        ran = update, run.maintenance, run.recorder
+        payload, pending.exact = state.planner.payload_after(*ran), state.planner.exact_after(*ran)
+        pending.alerts, pending.changes, pending.stats = (
+            outcome.alerts,
+            outcome.changes,
+            {name: each.as_json() for name, each in outcome.stats.items()},
+        )
         number = store.record(state, pending, payload & pending.stored)
         state.accept(pending, run, number)
         state.day = None
@@ -261,35 +294,24 @@ def _attempt(state: DatabaseState, store: Store, request: CommitRequest) -> Comm
     return outcome
 
 
-def _react(
-    state: DatabaseState,
-    update: Update,
-    request: CommitRequest,
-    rounds: TriggerRounds | None,
-    outcome: CommitOutcome,
-) -> None:
-    """Find alerts, and what would violate constraints."""
-    result = evaluate_reactions(state, update, request.existing, rounds)
+def _react(state: DatabaseState, request: CommitRequest, transaction: OpenTransaction) -> None:
+    """Find alerts, what would violate constraints, and what happens to relations."""
+    update, outcome, after = transaction.update, transaction.outcome, transaction.after
+    result = evaluate_reactions(state, update, request.existing, transaction.rounds)
     outcome.alerts, outcome.existing = result.alerts, result.existing
     outcome.failures += result.findings
-
-
-def _describe(
-    state: DatabaseState,
-    pending: pending_commit.PendingCommit,
-    update: Update,
-    outcome: CommitOutcome,
-) -> None:
-    """Note what happens to relations, and why."""
-    outcome.program = pending.after
-    outcome.plan = plan_relations(
-        state.engine,
-        old=state.loaded.normal,
-        update=update,
-        after=pending.after.normal,
-        changes=outcome.changes,
-        stats=outcome.stats,
-    )
+    if request.is_dry or after.normal is not state.loaded.normal:
+        outcome.program = after
+        outcome.plan = plan_relations(
+            state.engine,
+            old=state.loaded.normal,
+            update=update,
+            after=after.normal,
+            changes=outcome.changes,
+            stats=outcome.stats,
+        )
+    if request.inspect is not None:
+        request.inspect(transaction)
 
 
 # --- net change ----------------------------------------------------------------------------------
@@ -359,7 +381,7 @@ def _check_keys(
     try:
         check_keys(state.engine, known, after.program, after.normal, state.limits)
     except ConstraintError as error:
-        if not request.is_dry:
+        if not request.is_dry and request.inspect is None:
             raise
         outcome.failures += error.diagnostics
 

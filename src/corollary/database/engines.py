@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 LOCAL, SPARK = "local", "spark"
-PLACEMENTS = ("auto", "driver", "tasks", "sql")
+PLACEMENTS = ("auto", "driver", "tasks", "partitioned", "sql")
 ENGINES = (LOCAL, SPARK)
 
 

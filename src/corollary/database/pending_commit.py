@@ -64,6 +64,7 @@ class PendingCommit:
         alerts: go to the outbox with the commit.
         delivers: the alerts that the commit itself delivers, if a sink makes it.
         depth: how many commits led to this one, each made by alerts of the one before.
+        exact: the relations whose ranks are least heights after it.
     """
 
     before: NormalProgram
@@ -81,6 +82,7 @@ class PendingCommit:
     alerts: Sequence[Alert] = ()
     delivers: DeliveredAlerts | None = None
     depth: int = 0
+    exact: frozenset[str] = frozenset()
 
     @property
     def stored(self) -> frozenset[str]:

@@ -28,7 +28,7 @@ from corollary.maintain.maintenance import (
     maintain,
     plan_payload_rebuild,
 )
-from corollary.maintain.payload import payload_kind, payload_relations
+from corollary.maintain.payload import has_ranks, payload_kind, payload_relations
 from corollary.maintain.placing import PlacedPrograms, place_strata
 from corollary.maintain.update import EMPTY_PROGRAM, Update
 
@@ -69,6 +69,8 @@ class Planner:
     Attributes:
         statistics: of the relations, when they were last measured.
         payload: the relations whose ranks, counts or totals are valid.
+        exact: those whose ranks are least heights: their strata were evaluated, and nothing below
+            them has changed since.
     """
 
     def __init__(
@@ -81,6 +83,7 @@ class Planner:
     ) -> None:
         self.statistics = Statistics()
         self.payload: frozenset[str] = frozenset()
+        self.exact: frozenset[str] = frozenset()
         self._engine = engine
         self._named = parse_algorithms(algorithm)
         self._is_strict = is_strict
@@ -260,8 +263,28 @@ class Planner:
                 payload -= set(choice.relations)
         return payload
 
+    def exact_after(
+        self, update: Update, maintenance: Maintenance, recorder: StatsRecorder
+    ) -> frozenset[str]:
+        """Return the relations whose ranks are least heights after a transaction."""
+        choices = maintenance.choices
+        full = {
+            name
+            for procedure, record in recorder.strata.items()
+            if _is_full(choices[procedure], record)
+            for name in choices[procedure].relations
+        }
+        ranked = {
+            name
+            for stratum in strata(update.new)
+            if has_ranks(stratum, update.new)
+            for name in stratum.relations
+        }
+        return (self.exact - update.candidates.keys() | full) & ranked
+
     def record_run(self, update: Update, maintenance: Maintenance, recorder: StatsRecorder) -> None:
         """Note after a transaction which payload is valid, and what an evaluation costs."""
+        self.exact = self.exact_after(update, maintenance, recorder)
         self.payload = self.payload_after(update, maintenance, recorder)
         for procedure, record in recorder.strata.items():
             choice = maintenance.choices[procedure]

@@ -317,20 +317,31 @@ class DatabaseState:
     # --- what other processes have committed ---------------------------------------------------
 
     def restore(
-        self, engine: Engine, loaded: LoadedProgram, number: int, payload: frozenset[str]
+        self,
+        engine: Engine,
+        loaded: LoadedProgram,
+        number: int,
+        payload: frozenset[str],
+        exact: frozenset[str],
     ) -> None:
         """Replace everything with what a store holds at a commit."""
         self.engine.close()
         self.engine, self.loaded = engine, loaded
         self.planner.reset(engine)
-        self.advance(number, payload)
+        self.advance(number, payload, exact)
         self._event_relations = {}
         self.declare_event_relations()
 
-    def advance(self, number: int, payload: frozenset[str]) -> None:
-        """Note that the relations are those of a later commit, and which payload is valid."""
+    def advance(self, number: int, payload: frozenset[str], exact: frozenset[str]) -> None:
+        """Note that the relations are those of a later commit.
+
+        Args:
+            number: of the commit.
+            payload: the relations whose payload is valid.
+            exact: those of them whose ranks are least heights.
+        """
         self.commits = number
-        self.planner.payload = payload
+        self.planner.payload, self.planner.exact = payload, exact & payload
 
     def invalidate_payload(self, relations: Iterable[str]) -> None:
         """Note that the ranks or counts of relations are no longer valid."""

@@ -14,7 +14,6 @@ from corollary.core.arrow import empty_table
 from corollary.core.engine import Engine, LocalTable
 from corollary.core.logic import Literal
 from corollary.core.plans import WORKING_SEPARATOR, watched_relation
-from corollary.core.printer import print_program
 from corollary.core.program import Relation
 from corollary.core.states import CHANGES, State
 from corollary.database.changes import Change, Changes, virtual_changes
@@ -23,6 +22,7 @@ from corollary.database.engines import SparkFrames
 from corollary.database.pending_commit import PendingCommit, Position, Replay
 from corollary.database.program.loaded_program import LoadedProgram
 from corollary.database.program.names import published_relations, relations_of_counts
+from corollary.database.program.places import stored_program, with_places
 from corollary.database.program.program_edits import load_next_program
 from corollary.database.program.sql_places import with_sql_places
 from corollary.database.state import DatabaseState
@@ -35,7 +35,7 @@ from corollary.source import SourceFile
 from corollary.warehouse.catalog.catalog_rows import Commit, NewCommit, StoredChange
 from corollary.warehouse.catalog.grants import StoredGrants
 from corollary.warehouse.catalog.outbox import CatalogOutbox, alerts_of_commit
-from corollary.warehouse.catalog.program_layout import layout_of, program_of_layout
+from corollary.warehouse.catalog.program_layout import program_of_layout
 from corollary.warehouse.catalog.query_log import QueryLog
 from corollary.warehouse.consistent_read import read_consistently
 from corollary.warehouse.warehouse import ChangeHandles, RelationDelta, Warehouse
@@ -138,13 +138,14 @@ class WarehouseStore:
         }
         engine, found = self._filled(every, stored, commit.number)
         valid = commit.payload - {_owner(name) for name in payload.keys() - found}
-        state.restore(engine, loaded, commit.number, valid)
+        state.restore(engine, loaded, commit.number, valid, commit.exact)
         self._program, self._recorded = commit.program, valid
 
     def program_at(self, commit: Commit) -> LoadedProgram:
         """Return the program in force at a commit."""
         stored = self.warehouse.catalog.program(commit.program)
-        program = with_sql_places(parse(SourceFile("program", stored.text)))
+        program = parse(SourceFile("program", stored.text))
+        program = with_sql_places(with_places(program, stored.layout))
         return load_next_program(
             program, program_of_layout(stored.layout), stored.layout["definitions"]
         )
@@ -229,7 +230,7 @@ class WarehouseStore:
             self._changed += stored.added + stored.removed
         state.engine.commit()
         valid = latest.payload & (self._recorded | full)
-        state.advance(latest.number, valid)
+        state.advance(latest.number, valid, latest.exact)
         self._recorded = valid
 
     def _since(self, after: int, upto: int) -> list[tuple[StoredChange, RelationDelta]] | None:
@@ -251,11 +252,12 @@ class WarehouseStore:
         is_same = after.normal is state.loaded.normal and after.program == state.program
         program = None
         if not is_same or not state.commits:
-            program = (print_program(after.program), layout_of(after.normal))
+            program = stored_program(after.program, after.normal)
         number = self.warehouse.commit(
             NewCommit(
                 parent=state.commits,
                 payload=payload,
+                exact=pending.exact & payload,
                 stats=pending.stats,
                 program=program,
                 dropped=pending.dropped,

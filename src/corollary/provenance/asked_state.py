@@ -47,6 +47,6 @@ def asked_state(state: DatabaseState, data: State = State.NEW) -> AskedState:
         state.commits,
         data,
         state.planner.payload,
-        frozenset(),
+        state.planner.exact & state.planner.payload,
         state.limits,
     )

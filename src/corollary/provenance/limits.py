@@ -4,6 +4,7 @@ import time
 from dataclasses import dataclass
 
 from corollary.core.engine import Limits
+from corollary.errors import LimitError
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,16 @@ class Allowance:
     def tuples(self) -> int:
         """The number of tuples whose instances may still be looked for."""
         return self.limits.expanded - self.expanded
+
+    def take(self, tuples: int) -> None:
+        """Note that the instances of some tuples are looked for.
+
+        Raises:
+            LimitError: the time is over.
+        """
+        self.expanded += tuples
+        if tuples and self.seconds <= 0:
+            raise LimitError("the time for a question is over")
 
     def bounded(self, limits: Limits) -> Limits:
         """Return the limits of one run of the engine, which must not outlast the question."""

@@ -168,11 +168,14 @@ class Attempt:
 
     Attributes:
         rule: its number.
-        distance: the number of literals and conditions that fail; no instance has fewer.
+        distance: the number of literals and conditions that fail; no instance has fewer. If more
+            than three fail, four.
         count: the number of instances that fail in that many.
         bindings: the values of the rule's variables with their types; those that nothing binds are
             left out.
         failing: what fails, in the order of the text.
+        beginning: if more than three fail, how many literals and conditions hold together, from
+            the first one on; `count` is the number of their instances, and `failing` what is next.
     """
 
     rule: int
@@ -180,9 +183,11 @@ class Attempt:
     count: int
     bindings: Mapping[str, tuple[Value, Type]]
     failing: tuple[FailingLiteral, ...]
+    beginning: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON."""
+        beginning = {} if self.beginning is None else {"beginning": self.beginning}
         return {
             "rule": self.rule,
             "distance": self.distance,
@@ -191,6 +196,7 @@ class Attempt:
                 name: value_to_json(value, type_) for name, (value, type_) in self.bindings.items()
             },
             "failing": [each.to_json() for each in self.failing],
+            **beginning,
         }
 
 

@@ -2,8 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from html import escape
 from typing import Any
 
+from corollary.provenance.forms.html import proof_as_html
+from corollary.provenance.forms.svg import absence_as_svg, proof_as_svg
+from corollary.provenance.forms.text import (
+    absence_lines,
+    cause_lines,
+    cut_lines,
+    proof_lines,
+    summary_of,
+)
 from corollary.provenance.nodes import (
     Attempt,
     Cause,
@@ -23,7 +33,8 @@ class Proof:
         goal: what was asked.
         commit: of the state in which it was asked.
         holds: whether it holds; if not, there are no nodes.
-        height: of the proof; that of a base tuple is 0.
+        height: of the proof, 0 for a base tuple; None if the limits were reached before there was
+            a proof.
         height_at_least: no proof is lower than this.
         minimal: whether no proof is lower.
         canonical: whether every tuple has its least height and its smallest tree.
@@ -37,7 +48,7 @@ class Proof:
     goal: str
     commit: int
     holds: bool
-    height: int = 0
+    height: int | None = None
     height_at_least: int = 0
     minimal: bool = False
     canonical: bool = False
@@ -84,6 +95,34 @@ class Proof:
             found["others"] = [each.to_json() for each in self.others]
         return found
 
+    def to_text(self, depth: int | None = None) -> str:
+        """Return it as text: a line for each tuple and note.
+
+        Args:
+            depth: how many levels to unfold; all if it is not given.
+        """
+        if not self.holds:
+            return f"{self.goal} does not hold\n"
+        lines = list(proof_lines(self, depth))
+        for each in self.others:
+            lines += ["", *proof_lines(each, depth)]
+        if self.answers is not None and self.answers > 1 + len(self.others):
+            lines += ["", f"{1 + len(self.others)} of {self.answers:,} answers"]
+        return "".join(f"{line}\n" for line in lines)
+
+    def to_svg(self) -> str:
+        """Return a picture of it: the goal on top, base tuples lowest."""
+        return proof_as_svg(self.nodes, self.rules, f"why {self.goal}", self.to_text())
+
+    def _repr_html_(self) -> str:
+        """Return the picture, and the tree, for notebooks."""
+        summary = "" if self.holds else self.to_text()
+        every = (self, *self.others) if self.holds else ()
+        shown = (
+            proof_as_html(each.nodes, each.rules, each.to_svg(), summary_of(each)) for each in every
+        )
+        return "".join(shown) or f"<pre>{escape(summary)}</pre>"
+
 
 @dataclass(frozen=True, slots=True)
 class Absence:
@@ -119,6 +158,23 @@ class Absence:
             "rules": rules_to_json(self.rules.values()),
             "cuts": [each.to_json() for each in self.cuts],
         }
+
+    def to_text(self, depth: int | None = None) -> str:
+        """Return it as text: the nearest attempts of each rule, and what would help.
+
+        Args:
+            depth: how many levels of the proofs of blocking tuples to unfold; all if not given.
+        """
+        lines = absence_lines(self, depth)
+        return "".join(f"{line}\n" for line in lines)
+
+    def to_svg(self) -> str:
+        """Return a picture of it: the attempts of its rules, and what fails in each."""
+        return absence_as_svg(self.goal, self.attempts, self.nodes, self.rules, self.to_text())
+
+    def _repr_html_(self) -> str:
+        """Return the picture and the text, for notebooks."""
+        return f"<div>{self.to_svg()}<pre>{escape(self.to_text())}</pre></div>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,3 +212,26 @@ class ChangeExplanation:
             "after": self.after.to_json(),
             "cuts": [each.to_json() for each in self.cuts],
         }
+
+    def to_text(self, depth: int | None = None) -> str:
+        """Return it as text: the cause, then the states before and after the commit.
+
+        Args:
+            depth: how many levels of a proof to unfold; all if it is not given.
+        """
+        lines = cause_lines(self.goal, self.commit, self.sign, self.cause, smallest=self.smallest)
+        parts = [
+            "".join(f"{line}\n" for line in lines),
+            f"before commit {self.commit}\n{self.before.to_text(depth)}",
+            f"after commit {self.commit}\n{self.after.to_text(depth)}",
+            "".join(f"{line}\n" for line in cut_lines(self.cuts, ())),
+        ]
+        return "\n".join(filter(None, parts))
+
+    def to_svg(self) -> str:
+        """Return a picture of its proof, with what came or went in colour."""
+        return self.after.to_svg() if self.sign == "+" else self.before.to_svg()
+
+    def _repr_html_(self) -> str:
+        """Return the picture and the text, for notebooks."""
+        return f"<div>{self.to_svg()}<pre>{escape(self.to_text())}</pre></div>"

@@ -200,7 +200,7 @@ def test_history_dropped_while_it_is_read(house: House, monkeypatch: pytest.Monk
 
 
 def test_a_small_catalog_is_compacted_too(house: House) -> None:
-    for _ in range(20):
+    for _ in range(18):
         with house.db.transaction() as tx:
             tx.insert("edge", [(house.random.randbytes(4_000).hex(), "x")])
     collect(house.warehouse)

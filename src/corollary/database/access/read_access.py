@@ -15,6 +15,7 @@ from corollary.core.logic import Literal, Variable
 from corollary.core.plans import Plan
 from corollary.core.program import Relation
 from corollary.core.states import CHANGES
+from corollary.database.access.why_access import WhyAccess
 from corollary.database.arguments import COUNT, check_function, checked
 from corollary.database.changes import Changes
 from corollary.database.counters import ProgressRecorder
@@ -95,7 +96,7 @@ class RelationView:
         return int(self.arrow().num_rows)
 
 
-class ReadAccess:
+class ReadAccess(WhyAccess):
     """The part of a database that reads and watches; without a store it is in memory."""
 
     def __init__(self, state: DatabaseState, store: Store | None = None) -> None:

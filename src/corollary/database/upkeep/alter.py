@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from corollary.core.printer import print_clause, print_declaration, print_program
+from corollary.core.printer import print_clause, print_declaration
 from corollary.core.program import Declaration, NormalProgram, Program, Relation
 from corollary.core.states import State
 from corollary.database.commit import retry_on_conflict
@@ -22,6 +22,7 @@ from corollary.database.pending_commit import DeferredOperations
 from corollary.database.program.loaded_program import LoadedProgram, load_program
 from corollary.database.program.names import readable_relation
 from corollary.database.program.parts import TEXT_PART
+from corollary.database.program.places import stored_program
 from corollary.database.program.program_edits import stored_shape
 from corollary.database.state import DatabaseState
 from corollary.database.transaction import Transaction
@@ -31,7 +32,6 @@ from corollary.engines.local.engine import LocalEngine
 from corollary.errors import InputError
 from corollary.maintain.payload import payload_relations_of
 from corollary.warehouse.catalog.catalog_rows import NewCommit
-from corollary.warehouse.catalog.program_layout import layout_of
 from corollary.warehouse.copies import count_copies
 from corollary.warehouse.set_difference import difference
 from corollary.warehouse.sources.quarantine import QUARANTINE
@@ -116,7 +116,7 @@ def _alter(
         parent=state.commits,
         payload=frozenset(),
         stats={},
-        program=(print_program(after), layout_of(altered.loaded.normal)),
+        program=stored_program(after, altered.loaded.normal),
         dropped=before.checked.signatures.keys() - altered.loaded.checked.signatures.keys(),
     )
     number = warehouse.commit(new, changes)
@@ -247,7 +247,7 @@ def _altered_state(
     engine = LocalEngine()
     engine.declare({**empty, **payload_relations_of(bare)})
     altered = DatabaseState(engine, limits=state.limits, console=state.console)
-    altered.restore(engine, replace(altered.loaded, normal=bare), 0, frozenset())
+    altered.restore(engine, replace(altered.loaded, normal=bare), 0, frozenset(), frozenset())
     operations = list(_operations(state, how))
     transaction = Transaction(altered, MemoryStore())
     transaction.set_program(program)

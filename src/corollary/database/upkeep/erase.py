@@ -189,7 +189,7 @@ def _renew_engine(database: Database) -> None:
     for name in names:
         new.insert(name, old.read(name))
     new.commit()
-    state.restore(new, state.loaded, state.commits, valid)
+    state.restore(new, state.loaded, state.commits, valid, state.planner.exact)
 
 
 def _republish(database: Database, store: WarehouseStore) -> None:

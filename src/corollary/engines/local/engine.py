@@ -55,8 +55,11 @@ class LocalEngine(SinglePlacement):
         for name, relation in relations.items():
             if name not in self._relations:
                 self._relations[name] = relation
-                self._tables[name] = Table(relation.types)
+                self._tables[name] = self._new_table(relation)
                 self._unprepare(name)
+
+    def _new_table(self, relation: Relation) -> Table:
+        return Table(relation.types)
 
     def drop(self, relations: Iterable[str]) -> None:
         """Remove relations."""

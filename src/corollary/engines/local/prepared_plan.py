@@ -197,6 +197,8 @@ class PreparedPlan:
         return search.run_rounds(self._context, number), isinstance(search, BreadthFirstSearch)
 
     def _narrow_loop(self, loop: plans.Loop) -> BreadthFirstSearch | ArithmeticRounds | None:
+        if any(each.is_partitioned for each in self.tables.values()):
+            return None  # a search asks tuple by tuple, which is a job each
         procedure_locals = {name for names in self.plan.locals.values() for name in names}
         linear = find_linear_loop(loop, procedure_locals)
         if linear is not None:

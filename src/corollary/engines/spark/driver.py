@@ -7,6 +7,7 @@ at most their open changes, or a copy if a step here reads them.
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,11 +19,12 @@ from corollary.core.plans import WORKING_SEPARATOR, PlacedCall, Placement, Plan
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
-from corollary.engines.local.engine import LocalEngine
 from corollary.engines.local.prepared_plan import PreparedPlan
 from corollary.engines.spark import remote
-from corollary.engines.spark.scratch_directory import ScratchDirectory
-from corollary.engines.spark.session import parallelism_of, private_session, release_session
+from corollary.engines.spark.partitioned.engine import PartitioningEngine
+from corollary.engines.spark.partitioned.jobs import serve_number
+from corollary.engines.spark.resources import SparkResources
+from corollary.engines.spark.session import parallelism_of
 from corollary.rewrite.partitions import PARTITIONS
 
 if TYPE_CHECKING:
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
     from corollary.engines.spark.partitions.driver import PartitionedStratum
     from corollary.engines.spark.partitions.messages import Request
     from corollary.engines.spark.sql.queries import Queries
-    from corollary.engines.spark.task_runner import TaskRunner
 
 PARTITIONS_MIN_TUPLES = 1 << 24
 """A stratum of so many tuples is partitioned; the driver is quicker with fewer…"""
@@ -43,11 +44,14 @@ PARTITIONS_MIN_INPUT_TUPLES = 1 << 20
 SQL_MIN_TUPLES = 1 << 28
 """A stratum without a pivot that has and reads so many tuples is left to queries."""
 
+PARTITIONED = "partitioned"
+"""The placement in which all relations are partitioned."""
+
 MANIFEST = "shares.json"
 """The file of an index that describes the partitioned strata."""
 
 
-class DriverEngine(LocalEngine):
+class DriverEngine(PartitioningEngine):
     """Holds relations on the driver and in remote stores; runs plans here and placed strata there.
 
     Args:
@@ -66,7 +70,7 @@ class DriverEngine(LocalEngine):
         scratch: Path | None = None,
         bulk: BulkMode | None = None,
     ) -> None:
-        super().__init__(bulk)
+        super().__init__(bulk, is_forced=placement == PARTITIONED)
         self._spark = spark
         self._placement = placement
         self._partition_count = partition_count
@@ -80,26 +84,16 @@ class DriverEngine(LocalEngine):
         self._needs = remote.PlanCache(remote.driver_needs)
         self._parts = remote.PlanCache(remote.placed_parts)
         self._limits = Limits()
-        self._private_session: SparkSession | None = None
-        self._runner: TaskRunner | None = None
-        self._directory: ScratchDirectory | None = None
+        self._resources = SparkResources(spark, scratch)
         self._queries: Queries | None = None
         super().declare({PARTITIONS.name: PARTITIONS})
 
     # --- Spark ---------------------------------------------------------------------------------
 
     @property
-    def _session(self) -> "SparkSession":
-        if self._private_session is None:
-            self._private_session = private_session(self._spark)
-        return self._private_session
-
-    @property
     def _root(self) -> Path:
         """The directory of the files of partitions."""
-        if self._directory is None:
-            self._directory = ScratchDirectory("corollary-partitions", self._scratch)
-        return self._directory.path
+        return self._resources.root
 
     def _new_sql_engine(self) -> Engine:
         from corollary.engines.spark.sql.engine import SparkEngine
@@ -120,13 +114,15 @@ class DriverEngine(LocalEngine):
     def partition_count(self) -> int:
         """The number of partitions of a stratum."""
         if self._partition_count is None:
-            self._partition_count = parallelism_of(self._session)
+            self._partition_count = parallelism_of(self._resources.session)
         return self._partition_count
 
     def placement(
         self, relations: Sequence[str], below: Sequence[str], *, has_pivot: bool
     ) -> Placement:
         """Return where a stratum should run."""
+        if self._placement == PARTITIONED:
+            return Placement.DRIVER
         if self._placement != "auto":
             forced = Placement(self._placement)
             return forced if has_pivot or forced is not Placement.TASKS else Placement.DRIVER
@@ -150,24 +146,19 @@ class DriverEngine(LocalEngine):
             store.close()
         self._partitioned.clear()
         self._remote.clear()
-        if self._runner is not None:
-            self._runner.close()
-            self._runner = None
-        if self._private_session is not None:
-            release_session(self._private_session)
-            self._private_session = None
-        if self._directory is not None:
-            self._directory.close()
-            self._directory = None
+        self._resources.close()
 
     def _run_job(self, request: "Request") -> list[bytes]:
         from corollary.engines.spark.partitions.job import run_spark_job
 
-        if self._runner is None:
-            from corollary.engines.spark.task_runner import TaskRunner
+        return run_spark_job(self._resources.runner, request)
 
-            self._runner = TaskRunner(self._session)
-        return run_spark_job(self._runner, request)
+    @property
+    def _slots(self) -> int:
+        return self.partition_count
+
+    def _run_slices(self, slices: Mapping[int, bytes], title: str) -> list[bytes]:
+        return self._resources.run(partial(serve_number, slices), list(slices), title)
 
     # --- relations -----------------------------------------------------------------------------
 

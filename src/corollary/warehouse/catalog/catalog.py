@@ -26,7 +26,12 @@ from corollary.errors import (
 )
 from corollary.warehouse.catalog import outbox, schema
 from corollary.warehouse.catalog.catalog_reader import CatalogReader, program_checksum
-from corollary.warehouse.catalog.catalog_rows import NewCommit, StoredIndex, StoredSnapshot
+from corollary.warehouse.catalog.catalog_rows import (
+    NewCommit,
+    StoredIndex,
+    StoredSnapshot,
+    exact_marks,
+)
 from corollary.warehouse.catalog.connections import CatalogConnection, DuplicateRowError
 
 BEAT_SECONDS = 60.0
@@ -164,7 +169,7 @@ class Catalog(CatalogReader):
             "parent": new.parent,
             "created": datetime.now(UTC).timestamp(),  # no more than the microseconds of the log
             "idempotency": new.idempotency,
-            "payload": json.dumps(sorted(new.payload)),
+            "payload": json.dumps(sorted(new.payload | exact_marks(new.exact))),
             "stats": json.dumps(new.stats),
         }
         try:

@@ -171,8 +171,10 @@ def _commit(row: Any) -> catalog_rows.Commit:
         payload, stats = json.loads(row.payload), json.loads(row.stats)
     except (TypeError, ValueError) as error:
         raise WarehouseError.damaged(f"commit {row.number} in the catalog") from error
+    valid = frozenset(each for each in payload if not each.endswith(catalog_rows.EXACT_MARK))
+    exact = frozenset(each for each in valid if f"{each}{catalog_rows.EXACT_MARK}" in payload)
     return catalog_rows.Commit(
-        row.number, row.created, row.program, frozenset(payload), stats, row.idempotency
+        row.number, row.created, row.program, valid, stats, row.idempotency, exact
     )
 
 

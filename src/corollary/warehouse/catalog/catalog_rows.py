@@ -1,11 +1,12 @@
 """Rows of the catalog as dataclasses, with the names of the columns; and a new commit."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 from corollary.core.alerts import Alert
+from corollary.core.plans import working_relation
 from corollary.core.program import Relation
 
 
@@ -55,6 +56,15 @@ class StoredProgram:
     layout: Mapping[str, Any]
 
 
+EXACT_MARK = working_relation("", "exact")
+"""Ends the names, among those of relations with valid payload, that mark ranks as least heights."""
+
+
+def exact_marks(relations: Iterable[str]) -> frozenset[str]:
+    """Return the marks of relations whose ranks are least heights."""
+    return frozenset(f"{name}{EXACT_MARK}" for name in relations)
+
+
 @dataclass(frozen=True, slots=True)
 class Commit:
     """A commit in the catalog.
@@ -62,6 +72,7 @@ class Commit:
     Attributes:
         program: the id of its program.
         payload: the relations whose payload is valid.
+        exact: those of them whose ranks are least heights.
     """
 
     number: int
@@ -70,6 +81,7 @@ class Commit:
     payload: frozenset[str]
     stats: Mapping[str, Any]
     idempotency: str | None = None
+    exact: frozenset[str] = frozenset()
 
     @property
     def time(self) -> datetime:
@@ -103,6 +115,7 @@ class NewCommit:
         alerts: what goes to the outbox with it.
         delivers: the alerts that are delivered with it.
         depth: the length of the chain of commits in which alerts of each one caused the next.
+        exact: the relations whose ranks are least heights.
     """
 
     parent: int
@@ -117,6 +130,7 @@ class NewCommit:
     alerts: Sequence[Alert] = ()
     delivers: DeliveredAlerts | None = None
     depth: int = 0
+    exact: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from corollary.core.arrow_buffers import bool_values, fixed_values
 from corollary.core.engine import BULK_MIN_TUPLES
 from corollary.core.pipeline import Pipeline, Probe, Reference
 from corollary.core.plans import Aggregate, Derive, Plan, Total
-from corollary.core.states import State
+from corollary.core.states import CHANGES, State
 from corollary.core.types import NUMBER
 from corollary.engines.local.bulk.columns import encode_array, encode_columns
 from corollary.engines.local.bulk.connection import run_query
@@ -106,6 +106,8 @@ class BulkGroups:
         if len(step.pipelines) != 1 or id(step) in self._faulty:
             return None
         (pipeline,) = step.pipelines
+        if self._queries.reads_partitions(pipeline):
+            return None
         lead = next((each.source for each in pipeline.stages if isinstance(each, Probe)), None)
         size = 0 if lead is None else self._queries.tables[lead.relation].size(lead.state)
         if lead is None or not size or not self._may_be_due(pipeline, lead, size):
@@ -193,7 +195,10 @@ class BulkGroups:
         """Whether an aggregation of a relation is bulk."""
         if id(step) in self._faulty or (isinstance(step, Total) and step.is_weighted):
             return False
-        size = self._queries.tables[step.body.relation].size(step.body.state)
+        body = self._queries.tables[step.body.relation]
+        if body.is_partitioned and step.body.state not in CHANGES:
+            return False
+        size = body.size(step.body.state)
         return size >= (1 if self._queries.is_forced else BULK_MIN_TUPLES)
 
     def _batch(self, step: GroupStep) -> tuple[GroupStep, ...]:

@@ -7,7 +7,8 @@ import pyarrow as pa
 
 from corollary.core.engine import BULK_MIN_FRAME_ROWS, BULK_MIN_TUPLES, BulkMode
 from corollary.core.logic import Constant
-from corollary.core.pipeline import Pipeline, Reference
+from corollary.core.pipeline import AntiProbe, Pipeline, Probe, Reference
+from corollary.core.states import CHANGES
 from corollary.engines.local.bulk.columns import arrow_table, read_columns
 from corollary.engines.local.bulk.connection import run_query
 from corollary.engines.local.bulk.estimates import RowEstimates
@@ -57,6 +58,14 @@ class BulkQueries:
         if self.tables[lead.relation].size(lead.state) >= BULK_MIN_TUPLES:
             return True
         return self.estimates.flow(pipeline).most >= enough
+
+    def reads_partitions(self, pipeline: Pipeline) -> bool:
+        """Whether a pipeline reads committed tuples that are outside of this process."""
+        return any(
+            self.tables[stage.source.relation].is_partitioned
+            for stage in pipeline.stages
+            if isinstance(stage, Probe | AntiProbe) and stage.source.state not in CHANGES
+        )
 
     def encode_constant(self, constant: Constant) -> int:
         """Return the code of a constant."""

@@ -70,6 +70,8 @@ class BulkSteps:
         """Whether enough rows flow through a pipeline, and are computed with."""
         pipeline, source = runner.pipeline, runner.first_source
         assert source is not None
+        if self._queries.reads_partitions(pipeline):
+            return False
         if self._queries.is_forced:
             return True
         return computes_values(pipeline) and self._queries.has_many_rows(pipeline, source)

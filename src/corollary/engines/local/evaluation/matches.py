@@ -16,8 +16,6 @@ JOIN_BATCH_ROWS = 1 << 21
 LIST_SUM_MAX = 16
 """Up to this many numbers are added faster as a list than as an array."""
 
-ZERO, ONE = np.zeros(1, np.int64), np.ones(1, np.int64)
-
 Rows = npt.NDArray[np.int64]
 MatchedRows = tuple[Rows | None, Words]
 """For each match the row of the frame (None: all belong to its only row), and the tuples."""
@@ -84,11 +82,6 @@ def find_matches(layer: Layer, layout: Layout, keys: list[Codes], count: int) ->
     sizes = end - start
     total = sum(sizes.tolist()) if count <= LIST_SUM_MAX else int(sizes.sum())
     return Matches(layer, start, sizes, total)
-
-
-def match_all(layer: Layer) -> Matches:
-    """Return all tuples of a layer as matches of the only row of a frame."""
-    return Matches(layer, ZERO, ONE, len(layer.run))
 
 
 def concatenate_matches(found: list[Matches]) -> MatchedRows:

@@ -107,10 +107,7 @@ class ProbeStage:
             return Frame(columns, frame.count).select(
                 matches.match_mask(layers, layout, keys, frame.count)
             )
-        if not keys and frame.count == 1:
-            found = [matches.match_all(layer) for layer in layers]
-        else:
-            found = [matches.find_matches(layer, layout, keys, frame.count) for layer in layers]
+        found = [matches.find_matches(layer, layout, keys, frame.count) for layer in layers]
         found = [each for each in found if each.total]
         if not found:
             return EMPTY_FRAME

@@ -139,6 +139,10 @@ class Arrangement:
         absent = (*absent, self.removed) if len(self.removed) else absent
         return [*(Layer(run, absent) for run in self.runs), *map(Layer, self.added)]
 
+    def forget_layers(self) -> None:
+        """Make the layers anew when they are next read: runs were replaced."""
+        self._cached = {}
+
     def words(self, state: State) -> Words:
         """Return all tuples of a state as one sorted array."""
         return merge_layers(self.layers(state), self.layout)
@@ -254,12 +258,9 @@ class Arrangement:
     def repack(self, layout: Layout) -> None:
         """Pack all tuples in another layout of the same order; they stay sorted."""
         before = self.layout
-        if layout.packs_like(before):
-            self.layout = layout
-            return
-        self.runs = [MemoryRun(layout.convert(run.words, before)) for run in self.runs]
+        self.runs = [run.repack(layout, before) for run in self.runs]
         self.tombstones = layout.convert(self.tombstones, before)
-        self.added = [MemoryRun(layout.convert(run.words, before)) for run in self.added]
+        self.added = [run.repack(layout, before) for run in self.added]
         self.removed = layout.convert(self.removed, before)
         self.layout = layout
         self._cached = {}

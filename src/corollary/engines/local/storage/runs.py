@@ -104,6 +104,9 @@ class SortedRun(Protocol):
     def ranges(self, layout: Layout, keys: list[Codes], count: int) -> tuple[Codes, Codes]:
         """Return for each key (values of the first columns) the slice of words that have it."""
 
+    def repack(self, layout: Layout, before: Layout) -> "SortedRun":
+        """Return the run in another layout of the same order; its words stay sorted."""
+
 
 class MemoryRun:
     """One sorted array in memory and, once it has been searched enough, directories of prefixes.
@@ -154,6 +157,10 @@ class MemoryRun:
             key = layout.prefix_keys(low, length)
             return directory[key], directory[key + 1]
         return words.searchsorted(low), words.searchsorted(high, "right")
+
+    def repack(self, layout: Layout, before: Layout) -> "MemoryRun":
+        """Return the run in another layout of the same order; its words stay sorted."""
+        return self if layout.packs_like(before) else MemoryRun(layout.convert(self.words, before))
 
     def _directory(self, layout: Layout, length: int) -> npt.NDArray[np.int64] | None:
         known = self._directories.get(length)

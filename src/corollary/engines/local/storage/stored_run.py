@@ -194,6 +194,10 @@ class StoredRun:
         low, high = layout.prefix_bounds(keys, count)
         return self._search(low, "left"), self._search(high, "right")
 
+    def repack(self, layout: Layout, before: Layout) -> "StoredRun | MemoryRun":
+        """Return the run in another layout of the same order; its words stay sorted."""
+        return self if layout.packs_like(before) else self._all().repack(layout, before)
+
     def _search(self, needles: Words, side: Any) -> Codes:
         indices = np.empty(len(needles), np.int64)
         for rows, first, words in self._parts(needles):

@@ -1,6 +1,7 @@
 """A relation in memory: the same tuples in several column orders, read in four states."""
 
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import numpy as np
 
@@ -37,6 +38,7 @@ class Table:
     Attributes:
         family: the tables that share its layout; words can be moved between them unchanged.
         primary_order: the order of the columns as declared; words are in this order unless stated.
+        is_partitioned: whether its committed tuples are outside of this process.
         distinct_estimates: estimates of the distinct values of its columns, if they were made.
     """
 
@@ -56,6 +58,8 @@ class Table:
         "primary_order",
         "types",
     )
+
+    is_partitioned: ClassVar[bool] = False
 
     def __init__(self, types: Sequence[Type], family: LayoutFamily | None = None) -> None:
         self.types = tuple(types)
@@ -108,10 +112,14 @@ class Table:
             return self._main
         other = self._others.get(order)
         if other is None:
-            other = self._others[order] = build_arrangement(self._main, order)
+            other = self._others[order] = self._arrange(order)
         elif other.is_stale:
             other.catch_up(self._main)
         return other
+
+    def _arrange(self, order: Order) -> Arrangement:
+        """Return the tuples sorted in an order that there is not yet."""
+        return build_arrangement(self._main, order)
 
     def want(self, order: Order) -> None:
         """Note an order that probes will need; the first one that does lets it be made."""

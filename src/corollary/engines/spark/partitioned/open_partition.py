@@ -6,7 +6,7 @@ columns in the first order of the set, so that this is the primary one and there
 """
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from uuid import uuid4
@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from corollary.core.arrow_buffers import bool_array, bool_values
-from corollary.core.engine import BulkMode
+from corollary.core.engine import BulkMode, ValueRange
 from corollary.core.program import Relation
 from corollary.core.states import State
 from corollary.core.types import Kind, Type
@@ -37,13 +37,20 @@ from corollary.engines.spark.partitioned.partition_files import (
 OPEN_MAX_BYTES = 1 << 30
 """The partitions that a process keeps open take no more memory, unless it is a single one."""
 
+OPEN_MAX_PARTITIONS = 256
+"""A process keeps no more partitions open: each one takes a few file mappings."""
+
+STORED_NAME = "tuples"
+"""The relation of every index: files stay valid when a relation gets another name."""
+
 SIGN_COLUMN = "+"
 """The last column of a file of changes: whether the tuple was added."""
 
-_INTERNED_KINDS = (Kind.SYMBOL, Kind.FLOAT)
+INTERNED_KINDS = (Kind.SYMBOL, Kind.FLOAT)
+"""The types whose values have no codes of their own."""
 
 
-class OpenPartition(LocalEngine):
+class PartitionEngine(LocalEngine):
     """The tuples of one partition, in the orders of its set."""
 
     def __init__(self, relation: Relation, orders: Sequence[Order]) -> None:
@@ -53,37 +60,37 @@ class OpenPartition(LocalEngine):
         """The column of the relation at each place."""
         self._places = tuple(self._columns.index(at) for at in range(len(self._columns)))
         self._orders = {order: tuple(self._places[at] for at in order) for order in orders}
-        self._name = relation.name
         stored = replace(
             relation,
+            name=STORED_NAME,
             columns=tuple(relation.columns[at] for at in self._columns),
             types=tuple(relation.types[at] for at in self._columns),
         )
-        self.declare({self._name: stored})
+        self.declare({STORED_NAME: stored})
 
     @property
     def count(self) -> int:
         """How many tuples there are."""
-        return self.size(self._name)
+        return self.size(STORED_NAME)
 
     @property
     def bytes(self) -> int:
         """About how much memory it takes."""
-        return self._tables[self._name].nbytes + self._dictionary.nbytes
+        return self._tables[STORED_NAME].nbytes + self._dictionary.nbytes
 
     def change(self, added: pa.Table, removed: pa.Table) -> None:
         """Add and remove tuples."""
-        self.delete(self._name, removed.select(self._columns))
-        self.insert(self._name, added.select(self._columns))
+        self.delete(STORED_NAME, removed.select(self._columns))
+        self.insert(STORED_NAME, added.select(self._columns))
         self.commit()
 
     def table(self) -> pa.Table:
         """Return all tuples."""
-        return self.read(self._name).select(self._places)
+        return self.read(STORED_NAME).select(self._places)
 
     def matches(self, order: Order, keys: pa.Table) -> pa.Table:
         """Return the tuples whose first columns in an order are one of some distinct keys."""
-        table = self._tables[self._name]
+        table = self._tables[STORED_NAME]
         arrangement = table.arrangement(self._orders[order])
         layout = arrangement.layout
         codes = [
@@ -103,13 +110,23 @@ class OpenPartition(LocalEngine):
 
     def contains(self, rows: pa.Table) -> Mask:
         """Return for each tuple whether it is there."""
-        columns, count = self._encode(self._name, rows.select(self._columns))
-        return self._tables[self._name].contains_codes(columns, count, State.OLD)
+        columns, count = self._encode(STORED_NAME, rows.select(self._columns))
+        return self._tables[STORED_NAME].contains_codes(columns, count, State.OLD)
+
+    def duplicate_rows(self, columns: Sequence[int]) -> pa.Table:
+        """Return the tuples that agree with another one in some columns."""
+        places = [self._places[at] for at in columns]
+        return self.duplicates(STORED_NAME, places).select(self._places)
+
+    def rows_within(self, boxes: Sequence[Mapping[int, ValueRange]]) -> pa.Table:
+        """Return the tuples in one of several boxes, each once, perhaps with others."""
+        placed = [{self._places[at]: each for at, each in box.items()} for box in boxes]
+        return self.within(STORED_NAME, placed).select(self._places)
 
     def describe(self, base: str | None) -> StoredPartition:
         """Return the partition as one that a directory holds."""
-        table = self._tables[self._name]
-        distinct = self.distinct(self._name) if self.count else ()
+        table = self._tables[STORED_NAME]
+        distinct = self.distinct(STORED_NAME) if self.count else ()
         ranges = own_ranges(table.types, table.layout.columns)
         return StoredPartition(
             base,
@@ -124,24 +141,24 @@ class OpenPartition(LocalEngine):
             return StoredPartition()
         path = Path(root) / directory
         path.mkdir(parents=True)
-        for name, data in self.save([self._name]):
+        for name, data in self.save([STORED_NAME]):
             (path / name).write_bytes(data)
         return self.describe(directory)
 
     def load(self, path: Path) -> None:
         """Open the files of a directory."""
         files = {each.name: pa.memory_map(str(each)).read_buffer() for each in path.iterdir()}
-        assert self.restore(files), f"no index of `{self._name}` in {path}"
+        assert self.restore(files), f"no index in {path}"
 
     def save_orders(self) -> None:
         """Sort the tuples in all orders."""
-        self.arrange(self._name, self._orders.values())
+        self.arrange(STORED_NAME, self._orders.values())
 
 
 def own_ranges(types: Sequence[Type], ranges: Sequence[CodeRange]) -> ColumnRanges:
     """Return the ranges of codes, None for columns of which one is interned."""
     return tuple(
-        None if type_.kind in _INTERNED_KINDS or each.last >= INTERNED_CODE else each
+        None if type_.kind in INTERNED_KINDS or each.last >= INTERNED_CODE else each
         for type_, each in zip(types, ranges, strict=True)
     )
 
@@ -151,7 +168,7 @@ def ranges_of(table: pa.Table, relation: Relation) -> ColumnRanges:
     dictionary = Dictionary()
     codes = [
         CodeRange()
-        if type_.kind in _INTERNED_KINDS
+        if type_.kind in INTERNED_KINDS
         else range_of(dictionary.encode_arrow(table.column(at), type_))
         for at, type_ in enumerate(relation.types)
     ]
@@ -182,8 +199,8 @@ def write_partition(
 
     Orders begin with the same column, the lead of the set. Equal tuples are written once.
     """
-    opened = OpenPartition(relation, orders)
-    opened.insert(relation.name, table.select(orders[0]))
+    opened = PartitionEngine(relation, orders)
+    opened.insert(STORED_NAME, table.select(orders[0]))
     opened.commit()
     opened.save_orders()
     return opened.write(root, directory)
@@ -218,8 +235,9 @@ def read_change(root: str, change: PartitionChange) -> tuple[pa.Table, pa.Table]
 
 @dataclass(slots=True)
 class _Opened:
-    engine: OpenPartition
+    engine: PartitionEngine
     stored: StoredPartition
+    bytes: int = 0
 
 
 _open: OrderedDict[tuple[str, str, tuple[Order, ...], int], _Opened] = OrderedDict()
@@ -228,7 +246,7 @@ _open: OrderedDict[tuple[str, str, tuple[Order, ...], int], _Opened] = OrderedDi
 
 def open_partition(
     root: str, relation: Relation, orders: tuple[Order, ...], number: int, stored: StoredPartition
-) -> OpenPartition:
+) -> PartitionEngine:
     """Return a partition at a version, and keep it open."""
     key = root, repr(relation), orders, number
     found = _open.get(key)
@@ -238,15 +256,15 @@ def open_partition(
     _open.move_to_end(key)
     for change in stored.changes[len(found.stored.changes) :]:
         found.engine.change(*read_change(root, change))
-    found.stored = stored
+    found.stored, found.bytes = stored, found.engine.bytes
     _evict()
     return found.engine
 
 
 def _open_base(
     root: str, relation: Relation, orders: tuple[Order, ...], stored: StoredPartition
-) -> OpenPartition:
-    opened = OpenPartition(relation, orders)
+) -> PartitionEngine:
+    opened = PartitionEngine(relation, orders)
     if stored.base is not None:
         opened.load(Path(root) / stored.base)
     return opened
@@ -259,10 +277,10 @@ def _is_later(stored: StoredPartition, found: StoredPartition) -> bool:
 
 def _evict() -> None:
     """Close the least recently used partitions while all together take too much memory."""
-    total = sum(each.engine.bytes for each in _open.values())
-    while total > OPEN_MAX_BYTES and len(_open) > 1:
+    total = sum([each.bytes for each in _open.values()])
+    while len(_open) > 1 and (total > OPEN_MAX_BYTES or len(_open) > OPEN_MAX_PARTITIONS):
         _, evicted = _open.popitem(last=False)
-        total -= evicted.engine.bytes
+        total -= evicted.bytes
 
 
 def read_partition(files: PartitionedFiles, part: PartitionSet, number: int) -> pa.Table:

@@ -38,7 +38,7 @@ _pickle_plan = PlanCache(partial(pickle.dumps, protocol=5))
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
-class PartitionedTable:
+class StratumHandle:
     """All tuples of a partitioned relation at a version, in the files of its partitions."""
 
     name: str
@@ -217,8 +217,8 @@ class PartitionedStratum:
             return None
         return self._new_handle(name, self.size(name, state), self._open_request())
 
-    def _new_handle(self, name: str, size: int, request: messages.Request) -> PartitionedTable:
-        handle = PartitionedTable(name, size, request, self.run_job)
+    def _new_handle(self, name: str, size: int, request: messages.Request) -> StratumHandle:
+        handle = StratumHandle(name, size, request, self.run_job)
         self._log.use(handle, handle.files)
         return handle
 

@@ -1,0 +1,219 @@
+"""An engine whose relations may be partitioned: tables on the driver, their tuples in files."""
+
+import shutil
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from weakref import WeakSet
+
+import pyarrow as pa
+
+from corollary.core.engine import BulkMode, Limits, TableHandle, ValueRange
+from corollary.core.plans import Plan
+from corollary.core.program import Relation
+from corollary.core.recorder import Recorder
+from corollary.core.states import State
+from corollary.engines.local.engine import LocalEngine
+from corollary.engines.local.storage.table import Table
+from corollary.engines.spark.partitioned.handle import PartitionedHandle
+from corollary.engines.spark.partitioned.jobs import JobCounts, PartitionJobs
+from corollary.engines.spark.partitioned.operations import PartitionAddress, without_rows
+from corollary.engines.spark.partitioned.partition_files import PartitionedFiles, StoredPartition
+from corollary.engines.spark.partitioned.run import LayoutExceeded
+from corollary.engines.spark.partitioned.table import PartitionedTable, PartitionPlace
+
+FETCHED_MAX_BYTES = 1 << 26
+"""What queries have fetched is kept for the next one, up to this size."""
+
+WIDER_BITS = 6
+"""The codes of texts get so many more bits when they need more."""
+
+
+class PartitioningEngine(LocalEngine):
+    """Holds relations on the driver, or in partitions that tasks probe.
+
+    Args:
+        is_forced: whether all relations are partitioned.
+    """
+
+    def __init__(self, bulk: BulkMode | None = None, *, is_forced: bool = False) -> None:
+        super().__init__(bulk)
+        self._is_forced = is_forced
+        self._made_place: PartitionPlace | None = None
+        self._unused: set[str] = set()
+        """Files and directories that were replaced; a handle may still read them."""
+        self._handles: WeakSet[PartitionedHandle] = WeakSet()
+
+    @property
+    @abstractmethod
+    def _root(self) -> Path:
+        """The directory of the files of partitions."""
+
+    @property
+    @abstractmethod
+    def _slots(self) -> int:
+        """How many tasks run at once."""
+
+    @abstractmethod
+    def _run_slices(self, slices: Mapping[int, bytes], title: str) -> list[bytes]:
+        """Run a job with one task for each slice of work."""
+
+    @property
+    def _partition_place(self) -> PartitionPlace:
+        if self._made_place is None:
+            jobs = PartitionJobs(self._run_slices, lambda: self._slots)
+            self._made_place = PartitionPlace(str(self._root), jobs, self._dictionary)
+        return self._made_place
+
+    @property
+    def job_counts(self) -> JobCounts:
+        """What the jobs on partitions have cost so far."""
+        return JobCounts() if self._made_place is None else replace(self._made_place.jobs.counts)
+
+    # --- relations -----------------------------------------------------------------------------
+
+    def _new_table(self, relation: Relation) -> Table:
+        if self._is_forced and relation.types:
+            return PartitionedTable(relation, self._partition_place)
+        return super()._new_table(relation)
+
+    def _partitioned_tables(self) -> list[PartitionedTable]:
+        return [each for each in self._tables.values() if isinstance(each, PartitionedTable)]
+
+    def _partitioned_table(self, relation: str) -> PartitionedTable | None:
+        """Return the table of a relation whose committed tuples are in partitions."""
+        table = self._tables[relation]
+        is_remote = isinstance(table, PartitionedTable) and table.source is not None
+        return table if is_remote else None  # type: ignore[return-value]
+
+    def partitioned_files(self, relation: str) -> PartitionedFiles | None:
+        """Return the files of the committed tuples of a relation, None if they are here."""
+        table = self._partitioned_table(relation)
+        return None if table is None else table.files
+
+    def adopt(self, relation: str, files: PartitionedFiles) -> None:
+        """Make the tuples of files those of a relation; none of them passes the driver."""
+        table = self._tables[relation]
+        if not isinstance(table, PartitionedTable):
+            declared = self._relations[relation]
+            table = PartitionedTable(declared, self._partition_place, table.family)
+            self._tables[relation] = table
+            self._unprepare(relation)
+        table.adopt(files)
+
+    def rename(self, old: str, new: str) -> None:
+        """Give a relation another name, which must be unused."""
+        super().rename(old, new)
+        self._relabel_table(new)
+
+    def relabel(self, relation: Relation) -> None:
+        """Give the columns of a relation the names that it has here; the types are the same."""
+        super().relabel(relation)
+        self._relabel_table(relation.name)
+
+    def _relabel_table(self, name: str) -> None:
+        table = self._tables[name]
+        if isinstance(table, PartitionedTable):
+            table.relabel(self._relations[name])
+
+    # --- changes -------------------------------------------------------------------------------
+
+    def commit(self, relations: Iterable[str] | None = None) -> None:
+        """Make NEW the OLD of some relations, or of all."""
+        names = None if relations is None else list(relations)
+        before = self._files_in_use()
+        super().commit(names)
+        self._release()
+        self._discard(before)
+
+    def rollback(self) -> None:
+        """Make OLD the NEW of every relation."""
+        super().rollback()
+        self._release()
+
+    def _release(self) -> None:
+        """Forget what was fetched for a transaction."""
+        for table in self._partitioned_tables():
+            if table.fetched_bytes:
+                table.release()
+
+    def _files_in_use(self) -> set[str]:
+        """Return the paths of all files of tables."""
+        found = [each.files for each in self._partitioned_tables()]
+        return {f"{each.root}/{name}" for each in found if each is not None for name in each.files}
+
+    def _discard(self, before: set[str]) -> None:
+        """Remove files that were in use, and that no table and no handle needs any more."""
+        self._unused |= before
+        needed = self._files_in_use()
+        for handle in self._handles:
+            files = handle.source.files
+            needed |= {f"{files.root}/{name}" for name in files.files}
+        own = str(self._root) if self._unused else ""
+        for path in sorted(self._unused - needed):
+            if not path.startswith(own):
+                continue  # files of a warehouse are not ours
+            if Path(path).is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                Path(path).unlink(missing_ok=True)
+        self._unused &= needed
+
+    # --- reading -------------------------------------------------------------------------------
+
+    def read(self, relation: str, state: State = State.NEW) -> pa.Table:
+        """Return the tuples of a relation in a state, as an Arrow table."""
+        handle = self._partitioned_handle(relation, state)
+        return super().read(relation, state) if handle is None else handle.table()
+
+    def handle(self, relation: str, state: State = State.NEW) -> TableHandle:
+        """Return a handle to the present tuples of a relation in a state."""
+        handle = self._partitioned_handle(relation, state)
+        if handle is None:
+            return super().handle(relation, state)
+        self._handles.add(handle)
+        return handle
+
+    def _partitioned_handle(self, relation: str, state: State) -> PartitionedHandle | None:
+        table = self._partitioned_table(relation)
+        if table is None or state in (State.ADDED, State.REMOVED):
+            return None
+        assert table.source is not None
+        added, removed = table.change_tables()
+        if state is State.OLD:
+            added, removed = added.slice(0, 0), removed.slice(0, 0)
+        return PartitionedHandle(table.source, added, removed)
+
+    def within(self, relation: str, boxes: Sequence[Mapping[int, ValueRange]]) -> pa.Table:
+        """Return the tuples of NEW in one of several boxes, each once, perhaps with others."""
+        table = self._partitioned_table(relation)
+        if table is None:
+            return super().within(relation, boxes)
+        assert table.source is not None
+        files = table.source.files
+        found = table.source.within(boxes)
+        added, removed = table.change_tables()
+        if removed.num_rows:
+            orders = files.sets[0].orders
+            address = PartitionAddress(files.root, files.relation, orders, 0, StoredPartition())
+            found = without_rows(address, found, removed)
+        return pa.concat_tables([found, added])
+
+    # --- plans ---------------------------------------------------------------------------------
+
+    def run(self, plan: Plan, recorder: Recorder, limits: Limits) -> int:
+        """Run the main procedure of a plan; return the number of rows that it handled.
+
+        If it fails, the changes of the relations that the plan writes are rolled back; those of the
+        relations that `insert` and `delete` have changed stay.
+        """
+        if sum(each.fetched_bytes for each in self._partitioned_tables()) > FETCHED_MAX_BYTES:
+            self._release()
+        while True:
+            try:
+                return super().run(plan, recorder, limits)
+            except LayoutExceeded:
+                self._partition_place.interned_bits += WIDER_BITS
+                for table in self._partitioned_tables():
+                    table.widen_interned()

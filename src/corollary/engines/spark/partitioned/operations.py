@@ -1,0 +1,212 @@
+"""What a task does with a partition; operations travel pickled, their tuples as Arrow's bytes."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from corollary.core.arrow_buffers import bool_array
+from corollary.core.engine import ValueRange
+from corollary.core.program import Relation
+from corollary.engines.local.storage.arrangement import Order
+from corollary.engines.local.storage.layout import Mask
+from corollary.engines.spark.partitioned.open_partition import (
+    PartitionEngine,
+    fold_partition,
+    new_name,
+    open_partition,
+    write_partition,
+)
+from corollary.engines.spark.partitioned.partition_files import StoredPartition, split_table
+
+
+def to_bytes(table: pa.Table) -> bytes:
+    """Return a table as bytes; of a slice, only what it shows."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    found: bytes = sink.getvalue().to_pybytes()
+    return found
+
+
+def from_bytes(data: bytes) -> pa.Table:
+    """Return the table that `to_bytes` has written."""
+    return pa.ipc.open_stream(data).read_all()
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionAddress:
+    """Where a task finds a partition."""
+
+    root: str
+    relation: Relation
+    orders: tuple[Order, ...]
+    number: int
+    stored: StoredPartition
+
+    def open(self) -> PartitionEngine:
+        """Return the partition, and keep it open in this process."""
+        return open_partition(self.root, self.relation, self.orders, self.number, self.stored)
+
+
+class PartitionOperation(Protocol):
+    """Something to be done with a partition, where a task runs."""
+
+    def run(self, address: PartitionAddress) -> Any:
+        """Do it; the result is pickled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """Find the tuples whose first columns in an order are one of some distinct keys."""
+
+    order: Order
+    keys: bytes
+
+    def run(self, address: PartitionAddress) -> bytes:
+        """Return the tuples."""
+        return to_bytes(address.open().matches(self.order, from_bytes(self.keys)))
+
+
+@dataclass(frozen=True, slots=True)
+class Contain:
+    """Look tuples up."""
+
+    rows: bytes
+
+    def run(self, address: PartitionAddress) -> Mask:
+        """Return for each tuple whether it is there."""
+        return address.open().contains(from_bytes(self.rows))
+
+
+@dataclass(frozen=True, slots=True)
+class ReadAll:
+    """Read a partition."""
+
+    def run(self, address: PartitionAddress) -> bytes:
+        """Return all tuples."""
+        return to_bytes(address.open().table())
+
+
+@dataclass(frozen=True, slots=True)
+class FindDuplicates:
+    """Find tuples that agree in some columns, the lead among them."""
+
+    columns: tuple[int, ...]
+
+    def run(self, address: PartitionAddress) -> bytes:
+        """Return the tuples that agree with another one."""
+        return to_bytes(address.open().duplicate_rows(self.columns))
+
+
+@dataclass(frozen=True, slots=True)
+class FindWithin:
+    """Find tuples in boxes."""
+
+    boxes: Sequence[Mapping[int, ValueRange]]
+
+    def run(self, address: PartitionAddress) -> bytes:
+        """Return the tuples in one of the boxes, perhaps with others."""
+        return to_bytes(address.open().rows_within(self.boxes))
+
+
+@dataclass(frozen=True, slots=True)
+class Subtract:
+    """Find the tuples that are not among others."""
+
+    rows: bytes
+
+    def run(self, address: PartitionAddress) -> bytes:
+        """Return the tuples of the partition that are not among the rows."""
+        return to_bytes(without_rows(address, address.open().table(), from_bytes(self.rows)))
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """Write a partition with its changes as a new base."""
+
+    directory: str
+
+    def run(self, address: PartitionAddress) -> StoredPartition:
+        """Return what was written."""
+        return fold_partition(
+            address.root, self.directory, address.relation, address.orders, address.stored
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """Apply a function to the tuples of a partition, with a change that is open.
+
+    Attributes:
+        added, removed: the tuples of the change that belong to the partition, if there are any.
+    """
+
+    function: Callable[[pa.Table], Any]
+    added: bytes | None
+    removed: bytes | None
+
+    def run(self, address: PartitionAddress) -> list[Any]:
+        """Return the result, nothing if the partition is empty."""
+        rows = address.open().table()
+        if self.removed is not None:
+            rows = without_rows(address, rows, from_bytes(self.removed))
+        if self.added is not None:
+            rows = pa.concat_tables([rows, from_bytes(self.added)])
+        return [self.function(rows)] if rows.num_rows else []
+
+
+@dataclass(frozen=True, slots=True)
+class Scatter:
+    """Split a partition by another column, into files."""
+
+    lead: int
+    count: int
+
+    def run(self, address: PartitionAddress) -> list[tuple[int, str]]:
+        """Return the files by the number of the partition that they are for."""
+        found = []
+        rows = address.open().table()
+        for number, part in split_table(rows, address.relation, self.lead, self.count):
+            name = new_name(address.relation.name, "piece")
+            (Path(address.root) / name).write_bytes(to_bytes(part))
+            found.append((number, name))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Gather:
+    """Make the base of a new partition from the files that `Scatter` has written."""
+
+    files: tuple[str, ...]
+
+    def run(self, address: PartitionAddress) -> StoredPartition:
+        """Return what was written."""
+        root = Path(address.root)
+        table = pa.concat_tables([from_bytes((root / each).read_bytes()) for each in self.files])
+        name = new_name(address.relation.name, "base")
+        return write_partition(address.root, name, address.relation, address.orders, table)
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """Make the base of a new partition from tuples."""
+
+    rows: bytes
+
+    def run(self, address: PartitionAddress) -> StoredPartition:
+        """Return what was written."""
+        name = new_name(address.relation.name, "base")
+        rows = from_bytes(self.rows)
+        return write_partition(address.root, name, address.relation, address.orders, rows)
+
+
+def without_rows(address: PartitionAddress, rows: pa.Table, others: pa.Table) -> pa.Table:
+    """Return rows that are not among others."""
+    found = PartitionEngine(address.relation, address.orders[:1])
+    found.change(others, others.slice(0, 0))
+    return rows.filter(pc.invert(bool_array(np.asarray(found.contains(rows)))))

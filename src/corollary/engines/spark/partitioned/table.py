@@ -1,0 +1,300 @@
+"""The table of a partitioned relation: OLD is in partitions, the open change is here.
+
+A table without committed tuples is an ordinary one. Its first commit writes partitions; from then
+on every order has a `PartitionedRun`, a commit writes files of changes, and the runs of the new
+version start anew: what the transaction has fetched is forgotten.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from corollary.core.program import Relation
+from corollary.core.states import State
+from corollary.core.types import Type
+from corollary.engines.local.storage.arrangement import Arrangement, Order
+from corollary.engines.local.storage.code_range import CodeRange
+from corollary.engines.local.storage.layout import Layout, LayoutFamily, Words
+from corollary.engines.local.storage.runs import (
+    SortedRun,
+    merge_words,
+    sort_distinct,
+    subtract_words,
+)
+from corollary.engines.local.storage.table import Table
+from corollary.engines.local.table_handle import decode_words
+from corollary.engines.local.values.codes import Dictionary
+from corollary.engines.spark.partitioned.jobs import PartitionJobs
+from corollary.engines.spark.partitioned.open_partition import INTERNED_KINDS, own_ranges
+from corollary.engines.spark.partitioned.partition_files import PartitionedFiles, partition_count
+from corollary.engines.spark.partitioned.run import PartitionedRun
+from corollary.engines.spark.partitioned.source import PartitionSource
+
+INTERNED_BITS = 24
+"""The codes of texts and floats that pass get so many bits in words, more once these are used."""
+
+ALL_CODES_BITS = 63
+"""The width of a column whose integers may be interned."""
+
+
+@dataclass(slots=True)
+class PartitionPlace:
+    """What the partitioned tables of an engine share.
+
+    Attributes:
+        interned_bits: the width of columns whose codes the driver assigns.
+    """
+
+    root: str
+    jobs: PartitionJobs
+    dictionary: Dictionary
+    interned_bits: int = INTERNED_BITS
+
+
+class PartitionedTable(Table):
+    """The tuples of one relation, the committed ones in partitions.
+
+    Attributes:
+        relation: name, columns and types.
+        source: the committed tuples; None if there are none.
+    """
+
+    __slots__ = ("_next", "_place", "relation", "source")
+
+    is_partitioned: ClassVar[bool] = True
+
+    def __init__(
+        self, relation: Relation, place: PartitionPlace, family: LayoutFamily | None = None
+    ) -> None:
+        super().__init__(relation.types, family)
+        self.relation = relation
+        self.source: PartitionSource | None = None
+        self._place = place
+        self._next: PartitionedFiles | None = None
+
+    @property
+    def files(self) -> PartitionedFiles | None:
+        """The files of the committed tuples, None if there are none."""
+        return None if self.source is None else self.source.files
+
+    def relabel(self, relation: Relation) -> None:
+        """Give the relation another name, or its columns; the types are the same."""
+        self.relation = relation
+        if self.source is not None:
+            files = replace(self.source.files, relation=relation)
+            self.source = replace(self.source, files=files)
+            self.release()
+
+    # --- versions ------------------------------------------------------------------------------
+
+    def adopt(self, files: PartitionedFiles) -> None:
+        """Replace the contents by the tuples of files, as OLD."""
+        super().assign(self.layout.empty)
+        self._others = {}
+        self.source = self._next = None
+        self._distinct_unknown()
+        if not files.size:
+            return
+        self.source = PartitionSource(replace(files, relation=self.relation), self._place.jobs)
+        self.widen(self._ranges(files))
+        layout = self.layout
+        for order in (order for each in files.sets for order in each.orders):
+            arrangement = Arrangement(order, layout.permute(order))
+            if order == self.primary_order:
+                self._main = arrangement
+            else:
+                self._others[order] = arrangement
+        self.release()
+        self._old = files.size
+
+    def _distinct_unknown(self) -> None:
+        self.distinct_estimates, self._estimated = (), 0
+
+    def _ranges(self, files: PartitionedFiles) -> list[CodeRange]:
+        """Return the codes that columns may have here: those of texts are given when they pass."""
+        return [
+            self._range(each, type_) for each, type_ in zip(files.ranges, self.types, strict=True)
+        ]
+
+    def _range(self, known: CodeRange | None, type_: Type) -> CodeRange:
+        if known is not None:
+            return known
+        is_interned = type_.kind in INTERNED_KINDS
+        bits = self._place.interned_bits if is_interned else ALL_CODES_BITS
+        return CodeRange(0, bits, type_.nullable)
+
+    def release(self) -> None:
+        """Forget what was fetched."""
+        if self.source is None:
+            return
+        for each in (self._main, *self._others.values()):
+            each.runs = [
+                PartitionedRun(self.source, each.order, each.layout, self._place.dictionary)
+            ]
+            each.forget_layers()
+
+    @property
+    def fetched_bytes(self) -> int:
+        """The size of what was fetched."""
+        if self.source is None:
+            return 0
+        return sum(run.nbytes for each in (self._main, *self._others.values()) for run in each.runs)
+
+    def widen_interned(self) -> None:
+        """Make room for more codes of texts."""
+        if self.source is not None:
+            self.widen(self._ranges(self.source.files))
+
+    # --- reading -------------------------------------------------------------------------------
+
+    def order_for(self, bound: tuple[int, ...]) -> Order:
+        """Return an order whose first columns are the bound ones, with partitions if possible."""
+        found = super().order_for(bound)
+        if self.source is None or self.source.set_for(found) is not None:
+            return found
+        # Any column that is bound can lead: one that has partitions needs no others.
+        leads = [each.lead for each in self.source.files.sets if each.lead in bound]
+        if not leads:
+            return found
+        distinct = self.source.files.distinct
+        lead = max(leads, key=lambda column: distinct[column])
+        rest = (column for column in self.primary_order if column not in bound)
+        return (lead, *(column for column in bound if column != lead), *rest)
+
+    def _arrange(self, order: Order) -> Arrangement:
+        if self.source is None:
+            return super()._arrange(order)
+        self.source = replace(self.source, files=self.source.arranged(order))
+        other = Arrangement(order, self.layout.permute(order))
+        other.runs = [PartitionedRun(self.source, order, other.layout, self._place.dictionary)]
+        other.mark_stale(None, None)
+        other.catch_up(self._main)
+        return other
+
+    def duplicates(self, columns: tuple[int, ...]) -> Words:
+        """Return the tuples of NEW that agree with another one in some columns."""
+        if self.source is None or not columns:
+            return super().duplicates(columns)
+        arrangement = self.arrangement(self.order_for(columns))
+        assert self.source is not None
+        main = self.arrangement(self.primary_order)
+        candidates = [self._encode_rows(self.source.duplicates(columns))]
+        added = main.words(State.ADDED)
+        if len(added):
+            # An added tuple may agree with one that no other agreed with before.
+            layout, order = arrangement.layout, arrangement.order
+            keys = [self.layout.unpack_column(added, column) for column in order[: len(columns)]]
+            for run in arrangement.runs:
+                starts, ends = run.ranges(layout, keys, len(added))
+                sizes = ends - starts
+                shift = np.repeat(starts - (np.cumsum(sizes) - sizes), sizes)
+                words = sort_distinct(run.take(np.arange(len(shift)) + shift))
+                codes = layout.unpack(words)
+                by_column = [codes[order.index(at)] for at in self.primary_order]
+                candidates.append(self.layout.pack(by_column, len(words)))
+        old = sort_distinct(np.concatenate(candidates))
+        some = Table(self.types, self.family)
+        some.assign(merge_words(subtract_words(old, main.removed), added))
+        return some.duplicates(columns)
+
+    def is_key(self, length: int, state: State) -> bool:  # noqa: ARG002 - nothing is read for it
+        """Return False: nobody has looked."""
+        return False
+
+    def distinct_values(self) -> tuple[int, ...]:
+        """Estimate the distinct values of the columns, from statistics of files."""
+        return super().distinct_values() if self.source is None else self.source.files.distinct
+
+    def _make_bitmap(self, lookups: int) -> None:
+        """Build none: that would read all tuples."""
+
+    def change_tables(self) -> tuple[pa.Table, pa.Table]:
+        """Return the added and the removed tuples."""
+        main = self.arrangement(self.primary_order)
+        return self._decode(main.words(State.ADDED)), self._decode(main.removed)
+
+    def _decode(self, words: Words) -> pa.Table:
+        return decode_words(
+            words, self.layout, self.types, self.relation.columns, self._place.dictionary
+        )
+
+    def _encode_rows(self, rows: pa.Table) -> Words:
+        """Return tuples packed and sorted in the primary order."""
+        columns = [
+            self._place.dictionary.encode_arrow(rows.column(at), type_)
+            for at, type_ in enumerate(self.types)
+        ]
+        return sort_distinct(self.pack(columns, rows.num_rows))
+
+    # --- writing -------------------------------------------------------------------------------
+
+    def replace(self, words: Words) -> None:
+        """Make NEW equal to the sorted tuples given; the change becomes the difference from OLD."""
+        if self.source is None:
+            super().replace(words)
+            return
+        main = self.arrangement(self.primary_order)
+        added = words[~main.contains(words, State.OLD)]
+        removed = self.source.subtract(self._decode(words))
+        before = self.layout
+        removed_words = self._encode_rows(removed)
+        self.set_change(self.layout.convert(added, before), removed_words)
+
+    def prefetch(self) -> None:
+        """Write the files of the open change, so that `commit` cannot fail."""
+        self._next = self._write()
+
+    def _write(self) -> PartitionedFiles:
+        added, removed = self.change_tables()
+        source = self.source
+        if source is None:
+            jobs = self._place.jobs
+            count = partition_count(added.num_rows, jobs.slots)
+            orders = [*self._others, *self._wanted]
+            files = PartitionedFiles.empty(self._place.root, self.relation, orders, count)
+            source = PartitionSource(files, jobs)
+        return source.changed(added, removed, own_ranges(self.types, self.layout.columns))
+
+    def commit(self) -> None:
+        """Make NEW the OLD; the change must be settled."""
+        if self.has_change:
+            self.adopt(self._write() if self._next is None else self._next)
+
+    def rollback(self) -> None:
+        """Discard the open change."""
+        super().rollback()
+        self._next = None
+        self.release()
+
+    def assign(self, words: Words) -> None:
+        """Replace the contents by these sorted tuples, as ADDED."""
+        super().assign(words)
+        self.source = self._next = None
+
+    def restore(
+        self, before: Layout, runs: Mapping[Order, SortedRun], estimates: tuple[int, ...]
+    ) -> None:
+        """Replace the contents by tuples packed in some layout, as OLD; they become partitions."""
+        super().restore(before, runs, estimates)
+        self.assign(self.tuples(State.OLD))
+        self.commit()
+
+    def copy_from(self, other: Table) -> None:
+        """Replace the contents by what another table of the same types has in NEW, as OLD."""
+        if not isinstance(other, PartitionedTable) or other.source is None:
+            super().copy_from(other)
+            return
+        self.adopt(other.source.files)
+        if other.has_change:
+            main = other.arrangement(other.primary_order)
+            self.widen(other.layout.columns)
+            self.set_change(
+                *(
+                    self.layout.convert(words, other.layout)
+                    for words in (main.words(State.ADDED), main.removed)
+                )
+            )
+            self.commit()

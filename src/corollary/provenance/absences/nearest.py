@@ -1,0 +1,415 @@
+"""The instances of rules that come nearest to deriving tuples which are not there.
+
+For a rule `h :- P1, …, Pn` and a tuple t that its head fits: the least k such that some values make
+all parts true but k, and these values. Found set at a time, for many tuples at once:
+
+1. Parts that cannot hold whatever the values are: those that t decides, and positive literals that
+   nothing matches even alone. They are in every set F of failing parts.
+2. For k = 1, 2, 3: for each F of k parts with those of step 1, the components of the rest
+   (`rule_parts`), each by one pipeline led by the wanted tuples. A component that several F leave
+   over is evaluated once. F has an instance if each component has; their number is the product.
+3. If k > 3: the longest beginning of the body that has instances.
+
+All of F fails in such an instance, since otherwise a smaller F would have had one.
+
+| symbol | name here |
+|---|---|
+| the tuples t, numbered | `wanted` |
+| the values of a component's variables | `i•part` |
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations, islice, product
+from math import prod
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from corollary.core.arrow import sort_rows, to_python
+from corollary.core.logic import Condition, Literal, Rule, Value, Variable, variable_names
+from corollary.core.pipeline import Reference
+from corollary.core.plans import Plan, Step, working_relation
+from corollary.core.program import Relation
+from corollary.core.recorder import CountingRecorder
+from corollary.core.types import NUMBER, Type
+from corollary.errors import LimitError
+from corollary.maintain.draft import Body
+from corollary.maintain.sip import Goal
+from corollary.provenance.absences.known_values import known_relation, known_values
+from corollary.provenance.absences.rule_parts import Component, RuleParts
+from corollary.provenance.asked_state import AskedState
+from corollary.provenance.limits import Allowance
+from corollary.provenance.nodes import Row
+from corollary.provenance.trials.wanted import NUMBER_VARIABLE, new_draft, wanted_relation
+
+MAX_DISTANCE = 3
+"""The largest number of failing parts for which all sets are tried."""
+
+SHOWN_INSTANCES = 3
+"""The number of instances that are shown of each rule."""
+
+
+@dataclass(frozen=True, slots=True)
+class NearInstance:
+    """Values with which a rule almost derives a tuple.
+
+    Attributes:
+        failing: the numbers of the parts that fail.
+        bindings: the values of variables, with their types; those of free variables are left out.
+    """
+
+    failing: tuple[int, ...]
+    bindings: Mapping[str, tuple[Value, Type]]
+
+
+@dataclass(frozen=True, slots=True)
+class NearestInstances:
+    """The nearest instances of a rule for one tuple.
+
+    Attributes:
+        distance: how many parts fail; one more than `MAX_DISTANCE` if more do.
+        count: the number of instances; of the beginning, if it is given.
+        shown: the first ones.
+        beginning: if more than `MAX_DISTANCE` parts fail, how many parts hold together, in their
+            order; what fails first is in `shown`.
+    """
+
+    rule: Rule
+    distance: int
+    count: int
+    shown: tuple[NearInstance, ...]
+    beginning: int | None = None
+
+
+@dataclass(slots=True)
+class _ComponentRows:
+    """The instances of a component, by the number of the wanted tuple."""
+
+    counts: dict[int, int] = field(default_factory=dict)
+    first: dict[int, list[Row]] = field(default_factory=dict)
+
+
+def nearest_instances(
+    asked: AskedState, relation: str, rows: Sequence[Row], allowance: Allowance
+) -> tuple[list[list[NearestInstances]], bool]:
+    """Return for each tuple the nearest instances of each rule, and whether time was enough.
+
+    Args:
+        asked: the state in which the tuples are not there.
+        relation: the relation of the tuples, in the normal program.
+        rows: the tuples.
+        allowance: what is left of the limits.
+    """
+    found: list[list[NearestInstances]] = [[] for _ in rows]
+    if not rows:
+        return found, True
+    try:
+        with wanted_relation(asked, relation, rows) as wanted:
+            for rule in asked.program.rules:
+                if rule.head.relation == relation:
+                    search = _Search(asked, rule, wanted, rows, allowance)
+                    for number, nearest in search.run():
+                        found[number].append(nearest)
+    except LimitError:
+        if allowance.seconds > 0:  # a limit of the database, and not of the question
+            raise
+        return found, False
+    return found, True
+
+
+class _Search:
+    """The search for the nearest instances of one rule."""
+
+    def __init__(
+        self,
+        asked: AskedState,
+        rule: Rule,
+        wanted: Relation,
+        rows: Sequence[Row],
+        allowance: Allowance,
+    ) -> None:
+        self._asked = asked
+        self._rule = rule
+        self._wanted = wanted
+        self._rows = rows
+        self._allowance = allowance
+        self._parts = RuleParts(rule)
+        self._known: dict[tuple[int, ...], _ComponentRows] = {}
+
+    def run(self) -> Iterator[tuple[int, NearestInstances]]:
+        """Yield the nearest instances, each with the number of the wanted tuple."""
+        left = self._certain_failures()
+        for distance in range(1, MAX_DISTANCE + 1):
+            sets = {
+                number: list(self._failing_sets(must, distance)) for number, must in left.items()
+            }
+            self._evaluate(
+                component
+                for failing in {each for every in sets.values() for each in every}
+                for component in self._components(failing)
+            )
+            for number, every in sets.items():
+                nearest = self._nearest(number, distance, every)
+                if nearest is not None:
+                    del left[number]
+                    yield number, nearest
+        for number, must in left.items():
+            yield number, self._longest_beginning(number, must)
+
+    # --- step 1 --------------------------------------------------------------------------------
+
+    def _certain_failures(self) -> dict[int, frozenset[int]]:
+        """Return for each wanted tuple that the head fits which parts cannot hold."""
+        parts = self._parts
+        tested = [
+            at
+            for at, part in enumerate(parts.parts)
+            if at in parts.decided or (isinstance(part, Literal) and not part.negated)
+        ]
+        alone = [self._component_of(at) for at in tested]
+        fits = Component((), ())
+        self._evaluate((fits, *alone))
+        return {
+            number: frozenset(
+                at
+                for at, component in zip(tested, alone, strict=True)
+                if number not in self._known[component.parts].counts
+            )
+            for number in self._known[()].counts
+        }
+
+    def _component_of(self, at: int) -> Component:
+        found = self._parts.components((at,))
+        return found[0] if found else Component((at,), ())
+
+    # --- step 2 --------------------------------------------------------------------------------
+
+    def _failing_sets(self, must: frozenset[int], distance: int) -> Iterator[tuple[int, ...]]:
+        """Yield the sets of failing parts of a size, those that must fail included."""
+        others = [at for at in self._parts.free if at not in must]
+        if len(must) <= distance:
+            for more in combinations(others, distance - len(must)):
+                yield tuple(sorted((*must, *more)))
+
+    def _components(self, failing: Iterable[int]) -> list[Component]:
+        return self._parts.components(set(self._parts.free) - set(failing))
+
+    def _nearest(
+        self, number: int, distance: int, sets: Sequence[tuple[int, ...]]
+    ) -> NearestInstances | None:
+        """Return the instances of a wanted tuple that fail in one of some sets, if any does."""
+        count = 0
+        shown: list[NearInstance] = []
+        for failing in sorted(sets):
+            components = self._components(failing)
+            several = self._count(number, components)
+            count += several
+            if several:
+                wanted = SHOWN_INSTANCES - len(shown)
+                combined = islice(self._bindings(number, components), wanted)
+                shown += (NearInstance(failing, bindings) for bindings in combined)
+        if not count:
+            return None
+        return NearestInstances(self._rule, distance, count, tuple(shown))
+
+    def _count(self, number: int, components: Iterable[Component]) -> int:
+        return prod(self._known[each.parts].counts.get(number, 0) for each in components)
+
+    def _bindings(
+        self, number: int, components: Sequence[Component]
+    ) -> Iterator[dict[str, tuple[Value, Type]]]:
+        """Yield the first combinations of the instances of components, with the head's values."""
+        head = _match_head(self._rule.head, self._rows[number], self._wanted.types[1:])
+        firsts = (self._known[each.parts].first[number] for each in components)
+        for rows in product(*firsts):
+            bindings = dict(head)
+            for component, row in zip(components, rows, strict=True):
+                for variable, value in zip(component.variables, row, strict=True):
+                    bindings[variable.name] = value, type_of(variable)
+            yield bindings
+
+    # --- step 3 --------------------------------------------------------------------------------
+
+    def _longest_beginning(self, number: int, must: frozenset[int]) -> NearestInstances:
+        """Return how far the parts of the body hold together for a wanted tuple."""
+        order = _order_of_tests(self._parts)
+        length, components = 0, list[Component]()
+        for at in order:
+            if at in must:
+                break
+            longer = self._parts.components(order[: length + 1])
+            self._evaluate(longer)
+            if not self._count(number, longer):
+                break
+            length, components = length + 1, longer
+        bindings = next(self._bindings(number, components))
+        shown = NearInstance((order[length],), bindings)
+        count = self._count(number, components)
+        return NearestInstances(self._rule, MAX_DISTANCE + 1, count, (shown,), length)
+
+    # --- evaluation ----------------------------------------------------------------------------
+
+    def _evaluate(self, components: Iterable[Component]) -> None:
+        """Evaluate components that are not evaluated yet, for all wanted tuples, in one run."""
+        new = {each.parts: each for each in components if each.parts not in self._known}
+        if not new:
+            return
+        asked, engine = self._asked, self._asked.engine
+        targets = {
+            parts: _target(component, at) for at, (parts, component) in enumerate(new.items())
+        }
+        ranging = [type_of(each) for component in new.values() for each in component.ranging]
+        values = [
+            (value, type_)
+            for row in self._rows
+            for value, type_ in zip(row, self._wanted.types[1:], strict=True)
+        ]
+        made = {each.name: each for each in targets.values()}
+        with known_values(asked, ranging, values, self._allowance):
+            engine.declare(made)
+            try:
+                plan = self._plan(new, targets)
+                limits = self._allowance.bounded(asked.limits)
+                engine.run(plan, CountingRecorder(), limits)
+                for parts, target in targets.items():
+                    self._known[parts] = _rows_of(engine.read(target.name))
+            finally:
+                engine.drop(made)
+
+    def _plan(
+        self,
+        components: Mapping[tuple[int, ...], Component],
+        targets: Mapping[tuple[int, ...], Relation],
+    ) -> Plan:
+        draft = new_draft(self._asked)
+        draft.types[self._wanted.name] = self._wanted.types
+        steps: list[Step] = []
+        for parts, component in components.items():
+            target = targets[parts]
+            draft.types[target.name] = target.types
+            for variable in component.ranging:
+                type_ = type_of(variable).with_null(False)
+                draft.types[known_relation(type_)] = (type_,)
+            body = body_of_parts(self._asked, self._parts, component, self._wanted.name)
+            steps += draft.derive(target.name, [body])
+        return draft.finish(steps)
+
+
+def body_of_parts(
+    asked: AskedState,
+    parts: RuleParts,
+    component: Component,
+    wanted: str,
+    missing: Sequence[Literal] = (),
+) -> Body:
+    """Return the body that finds the instances of a component, led by numbered wanted tuples.
+
+    Args:
+        asked: the state.
+        parts: those of the rule.
+        component: the parts to evaluate.
+        wanted: the relation of the wanted tuples.
+        missing: positive literals that must not hold.
+    """
+    rule = parts.rule
+    lead = Goal(Literal(wanted, (NUMBER_VARIABLE, *rule.head.slots)), Reference(wanted))
+    kept = [parts.parts[at] for at in component.parts]
+    literals = [each for each in kept if isinstance(each, Literal)]
+    literals += [replace(each, negated=True) for each in missing]
+    known = [Literal(known_relation(type_of(each)), (each,)) for each in component.ranging]
+    goals = (
+        lead,
+        *(Goal(each, Reference(each.relation)) for each in known),
+        *(Goal(each, Reference(each.relation, asked.data)) for each in literals),
+    )
+    conditions = tuple(each for each in kept if isinstance(each, Condition))
+    head = (NUMBER_VARIABLE, *component.variables)
+    return Body(head, goals, conditions, rule.origin, lead)
+
+
+def _target(component: Component, at: int) -> Relation:
+    types = (NUMBER, *(type_of(each) for each in component.variables))
+    columns = tuple(f"c{column}" for column in range(len(types)))
+    name = working_relation(f"{at}", "part")
+    return Relation(name, columns, types, is_derived=False, is_declared=False)
+
+
+def _rows_of(table: pa.Table) -> _ComponentRows:
+    """Return how many rows there are of each wanted tuple, and the first ones in order."""
+    found = _ComponentRows()
+    numbers = table.column(0)
+    if pc.count_distinct(numbers).as_py() <= 1:
+        if table.num_rows:
+            number = numbers[0].as_py()
+            found.counts[number] = table.num_rows
+            ordered = sort_rows(table) if table.num_columns > 1 else table
+            found.first[number] = _without_number(ordered.slice(0, SHOWN_INSTANCES))
+        return found
+    ordered = sort_rows(table)
+    counted = pc.value_counts(ordered.column(0))
+    start = 0
+    for number, count in sorted(
+        zip(counted.field(0).to_pylist(), counted.field(1).to_pylist(), strict=True)
+    ):
+        found.counts[number] = count
+        found.first[number] = _without_number(ordered.slice(start, min(count, SHOWN_INSTANCES)))
+        start += count
+    return found
+
+
+def _without_number(table: pa.Table) -> list[Row]:
+    return [row[1:] for row in to_python(table)]
+
+
+def _match_head(head: Literal, row: Row, types: Sequence[Type]) -> dict[str, tuple[Value, Type]]:
+    """Return the values of the head's variables, for a tuple that the head fits."""
+    return {
+        slot.name: (value, type_)
+        for slot, value, type_ in zip(head.slots, row, types, strict=True)
+        if isinstance(slot, Variable)
+    }
+
+
+def _order_of_tests(parts: RuleParts) -> tuple[int, ...]:
+    """Return the parts in the order of the body, a test as soon as its variables have values."""
+    bound = set(parts.head_names)
+    waiting = list(range(len(parts.parts)))
+    order: list[int] = []
+
+    def is_positive(at: int) -> bool:
+        part = parts.parts[at]
+        return isinstance(part, Literal) and not part.negated
+
+    def place(is_next: Callable[[int], bool]) -> bool:
+        at = next((each for each in waiting if is_next(each)), None)
+        if at is None:
+            return False
+        waiting.remove(at)
+        order.append(at)
+        bound.update(variable_names(parts.parts[at]))
+        return True
+
+    while waiting:
+        is_placed = place(lambda at: not is_positive(at) and _is_test(parts, at, bound))
+        if not is_placed and not place(is_positive):
+            place(lambda _: True)
+    return tuple(order)
+
+
+def _is_test(parts: RuleParts, at: int, bound: set[str]) -> bool:
+    """Whether a condition or negated literal can be decided when some variables have values."""
+    part = parts.parts[at]
+    unbound = variable_names(part) - bound
+    if isinstance(part, Literal) or part.operator not in ("=", "is"):
+        return not unbound
+    is_assignment = any(
+        isinstance(side, Variable) and unbound == {side.name} for side in (part.left, part.right)
+    )
+    return not unbound or is_assignment
+
+
+def type_of(variable: Variable) -> Type:
+    """Return the type of a variable of a normal rule."""
+    assert variable.type is not None
+    return variable.type

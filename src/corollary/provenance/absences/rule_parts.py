@@ -1,0 +1,157 @@
+"""The parts of a rule's body, and what is left of the body when some of them fail.
+
+A part is a literal or a condition; parts are numbered, literals first. When some fail, the others
+fall into components: parts that share a variable which the head does not bind. Components do not
+restrict each other, so each is evaluated alone, and instances of the rest are their combinations.
+
+A variable that only a kept negation or condition has ranges over the *known values* of its type.
+One that no kept part has is free: it has no value.
+
+Example: `h(x) :- a(x, y), b(y, z), c(z), z > 3`, b(y, z) fails: a(x, y) is one component, and
+c(z), z > 3 another. If c(z) fails too, z is tested by z > 3 only, and ranges over known numbers.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from corollary.core.logic import (
+    EQUATIONS,
+    Condition,
+    Constant,
+    Literal,
+    Rule,
+    Value,
+    Variable,
+    variable_names,
+    variables_of,
+)
+from corollary.provenance.nodes import Row
+
+Part = Literal | Condition
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """Parts of a body that are evaluated together.
+
+    Attributes:
+        parts: their numbers.
+        variables: those that the head does not bind, in the order of the body.
+        ranging: those of them that range over known values.
+    """
+
+    parts: tuple[int, ...]
+    variables: tuple[Variable, ...]
+    ranging: tuple[Variable, ...] = ()
+
+
+class RuleParts:
+    """The parts of one rule.
+
+    Attributes:
+        parts: literals, then conditions.
+        head_names: the variables of the head.
+        free: the numbers of the parts that have variables which the head does not bind.
+        decided: the numbers of all others: whether they hold depends on the head alone.
+    """
+
+    def __init__(self, rule: Rule) -> None:
+        self.rule = rule
+        self.parts: tuple[Part, ...] = (*rule.literals, *rule.conditions)
+        self.head_names = variable_names(rule.head)
+        self._names = [variable_names(part) - self.head_names for part in self.parts]
+        self.free = tuple(at for at, names in enumerate(self._names) if names)
+        self.decided = tuple(at for at, names in enumerate(self._names) if not names)
+        self._variables = {each.name: each for part in self.parts for each in _variables(part)}
+
+    def components(self, kept: Iterable[int]) -> list[Component]:
+        """Return the components of kept parts that have variables which the head does not bind."""
+        found: list[tuple[set[str], list[int]]] = []
+        for at in sorted(kept):
+            names, numbers = set(self._names[at]), [at]
+            if not names:
+                continue
+            apart = []
+            for component in found:
+                if component[0].isdisjoint(names):
+                    apart.append(component)
+                else:
+                    names |= component[0]
+                    numbers += component[1]
+            found = [*apart, (names, numbers)]
+        ordered = sorted((tuple(sorted(numbers)), names) for names, numbers in found)
+        return [self._component(numbers, names) for numbers, names in ordered]
+
+    def whole(self, kept: Iterable[int]) -> Component:
+        """Return kept parts as one component in which every variable of the body has a value."""
+        numbers = tuple(sorted(kept))
+        variables = tuple(
+            each for name, each in self._variables.items() if name not in self.head_names
+        )
+        return Component(numbers, variables, tuple(self._ranging(numbers, variables)))
+
+    def _component(self, numbers: tuple[int, ...], names: set[str]) -> Component:
+        variables = tuple(each for name, each in self._variables.items() if name in names)
+        return Component(numbers, variables, tuple(self._ranging(numbers, variables)))
+
+    def _ranging(self, numbers: Sequence[int], variables: Sequence[Variable]) -> Iterator[Variable]:
+        """Yield the variables that nothing binds, unless they range over known values."""
+        parts = [self.parts[at] for at in numbers]
+        equations = [
+            each for each in parts if isinstance(each, Condition) and each.operator in EQUATIONS
+        ]
+        bound = set(self.head_names)
+        for part in parts:
+            if isinstance(part, Literal) and not part.negated:
+                bound |= variable_names(part)
+        while True:
+            _close(bound, equations)
+            left = [each for each in variables if each.name not in bound]
+            if not left:
+                return
+            # A variable that an equation may give its value comes last.
+            given = {name for each in equations for name in _sides(each)}
+            chosen = next((each for each in left if each.name not in given), left[0])
+            yield chosen
+            bound.add(chosen.name)
+
+
+def row_of(literal: Literal, values: Mapping[str, Value]) -> Row | None:
+    """Return the tuple of a literal whose variables have values; None if some have none."""
+    row: list[Value] = []
+    for slot in literal.slots:
+        if isinstance(slot, Constant):
+            row.append(slot.value)
+        elif isinstance(slot, Variable) and slot.name in values:
+            row.append(values[slot.name])
+        else:
+            return None
+    return tuple(row)
+
+
+def _close(bound: set[str], equations: Sequence[Condition]) -> None:
+    """Add the variables that equations give a value, by those that have one."""
+    is_done = False
+    while not is_done:
+        is_done = True
+        for each in equations:
+            for one, other in ((each.left, each.right), (each.right, each.left)):
+                names = {variable.name for variable in variables_of(other)}
+                if isinstance(one, Variable) and one.name not in bound and names <= bound:
+                    bound.add(one.name)
+                    is_done = False
+
+
+def _sides(equation: Condition) -> Iterator[str]:
+    """Yield the variables that are one side of an equation by themselves."""
+    for side in (equation.left, equation.right):
+        if isinstance(side, Variable):
+            yield side.name
+
+
+def _variables(part: Part) -> Iterator[Variable]:
+    if isinstance(part, Literal):
+        yield from (slot for slot in part.slots if isinstance(slot, Variable))
+    else:
+        yield from variables_of(part.left)
+        yield from variables_of(part.right)

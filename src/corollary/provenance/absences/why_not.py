@@ -1,0 +1,368 @@
+"""Why a tuple does not hold: the nearest instances of its rules, and what fails in each."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from corollary.core.logic import (
+    Aggregation,
+    Condition,
+    Constant,
+    Literal,
+    Rule,
+    Slot,
+    Value,
+    Variable,
+    Wildcard,
+)
+from corollary.core.printer import print_term, print_value
+from corollary.core.types import Type
+from corollary.database.program.goals import read_goal
+from corollary.database.program.loaded_program import LoadedProgram
+from corollary.database.state import DatabaseState
+from corollary.database.store import Store
+from corollary.errors import InputError
+from corollary.provenance.absences.deletions import find_changes
+from corollary.provenance.absences.nearest import (
+    NearestInstances,
+    NearInstance,
+    nearest_instances,
+)
+from corollary.provenance.absences.rule_parts import Part, row_of
+from corollary.provenance.asked_state import AskedState, asked_state
+from corollary.provenance.limits import DEFAULT_LIMITS, Allowance, ProofLimits
+from corollary.provenance.nodes import (
+    Attempt,
+    CutReason,
+    FailingLiteral,
+    ProofCut,
+    ProofKind,
+    ProofNode,
+    ProofRule,
+    Row,
+)
+from corollary.provenance.proof import Absence, Proof
+from corollary.provenance.trials.trials import Trials
+from corollary.provenance.trials.wanted import tuples_there
+from corollary.provenance.why import matching_rows, prove
+from corollary.provenance.wording import Wording, condition_text, substitute
+
+MISSING, BLOCKING, CONDITION = "missing", "blocking", "condition"
+"""What a failing literal is: a tuple that is not there, one that is, a condition."""
+
+
+def why_not(
+    state: DatabaseState,
+    store: Store,
+    goal: str,
+    *,
+    insertions: int = 0,
+    limits: ProofLimits = DEFAULT_LIMITS,
+) -> Absence:
+    """Return why a tuple does not hold.
+
+    Args:
+        state: of the database that is asked.
+        store: of the database; nothing is recorded.
+        goal: one atom with a value for each column, such as `link("a", "d")`.
+        insertions: the maximum size of sets of base tuples that would make it true; 0 for none.
+        limits: of the work.
+
+    Raises:
+        InputError: the goal does not fit the program, has variables, or holds.
+    """
+    with state.lock:
+        relation, row = read_tuple(state.loaded, goal)
+        asked, allowance = asked_state(state), Allowance(limits)
+        (is_there,) = tuples_there(asked, relation, [row], allowance)
+        if is_there:
+            raise InputError.of(
+                "C1421",
+                f"`{goal.strip()}` holds.",
+                None,
+                "ask why it does, with `corollary why` or `db.why(…)`",
+            )
+        found = absence(asked, relation, row, limits, goal)
+        if not insertions:
+            return found
+        trials = Trials(state, store, allowance)
+        changes = find_changes(asked, (relation, row), trials, allowance, insertions)
+        return replace(found, insertions=changes.sets, cuts=(*found.cuts, *changes.cuts))
+
+
+def read_tuple(loaded: LoadedProgram, goal: str) -> tuple[str, Row]:
+    """Return the relation and the tuple of a goal that has a value for each column.
+
+    Raises:
+        InputError: the goal does not fit the program, or has variables.
+    """
+    read = read_goal(loaded, goal)
+    values = [slot.value for slot in read.literal.slots if isinstance(slot, Constant)]
+    if not read.is_atom or len(values) < len(read.literal.slots):
+        raise InputError.of(
+            "C1420",
+            f"`{goal.strip()}` is not one tuple.",
+            None,
+            'name one relation, with a value for each of its columns, as in `link("a", "d")`',
+        )
+    return read.literal.relation, tuple(values)
+
+
+def absence(
+    asked: AskedState,
+    relation: str,
+    row: Row,
+    limits: ProofLimits = DEFAULT_LIMITS,
+    goal: str = "",
+) -> Absence:
+    """Return why a tuple that is not there is not.
+
+    Args:
+        asked: the state in which it is asked.
+        relation: its relation, in the normal program.
+        row: the tuple.
+        limits: of the work.
+        goal: how the tuple reads in the answer.
+    """
+    drawing = AbsenceDrawing(asked, limits)
+    (found,), is_complete = attempts_at(asked, relation, [row], Allowance(limits))
+    attempts = tuple(drawing.attempts(found))
+    if not is_complete:
+        drawing.cuts.append(ProofCut(CutReason.SECONDS))
+    text = goal or Wording(asked.written, asked.program).tuple_text(relation, row)
+    nodes, cuts = tuple(drawing.nodes), tuple(drawing.cuts)
+    return Absence(text, asked.commit, attempts, None, nodes, drawing.rules, cuts)
+
+
+def with_attempts(asked: AskedState, proof: Proof, limits: ProofLimits = DEFAULT_LIMITS) -> Proof:
+    """Return a proof whose absent tuples have the attempts at them, one level."""
+    by_relation: dict[str, dict[Row, None]] = {}
+    for node in proof.nodes:
+        relation = asked.program.relations.get(node.relation)
+        is_whole = relation is not None and relation.types == node.types
+        if node.kind is ProofKind.ABSENT and is_whole and None not in node.row:
+            by_relation.setdefault(node.relation, {})[node.row] = None
+    drawing = AbsenceDrawing(asked, limits, shows_proofs=False)
+    allowance = Allowance(limits)
+    found: dict[tuple[str, Row], tuple[Attempt, ...]] = {}
+    cuts: list[ProofCut] = []
+    for name, rows in by_relation.items():
+        nearest, is_complete = attempts_at(asked, name, list(rows), allowance)
+        for row, each in zip(rows, nearest, strict=True):
+            attempts = drawing.attempts(each)
+            found[name, row] = tuple(map(_without_nodes, attempts))
+        if not is_complete:
+            cuts.append(ProofCut(CutReason.SECONDS))
+            break
+    nodes = tuple(
+        replace(node, attempts=found.get((node.relation, node.row), ()))
+        if node.kind is ProofKind.ABSENT
+        else node
+        for node in proof.nodes
+    )
+    return replace(
+        proof, nodes=nodes, rules={**proof.rules, **drawing.rules}, cuts=(*proof.cuts, *cuts)
+    )
+
+
+def _without_nodes(attempt: Attempt) -> Attempt:
+    failing = tuple(replace(each, node=None) for each in attempt.failing)
+    return replace(attempt, failing=failing)
+
+
+def attempts_at(
+    asked: AskedState,
+    relation: str,
+    rows: Sequence[Row],
+    allowance: Allowance,
+) -> tuple[list[list[NearestInstances]], bool]:
+    """Return for each tuple the nearest instances of the user's rules, and whether time was enough.
+
+    The tuples of an equivalence are those of its seed, in both directions.
+
+    Args:
+        asked: the state in which the tuples are not there.
+        relation: their relation, in the normal program.
+        rows: the tuples.
+        allowance: what is left of the limits.
+    """
+    seed = _seed_of(asked, relation)
+    if seed is None:
+        found, is_complete = nearest_instances(asked, relation, rows, allowance)
+    else:
+        both = [*rows, *((y, x) for x, y in rows)]
+        either, is_complete = nearest_instances(asked, seed, both, allowance)
+        found = [[*one, *either[len(rows) + at]] for at, one in enumerate(either[: len(rows)])]
+    wording = Wording(asked.written, asked.program)
+    shown = [
+        _nearer_variants(
+            each for each in nearest if wording.rule_number(each.rule.origin) is not None
+        )
+        for nearest in found
+    ]
+    return shown, is_complete
+
+
+def _nearer_variants(found: Iterable[NearestInstances]) -> list[NearestInstances]:
+    """Return the nearest ones of rules that rewriting made of one, as for groups with no tuples."""
+    by_origin: dict[object, list[NearestInstances]] = {}
+    for each in found:
+        origin = each.rule.origin
+        by_origin.setdefault((origin.text, origin.span, origin.alternative), []).append(each)
+    shown = []
+    for variants in by_origin.values():
+        distance = min(each.distance for each in variants)
+        shown += [each for each in variants if each.distance == distance]
+    return shown
+
+
+def _seed_of(asked: AskedState, relation: str) -> str | None:
+    """Return the relation of which an equivalence is the closure."""
+    for rule in asked.program.rules:
+        if rule.head.relation == relation and "equivalences" in rule.origin.passes:
+            for literal in rule.literals:
+                if literal.relation != relation:
+                    return literal.relation
+    return None
+
+
+@dataclass
+class AbsenceDrawing:
+    """Makes attempts and their nodes of nearest instances.
+
+    Attributes:
+        nodes: so far; blocking tuples come with their proofs.
+        rules: those that attempts and nodes name.
+        cuts: what was left out.
+    """
+
+    asked: AskedState
+    limits: ProofLimits
+    shows_proofs: bool = True
+    nodes: list[ProofNode] = field(default_factory=list)
+    rules: dict[int, ProofRule] = field(default_factory=dict)
+    cuts: list[ProofCut] = field(default_factory=list)
+    _wording: Wording = field(init=False)
+    _proved: dict[tuple[str, Row], int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._wording = Wording(self.asked.written, self.asked.program)
+
+    def attempts(self, found: Sequence[NearestInstances]) -> Iterator[Attempt]:
+        """Yield the attempts of nearest instances."""
+        for nearest in found:
+            number = self._wording.rule_number(nearest.rule.origin)
+            if number is None:
+                continue
+            self.rules[number] = self._wording.rule(number)
+            for instance in nearest.shown:
+                bindings = {
+                    name: value for name, value in instance.bindings.items() if name[0] != "_"
+                }
+                yield Attempt(
+                    number,
+                    nearest.distance,
+                    nearest.count,
+                    bindings,
+                    tuple(self._failing(nearest.rule, instance)),
+                    nearest.beginning,
+                )
+
+    def _failing(self, rule: Rule, instance: NearInstance) -> Iterator[FailingLiteral]:
+        parts: tuple[Part, ...] = (*rule.literals, *rule.conditions)
+        values = {name: value for name, (value, _) in instance.bindings.items()}
+        for at in instance.failing:
+            part = parts[at]
+            if isinstance(part, Condition):
+                text = condition_text(part, values)
+                yield FailingLiteral(text, CONDITION, self._add_note(ProofKind.COMPUTED, text))
+            elif part.negated:
+                text = self._wording.literal_text(part, values)
+                yield FailingLiteral(text, BLOCKING, self._blocking(part, values))
+            elif part.relation in self._aggregates:
+                yield self._other_value(part, values)
+            else:
+                text = self._wording.literal_text(part, values)
+                yield FailingLiteral(text, MISSING, self._missing(part, values, text))
+
+    @cached_property
+    def _aggregates(self) -> Mapping[str, Aggregation]:
+        return {each.relation: each for each in self.asked.program.aggregations}
+
+    def _other_value(self, literal: Literal, values: Mapping[str, Value]) -> FailingLiteral:
+        """Return the failure of an aggregate that has another value, or no group."""
+        *group, value = (substitute(slot, values) for slot in literal.slots)
+        asked = Literal(literal.relation, (*group, Wildcard()))
+        is_known = all(isinstance(each, Constant) for each in group)
+        there = matching_rows(self.asked, asked) if is_known else []
+        operator = self._aggregates[literal.relation].operator
+        wanted = print_term(value)
+        if not there:
+            text = f"{wanted} = {operator} of no group"
+            return FailingLiteral(text, CONDITION, self._add_note(ProofKind.COMPUTED, text))
+        if not self.shows_proofs:
+            text = f"{wanted} = {operator}, which is {print_value(there[0][-1])}"
+            return FailingLiteral(text, CONDITION)
+        first = self._proof_of(literal.relation, there[0])
+        _, _, term = self.nodes[first].text.partition(" = ")
+        return FailingLiteral(f"{wanted} = {term}", CONDITION, first)
+
+    def _missing(self, literal: Literal, values: Mapping[str, Value], text: str) -> int:
+        wording, relation = self._wording, literal.relation
+        row = tuple(_value(slot, values) for slot in literal.slots)
+        return self._add_note(
+            ProofKind.ABSENT,
+            text,
+            wording.user_name(relation),
+            wording.user_row(relation, row),
+            wording.user_types(relation),
+        )
+
+    def _add_note(
+        self,
+        kind: ProofKind,
+        text: str,
+        relation: str = "",
+        row: Row = (),
+        types: tuple[Type, ...] = (),
+    ) -> int:
+        node = ProofNode(len(self.nodes), kind, relation, row, types, text=text)
+        self.nodes.append(node)
+        return node.id
+
+    def _blocking(self, literal: Literal, values: Mapping[str, Value]) -> int | None:
+        """Return the node of the tuple that blocks a negated literal, with its proof."""
+        row = row_of(literal, values)
+        if row is None or not self.shows_proofs:
+            return None
+        return self._proof_of(literal.relation, row)
+
+    def _proof_of(self, relation: str, row: Row) -> int:
+        key = relation, row
+        if key not in self._proved:
+            self._proved[key] = self._add_proof(relation, row)
+        return self._proved[key]
+
+    def _add_proof(self, relation: str, row: Row) -> int:
+        proof = prove(self.asked, relation, row, self.limits)
+        first = len(self.nodes)
+        for node in proof.nodes:
+            self.nodes.append(
+                replace(
+                    node,
+                    id=first + node.id,
+                    premises=tuple(first + at for at in node.premises),
+                    notes=tuple(first + at for at in node.notes),
+                )
+            )
+        self.rules |= proof.rules
+        for cut in proof.cuts:
+            at = None if cut.node is None else first + cut.node
+            self.cuts.append(replace(cut, node=at))
+        return first
+
+
+def _value(slot: Slot, values: Mapping[str, Value]) -> Value:
+    if isinstance(slot, Constant):
+        return slot.value
+    return values.get(slot.name) if isinstance(slot, Variable) else None

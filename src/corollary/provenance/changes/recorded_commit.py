@@ -1,0 +1,189 @@
+"""A commit that is kept: the state before it, and its changes of base tuples and rules, one by one.
+
+Parts of the changes can be done again on the state before, without triggers and constraints: what
+triggers did is among the changes.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from corollary.core.arrow import from_python, sort_rows, to_python
+from corollary.core.logic import Atom, Clause, Constant
+from corollary.core.plans import WORKING_SEPARATOR
+from corollary.core.printer import print_clause
+from corollary.core.program import NormalProgram, Program
+from corollary.core.types import Type
+from corollary.database.engines import LOCAL, create_engine
+from corollary.database.program.loaded_program import LoadedProgram
+from corollary.database.state import DatabaseState
+from corollary.database.warehouse_store import WarehouseStore
+from corollary.provenance.nodes import BaseChange
+from corollary.provenance.trials.base_relations import insertable_relations, user_names
+from corollary.warehouse.set_difference import difference, minus
+
+Edit = Callable[[Program], Program]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedCommit:
+    """A commit, and the state before it.
+
+    Attributes:
+        number: of the commit.
+        before: the state before it, in memory; its triggers and constraints are switched off.
+        after: the program that it has put into force.
+        tables: the changes of base tuples, by sign and by the user's name of the relation.
+        clauses: the rules that were added or removed, by their change, in which the text of a rule
+            stands for the relation.
+    """
+
+    number: int
+    before: DatabaseState
+    after: LoadedProgram
+    tables: Mapping[tuple[str, str], pa.Table]
+    clauses: Mapping[BaseChange, Clause]
+
+    def count(self, relations: Collection[str]) -> int:
+        """Return how many base tuples of some relations it changes."""
+        return sum(len(each) for (_, name), each in self.tables.items() if name in relations)
+
+    def members(self, relations: Collection[str]) -> list[BaseChange]:
+        """Return its changes of base tuples of some relations, one by one, in order."""
+        found = []
+        for (op, name), table in sorted(self.tables.items(), key=lambda each: each[0]):
+            if name in relations:
+                types = self.types_of(name)
+                found += [BaseChange(op, name, row, types) for row in to_python(sort_rows(table))]
+        return found
+
+    def types_of(self, relation: str) -> tuple[Type, ...]:
+        """Return the types of a relation that it changes."""
+        return self.after.normal.relations[relation].types
+
+    def operations(self, without: BaseChange | None = None) -> Iterator[tuple[str, str, pa.Table]]:
+        """Yield all changes of base tuples, as sign, relation and rows, perhaps without one."""
+        for (op, name), table in self.tables.items():
+            rows = table
+            if without is not None and (without.op, without.relation) == (op, name):
+                shape = replace(self.after.normal.relations[name], types=without.types)
+                rows = minus(table, from_python([without.row], shape))
+            yield op, name, rows
+
+    def edit(self, chosen: Collection[BaseChange]) -> Edit | None:
+        """Return the edit of the program that some changes make; None if they need none."""
+        before, after = passive(self.before.program), passive(self.after.program)
+        is_same = declarations_of(before) == declarations_of(after)
+        rules = {each: self.clauses[each] for each in chosen if each in self.clauses}
+        facts = list(self._facts(each for each in chosen if each.op == "+"))
+        if is_same and not rules and not facts:
+            return None
+        gone = {print_clause(clause) for each, clause in rules.items() if each.op == "-"}
+        clauses = [each for each in before.clauses if print_clause(each) not in gone]
+        clauses += [clause for each, clause in rules.items() if each.op == "+"]
+        clauses += facts
+        declared = {each.name for each in after.declarations}
+        kept = tuple(each for each in before.declarations if each.name not in declared)
+        program = replace(after, declarations=(*after.declarations, *kept), clauses=tuple(clauses))
+        return lambda _: program
+
+    def _facts(self, added: Iterable[BaseChange]) -> Iterator[Clause]:
+        """Yield facts of the text for tuples that nothing else could assert before the commit."""
+        with_rules = {
+            head.relation for each in self.after.program.clauses if each.body for head in each.heads
+        }
+        writable = set(insertable_relations(self.before.loaded.normal).values())
+        for each in added:
+            if each not in self.clauses and each.relation in with_rules - writable:
+                values = map(Constant, each.row, each.types)
+                yield Clause((Atom(each.relation, tuple(values)),))
+
+
+def recorded_commit(
+    store: WarehouseStore, number: int, now: DatabaseState, *, is_passive: bool = True
+) -> RecordedCommit:
+    """Return a commit of a warehouse, and the state before it.
+
+    Args:
+        store: of the warehouse.
+        number: of the commit.
+        now: the present state, whose limits count.
+        is_passive: whether triggers and constraints are switched off in the state before.
+
+    Raises:
+        WarehouseError: the commit or the one before is not kept.
+    """
+    commit = store.warehouse.commit_at(number)
+    assert commit is not None
+    before = DatabaseState(
+        create_engine(LOCAL), limits=now.limits, console=now.console, frames=now.frames
+    )
+    before.is_trial = True
+    if number > 1:
+        WarehouseStore(store.warehouse).restore(before, number - 1)
+    after = store.program_at(commit)
+    was = before.loaded
+    if is_passive:
+        _switch_off(before)
+    tables = dict(_changes_of_tuples(store, number, before, after.normal))
+    clauses = dict(_changes_of_rules(passive(was.program), passive(after.program)))
+    return RecordedCommit(number, before, after, tables, clauses)
+
+
+def passive(program: Program) -> Program:
+    """Return a program without triggers, alerts and constraints."""
+    clauses = tuple(each for each in program.clauses if not any(head.sign for head in each.heads))
+    return replace(program, clauses=clauses, reactions=())
+
+
+def declarations_of(program: Program) -> Program:
+    """Return a program without its clauses."""
+    return replace(program, clauses=(), sources=(), warnings=())
+
+
+def _switch_off(state: DatabaseState) -> None:
+    loaded = state.loaded
+    normal = replace(loaded.normal, active=replace(loaded.normal.active, triggers={}, reactions=()))
+    state.loaded = replace(loaded, program=passive(loaded.program), normal=normal)
+    state.planner.drop_plans(normal)
+    state.declare_event_relations()
+
+
+def _changes_of_tuples(
+    store: WarehouseStore, number: int, before: DatabaseState, after: NormalProgram
+) -> Iterator[tuple[tuple[str, str], pa.Table]]:
+    """Yield the changes of base relations, and of copies in bags."""
+    users = user_names(after)
+    counts = set(after.bags.values())
+    for _, stored in store.warehouse.catalog.changes(number - 1, number):
+        name = stored.relation
+        relation = after.relations.get(name)
+        is_base = relation is not None and not relation.is_derived
+        if relation is None or not is_base or WORKING_SEPARATOR in name or name in counts:
+            continue
+        delta = store.warehouse.read_change(stored)
+        added, removed = delta.added, delta.removed
+        known = before.loaded.normal.relations.get(name)
+        if delta.is_full and known is not None and known.types == relation.types:
+            added, removed = difference(before.engine.read(name), added)
+        for op, table in (("-", removed), ("+", added)):
+            if len(table):
+                yield (op, users.get(name, name)), table
+    changes = store.changes_at(number) if counts else {}
+    for bag, rows_relation in after.bags.items():
+        if bag in changes and not after.relations[rows_relation].is_derived:
+            for op, table in (("-", changes[bag].removed), ("+", changes[bag].added)):
+                if len(table):
+                    yield (op, bag), table
+
+
+def _changes_of_rules(before: Program, after: Program) -> Iterator[tuple[BaseChange, Clause]]:
+    was, now = (
+        {print_clause(each): each for each in program.clauses if each.body}
+        for program in (before, after)
+    )
+    for op, rules, others in (("-", was, now), ("+", now, was)):
+        for text, clause in rules.items():
+            if text not in others:
+                yield BaseChange(op, text, (), ()), clause

@@ -1,0 +1,142 @@
+"""The rows of groups that aggregates are values of: their number, and some of them.
+
+Of `min` and `max` those that attain the value are shown, of `count` the first ones, of `sum` and
+`mean` the largest ones, and the sum of the others. All groups of an aggregate are read at once, by
+a pipeline that is led by their keys; rows are counted and chosen by vectors.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from corollary.core.arrow import single_array, sort_rows, to_python
+from corollary.core.arrow_buffers import fixed_values, number_scalar, python_array
+from corollary.core.logic import NO_RULE, Aggregation, Literal, Value
+from corollary.core.pipeline import Reference
+from corollary.core.plans import working_relation
+from corollary.core.program import Relation
+from corollary.core.recorder import CountingRecorder
+from corollary.core.types import NUMBER
+from corollary.maintain.draft import Body
+from corollary.maintain.sip import Goal
+from corollary.provenance.instance_rows import Fact
+from corollary.provenance.instances import ID, InstanceFinder
+from corollary.provenance.limits import Allowance
+from corollary.provenance.nodes import Row
+
+SHOWN_ROWS = {"min": 3, "max": 3, "count": 10, "sum": 10, "mean": 10}
+"""The maximum number of rows that are shown of a group."""
+
+COPIES_SHOWN_ROWS = 3
+"""The same where rows are copies of a row of a bag."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRows:
+    """A group.
+
+    Attributes:
+        aggregation: what aggregates it.
+        rows: those that are shown.
+        total: how many there are; of `min` and `max`, of those that attain the value `attained`.
+        attained: of `min` and `max`, how many rows attain the value; None for the others.
+        rest: of `sum` and `mean`, the sum of the rows that are not shown.
+    """
+
+    aggregation: Aggregation
+    rows: tuple[Fact, ...]
+    total: int
+    attained: int | None
+    rest: Value
+
+
+def find_groups(
+    finder: InstanceFinder,
+    aggregation: Aggregation,
+    groups: Sequence[Row],
+    allowance: Allowance,
+    most: int,
+) -> dict[Row, GroupRows]:
+    """Return the rows of some groups.
+
+    Args:
+        finder: finds instances in the same state.
+        aggregation: the aggregate.
+        groups: tuples of its relation, keys and value.
+        allowance: what is left of the limits.
+        most: the maximum number of rows to show of a group.
+    """
+    asked = finder.asked
+    body = asked.program.relations[aggregation.body]
+    keys = tuple(body.types[at] for at in aggregation.groups)
+    wanted = working_relation(aggregation.relation, "groups")
+    target = working_relation(aggregation.relation, "rows of groups")
+    declared = {
+        name: Relation(name, tuple(f"c{at}" for at in range(len(types))), types, is_derived=False)
+        for name, types in (
+            (wanted, (*keys, NUMBER)),
+            (target, (NUMBER, *body.types)),
+        )
+    }
+    draft = finder.draft()
+    draft.types |= {name: each.types for name, each in declared.items()}
+    row = draft.variables(body.name)
+    lead = Goal(Literal(wanted, (*(row[at] for at in aggregation.groups), ID)), Reference(wanted))
+    members = Goal(Literal(body.name, row), Reference(body.name, asked.data))
+    plan = draft.finish(
+        draft.derive(target, [Body((ID, *row), (lead, members), (), NO_RULE, lead)])
+    )
+    asked.engine.declare(declared)
+    try:
+        asked.engine.insert(wanted, [(*group[:-1], number) for number, group in enumerate(groups)])
+        asked.engine.run(plan, CountingRecorder(), allowance.bounded(asked.limits))
+        table = asked.engine.read(target)
+    finally:
+        asked.engine.drop(declared)
+    return {
+        group: _group(aggregation, group, _members(table, number), most)
+        for number, group in enumerate(groups)
+    }
+
+
+def _members(table: pa.Table, number: int) -> pa.Table:
+    return table.filter(pc.equal(table.column(0), number_scalar(number))).remove_column(0)
+
+
+def _group(aggregation: Aggregation, group: Row, members: pa.Table, most: int) -> GroupRows:
+    operator, at = aggregation.operator, aggregation.value
+    attained, rest = None, None
+    if at is None:
+        chosen = sort_rows(members)
+    elif operator in ("min", "max"):
+        chosen = sort_rows(members.filter(_attains(members.column(at), group[-1])))
+        attained = int(chosen.num_rows)
+    else:
+        valued = members.filter(members.column(at).is_valid())
+        chosen = sort_rows(valued, [(at, True)])
+    shown = to_python(chosen.slice(0, most)) if chosen.num_columns else to_python(chosen)[:most]
+    if at is not None and operator in ("sum", "mean"):
+        rest = _rest(operator, group[-1], [row[at] for row in shown], chosen.column(at).slice(most))
+    facts = tuple((aggregation.body, row) for row in shown)
+    return GroupRows(aggregation, facts, int(members.num_rows), attained, rest)
+
+
+def _attains(column: pa.ChunkedArray, value: Value) -> pa.ChunkedArray:
+    """Return the mask of the rows with a value."""
+    if isinstance(value, float) and math.isnan(value):
+        return pc.is_nan(column)
+    return pc.equal(column, python_array([value], column.type)[0])
+
+
+def _rest(operator: str, value: Value, shown: Sequence[Value], others: pa.ChunkedArray) -> Value:
+    """Return the sum of the rows that are not shown: exact, but for floats."""
+    if operator == "sum" and isinstance(value, int | Decimal):
+        return value - sum(each for each in shown if isinstance(each, int | Decimal))
+    if pa.types.is_floating(others.type):
+        return math.fsum(fixed_values(single_array(others), "f8").tolist())
+    numbers = (each for each in others.to_pylist() if isinstance(each, int | Decimal))
+    return sum(numbers, start=Decimal(0) if pa.types.is_decimal(others.type) else 0)

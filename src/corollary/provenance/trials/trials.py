@@ -1,0 +1,105 @@
+"""Changes that are tried out: done in a transaction that is inspected and rolled back."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
+
+from corollary.core.program import Program
+from corollary.core.states import State
+from corollary.database.commit import CommitRequest, OpenTransaction, rehearse
+from corollary.database.intake.operations import Operation
+from corollary.database.program.parts import MANUAL_PART
+from corollary.database.state import DatabaseState
+from corollary.database.store import Store
+from corollary.provenance.asked_state import AskedState
+from corollary.provenance.limits import Allowance
+from corollary.provenance.nodes import BaseChange, Row
+
+Found = TypeVar("Found")
+
+
+class Trials:
+    """Tries out changes of one state, as often as the limits allow.
+
+    Attributes:
+        runs: how many were tried.
+    """
+
+    def __init__(self, state: DatabaseState, store: Store, allowance: Allowance) -> None:
+        self._state = state
+        self._store = store
+        self._allowance = allowance
+        self.runs = 0
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether nothing more may be tried."""
+        is_late = self._allowance.seconds <= 0
+        return is_late or self.runs >= self._allowance.limits.dry_runs
+
+    def run(
+        self,
+        changes: Iterable[BaseChange],
+        inspect: Callable[[AskedState, OpenTransaction], Found],
+        edit: Callable[[Program], Program] | None = None,
+    ) -> Found:
+        """Do some changes, return what is found in the state that they make, and roll back.
+
+        Args:
+            changes: of base tuples.
+            inspect: is called with the state that they make.
+            edit: of the program, if that changes too.
+        """
+        rows: dict[tuple[str, str], list[Row]] = {}
+        for each in changes:
+            rows.setdefault((each.op, each.relation), []).append(each.row)
+        return self.run_tables(((*key, each) for key, each in rows.items()), inspect, edit)
+
+    def run_tables(
+        self,
+        changes: Iterable[tuple[str, str, Any]],
+        inspect: Callable[[AskedState, OpenTransaction], Found],
+        edit: Callable[[Program], Program] | None = None,
+    ) -> Found:
+        """Do the same with many tuples: signs, relations and rows; deletions come first."""
+        self.runs += 1
+        found: list[Found] = []
+
+        def look(transaction: OpenTransaction) -> None:
+            found.append(inspect(asked_transaction(self._state, transaction), transaction))
+
+        operations = [each for change in changes for each in self._operations(*change)]
+        operations.sort(key=lambda each: each.sign is State.ADDED)
+        rehearse(
+            self._state,
+            self._store,
+            CommitRequest(
+                operations=operations,
+                edits=[] if edit is None else [edit],
+                is_dry=True,
+                inspect=look,
+            ),
+        )
+        return found[0]
+
+    def _operations(self, op: str, relation: str, rows: Any) -> Iterator[Operation]:
+        """Yield what one change does; a deletion is from all parts of a relation."""
+        if op == "+":
+            yield Operation(State.ADDED, relation, rows)
+            return
+        normal = self._state.loaded.normal
+        base = normal.bases.get(relation, relation)
+        for part in normal.parts.get(base, {MANUAL_PART: base}):
+            yield Operation(State.REMOVED, relation, rows, part)
+
+
+def asked_transaction(state: DatabaseState, transaction: OpenTransaction) -> AskedState:
+    """Return the NEW state of a transaction that is not recorded or rolled back yet."""
+    program = transaction.after.normal
+    return AskedState(
+        transaction.after.program,
+        program,
+        state.engine,
+        state.planner.query_statistics(program),
+        state.commits,
+        limits=state.limits,
+    )

@@ -1,0 +1,248 @@
+"""Why a tuple holds: the canonical proof, as far as the limits allow it."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from corollary.core import logic
+from corollary.core.arrow import sort_rows, to_python
+from corollary.core.recorder import CountingRecorder
+from corollary.database.program.goals import answer_relation, read_goal
+from corollary.database.state import DatabaseState
+from corollary.errors import InputError, LimitError
+from corollary.maintain.solve import answer_goal
+from corollary.provenance.asked_state import AskedState, asked_state
+from corollary.provenance.graph import KnownInstance
+from corollary.provenance.groups import (
+    COPIES_SHOWN_ROWS,
+    SHOWN_ROWS,
+    GroupRows,
+    find_groups,
+)
+from corollary.provenance.instance_rows import Fact
+from corollary.provenance.instances import InstanceFinder
+from corollary.provenance.limits import DEFAULT_LIMITS, Allowance, ProofLimits
+from corollary.provenance.nodes import CutReason, ProofCut, Row
+from corollary.provenance.proof import Proof
+from corollary.provenance.search import FoundProof, ProofSearch
+from corollary.provenance.shown import ProofDrawing
+from corollary.provenance.steps import ProofSteps
+from corollary.provenance.wording import Wording
+
+MAX_ANSWERS = 10
+"""The maximum number of answers that are proved if a goal has variables."""
+
+UNFOLDED_LEVELS = 2
+"""How deep rows of aggregates inside of proofs of rows of aggregates are proved."""
+
+
+def why(state: DatabaseState, goal: str, limits: ProofLimits = DEFAULT_LIMITS) -> Proof:
+    """Return why a goal holds; of a goal with variables, why its first answers do.
+
+    Args:
+        state: of the database that is asked.
+        goal: one atom, such as `link("a", "d")` or `link("a", x)`.
+        limits: of the work.
+
+    Raises:
+        InputError: the goal does not fit the program, or is more than one atom.
+    """
+    read = read_goal(state.loaded, goal)
+    if not read.is_atom:
+        raise InputError.of(
+            "C1400",
+            "A proof is of one tuple, and this goal is more than one atom.",
+            None,
+            'ask for one relation, as in `link("a", "d")`; or write the goal as a rule',
+        )
+    asked = asked_state(state)
+    with state.lock:
+        rows = matching_rows(asked, read.literal)
+        relation = read.literal.relation
+        if not rows:
+            return Proof(goal, asked.commit, holds=False)
+        if not any(
+            isinstance(each, logic.Variable | logic.Wildcard) for each in read.literal.slots
+        ):
+            return prove(asked, relation, rows[0], limits, goal)
+        text = Wording(asked.written, asked.program).tuple_text
+        first, *others = (
+            prove(asked, relation, row, limits, text(relation, row)) for row in rows[:MAX_ANSWERS]
+        )
+    return replace(first, others=tuple(others), answers=len(rows))
+
+
+def matching_rows(asked: AskedState, literal: logic.Literal) -> list[Row]:
+    """Return the tuples of a relation that match a literal, in their order."""
+    shape = asked.program.relations[literal.relation]
+    slots = tuple(
+        slot if isinstance(slot, logic.Constant) else logic.Variable(_name(slot, at), type_)
+        for at, (slot, type_) in enumerate(zip(literal.slots, shape.types, strict=True))
+    )
+    goal = logic.Literal(literal.relation, slots)
+    answers = answer_relation(goal)
+    plan = answer_goal(
+        asked.program,
+        goal,
+        asked.statistics,
+        lambda name: asked.program.relations[name].is_stored,
+        asked.data,
+    )
+    asked.engine.declare({answers.name: answers})
+    try:
+        asked.engine.run(plan, CountingRecorder(), asked.limits)
+        rows = to_python(sort_rows(asked.engine.read(answers.name)))
+    finally:
+        asked.engine.drop([answers.name])
+    names = list(answers.columns)
+    return [
+        tuple(
+            slot.value if isinstance(slot, logic.Constant) else row[names.index(slot.name)]
+            for slot in slots
+        )
+        for row in rows
+    ]
+
+
+def _name(slot: logic.Slot, at: int) -> str:
+    return slot.name if isinstance(slot, logic.Variable) else f"_{at}"
+
+
+def prove(
+    asked: AskedState,
+    relation: str,
+    row: Row,
+    limits: ProofLimits = DEFAULT_LIMITS,
+    goal: str = "",
+) -> Proof:
+    """Return the proof of a tuple; one that does not hold if it is not there.
+
+    Args:
+        asked: the state in which it is asked.
+        relation: a relation in normal form.
+        row: the tuple.
+        limits: of the work.
+        goal: how the tuple reads in the answer; as it is written if nothing is given.
+    """
+    question = _Question(asked, Allowance(limits))
+    text = goal or question.wording.tuple_text(relation, row)
+    try:
+        return question.prove((relation, row), text)
+    finally:
+        question.finder.close()
+
+
+@dataclass(slots=True)
+class _Question:
+    """One question: what was found, and what is left of the limits."""
+
+    asked: AskedState
+    allowance: Allowance
+    steps: ProofSteps = field(init=False)
+    wording: Wording = field(init=False)
+    finder: InstanceFinder = field(init=False)
+    search: ProofSearch = field(init=False)
+    chosen: dict[int, KnownInstance | None] = field(default_factory=dict)
+    groups: dict[Fact, GroupRows] = field(default_factory=dict)
+    unproved: dict[int, CutReason] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.steps = ProofSteps(self.asked.program)
+        self.wording = Wording(self.asked.written, self.asked.program)
+        self.finder = InstanceFinder(self.asked, self.steps)
+        self.search = ProofSearch(self.finder, self.allowance)
+
+    def prove(self, fact: Fact, goal: str) -> Proof:
+        """Return the proof of a tuple."""
+        asked, limits = self.asked, self.allowance.limits
+        is_there, rank = self.finder.rank(fact, self.allowance)
+        if not is_there:
+            return Proof(goal, asked.commit, holds=False)
+        found = self.search.prove(fact, rank)
+        self.chosen |= found.choice or {}
+        self._unfold()
+        drawing = ProofDrawing(
+            self.wording, self.search.graph, self.finder, self.chosen, self.groups
+        )
+        nodes, rules, cuts, ids = drawing.draw(found.root, limits.nodes)
+        return Proof(
+            goal,
+            asked.commit,
+            holds=True,
+            height=found.height,
+            height_at_least=found.height_at_least,
+            minimal=found.height == found.height_at_least,
+            canonical=found.is_complete,
+            nodes=nodes,
+            rules=rules,
+            cuts=(*self._cuts(found, ids), *cuts),
+        )
+
+    def _cuts(self, found: FoundProof, ids: Mapping[int, int]) -> Iterator[ProofCut]:
+        """Yield what the search left out."""
+        if found.cut is not None:
+            yield ProofCut(found.cut, None, self.allowance.expanded)
+        graph = self.search.graph
+        hidden = [number for number in found.truncated if number not in ids]
+        if hidden:
+            shown = sum(len(graph.instances[number]) for number in hidden)
+            total = sum(found.truncated[number] for number in hidden)
+            yield ProofCut(CutReason.INSTANCES, None, shown, total)
+        for number in sorted(found.truncated.keys() & ids.keys(), key=ids.__getitem__):
+            shown, total = len(graph.instances[number]), found.truncated[number]
+            yield ProofCut(CutReason.INSTANCES, ids[number], shown, total)
+        for number, reason in self.unproved.items():
+            if number in ids:
+                yield ProofCut(reason, ids[number], 0)
+
+    # --- rows of aggregates --------------------------------------------------------------------
+
+    def _unfold(self) -> None:
+        """Find the rows of the aggregates of a proof, and prove them."""
+        work = dict(self.chosen)
+        for _ in range(UNFOLDED_LEVELS):
+            rows = self._rows_of(work)
+            work = {}
+            for fact in rows:
+                self._prove_row(fact, work)
+            self.chosen |= work
+
+    def _rows_of(self, chosen: Mapping[int, KnownInstance | None]) -> dict[Fact, None]:
+        """Return the rows of the groups that instances name."""
+        wanted: dict[str, dict[Row, bool]] = {}
+        drawing = ProofDrawing(self.wording, self.search.graph, self.finder, {}, {})
+        for known in chosen.values():
+            if known is not None:
+                is_bag = known.step.rule.head.relation in self.wording.counts
+                for relation, row in drawing.groups_of(known):
+                    if (relation, row) not in self.groups:
+                        wanted.setdefault(relation, {})[row] = is_bag
+        found: dict[Fact, None] = {}
+        for aggregation in self.asked.program.aggregations:
+            rows = wanted.get(aggregation.relation, {})
+            if not rows:
+                continue
+            most = COPIES_SHOWN_ROWS if any(rows.values()) else SHOWN_ROWS[aggregation.operator]
+            try:
+                groups = find_groups(self.finder, aggregation, list(rows), self.allowance, most)
+            except LimitError:
+                continue
+            for row, group in groups.items():
+                self.groups[aggregation.relation, row] = group
+                found |= dict.fromkeys(group.rows)
+        return found
+
+    def _prove_row(self, fact: Fact, chosen: dict[int, KnownInstance | None]) -> None:
+        graph = self.search.graph
+        if not self.steps.is_derived(fact[0]):
+            graph.number(fact, None)
+            return
+        try:
+            _, rank = self.finder.rank(fact, self.allowance)
+        except LimitError:
+            self.unproved[graph.number(fact, None)] = CutReason.SECONDS
+            return
+        found = self.search.prove(fact, rank)
+        if found.choice is None:
+            self.unproved[found.root] = found.cut or CutReason.INSTANCES
+        else:
+            chosen |= found.choice
