@@ -47,6 +47,9 @@ class BulkMode(StrEnum):
     """None."""
 
 
+PARTITION_SEPARATOR = "~"
+"""The character in the names of index files that tasks have written, and only tasks read."""
+
 BULK_VARIABLE = "COROLLARY_BULK"
 """The environment variable that chooses where nothing else does."""
 
@@ -313,8 +316,13 @@ class Engine(Protocol):
     def copy(self, source: str, target: str) -> None:
         """Make the NEW tuples of one relation the OLD and NEW ones of another."""
 
-    def insert(self, relation: str, rows: "Sequence[tuple[Value, ...]] | pa.Table") -> None:
-        """Add tuples to the NEW state of a relation; those already in it are ignored."""
+    def insert(
+        self, relation: str, rows: "Sequence[tuple[Value, ...]] | pa.Table | TableHandle"
+    ) -> None:
+        """Add tuples to the NEW state of a relation; those already in it are ignored.
+
+        A handle on tuples outside of this process is for an engine that has tasks.
+        """
 
     def delete(self, relation: str, rows: "Sequence[tuple[Value, ...]] | pa.Table") -> None:
         """Remove tuples from the NEW state of a relation; those not in it are ignored."""
@@ -361,11 +369,22 @@ class Engine(Protocol):
     def arrange(self, relation: str, orders: Iterable[Sequence[int]]) -> None:
         """Sort the tuples of a relation by its columns in some orders, for plans and the index."""
 
-    def save(self, relations: Iterable[str]) -> Iterator[tuple[str, bytes]]:
-        """Yield the files of an index of relations, as they are in OLD now: name and bytes."""
+    def save(self, relations: Iterable[str]) -> Iterator[tuple[str, bytes | Path]]:
+        """Yield the files of an index of relations, as they are in OLD now: name and bytes.
 
-    def restore(self, files: Mapping[str, "pa.Buffer"]) -> set[str]:
-        """Load declared relations from the files of an index; return those that were in it."""
+        Those that tasks have written are there already: name and path. Such a name has a
+        `PARTITION_SEPARATOR`.
+        """
+
+    def restore(
+        self, files: Mapping[str, "pa.Buffer"], paths: Mapping[str, Path] | None = None
+    ) -> set[str]:
+        """Load declared relations from the files of an index; return those that were in it.
+
+        Args:
+            files: by name; none of those that tasks have written.
+            paths: where these are.
+        """
 
     def statistics(self) -> Statistics:
         """Return sizes and fan-outs for the planner."""

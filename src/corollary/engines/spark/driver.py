@@ -6,8 +6,7 @@ at most their open changes, or a copy if a step here reads them.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,9 +21,9 @@ from corollary.core.states import State
 from corollary.engines.local.prepared_plan import PreparedPlan
 from corollary.engines.spark import remote
 from corollary.engines.spark.partitioned.engine import PartitioningEngine
-from corollary.engines.spark.partitioned.jobs import serve_number
 from corollary.engines.spark.resources import SparkResources
 from corollary.engines.spark.session import parallelism_of
+from corollary.engines.spark.task_pool import SparkTaskPool
 from corollary.rewrite.partitions import PARTITIONS
 
 if TYPE_CHECKING:
@@ -157,8 +156,16 @@ class DriverEngine(PartitioningEngine):
     def _slots(self) -> int:
         return self.partition_count
 
-    def _run_slices(self, slices: Mapping[int, bytes], title: str) -> list[bytes]:
-        return self._resources.run(partial(serve_number, slices), list(slices), title)
+    def _run_tasks(
+        self, task: Callable[[int], bytes], numbers: Sequence[int], title: str
+    ) -> list[bytes]:
+        return self._resources.run(task, numbers, title)
+
+    @property
+    def tasks(self) -> SparkTaskPool | None:
+        """Where large inputs are read."""
+        is_missing = self._spark is None and find_spec("pyspark") is None
+        return None if is_missing or self._placement == Placement.DRIVER else super().tasks
 
     # --- relations -----------------------------------------------------------------------------
 
@@ -212,7 +219,7 @@ class DriverEngine(PartitioningEngine):
 
     # --- index files ---------------------------------------------------------------------------
 
-    def save(self, relations: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+    def save(self, relations: Iterable[str]) -> Iterator[tuple[str, bytes | Path]]:  # type: ignore[override]
         """Yield the files of an index of relations, as they are in OLD now: name and bytes."""
         names = list(relations)
         yield from super().save(name for name in names if name not in self._remote)
@@ -228,9 +235,11 @@ class DriverEngine(PartitioningEngine):
             described = {"shares": self.partition_count, "strata": manifest}
             yield MANIFEST, json.dumps(described).encode()
 
-    def restore(self, files: Mapping[str, pa.Buffer]) -> set[str]:
+    def restore(
+        self, files: Mapping[str, pa.Buffer], paths: Mapping[str, Path] | None = None
+    ) -> set[str]:
         """Fill declared relations from the files of an index; return which ones."""
-        found = super().restore(files)
+        found = super().restore(files, paths)
         if MANIFEST not in files:
             return found
         manifest = json.loads(files[MANIFEST].to_pybytes())

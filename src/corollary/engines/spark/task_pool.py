@@ -25,15 +25,20 @@ class SparkTaskPool:
 
     Attributes:
         run_tasks: runs a job.
-        directory: a directory that the driver and all tasks see.
-        slots: how many tasks run at once.
+        root: makes a directory that the driver and all tasks see, if it is not there yet.
+        slots: says how many tasks run at once; that may start Spark.
         max_tuples: of one relation that the driver should hold.
     """
 
     run_tasks: RunTasks
-    directory: Path
-    slots: int
+    root: Callable[[], Path]
+    slots: Callable[[], int]
     max_tuples: int
+
+    @property
+    def directory(self) -> Path:
+        """A directory that the driver and all tasks see."""
+        return self.root()
 
     def run(
         self, title: str, function: Callable[[Item], MapResult], items: Sequence[Item]
@@ -58,7 +63,7 @@ class SparkTaskPool:
 
     def partition_count(self, tuples: int) -> int:
         """Return into how many partitions a relation of so many tuples is divided."""
-        return partition_count(tuples, self.slots)
+        return partition_count(tuples, self.slots())
 
     @property
     def partitions_of(self) -> PartitionsOf:

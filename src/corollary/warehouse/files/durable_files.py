@@ -35,6 +35,15 @@ def checksum_of(data: bytes | memoryview | pa.Buffer) -> str:
     return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
+def checksum_of_file(path: Path) -> str:
+    """Return the checksum of the bytes of a file.
+
+    Raises:
+        WarehouseError: it is missing or cannot be read.
+    """
+    return checksum_of(memory_map(path))
+
+
 class FileBatch:
     """Files that are written together: none may be referenced before all are synced.
 
@@ -68,8 +77,13 @@ class FileBatch:
         self._note(path)
         return checksum_of(data)
 
-    def link(self, source: Path, name: str) -> None:
-        """Give a file that is synced a second name; copy it where there are no hard links.
+    def link(self, source: Path, name: str, *, is_synced: bool = True) -> None:
+        """Give a file a second name; copy it where there are no hard links.
+
+        Args:
+            source: the file.
+            name: the second name.
+            is_synced: whether it was synced when it was written.
 
         Raises:
             WarehouseError: it is missing, or the directory cannot be written.
@@ -83,6 +97,8 @@ class FileBatch:
                 if error.errno not in _NO_LINK_ERRORS:
                     raise
                 shutil.copyfile(source, path)
+                is_synced = False
+            if not is_synced:
                 self._unsynced.append(path)
         except OSError as error:
             raise WarehouseError.cannot_write(path, error) from error

@@ -20,6 +20,7 @@ from corollary.errors import WarehouseError
 from corollary.warehouse.files import LIST_SUFFIX, durable_files
 from corollary.warehouse.files.column_bounds import statistics_of
 from corollary.warehouse.files.durable_files import FileBatch
+from corollary.warehouse.files.file_rows import RowsFile
 from corollary.warehouse.files.parquet_encoding import ROW_GROUP_ROWS, from_parquet, to_parquet
 
 FILE_MAX_ROWS = 4 * ROW_GROUP_ROWS
@@ -149,6 +150,21 @@ def read_table(root: Path, path: str, checksum: str) -> pa.Table:
             raise WarehouseError.damaged(root / name)
         tables.append(table)
     return pa.concat_tables(tables)
+
+
+def table_files(root: Path, path: str, rows: int, checksum: str) -> list[RowsFile]:
+    """Return the Parquet files of a table with so many rows, unread.
+
+    Raises:
+        WarehouseError: the list of files is missing, or not what was written.
+    """
+    if not path.endswith(LIST_SUFFIX):
+        return [RowsFile(root.absolute(), path, rows, checksum)]
+    parts = _parts(durable_files.read(root, path, checksum))
+    return [
+        RowsFile(root.absolute(), sibling_path(path, each.name), each.rows, each.checksum)
+        for each in parts
+    ]
 
 
 def checked_files(root: Path, path: str, checksum: str) -> list[Path]:
