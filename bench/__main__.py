@@ -11,6 +11,7 @@ from bench import active, advisor, documents, orders, report, spark, startup, wa
 from bench.bulk import load, paths, totals
 from bench.contenders import DuckdbQuery, LocalEvaluation
 from bench.figure import Figure, as_json
+from bench.growth import report as growth
 from bench.maintain import report as maintain_report
 from bench.maintain import run
 from bench.maintain.contenders import CLOCKS
@@ -41,10 +42,11 @@ REPORTS = {
         orders,
         load,
         refresh,
+        growth,
     )
 }
 """What is no race of contenders in this process: figures, by name."""
-ON_REQUEST = frozenset({load.NAME, refresh.NAME})
+ON_REQUEST = frozenset({load.NAME, refresh.NAME, growth.NAME})
 """What runs only if `--only` names it."""
 SHOP_NEXT = "shop-next"
 

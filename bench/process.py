@@ -12,8 +12,10 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -103,19 +105,70 @@ def middle(runs: Sequence[Spent]) -> Spent:
     )
 
 
-def _anonymous_memory(process: int) -> int:
-    """Return how many bytes a process and its descendants have now, as far as they can be seen."""
-    total = 0
+class MemoryWatch:
+    """Looks at the memory of this process, and of the Java processes below it, until stopped.
+
+    Attributes:
+        peak: bytes of anonymous memory of this process.
+        java: the same of all its Java processes together.
+    """
+
+    def __init__(self) -> None:
+        self.peak = self.java = 0
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop looking."""
+        self._ended.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while True:
+            self.peak = max(self.peak, _anonymous_bytes(os.getpid()))
+            java = (each for each in descendants(os.getpid()) if _name(each) == "java")
+            self.java = max(self.java, sum(map(_anonymous_bytes, java)))
+            if self._ended.wait(LOOK_SECONDS):
+                return
+
+
+def tree_seconds(process: int | None = None) -> float:
+    """Return the processor time of a process and its descendants so far, of dead ones too."""
+    ticks = 0
+    for each in descendants(process or os.getpid()):
+        with suppress(OSError):
+            stat = Path("/proc", str(each), "stat").read_text(encoding="utf-8")
+            ticks += sum(map(int, stat.rpartition(")")[2].split()[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def descendants(process: int) -> Iterator[int]:
+    """Yield a process and all that come from it, as far as they can be seen."""
     waiting = [process]
     while waiting:
-        each = Path("/proc") / str(waiting.pop())
-        try:
-            status = (each / "status").read_text(encoding="utf-8")
-            for task in (each / "task").iterdir():
+        each = waiting.pop()
+        yield each
+        with suppress(OSError):  # it has just ended, or there is no such directory here
+            for task in Path("/proc", str(each), "task").iterdir():
                 waiting += map(int, (task / "children").read_text(encoding="utf-8").split())
-        except OSError:  # it has just ended, or there is no such directory here
-            continue
+
+
+def _anonymous_memory(process: int) -> int:
+    """Return how many bytes a process and its descendants have now, as far as they can be seen."""
+    return sum(map(_anonymous_bytes, descendants(process)))
+
+
+def _anonymous_bytes(process: int) -> int:
+    with suppress(OSError):
+        status = Path("/proc", str(process), "status").read_text(encoding="utf-8")
         for line in status.splitlines():
             if line.startswith("RssAnon:"):
-                total += 1024 * int(line.split()[1])
-    return total
+                return 1024 * int(line.split()[1])
+    return 0
+
+
+def _name(process: int) -> str:
+    with suppress(OSError):
+        return Path("/proc", str(process), "comm").read_text(encoding="utf-8").strip()
+    return ""

@@ -51,8 +51,12 @@ class Diagnostic:
 def render(diagnostic: Diagnostic) -> str:
     """Return the diagnostic as text: the sentence, the line with a caret, the note."""
     lines = [f"{diagnostic.severity}[{diagnostic.code}]: {diagnostic.message}"]
-    if diagnostic.span is not None:
-        lines += _excerpt(diagnostic.span, "")
+    span = diagnostic.span
+    if span is not None:
+        lines += _excerpt(span, "")
+    while span is not None and span.instance is not None:
+        span = span.instance
+        lines += _excerpt(span, "instantiated here")
     for span, remark in diagnostic.related:
         lines += _excerpt(span, remark)
     if diagnostic.note:

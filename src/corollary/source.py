@@ -1,6 +1,6 @@
 """Places in the user's text: files and spans."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,17 +33,22 @@ class SourceFile:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A range of a source file; lines and columns count from 1, the end is exclusive."""
+    """A range of a source file; lines and columns count from 1, the end is exclusive.
+
+    Attributes:
+        instance: of a text inside a component, the `.init` that it was made for.
+    """
 
     file: SourceFile
     line: int
     column: int
     end_line: int
     end_column: int
+    instance: "Span | None" = None
 
     def __str__(self) -> str:
         return f"{self.file.name}:{self.line}:{self.column}"
 
     def to(self, other: "Span") -> "Span":
         """Return the span from the start of this one to the end of another."""
-        return Span(self.file, self.line, self.column, other.end_line, other.end_column)
+        return replace(self, end_line=other.end_line, end_column=other.end_column)

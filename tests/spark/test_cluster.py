@@ -39,5 +39,6 @@ def test_all_is_right_on_connect(what: str) -> None:
 
 
 @pytest.mark.long
-def test_executors_may_be_lost() -> None:
-    assert last_line("spark_cluster.py") == "lost 3"
+@pytest.mark.parametrize(("placement", "lost"), [("tasks", 9)])
+def test_executors_may_be_lost_in_the_middle(placement: str, lost: int) -> None:
+    assert last_line("spark_cluster.py", placement) == f"lost {lost}"

@@ -6,7 +6,6 @@ other passes see plain literals only. No relation of a user has these names.
 """
 
 from dataclasses import dataclass, field, replace
-from typing import assert_never
 
 from corollary.core import logic
 from corollary.core.program import MarkedRelation, marked_name
@@ -29,9 +28,10 @@ class MarkRenamer:
         """Return the clause with names instead of marks."""
         heads = []
         for head in clause.heads:
-            atom = replace(head, arguments=self._terms(head.arguments))
+            arguments = logic.map_atoms_in_terms(head.arguments, self._rename)
+            atom = replace(head, arguments=arguments)
             heads.append(self._trigger(atom) if head.sign else atom)
-        return replace(clause, heads=tuple(heads), body=self._items(clause.body))
+        return replace(clause, heads=tuple(heads), body=logic.map_atoms(clause.body, self._rename))
 
     def _trigger(self, head: logic.Atom) -> logic.Atom:
         sign = SIGNS[head.sign]
@@ -45,40 +45,3 @@ class MarkRenamer:
         if state is not State.NEW:
             self.read[name] = atom.relation, state
         return replace(atom, relation=name, sign="", state=None)
-
-    def _items(self, items: tuple[logic.BodyItem, ...]) -> tuple[logic.BodyItem, ...]:
-        return tuple(map(self._item, items))
-
-    def _item(self, item: logic.BodyItem) -> logic.BodyItem:
-        match item:
-            case logic.Atom():
-                return self._rename(replace(item, arguments=self._terms(item.arguments)))
-            case logic.Negation(atom=atom):
-                marked = replace(atom, arguments=self._terms(atom.arguments))
-                return replace(item, atom=self._rename(marked))
-            case logic.Comparison(left=left, right=right):
-                return replace(item, left=self._term(left), right=self._term(right))
-            case logic.Disjunction(alternatives=alternatives):
-                return replace(item, alternatives=tuple(map(self._items, alternatives)))
-            case logic.Truth():
-                return item
-            case _:
-                assert_never(item)
-
-    def _terms(self, terms: tuple[logic.Term, ...]) -> tuple[logic.Term, ...]:
-        return tuple(map(self._term, terms))
-
-    def _term(self, term: logic.Term) -> logic.Term:
-        return logic.fold_term(term, self._renamed)
-
-    def _renamed(self, term: logic.Term, arguments: tuple[logic.Term, ...]) -> logic.Term:
-        match term:
-            case logic.AggregateTerm(target=target, body=body):
-                goal = None if target is None else self._term(target)
-                return replace(term, target=goal, body=self._items(body))
-            case logic.Functor():
-                return replace(term, arguments=arguments)
-            case logic.Variable() | logic.Constant() | logic.Wildcard():
-                return term
-            case _:
-                assert_never(term)

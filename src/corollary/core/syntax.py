@@ -97,7 +97,7 @@ RESERVED = frozenset(
 )
 """Words that cannot be names of variables or relations, except in backquotes."""
 
-HINTS = ("inline", "no_inline", "magic", "no_magic", "brie", "btree", "btree_delete")
+HINTS = ("inline", "no_inline", "magic", "no_magic", "brie", "btree", "btree_delete", "overridable")
 """Qualifiers of a declaration that do not change its meaning."""
 
 

@@ -29,7 +29,7 @@ FAILING = [folder for folder in FOLDERS if (folder / "expected" / "error.txt").e
 WORKING = [folder for folder in FOLDERS if folder not in FAILING]
 AMPLE = Limits(rounds=10_000, tuples=1_000_000, seconds=1200)
 DIRECTIVE = re.compile(
-    r"(?<!\S)\.(input|output|printsize)\s+(\w+(?:\s*,\s*\w+)*)\s*(?:\(([^)]*)\))?"
+    r"(?<!\S)\.(input|output|printsize)\s+([\w.]+(?:\s*,\s*[\w.]+)*)\s*(?:\(([^)]*)\))?"
 )
 QUALIFIED = re.compile(r"\.decl\s+(\w+)\s*\([^)]*\)\s*(input|output)\b")
 PARAMETER = re.compile(r'(\w+)\s*=\s*(?:"([^"]*)"|(\w+))')

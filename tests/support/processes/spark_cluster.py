@@ -1,66 +1,148 @@
 """What must hold on a cluster that loses executors, run as a program: it has a session of its own.
 
-`PYTHONPATH=tests python -m support.processes.spark_cluster` maintains a view on
-`local-cluster[2,1,512]`, kills executors between transactions, and compares the view with what
-the local engine gives.
+`PYTHONPATH=tests python -m support.processes.spark_cluster PLACEMENT` maintains a warehouse on a
+standalone master with two workers. In the middle of each thing that it does, a task kills the
+executor that it runs in; all is compared with what the local engine gives.
 """
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
 import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import SparkSession
+from deltalake import DeltaTable
 
 import corollary
-from corollary.engines.spark.java import set_java_home
-from support.maintained_database import closure
+from corollary.core.arrow import to_python
+from corollary.database.upkeep.verify import verify
+from corollary.engines.spark.partitions import driver
+from support.standalone_cluster import StandaloneCluster, standalone_cluster
+from support.warehouse_scenarios import store_of
 
-NODES, TURNS = 60, 6
-STEP = NODES // TURNS
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+    from corollary.database.database import Database
+
+PROGRAM = """
+// A published table has other types for unsigned columns, so that it gets files of its own.
+.decl edge(x: unsigned, y: unsigned)
+.decl reach(x: unsigned, y: unsigned)
+reach(x, y) :- edge(x, y).
+reach(x, z) :- reach(x, y), edge(y, z).
+.decl degree(x: unsigned, n: number)
+degree(x, n) :- edge(x, _), n = count : { edge(x, _) }.
+.output reach
+"""
+NODES = 60
+EDGES = [(n, n + 1) for n in range(NODES)] + [(n, n // 2) for n in range(0, NODES, 7)]
+
+WORKER = "corollary.engines.spark.partitions.worker"
+PUBLISHED = "corollary.warehouse.publishing.published_files:PublishedFileWriter.__call__"
+STORED = "corollary.warehouse.files.multi_file_table:TableFileWriter.__call__"
+POINTS = {
+    "tasks": {
+        "load": (
+            (f"{WORKER}:_run", "before"),
+            (f"{WORKER}:_write_base", "after"),
+            (STORED, "after"),
+        ),
+        "publish": ((PUBLISHED, "before"), (PUBLISHED, "after")),
+        "change": ((f"{WORKER}:_run", "before"), (f"{WORKER}:_run", "after")),
+        "fold": ((f"{WORKER}:_write_base", "before"), (f"{WORKER}:_write_base", "after")),
+    },
+}
+"""Where executors are killed in each of the things that are done: a function, before or after."""
 
 
-def executors() -> list[int]:
-    """Return the processes of the executors."""
-    command = ["pgrep", "-f", "CoarseGrainedExecutorBackend"]
-    found = subprocess.run(command, check=False, capture_output=True, text=True)
-    return [int(each) for each in found.stdout.split()]
+class Killing:
+    """Databases there and here to which the same happens, there with executors lost."""
 
+    def __init__(self, cluster: StandaloneCluster, spark: SparkSession, placement: str) -> None:
+        self.cluster, self.spark, self.placement = cluster, spark, placement
+        self.lost = 0
 
-def main() -> None:
-    """Maintain the view, and kill an executor before every other transaction."""
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    set_java_home()
-    spark = (
-        SparkSession.builder.master("local-cluster[2,1,512]")
-        .config("spark.executor.memory", "512m")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "4")
-        .getOrCreate()
-    )
-    edges = [(n, n + 1) for n in range(NODES)]
-    there = corollary.open(None, spark=spark, placement="tasks")
-    here = corollary.open(None, engine="local")
-    for database in (there, here):
-        database.load(text=closure(type_="number"))
-    lost = 0
-    for turn in range(TURNS):
-        if turn % 2:
-            os.kill(executors()[0], signal.SIGKILL)
-            lost += 1
+    def run(self, place: Path) -> None:
+        """Do everything once for each point at which it is interrupted."""
+        for what, points in POINTS[self.placement].items():
+            for number, (point, when) in enumerate(points):
+                self.interrupted(what, point, when, place / f"{what}-{number}")
+
+    def interrupted(self, what: str, point: str, when: str, place: Path) -> None:
+        """Do everything, and lose an executor in one of the things."""
+        self.cluster.wait_for_executors()
+        here = corollary.open(None, engine="local")
+        with corollary.open(place, spark=self.spark, placement=self.placement) as there:
+            for database in (there, here):
+                database.load(text=PROGRAM)
+            for next_one in self.things(there, here):
+                assert not self.cluster.is_waiting, f"no task came to {point} in {what}"
+                if next_one == what:
+                    self.cluster.kill_in(point, when)
+        self.lost += 1
+        compare_files(place, here)
+
+    def things(self, there: Database, here: Database) -> Iterator[str]:
+        """Do one thing after the other; say before each what it is."""
+        yield "load"
+        commits = [change(each, EDGES, []) for each in (there, here)]
+        yield "publish"
+        there.publish(commits[0])
+        compare(there, here)
+        yield "change"
         for database in (there, here):
-            with database.transaction() as transaction:
-                transaction.insert("edge", edges[turn * STEP : (turn + 1) * STEP])
-                if turn:
-                    transaction.delete("edge", [edges[turn * STEP - 3]])
-        one, two = (sorted(each.relation("reach").rows()) for each in (there, here))
-        assert one == two, turn
-    there.close()
-    spark.stop()
-    print("lost", lost)
+            change(database, [(NODES, 3)], [EDGES[20], EDGES[40]])
+        compare(there, here)
+        yield "fold"
+        store_of(there).fold(there._state)
+        for database in (there, here):
+            change(database, [EDGES[20]], [(NODES, 3)])
+        compare(there, here)
+        yield "end"
+
+
+def change(database: Database, added: list[Any], removed: list[Any]) -> Any:
+    """Commit a change of the edges."""
+    with database.transaction() as transaction:
+        transaction.insert("edge", added)
+        transaction.delete("edge", removed)
+    return transaction
+
+
+def compare(there: Database, here: Database) -> None:
+    """Hold all relations of two databases against each other."""
+    for name in ("edge", "reach", "degree"):
+        one, two = (sorted(each.relation(name).rows()) for each in (there, here))
+        assert one == two, name
+
+
+def compare_files(place: Path, here: Database) -> None:
+    """See that the warehouse is whole, and its table what the view was when it was published."""
+    with corollary.open(place, engine="local") as again:
+        assert not verify(store_of(again).warehouse).findings
+        compare(again, here)
+        again.publish()
+    found = to_python(DeltaTable(str(place / "tables/reach")).to_pyarrow_table())
+    assert sorted(found) == sorted(here.relation("reach").rows())
+
+
+def main(placement: str) -> None:
+    """Start a cluster, and lose executors of it."""
+    driver.DISTRIBUTED_MIN_TUPLES = 1
+    points = {point for found in POINTS[placement].values() for point, _ in found}
+    with (
+        standalone_cluster(points=sorted(points)) as cluster,
+        cluster.session() as spark,
+        tempfile.TemporaryDirectory() as directory,
+    ):
+        killing = Killing(cluster, spark, placement)
+        killing.run(Path(directory))
+    print("lost", killing.lost)
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1])

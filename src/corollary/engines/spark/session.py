@@ -1,7 +1,8 @@
 """The Spark session of an engine: a private one derived from the user's or from a local one.
 
 A session that is passed in is never configured or stopped: settings go on a `newSession` of it. If
-none is passed, a local one is started, with presets for one machine; it needs Java.
+none is passed, and the environment says nothing of a cluster, a local one is started, with presets
+for one machine; it needs Java.
 """
 
 import os
@@ -87,7 +88,9 @@ def private_session(spark: "SparkSession | None") -> "SparkSession":
 
 
 def local_session() -> "SparkSession":
-    """Return the active session of this process; a local one is started if there is none.
+    """Return the active session of this process; if there is none, one is started.
+
+    It is one of the cluster that the environment names, or a local one.
 
     Raises:
         InputError: Java is missing.
@@ -97,12 +100,25 @@ def local_session() -> "SparkSession":
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
-    set_java_home()
+    if "SPARK_REMOTE" not in os.environ:  # the client of a Connect server needs no Java
+        set_java_home()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.master("local[*]").appName("corollary")
+    builder = SparkSession.builder.appName("corollary")
+    if _is_cluster_named():
+        return builder.getOrCreate()
+    builder = builder.master("local[*]")
     for name, value in LOCAL_SETTINGS.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
+
+
+def _is_cluster_named() -> bool:
+    """Whether `spark-submit` or `pyspark` started this process, or variables of Spark's are set."""
+    arguments = os.environ.get("PYSPARK_SUBMIT_ARGS", "").split()
+    return bool(
+        {"SPARK_REMOTE", "PYSPARK_GATEWAY_PORT"} & os.environ.keys()
+        or any(each.partition("=")[0] in ("--master", "--remote") for each in arguments)
+    )
 
 
 @contextmanager

@@ -10,7 +10,11 @@ from corollary.errors import Diagnostic, InputError, Severity
 from corollary.frontends.datalog.lexer import Lexeme
 from corollary.frontends.datalog.parse_nodes import (
     BracketedList,
+    ComponentDefinition,
+    ComponentInstance,
+    ComponentName,
     Item,
+    Override,
     SpannedName,
     bracketed_list,
     span_between,
@@ -192,6 +196,29 @@ class DeclarationBuilder(Transformer[Lexeme, object]):
     def pragma(self, start: Lexeme, *_: Lexeme) -> tuple[Item, ...]:
         message = "Corollary does not support `.pragma`; it is ignored."
         return (Diagnostic("C0102", message, start.span, severity=Severity.WARNING),)
+
+    # --- components -----------------------------------------------------------------------------
+
+    def component(
+        self, _: Lexeme, head: ComponentName, *rest: ComponentName | Lexeme
+    ) -> tuple[Item, ...]:
+        return (
+            ComponentDefinition(
+                head, tuple(each for each in rest if isinstance(each, ComponentName))
+            ),
+        )
+
+    def component_name(self, name: SpannedName, *rest: SpannedName | Lexeme) -> ComponentName:
+        arguments = tuple(each for each in rest if isinstance(each, SpannedName))
+        return ComponentName(name.name, arguments, span_between(name.span, (name, *rest)[-1].span))
+
+    def instance(
+        self, start: Lexeme, name: SpannedName, _: Lexeme, component: ComponentName
+    ) -> tuple[Item, ...]:
+        return (ComponentInstance(name, component, span_between(start.span, component.span)),)
+
+    def override(self, _: Lexeme, names: tuple[SpannedName, ...]) -> tuple[Item, ...]:
+        return tuple(map(Override, names))
 
     # --- names ----------------------------------------------------------------------------------
 

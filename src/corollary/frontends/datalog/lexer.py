@@ -56,6 +56,9 @@ DIRECTIVES = {
     ".abort": "REACTION",
     ".plan": "PLAN",
     ".pragma": "PRAGMA",
+    ".comp": "COMP",
+    ".init": "INIT",
+    ".override": "OVERRIDE",
 }
 
 QUALIFIERS = frozenset(
@@ -105,6 +108,8 @@ _SIGNS = {
     "%": "OPERATOR",
     "^": "OPERATOR",
 }
+
+_BRACKETS = {"<": "_LESS", ">": "GREATER"}
 
 _LEXEME = r"""
     (?P<quoted>[dt]?"(?:[^"\\\n]|\\.)*(?P<close>"?))
@@ -160,7 +165,7 @@ def tokenise(
     lexemes = list(_join_signs(scanned, diagnostics))
     if any(lexeme.text in _OPEN_NAMES for lexeme in lexemes):
         lexemes = _CallMarker(lexemes, is_body).marked()
-    return list(_mark_qualifiers(lexemes))
+    return list(_mark_qualifiers(list(_mark_brackets(lexemes))))
 
 
 def _scan(expanded: ExpandedText, diagnostics: list[Diagnostic]) -> Iterator[Lexeme]:
@@ -321,6 +326,20 @@ class _CallMarker:
         while self._type(last + 1) == "RPAR" and self._type(first - 1) == "LPAR":
             first, last = first - 1, last + 1
         return self._type(last + 1) in _OPERATORS | {"PLUS", "MINUS"}
+
+
+def _mark_brackets(lexemes: list[Lexeme]) -> Iterator[Lexeme]:
+    """Distinguish the brackets of `Graph<Node>` in components from comparisons."""
+    is_component = False
+    for lexeme in lexemes:
+        if lexeme.type in ("COMP", "INIT"):
+            is_component = True
+        elif lexeme.type in ("LPAR", "LBRACE", "IF", "DOT") or lexeme.text in DIRECTIVES:
+            is_component = False
+        if is_component and lexeme.text in _BRACKETS:
+            yield replace(lexeme, type=_BRACKETS[lexeme.text])
+        else:
+            yield lexeme
 
 
 def _mark_qualifiers(lexemes: list[Lexeme]) -> Iterator[Lexeme]:

@@ -9,6 +9,50 @@ from corollary.errors import Diagnostic
 from corollary.frontends.datalog.lexer import Lexeme
 from corollary.source import Span
 
+
+class SpannedName(NamedTuple):
+    """A name and its span."""
+
+    name: str
+    span: Span
+
+
+class ComponentName(NamedTuple):
+    """`Graph` or `Graph<Node, Weight>`."""
+
+    name: str
+    arguments: tuple[SpannedName, ...]
+    span: Span
+
+
+class ComponentDefinition(NamedTuple):
+    """`.comp Graph<Node> : Base<Node> { … }`.
+
+    Attributes:
+        head: its name and parameters.
+        bases: the components that it extends.
+        body: what is between the braces.
+    """
+
+    head: ComponentName
+    bases: tuple[ComponentName, ...]
+    body: tuple[Lexeme, ...] = ()
+
+
+class ComponentInstance(NamedTuple):
+    """`.init roads = Graph<City>`."""
+
+    name: SpannedName
+    component: ComponentName
+    span: Span
+
+
+class Override(NamedTuple):
+    """`.override path`: the rules that bases have for it do not count."""
+
+    relation: SpannedName
+
+
 Item = (
     program.TypeDeclaration
     | program.Declaration
@@ -16,16 +60,12 @@ Item = (
     | program.Directive
     | program.Reaction
     | Clause
+    | ComponentDefinition
+    | ComponentInstance
+    | Override
     | Diagnostic
 )
 """An item of a program, or a warning."""
-
-
-class SpannedName(NamedTuple):
-    """A name and its span."""
-
-    name: str
-    span: Span
 
 
 class BracketedList(NamedTuple):

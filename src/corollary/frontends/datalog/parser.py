@@ -5,7 +5,7 @@ accepts its end and not the next lexeme. After an error parsing resumes after th
 at the next directive, so that one run reports several errors.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar, cast
 
@@ -13,8 +13,9 @@ from corollary.core import logic, program
 from corollary.core.syntax import PRECEDENCE
 from corollary.errors import Diagnostic, InputError
 from corollary.frontends.datalog import syntax_errors
+from corollary.frontends.datalog.components import expand_components
 from corollary.frontends.datalog.lexer import Lexeme, tokenise
-from corollary.frontends.datalog.parse_nodes import Item
+from corollary.frontends.datalog.parse_nodes import ComponentDefinition, Item
 from corollary.frontends.datalog.preprocessor import (
     Include,
     Preprocessor,
@@ -53,6 +54,7 @@ def parse(source: SourceFile, include: Include | None = None) -> program.Program
     items = [] if diagnostics else list(_items(tokenise(expanded, diagnostics), diagnostics))
     if diagnostics:
         raise InputError(_sort_by_place(diagnostics, preprocessor.sources))
+    items = expand_components(items, lambda lexemes: list(_items(lexemes, [])))
     return program.Program(
         tuple(item for item in items if isinstance(item, program.TypeDeclaration)),
         tuple(item for item in items if isinstance(item, program.Declaration)),
@@ -155,7 +157,7 @@ class _StopError(Exception):
         self.is_clause_end = is_clause_end
 
 
-def _items(lexemes: list[Lexeme], diagnostics: list[Diagnostic]) -> Iterator[Item]:
+def _items(lexemes: Sequence[Lexeme], diagnostics: list[Diagnostic]) -> Iterator[Item]:
     try:
         _check_nesting(lexemes)
     except InputError as error:
@@ -165,7 +167,13 @@ def _items(lexemes: list[Lexeme], diagnostics: list[Diagnostic]) -> Iterator[Ite
     while position < len(lexemes) and len(diagnostics) < MAX_ERRORS:
         try:
             items, position = _parse_at(lexemes, position, "item", None)
-            yield from cast(tuple[Item, ...], items)
+            for item in cast(tuple[Item, ...], items):
+                if isinstance(item, ComponentDefinition):
+                    body, position = _block(lexemes, position)
+                    _parse_block(body, diagnostics)
+                    yield item._replace(body=tuple(body))
+                else:
+                    yield item
         except InputError as error:
             diagnostics += error.diagnostics
             position = _resume(lexemes, position, position, is_clause_end=False)
@@ -175,7 +183,7 @@ def _items(lexemes: list[Lexeme], diagnostics: list[Diagnostic]) -> Iterator[Ite
 
 
 def _parse_at(
-    lexemes: list[Lexeme], position: int, start: str, end: Span | None
+    lexemes: Sequence[Lexeme], position: int, start: str, end: Span | None
 ) -> tuple[object, int]:
     """Return the item at a position, and the position after it."""
     # Loaded here, so that reading the command line does not load lark.
@@ -188,7 +196,8 @@ def _parse_at(
             lexeme = lexemes[position]
             parser.feed_token(lexeme)
             position += 1
-            if lexeme.type == "DOT":
+            is_block = lexeme.type == "LBRACE" and lexemes[first].type == "COMP"
+            if lexeme.type == "DOT" or is_block:
                 break
     except UnexpectedToken:
         expected = set(parser.accepts())
@@ -208,7 +217,25 @@ def _parse_at(
     return result, position
 
 
-def _may_follow(lexemes: list[Lexeme], position: int) -> bool:
+def _block(lexemes: Sequence[Lexeme], position: int) -> tuple[Sequence[Lexeme], int]:
+    """Return the lexemes of a component, after its opening brace, and the position after it."""
+    depth = 1
+    for index in range(position, len(lexemes)):
+        depth += {"LBRACE": 1, "RBRACE": -1}.get(lexemes[index].type, 0)
+        if not depth:
+            return lexemes[position:index], index + 1
+    message = "This component is never closed."
+    diagnostic = Diagnostic("C0101", message, lexemes[position - 1].span, "end it with `}`")
+    raise _StopError(diagnostic, len(lexemes))
+
+
+def _parse_block(body: Sequence[Lexeme], diagnostics: list[Diagnostic]) -> None:
+    """Find the errors of a component; its items are made anew for each instance."""
+    for _ in _items(body, diagnostics):
+        pass
+
+
+def _may_follow(lexemes: Sequence[Lexeme], position: int) -> bool:
     """Whether the lexeme after a directive looks like the start of another item."""
     lexeme = lexemes[position]
     following = lexemes[position + 1].type if position + 1 < len(lexemes) else ""
@@ -220,12 +247,12 @@ def _may_follow(lexemes: list[Lexeme], position: int) -> bool:
     )
 
 
-def _resume(lexemes: list[Lexeme], first: int, position: int, is_clause_end: bool) -> int:
+def _resume(lexemes: Sequence[Lexeme], first: int, position: int, is_clause_end: bool) -> int:
     """Return where to resume after an error in the item that begins at `first`.
 
     That is after the full stop of a clause or at the next line that begins a new item.
     """
-    if lexemes[first].text in syntax_errors.UNSUPPORTED_DIRECTIVES:
+    if lexemes[first].type == "COMP" or lexemes[first].text in syntax_errors.UNSUPPORTED_DIRECTIVES:
         position = _skip_block(lexemes, first)
     is_directive = lexemes[first].text.startswith(".") and lexemes[first].type != "DOT"
     for index in range(position, len(lexemes)):
@@ -240,7 +267,7 @@ def _resume(lexemes: list[Lexeme], first: int, position: int, is_clause_end: boo
     return len(lexemes)
 
 
-def _skip_block(lexemes: list[Lexeme], first: int) -> int:
+def _skip_block(lexemes: Sequence[Lexeme], first: int) -> int:
     """Return the position after the block `{ … }` of a directive, if it has one."""
     depth = 0
     for index in range(first + 1, len(lexemes)):

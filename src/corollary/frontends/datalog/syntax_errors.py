@@ -1,6 +1,7 @@
 """Diagnostics for text that the grammar does not accept."""
 
 import difflib
+from collections.abc import Sequence
 
 from corollary.core.syntax import EXTREMES, FUNCTIONS, OPEN_FUNCTIONS
 from corollary.errors import Diagnostic
@@ -9,11 +10,8 @@ from corollary.frontends.datalog.literals import shorten
 from corollary.source import Span
 
 UNSUPPORTED_DIRECTIVES = {
-    ".comp": "components (`.comp`)",
-    ".init": "components (`.init`)",
     ".functor": "user-defined functors (`.functor`)",
     ".lattice": "lattices (`.lattice`)",
-    ".override": "components (`.override`)",
     ".once": "`.once`",
 }
 _UNSUPPORTED_WORDS = {
@@ -57,6 +55,8 @@ _LABELS = {
     "DOT": "`.`",
     "_QUESTION": "`?`",
     "_PIPE": "`|`",
+    "_LESS": "`<`",
+    "GREATER": "`>`",
     "_ARROW": "`->`",
     "_SUBTYPE": "`<:`",
     "EQUAL": "`=`",
@@ -72,7 +72,7 @@ _LABELS = {
 _ORDER = ("_COMMA", "_SEMICOLON", "RPAR", "RBRACE", "IF", "DOT")
 
 
-def diagnose_lexeme(lexemes: list[Lexeme], position: int, expected: set[str]) -> Diagnostic:
+def diagnose_lexeme(lexemes: Sequence[Lexeme], position: int, expected: set[str]) -> Diagnostic:
     """Return the error for a lexeme that the grammar does not accept."""
     lexeme = lexemes[position]
     unsupported = _unsupported(lexemes, position)
@@ -95,7 +95,7 @@ def diagnose_lexeme(lexemes: list[Lexeme], position: int, expected: set[str]) ->
 
 
 def diagnose_end(
-    lexemes: list[Lexeme], first: int, expected: set[str], end: Span | None
+    lexemes: Sequence[Lexeme], first: int, expected: set[str], end: Span | None
 ) -> Diagnostic:
     """Return the error for a text that ends too early."""
     if not lexemes:
@@ -151,7 +151,7 @@ def _in_words(expected: set[str]) -> str:
 # --- special cases --------------------------------------------------------------------------------
 
 
-def _unsupported(lexemes: list[Lexeme], position: int) -> tuple[str, str | None] | None:
+def _unsupported(lexemes: Sequence[Lexeme], position: int) -> tuple[str, str | None] | None:
     lexeme = lexemes[position]
     following = lexemes[position + 1] if position + 1 < len(lexemes) else None
     clause = _item_before(lexemes, position)
@@ -177,8 +177,6 @@ def _unsupported(lexemes: list[Lexeme], position: int) -> tuple[str, str | None]
             return _UNSUPPORTED_WORDS[name], None
     if lexeme.text == "<=" and clause and _is_head(clause):
         return "subsumption (`<=` between heads)", None
-    if starts == "DECL" and "overridable" in (lexeme.text, clause[-1].text):
-        return "components (`overridable`)", None
     if starts == "DECL" and any(
         _reads(lexemes, start, "choice-domain") for start in (position, position - 1)
     ):
@@ -188,7 +186,7 @@ def _unsupported(lexemes: list[Lexeme], position: int) -> tuple[str, str | None]
     return None
 
 
-def _special(lexemes: list[Lexeme], position: int) -> Diagnostic | None:
+def _special(lexemes: Sequence[Lexeme], position: int) -> Diagnostic | None:
     """Return the error for text that is not a lexeme of the language."""
     lexeme = lexemes[position]
     if lexeme.type != "BAD":
@@ -230,7 +228,7 @@ def _special(lexemes: list[Lexeme], position: int) -> Diagnostic | None:
             return Diagnostic("C0101", message, lexeme.span, hint)
 
 
-def _suggest(lexemes: list[Lexeme], position: int, expected: set[str]) -> str | None:
+def _suggest(lexemes: Sequence[Lexeme], position: int, expected: set[str]) -> str | None:
     """Return the note for a common mistake."""
     lexeme = lexemes[position]
     clause = _item_before(lexemes, position)
@@ -288,17 +286,17 @@ def _suggest(lexemes: list[Lexeme], position: int, expected: set[str]) -> str | 
 # --- context --------------------------------------------------------------------------------------
 
 
-def _item_before(lexemes: list[Lexeme], position: int) -> list[Lexeme]:
+def _item_before(lexemes: Sequence[Lexeme], position: int) -> list[Lexeme]:
     """Return the lexemes of the same item before a position."""
     start = position
     while start > 0 and lexemes[start - 1].type != "DOT":
         start -= 1
         if lexemes[start].type in ITEM_STARTS:
             break
-    return lexemes[start:position]
+    return list(lexemes[start:position])
 
 
-def _open_bracket(lexemes: list[Lexeme], position: int) -> Lexeme | None:
+def _open_bracket(lexemes: Sequence[Lexeme], position: int) -> Lexeme | None:
     depth = 0
     for lexeme in reversed(_item_before(lexemes, position)):
         if lexeme.type in ("RPAR", "RBRACE"):
@@ -314,7 +312,7 @@ def _is_head(clause: list[Lexeme]) -> bool:
     return clause[-1].type == "RPAR" and not any(lexeme.type == "IF" for lexeme in clause)
 
 
-def _reads(lexemes: list[Lexeme], position: int, text: str) -> bool:
+def _reads(lexemes: Sequence[Lexeme], position: int, text: str) -> bool:
     """Whether the lexemes from a position on spell a text without white space in between."""
     spelled = ""
     for lexeme in lexemes[position : position + len(text)]:

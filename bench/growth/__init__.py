@@ -1,0 +1,1 @@
+"""How a warehouse on Spark grows: sizes of data against memory, jobs, bytes and time."""

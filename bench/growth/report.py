@@ -1,0 +1,105 @@
+"""Growth on Spark: a table of 1, 10 and 100 million rows, joined and summed, in partitions.
+
+| figure | how it is taken |
+|---|---|
+| load | files of Parquet into a warehouse, committed; what Spark's workers use is counted |
+| memory | the driver's Python process at its peak, anonymous, over the whole run |
+| change | the median of six transactions of 1,000 rows: clock, processor, jobs, bytes |
+| recompute/change | the same change by recomputation, dry: processor time |
+| query/change | Spark's own query over the files, cold: processor time |
+| growth | a change at one size against one at the size before: processor time |
+
+Every size is a process of its own (`python -m bench.growth`), with a Spark session on two cores.
+This runs only when asked for: `make bench ARGS="--only growth --scale 0.1"` has up to 10 million
+rows and takes minutes; at a scale of 1 it writes 15 GB, and takes most of an hour.
+`python -m bench.growth.plot` draws what `python -m bench.growth` prints.
+"""
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from bench.figure import Figure
+from bench.growth import sales_files
+from bench.jobs import CORES, size
+
+NAME = "growth"
+ABOUT = "1, 10 and 100 million rows in partitions on Spark, local[2]: a process for each size"
+ROWS = (1_000_000, 10_000_000, 100_000_000)
+PER_CORE = (2, 4)
+"""Partitions per core that sizes are measured with."""
+DISK_BYTES_A_ROW = 150
+RATIO_BARS = {20_000_000: 5.0, 100_000_000: 20.0}
+GROWTH_BAR = 1.5
+
+
+def run(scale: float) -> Iterator[Figure]:
+    """Yield the figures, as they are taken."""
+    before: dict[int, dict[str, Any]] = {}
+    for full in ROWS:
+        rows = max(1_000, round(full * scale))
+        with tempfile.TemporaryDirectory(prefix="corollary-growth-") as directory:
+            place = Path(directory)
+            _check_disk(place, rows)
+            sales_files.write_files(place, rows)
+            for per_core in PER_CORE:
+                found = measure(place, rows, per_core * CORES)
+                shutil.rmtree(place / "warehouse")
+                yield from figures(rows, per_core, found, before.get(per_core))
+                before[per_core] = found
+
+
+def measure(place: Path, rows: int, partitions: int) -> dict[str, Any]:
+    """Return what the process of one size has measured."""
+    command = [sys.executable, "-m", "bench.growth", str(place), "--rows", str(rows)]
+    command += ["--partitions", str(partitions)]
+    process = subprocess.run(command, check=False, capture_output=True, text=True)
+    if process.returncode:
+        raise RuntimeError(f"{' '.join(command)}: {process.stderr[-3000:]}")
+    found: dict[str, Any] = json.loads(process.stdout.splitlines()[-1])
+    return found
+
+
+def figures(
+    rows: int, per_core: int, found: dict[str, Any], before: dict[str, Any] | None
+) -> Iterator[Figure]:
+    """Yield the figures of one size."""
+    label = f"{rows / 1e6:g} M, {per_core} a core"
+    load, change = found["load"], found["change"]
+    wrong = ("the view is not what Spark SQL says",) if found["differs"] else ()
+    about = f"{load['wall']:.1f} s on the clock; {_jobs(load)}; {rows / load['processor']:,.0f}/s"
+    name = f"{label}: load"
+    yield Figure(name, load["processor"], "s", None, about, differences=wrong)
+    about = f"driver at its peak; Java {size(found['java'])}"
+    yield Figure(f"{label}: memory", found["memory"] / 1e6, "MB", None, about)
+    about = f"{change['wall']:.2f} s on the clock; {_jobs(change)}"
+    yield Figure(f"{label}: change", change["processor"], "s", None, about)
+    bar = next((bar for least, bar in RATIO_BARS.items() if rows == least), None)
+    for name in ("recompute", "query"):
+        ratio = found[name]["processor"] / change["processor"]
+        about = f"{found[name]['processor']:.1f} s; {_jobs(found[name])}"
+        judged = bar if name == "recompute" else None
+        yield Figure(f"{label}: {name}/change", ratio, "x", judged, about, is_floor=True)
+    if before is not None:
+        ratio = change["processor"] / before["change"]["processor"]
+        about = f"against {before['rows'] / 1e6:g} M"
+        yield Figure(f"{label}: growth", ratio, "x", GROWTH_BAR, about)
+
+
+def _jobs(found: dict[str, Any]) -> str:
+    moved = ", ".join(f"{size(found[each])} {each}" for each in ("sent", "shuffled", "returned"))
+    return f"{found['jobs']:g} jobs, {found['stages']:g} stages, {moved}"
+
+
+def _check_disk(place: Path, rows: int) -> None:
+    needed, free = DISK_BYTES_A_ROW * rows, shutil.disk_usage(place).free
+    if free < needed:
+        raise SystemExit(
+            f"{rows:,} rows need {needed / 1e9:.0f} GB in {place.parent}, which has "
+            f"{free / 1e9:.0f} GB; choose another directory with TMPDIR, or a smaller --scale"
+        )

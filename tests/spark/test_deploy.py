@@ -1,0 +1,80 @@
+"""The examples of `deploy/`: a cluster on loopback, an application for `spark-submit`, Connect."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.paths import REPOSITORY
+
+pytestmark = pytest.mark.spark
+
+DEPLOY = REPOSITORY / "deploy"
+PRINTED = ["20,100 routes (tasks)", "a broken link: 10,100 routes less, 0 more"]
+
+
+def on_a_cluster(place: Path, *command: str, **variables: str) -> list[str]:
+    """Run a command on a cluster of this machine; return the lines that it prints."""
+    found = subprocess.run(
+        [str(DEPLOY / "standalone"), *command],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        cwd=place,
+        env={**os.environ, "PYTHON": sys.executable, **variables},
+    )
+    assert found.returncode == 0, found.stderr[-3000:]
+    return found.stdout.splitlines()
+
+
+@pytest.mark.long
+def test_spark_submit(tmp_path: Path) -> None:
+    application = f"{DEPLOY / 'network.py'} {tmp_path / 'warehouse'} --placement tasks"
+    submit = f'spark-submit --master "$SPARK_MASTER" --conf spark.executor.memory=1g {application}'
+    assert on_a_cluster(tmp_path, "sh", "-c", submit) == PRINTED
+    assert (tmp_path / "warehouse/tables/reached/_delta_log").is_dir()
+
+
+@pytest.mark.long
+def test_connect_on_a_cluster(tmp_path: Path) -> None:
+    pytest.importorskip("grpc", reason="Spark Connect needs pyspark[connect]")
+    command = [sys.executable, str(DEPLOY / "network.py"), str(tmp_path / "warehouse")]
+    assert on_a_cluster(tmp_path, *command, "--placement", "tasks", CONNECT="1") == PRINTED
+
+
+@pytest.mark.long
+def test_commands_find_the_cluster(tmp_path: Path) -> None:
+    (tmp_path / "closure.dl").write_text(
+        ".decl e(x: number, y: number)\n.decl p(x: number, y: number)\n"
+        "e(1, 2). e(2, 3). e(3, 1).\n"
+        "p(x, y) :- e(x, y).\np(x, z) :- p(x, y), e(y, z).\n"
+    )
+    settings = "--conf spark.executor.memory=1g --conf spark.eventLog.enabled=true"
+    settings += f" --conf spark.eventLog.dir={tmp_path.as_uri()}"
+    run = f"{sys.executable} -m corollary"
+    script = f"""
+        export PYSPARK_SUBMIT_ARGS="--master $SPARK_MASTER {settings} pyspark-shell"
+        {run} run closure.dl --warehouse w --placement tasks && {run} query w 'p(1, y)'
+    """
+    assert on_a_cluster(tmp_path, "sh", "-c", script)[-3:] == ["p(1, 1)", "p(1, 2)", "p(1, 3)"]
+    assert list(tmp_path.glob("*app-*"))  # Spark calls one on this machine `local-…`
+
+
+def test_the_image_copies_what_there_is() -> None:
+    for line in (DEPLOY / "Dockerfile").read_text().splitlines():
+        if found := re.match(r"COPY (.+) \S+$", line):
+            assert all((REPOSITORY / each).exists() for each in found[1].split()), line
+
+
+def test_scripts_say_what_they_do() -> None:
+    for name, status in (("standalone", 2), ("container", 0)):
+        command = [str(DEPLOY / name), *(["help"] if name == "container" else [])]
+        found = subprocess.run(command, check=False, capture_output=True, text=True)
+        assert found.returncode == status
+        assert (found.stdout or found.stderr).count("\n") >= 6
