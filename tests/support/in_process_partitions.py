@@ -25,8 +25,10 @@ class InProcess(DriverEngine):
 
     jobs = 0
 
-    def __init__(self, placement: str = "tasks", shares: int = SHARES) -> None:
-        super().__init__(placement=placement, partition_count=shares)
+    def __init__(
+        self, placement: str = "tasks", shares: int = SHARES, scratch: Path | None = None
+    ) -> None:
+        super().__init__(placement=placement, partition_count=shares, scratch=scratch)
 
     def _new_sql_engine(self) -> Counted:
         return Counted()
@@ -59,8 +61,8 @@ class Counted(LocalEngine):
 def share_out(monkeypatch: pytest.MonkeyPatch, placement: str = "tasks") -> None:
     """Let every database that is opened have its strata maintained elsewhere."""
 
-    def made(*_: Any, **__: Any) -> InProcess:
-        return InProcess(placement)
+    def made(*_: Any, scratch: Path | None = None, **__: Any) -> InProcess:
+        return InProcess(placement, scratch=scratch)
 
     monkeypatch.setattr(opening, "create_engine", made)
 

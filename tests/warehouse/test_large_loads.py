@@ -72,6 +72,7 @@ def test_a_first_load_and_what_follows(tmp_path: Path) -> None:
         assert set(db.relation("sale").rows()) == set(ROWS)
         assert set(db.relation("total").rows()) == totals(ROWS)
         store_of(db).fold(db._state)
+    assert {each.name for each in place.iterdir()} == {"catalog.sqlite", "data", "tables"}
     assert published(place, "sale") == set(ROWS)
     assert published(place, "total") == totals(ROWS)
     now = [*ROWS[1:], (1000, "new", 5), (1001, "shop 1", 7)]

@@ -24,6 +24,7 @@ def create_engine(
     partition_count: int | None = None,
     *,
     bulk: str | None = None,
+    scratch: Path | None = None,
 ) -> Engine:
     """Return a new, empty engine.
 
@@ -34,6 +35,8 @@ def create_engine(
         partition_count: how many tasks share a stratum; as many as run at once if it is not given.
         bulk: which steps DuckDB computes: `auto`, `always` or `never`; by the environment if it is
             not given.
+        scratch: a directory for the files of large relations, which the driver and all tasks see;
+            that of temporary files if it is not given.
 
     Raises:
         InputError: there is no such engine, or what it needs is not installed.
@@ -51,7 +54,11 @@ def create_engine(
     from corollary.engines.spark.driver import DriverEngine
 
     return DriverEngine(
-        spark, placement=placement, partition_count=partition_count, bulk=bulk_mode(bulk)
+        spark,
+        placement=placement,
+        partition_count=partition_count,
+        scratch=scratch,
+        bulk=bulk_mode(bulk),
     )
 
 
