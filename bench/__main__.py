@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from bench import active, advisor, documents, orders, report, spark, startup, warehouse
+from bench import active, advisor, documents, orders, report, spark, startup, warehouse, why
 from bench.bulk import load, paths, totals
 from bench.contenders import DuckdbQuery, LocalEvaluation
 from bench.figure import Figure, as_json
@@ -40,6 +40,7 @@ REPORTS = {
         advisor,
         documents,
         orders,
+        why,
         load,
         refresh,
         growth,

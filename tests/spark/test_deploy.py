@@ -62,7 +62,7 @@ def test_commands_find_the_cluster(tmp_path: Path) -> None:
         export PYSPARK_SUBMIT_ARGS="--master $SPARK_MASTER {settings} pyspark-shell"
         {run} run closure.dl --warehouse w --placement tasks && {run} query w 'p(1, y)'
     """
-    assert on_a_cluster(tmp_path, "sh", "-c", script)[-3:] == ["p(1, 1)", "p(1, 2)", "p(1, 3)"]
+    assert on_a_cluster(tmp_path, "sh", "-c", script)[-3:] == ["1", "2", "3"]
     assert list(tmp_path.glob("*app-*"))  # Spark calls one on this machine `local-…`
 
 

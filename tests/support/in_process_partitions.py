@@ -26,9 +26,15 @@ class InProcess(DriverEngine):
     jobs = 0
 
     def __init__(
-        self, placement: str = "tasks", shares: int = SHARES, scratch: Path | None = None
+        self,
+        placement: str = "tasks",
+        shares: int = SHARES,
+        memory: int | None = None,
+        scratch: Path | None = None,
     ) -> None:
-        super().__init__(placement=placement, partition_count=shares, scratch=scratch)
+        super().__init__(
+            placement=placement, partition_count=shares, memory=memory, scratch=scratch
+        )
 
     def _new_sql_engine(self) -> Counted:
         return Counted()

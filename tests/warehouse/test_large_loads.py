@@ -36,7 +36,7 @@ bad(i) :- +sale(i, _, 5).
 @pytest.fixture(autouse=True)
 def partitioned(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let all relations be partitioned, and no tuple of a large one be fetched."""
-    share_out(monkeypatch, "partitioned")
+    share_out(monkeypatch, "partitions")
     monkeypatch.setattr(handle, "DISTRIBUTED_MIN_TUPLES", 1)
 
 

@@ -247,8 +247,15 @@ class SnapshotOptions(ReaderOptions):
 
 Placement = Annotated[
     str,
-    "Where Spark computes: in queries, in tasks that share the work, or here. By size: auto.",
-    choice("auto", "sql", "tasks", "driver"),
+    "Where Spark computes: in queries, in tasks that share the work, or here. By size: auto. In"
+    " partitions: all relations are outside of the driver.",
+    choice("auto", "sql", "tasks", "partitions", "driver"),
+]
+DriverMemory = Annotated[
+    str | None,
+    "Memory for relations on the driver, such as 500M or 2G; larger ones are partitioned."
+    " Default: a quarter of the machine's.",
+    option(metavar="SIZE", envvar="COROLLARY_DRIVER_MEMORY"),
 ]
 Bulk = Annotated[
     str,
@@ -394,6 +401,7 @@ class EngineOptions(EngineOption):
     """What computes, and where."""
 
     placement: Placement
+    driver_memory: DriverMemory
     bulk: Bulk
 
 
@@ -425,6 +433,7 @@ class MaintenanceOptions(EngineOptions, AlgorithmOptions, LimitOptions):
         return {
             "engine": self.engine,
             "placement": self.placement,
+            "driver_memory": self.driver_memory,
             "bulk": self.bulk,
             "algorithm": self.algorithms,
             "strict": self.strict,

@@ -32,6 +32,9 @@ class Recorder(Protocol):
     def bulk(self) -> None:
         """A pipeline or an aggregation has run as a query over whole relations."""
 
+    def job(self, sent: int, returned: int) -> None:
+        """Tasks have probed partitions: bytes that went to them and came back."""
+
     def switch(self, within: Within) -> None:
         """Steps have exceeded their budget and are abandoned."""
 
@@ -71,6 +74,9 @@ class CountingRecorder:
         """Ignored."""
 
     def bulk(self) -> None:
+        """Ignored."""
+
+    def job(self, sent: int, returned: int) -> None:
         """Ignored."""
 
     def switch(self, within: Within) -> None:

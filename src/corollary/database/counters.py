@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 CHECKING_STAGES = ("kept", "suspended")
 """The stages of a trace that check what was found before the loop, or in its last round."""
 
+PARTITIONS = "partitions"
+"""The placement of strata whose relations are in partitions."""
+
 BULK = "bulk"
 """The placement of strata with a step that was a query over whole relations."""
 
@@ -41,6 +44,9 @@ COUNTER_NAMES = (
     "irrelevant_updates",
 )
 """The counters, in the order in which they are shown."""
+
+JOB_COUNTER_NAMES = ("jobs", "bytes_sent", "bytes_returned")
+"""What probing partitions has cost, shown where there was a job."""
 
 
 class ProgressRecorder(CountingRecorder):
@@ -179,6 +185,11 @@ class StatsRecorder(ProgressRecorder):
         if self._stratum:
             self.strata[self._stratum].is_bulk = True
 
+    def job(self, sent: int, returned: int) -> None:
+        """Count a job that has probed partitions for the stratum."""
+        if self._stratum:
+            self._of(self._first).update(jobs=1, bytes_sent=sent, bytes_returned=returned)
+
     def switch(self, within: Within) -> None:
         """Note that a stratum was recomputed after its budget was used up."""
         self.strata[within.about].has_switched = True
@@ -226,12 +237,14 @@ class Stats:
             "placement": self.placement,
             "seconds": round(self.seconds, 6),
             **{name: self.counts.get(name, 0) for name in COUNTER_NAMES},
+            **{name: self.counts[name] for name in JOB_COUNTER_NAMES if self.counts.get(name)},
         }
 
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> "Stats":
         """Return the figures that were printed; the reason is not among them."""
-        counts = {name: found[name] for name in COUNTER_NAMES if found.get(name)}
+        names = (*COUNTER_NAMES, *JOB_COUNTER_NAMES)
+        counts = {name: found[name] for name in names if found.get(name)}
         return cls(found["algorithm"], "", found["seconds"], counts, found["placement"])
 
 
@@ -245,7 +258,7 @@ def collect_stats(
         choice = maintenance.choices[procedure]
         algorithm, reason = str(choice.algorithm), choice.explanation
         placed = maintenance.places.get(procedure)
-        home = BULK if record.is_bulk else engine.default_placement
+        home = BULK if record.is_bulk else home_of(engine, choice.relations)
         placement = home if placed is None else str(placed.placement)
         if record.has_switched:
             algorithm = str(Algorithm.RECOMPUTE)
@@ -267,6 +280,12 @@ def collect_stats(
             counts = {"irrelevant_updates": sum(engine.size(name, sign) for sign in irrelevant)}
             stats[name] = Stats("none", "nobody asks for it", 0.0, counts, engine.default_placement)
     return stats
+
+
+def home_of(engine: Engine, relations: Iterable[str]) -> str:
+    """Return where strata of these relations are maintained that are placed nowhere else."""
+    places = {engine.place_of(name).place for name in relations}
+    return PARTITIONS if PARTITIONS in places else engine.default_placement
 
 
 def _seconds_of_relations(

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 LOCAL, SPARK = "local", "spark"
-PLACEMENTS = ("auto", "driver", "tasks", "partitioned", "sql")
+PLACEMENTS = ("auto", "driver", "tasks", "partitions", "sql")
 ENGINES = (LOCAL, SPARK)
 
 
@@ -24,6 +24,7 @@ def create_engine(
     partition_count: int | None = None,
     *,
     bulk: str | None = None,
+    driver_memory: int | str | None = None,
     scratch: Path | None = None,
 ) -> Engine:
     """Return a new, empty engine.
@@ -31,10 +32,13 @@ def create_engine(
     Args:
         name: `local` or `spark`.
         spark: the session that the Spark engine uses; a local one if it is not given.
-        placement: where it runs strata: `auto`, `driver`, `tasks` or `sql`.
+        placement: where it runs strata: `auto`, `driver`, `tasks` or `sql`; in `partitions`, all
+            relations are partitioned.
         partition_count: how many tasks share a stratum; as many as run at once if it is not given.
         bulk: which steps DuckDB computes: `auto`, `always` or `never`; by the environment if it is
             not given.
+        driver_memory: the bytes for tuples on the driver, a number or a text such as `2G`; by the
+            environment, or a quarter of the machine's memory, if it is not given.
         scratch: a directory for the files of large relations, which the driver and all tasks see;
             that of temporary files if it is not given.
 
@@ -59,6 +63,7 @@ def create_engine(
         partition_count=partition_count,
         scratch=scratch,
         bulk=bulk_mode(bulk),
+        memory=driver_memory,
     )
 
 

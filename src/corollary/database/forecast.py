@@ -15,6 +15,7 @@ from corollary.core.printer import print_rule
 from corollary.core.program import NormalProgram
 from corollary.core.states import CHANGES, State
 from corollary.core.statistics import UNMEASURED_ROWS, Statistics
+from corollary.database.counters import home_of
 from corollary.database.database import Database, state_of
 from corollary.database.engines import LOCAL, create_engine
 from corollary.database.planning import parse_algorithms
@@ -39,7 +40,7 @@ def forecast_for_database(database: Database, changes: BaseChangeSizes) -> Forec
     update, maintenance = state.planner.plan(
         normal, normal, found, state.demand(normal), None, is_traced=False
     )
-    return _forecast(changes, update, maintenance, state.engine.default_placement)
+    return _forecast(changes, update, maintenance, state.engine)
 
 
 def forecast_for_program(
@@ -79,7 +80,7 @@ def forecast_for_program(
         places=placed.places,
         make_final_steps=partial(evaluate_events, goals=goals & active.relations.keys()),
     )
-    return _forecast(changes, update, maintenance, engine.default_placement, is_guessed=True)
+    return _forecast(changes, update, maintenance, engine, is_guessed=True)
 
 
 def _by_base(program: NormalProgram, changes: BaseChangeSizes) -> BaseChangeSizes:
@@ -95,7 +96,7 @@ def _forecast(
     changes: BaseChangeSizes,
     update: Update,
     maintenance: Maintenance,
-    home: str,
+    engine: Engine,
     *,
     is_guessed: bool = False,
 ) -> Forecast:
@@ -109,7 +110,9 @@ def _forecast(
             choice.cost,
             choice.budget,
             is_autonomous(by_relations[choice.relations], update),
-            str(places[procedure].placement) if procedure in places else home,
+            str(places[procedure].placement)
+            if procedure in places
+            else home_of(engine, choice.relations),
         )
         for procedure, choice in maintenance.choices.items()
     )
@@ -122,6 +125,11 @@ def _forecast(
         maintenance.plan,
         is_guessed,
         update.new,
+        {
+            name: engine.place_of(name)
+            for name, relation in update.new.relations.items()
+            if relation.is_stored and engine.place_of(name).place != engine.default_placement
+        },
     )
 
 

@@ -29,6 +29,7 @@ def open_database(
     engine: str = SPARK,
     spark: Any = None,
     placement: str = "auto",
+    driver_memory: int | str | None = None,
     bulk: str | None = None,
     algorithm: str | Mapping[str, str] = "auto",
     strict: bool = False,
@@ -52,6 +53,7 @@ def open_database(
     engine: str = SPARK,
     spark: Any = None,
     placement: str = "auto",
+    driver_memory: int | str | None = None,
     bulk: str | None = None,
     limits: Limits | None = None,
     console: Console | None = None,
@@ -64,6 +66,7 @@ def open_database(
     reader=str,
     engine=str,
     placement=str,
+    driver_memory=(int, str),
     bulk=str,
     algorithm=(str, Mapping),
     strict=bool,
@@ -83,6 +86,7 @@ def open_database(
     engine: str = SPARK,
     spark: Any = None,
     placement: str = "auto",
+    driver_memory: int | str | None = None,
     bulk: str | None = None,
     algorithm: str | Mapping[str, str] = "auto",
     strict: bool = False,
@@ -107,7 +111,12 @@ def open_database(
         engine: `local` or `spark`.
         spark: the session that the Spark engine uses: it is neither configured nor stopped. If
             it is not given, a local one is started once there is work for it.
-        placement: where the Spark engine runs strata: `auto`, `driver`, `tasks` or `sql`.
+        placement: where the Spark engine runs strata: `auto`, `driver`, `tasks` or `sql`; with
+            `partitions`, all relations are in partitions outside of the driver.
+        driver_memory: how much memory relations may take on the driver, in bytes or as a text such
+            as `2G`; with the placement `auto`, the largest ones beyond that are partitioned. If it
+            is not given, the environment variable `COROLLARY_DRIVER_MEMORY` decides; without that
+            it is a quarter of the machine's memory.
         bulk: whether DuckDB computes steps that read whole relations: `auto` if they are large,
             `always` wherever it is exact, `never`. If it is not given, the environment variable
             `COROLLARY_BULK` decides; without that it is `auto`.
@@ -135,6 +144,7 @@ def open_database(
     options: dict[str, Any] = {
         "engine": engine,
         "placement": placement,
+        "driver_memory": driver_memory,
         "bulk": bulk,
         "algorithm": algorithm,
         "strict": strict,
@@ -144,8 +154,15 @@ def open_database(
         "webhooks": tuple(webhooks),
         "alerts": None if alerts is None else str(Path(alerts).absolute()),
     }
-    scratch = None if path is None else _scratch_directory(path)
-    new_engine = partial(create_engine, engine, spark, placement, bulk=bulk, scratch=scratch)
+    new_engine = partial(
+        create_engine,
+        engine,
+        spark,
+        placement,
+        bulk=bulk,
+        driver_memory=driver_memory,
+        scratch=None if path is None else _scratch_directory(path),
+    )
     frames = SparkFrames(spark)
     state = DatabaseState(
         new_engine(),

@@ -6,10 +6,11 @@ from typing import Any
 
 from corollary.analysis.relevance import BOTH_SIGNS, NO_SIGNS, Signs
 from corollary.analysis.strata import Stratum, strata
-from corollary.core.pipeline import Pipeline
-from corollary.core.plans import Placement, Plan
+from corollary.core.engine import RelationPlace
+from corollary.core.pipeline import AntiProbe, Pipeline, Probe
+from corollary.core.plans import WORKING_SEPARATOR, Derive, Placement, Plan, steps_of
 from corollary.core.program import NormalProgram
-from corollary.core.states import State
+from corollary.core.states import CHANGES, State
 from corollary.explain.plan import (
     INDENT,
     StepNote,
@@ -75,6 +76,7 @@ class Forecast:
         relevant: every relation whose changes are needed, with the signs.
         is_guessed: whether sizes are guesses, because nothing was measured.
         program: the optimised program, with copies of views for constants that are watched.
+        places: where stored relations are, and why, unless they are where the engine is.
     """
 
     changes: Mapping[str, Mapping[State, int]]
@@ -85,6 +87,7 @@ class Forecast:
     plan: Plan
     is_guessed: bool
     program: NormalProgram
+    places: Mapping[str, RelationPlace]
 
 
 def print_forecast(forecast: Forecast, note: StepNote | None = None) -> str:
@@ -104,6 +107,11 @@ def print_forecast(forecast: Forecast, note: StepNote | None = None) -> str:
         f"relevant: {_signed(forecast.relevant, program)}",
         "",
     ]
+    for name, (place, reason) in forecast.places.items():
+        lines.append(f"relation {name}: in {place}, {reason}")
+    if probes := partition_probes(forecast):
+        many = "once" if probes == 1 else f"up to {probes} times"
+        lines += [f"partitions are asked {many}, in each round of a loop again; a job each", ""]
     for stratum in strata(program):
         lines += _decision_lines(stratum, forecast)
     if forecast.deltas:
@@ -115,6 +123,20 @@ def print_forecast(forecast: Forecast, note: StepNote | None = None) -> str:
             rule = delta.rule
         lines.append(f"{2 * INDENT}{delta.name}: {print_pipeline(delta.pipeline)}")
     return "\n".join([*lines, *print_procedures(forecast.plan, note)])
+
+
+def partition_probes(forecast: Forecast) -> int:
+    """Return how many steps of the plan ask for tuples in partitions, each one time."""
+    inside = {name for name, each in forecast.places.items() if each.place == "partitions"}
+    return sum(
+        isinstance(stage, Probe | AntiProbe)
+        and stage.source.relation.partition(WORKING_SEPARATOR)[0] in inside
+        and stage.source.state not in CHANGES
+        for step in steps_of(forecast.plan)
+        if isinstance(step, Derive)
+        for pipeline in step.pipelines
+        for stage in pipeline.stages
+    )
 
 
 def _signed(signs: Signs, program: NormalProgram) -> str:
@@ -155,6 +177,17 @@ def forecast_as_json(forecast: Forecast, note: StepNote | None = None) -> dict[s
         "guessed": forecast.is_guessed,
         "candidates": _lists(forecast.candidates),
         "relevant": _lists(forecast.relevant),
+        **(
+            {
+                "places": {
+                    name: {"place": place, "reason": reason}
+                    for name, (place, reason) in forecast.places.items()
+                },
+                "partition_probes": partition_probes(forecast),
+            }
+            if forecast.places
+            else {}
+        ),
         "choices": [
             {
                 "relations": list(each.relations),

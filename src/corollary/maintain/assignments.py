@@ -88,7 +88,8 @@ def evaluate(
     name = aggregation.relation
     target = draft.working_relation(name, "next")
     body = draft.tables.programs[state].relations.get(aggregation.body)
-    is_inlined = body is not None and body.is_inlined
+    is_shared = state is State.NEW and aggregation.body in draft.shared_bodies
+    is_inlined = body is not None and body.is_inlined and not is_shared
     if is_inlined and aggregation.value is None:
         bodies = _weighted_bodies(aggregation, draft, state)
         return draft.derive(target, bodies, reduce=plans.Reduce.SUM), {name: target}
@@ -121,13 +122,17 @@ def evaluate(
 def _weighted_bodies(aggregation: Aggregation, draft: Draft, state: State) -> list[Body]:
     """Return the bodies of all assignments in a state, each with the weight 1."""
     program, body = draft.tables.programs[state], aggregation.body
-    if program.relations[body].is_inlined:
+    if body in draft.shared_bodies and state is State.NEW:
+        source = _rows_reference(body)
+    elif program.relations[body].is_inlined:
         return [
             exact.whole_body(rule, state, assignment_head(aggregation, head_arguments(rule), 1))
             for rule in draft.update.rules_of(body, state)
         ]
+    else:
+        source = Reference(body, state)
     row = draft.variables(body)
-    goal = Goal(Literal(body, row), Reference(body, state))
+    goal = Goal(Literal(source.relation, row), source)
     head = assignment_head(aggregation, row, 1)
     return [Body(head, (goal,), (), aggregation.origin, is_bag=True)]
 
@@ -137,21 +142,37 @@ def _read_body(
 ) -> tuple[list[plans.Step], Reference]:
     """Return where all assignments are in a state, and the steps that derive them, if necessary."""
     name = aggregation.body
+    if state is State.NEW and name in draft.shared_bodies:
+        return [], _rows_reference(name)
     source = draft.source_of(name, state)
     if draft.tables.is_available(source):
         return [], source
-    rows = plans.working_relation(name, "rows")
-    draft.types[rows] = draft.types[name]
-    program = draft.tables.programs[state]
+    if draft.tables.programs[state].relations[name].is_inlined:
+        return derive_rows(name, draft, state), _rows_reference(name)
     slots = draft.variables(name)
     goal = Goal(Literal(name, slots), source)
-    bodies = [Body(slots, (goal,), (), aggregation.origin)]
-    if program.relations[name].is_inlined:
-        bodies = [
-            make_body(rule, read_in_state(state), is_judged=state is State.NEW)
-            for rule in draft.update.rules_of(name, state)
-        ]
-    return draft.derive(rows, bodies), Reference(rows)
+    rows = _declare_rows(name, draft)
+    return draft.derive(rows, [Body(slots, (goal,), (), aggregation.origin)]), Reference(rows)
+
+
+def derive_rows(body: str, draft: Draft, state: State = State.NEW) -> list[plans.Step]:
+    """Return the steps that derive the assignments of an inlined body in a state."""
+    bodies = [
+        make_body(rule, read_in_state(state), is_judged=state is State.NEW)
+        for rule in draft.update.rules_of(body, state)
+    ]
+    return draft.derive(_declare_rows(body, draft), bodies)
+
+
+def _declare_rows(body: str, draft: Draft) -> str:
+    name = _rows_reference(body).relation
+    draft.types[name] = draft.types[body]
+    return name
+
+
+def _rows_reference(body: str) -> Reference:
+    """Return where the assignments of a body are that is not stored."""
+    return Reference(plans.working_relation(body, "rows"))
 
 
 def _present_values(draft: Draft, every: str, target: str) -> list[plans.Step]:

@@ -44,6 +44,7 @@ class Draft:
     Attributes:
         locals: the working relations of each procedure that live as long as one call.
         readable: stored relations whose NEW state may be read.
+        shared_bodies: inlined bodies of aggregates whose assignments are derived once for several.
         is_traced: whether the plan records the rows of the papers' tables.
     """
 
@@ -53,6 +54,7 @@ class Draft:
     locals: dict[str, tuple[str, ...]] = field(default_factory=dict)
     types: dict[str, tuple[Type, ...]] = field(default_factory=dict)
     readable: set[str] = field(default_factory=set)
+    shared_bodies: set[str] = field(default_factory=set)
     tables: tabling.CallTables = field(init=False)
 
     def __post_init__(self) -> None:

@@ -9,6 +9,7 @@ from corollary.core import plans
 from corollary.core.monitoring_optimisations import MonitoringOptimisation
 from corollary.core.states import State
 from corollary.errors import InputError
+from corollary.maintain import assignments
 from corollary.maintain.algorithms import (
     aggregates,
     autonomous,
@@ -149,6 +150,7 @@ def maintain(
     }
     main: list[plans.Step] = []
     for name, (stratum, choice) in chosen.items():
+        main += _shared_rows(stratum, chosen, used, draft)
         if choice.algorithm in IN_PLACE_ALGORITHMS:
             # Its own steps read NEW of the stratum as it is, even before it is complete.
             draft.readable.update(stratum.relations)
@@ -166,6 +168,45 @@ def maintain(
     main += make_final_steps(draft)
     epf.complete_clear_tables(draft)
     return Maintenance(draft.finish(main), choices, used)
+
+
+def _shared_rows(
+    stratum: Stratum,
+    chosen: Mapping[str, tuple[Stratum, AlgorithmChoice]],
+    places: Mapping[str, plans.PlacedCall],
+    draft: Draft,
+) -> list[plans.Step]:
+    """Return the call that derives the assignments of an aggregate's body, if others need them too.
+
+    So several aggregates of one join, which are evaluated anew, make it once.
+    """
+    bodies = {each.body for each in stratum.aggregations} - draft.shared_bodies
+    if len(bodies) != 1 or draft.is_traced:
+        return []
+    (body,) = bodies
+    readers = {
+        name: (each, choice)
+        for name, (each, choice) in chosen.items()
+        if any(aggregation.body == body for aggregation in each.aggregations)
+    }
+    is_shared = (
+        len(readers) > 1
+        and draft.update.new.relations[body].is_inlined
+        and all(
+            choice.algorithm is Algorithm.RECOMPUTE
+            and choice.budget is None
+            and name not in places
+            and not any(map(draft.update.is_virtual, each.relations))
+            for name, (each, choice) in readers.items()
+        )
+    )
+    call = plans.Call(plans.procedure_name((body,), "rows"))
+    calls = {_call_if_changed(each, draft, call) for each, _ in readers.values()}
+    if not is_shared or len(calls) > 1:
+        return []
+    draft.procedures[call.procedure] = tuple(assignments.derive_rows(body, draft))
+    draft.shared_bodies.add(body)
+    return list(calls)
 
 
 def _steps(algorithm: Algorithm, stratum: Stratum, draft: Draft) -> list[plans.Step]:

@@ -2,11 +2,13 @@
 
 from dataclasses import dataclass, field
 
+from corollary.analysis.strata import strata
 from corollary.core.engine import Engine, Limits
 from corollary.core.program import NormalProgram, Program
 from corollary.core.states import State
 from corollary.core.statistics import Statistics
 from corollary.database.state import DatabaseState
+from corollary.maintain.payload import has_ranks
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,12 @@ class AskedState:
 def asked_state(state: DatabaseState, data: State = State.NEW) -> AskedState:
     """Return the present state of a database, as questions see it."""
     program = state.loaded.normal
+    ranked = state.planner.payload & frozenset(
+        name
+        for stratum in strata(program)
+        if has_ranks(stratum, program)
+        for name in stratum.relations
+    )
     return AskedState(
         state.loaded.checked.program,
         program,
@@ -46,7 +54,7 @@ def asked_state(state: DatabaseState, data: State = State.NEW) -> AskedState:
         state.planner.query_statistics(program),
         state.commits,
         data,
-        state.planner.payload,
-        state.planner.exact & state.planner.payload,
+        ranked,
+        state.planner.exact & ranked,
         state.limits,
     )

@@ -64,15 +64,17 @@ class Cone:
         graph = self.graph
         bound = graph.heights[self.root] - depth
         inside = [each for each in level if graph.is_derived(each) and graph.least[each] <= bound]
-        open_ = [each for each in inside if not graph.expanded.get(each, False)]
+        is_bounded = graph.heights[self.root] < INFINITE
+        height = bound if is_bounded else INFINITE
+        open_ = [each for each in inside if not graph.is_expanded(each, height)]
         allowed = open_[: max(self.allowance.tuples, 0)]
         if len(allowed) < len(open_):
             self.cut = CutReason.NODES
-        height = None if graph.heights[self.root] >= INFINITE else bound
-        wanted = {each: Wanted(graph.facts[each], height) for each in allowed}
+        limit = height if is_bounded else None
+        wanted = {each: Wanted(graph.facts[each], limit) for each in allowed}
         try:
             for number, found in self.finder.find_in_batches(wanted, self.allowance):
-                graph.add(number, found)
+                graph.add(number, found, height)
                 if found.is_cut:
                     self.truncated[number] = found.total
         except LimitError:

@@ -33,19 +33,16 @@ def can_descend(steps: ProofSteps, ranked: frozenset[str], relation: str) -> boo
 
 
 def descend(graph: ProofGraph, root: int, finder: InstanceFinder, allowance: Allowance) -> None:
-    """Add a proof of a tuple to the graph.
-
-    Raises:
-        LimitError: the time is over.
-    """
+    """Add a proof of a tuple to the graph."""
     chosen: set[int] = set()
     level = [root]
     while level:
         chosen.update(level)
-        open_ = [each for each in level if graph.is_derived(each) and each not in graph.expanded]
+        open_ = [each for each in level if graph.is_derived(each) and not graph.is_expanded(each)]
         wanted = {number: Wanted(graph.facts[number], rank=graph.ranks[number]) for number in open_}
-        for number, found in finder.find_in_batches(wanted, allowance):
-            graph.add(number, found)
+        with allowance.without_seconds():  # there is always a proof
+            for number, found in finder.find_in_batches(wanted, allowance):
+                graph.add(number, found)
         below: dict[int, None] = {}
         for number in level:
             if graph.is_derived(number):

@@ -46,7 +46,7 @@ class ProofGraph:
         ranks: of the tuples.
         least: what their heights are at least.
         heights: those of the lowest known proofs.
-        expanded: the tuples whose instances are known, and whether all of them that matter are.
+        expanded: up to which height all instances of a tuple are known.
         instances: of each tuple.
     """
 
@@ -56,7 +56,7 @@ class ProofGraph:
     ranks: list[int | None] = field(default_factory=list)
     least: list[int] = field(default_factory=list)
     heights: list[int] = field(default_factory=list)
-    expanded: dict[int, bool] = field(default_factory=dict)
+    expanded: dict[int, int] = field(default_factory=dict)
     instances: dict[int, tuple[KnownInstance, ...]] = field(default_factory=dict)
     _numbers: dict[Fact, int] = field(default_factory=dict)
     _uses: dict[int, list[KnownInstance]] = field(default_factory=dict)
@@ -82,16 +82,21 @@ class ProofGraph:
         """Whether a tuple has instances of rules."""
         return self.steps.is_derived(self.facts[number][0])
 
+    def is_expanded(self, number: int, height: int = INFINITE) -> bool:
+        """Whether all instances of a tuple are known that give it no more than a height."""
+        return self.expanded.get(number, -1) >= height
+
     def guess(self, number: int) -> int:
         """Return what the height of a tuple probably is: 0 for base, else its rank and 1."""
         rank = self.ranks[number]
         return self.least[number] if rank is None else rank + 1
 
-    def add(self, number: int, found: Found) -> None:
-        """Add the instances of a tuple, beside those that are known."""
+    def add(self, number: int, found: Found, height: int = INFINITE) -> None:
+        """Add the instances of a tuple that give it no more than a height, beside known ones."""
         before = {each.instance for each in self.instances.get(number, ())}
         new = [self._known(number, each) for each in found.instances if each not in before]
-        self.expanded[number] = not found.is_cut
+        if not found.is_cut:
+            self.expanded[number] = max(height, self.expanded.get(number, -1))
         self.instances[number] = (*self.instances.get(number, ()), *new)
         for each in new:
             for premise in set(each.premises):

@@ -99,12 +99,12 @@ class InstanceFinder:
         relation = self.steps.program.rules[step].head.relation
         return next(each for each in self.reader(relation).rules if each.step == step).variables
 
-    def rank(self, fact: Fact, allowance: Allowance) -> tuple[bool, int | None]:
+    def rank(self, fact: Fact) -> tuple[bool, int | None]:
         """Return whether a tuple is there, and its rank if it has one."""
         reader, engine = self._open(fact[0]), self.asked.engine
         engine.insert(reader.wanted, [(*fact[1], 0)])
         try:
-            engine.run(reader.membership, CountingRecorder(), allowance.bounded(self.asked.limits))
+            engine.run(reader.membership, CountingRecorder(), self.asked.limits)
             found = to_python(engine.read(reader.held))
             ranks = to_python(engine.read(reader.ranks)) if reader.ranks else []
         finally:

@@ -1,6 +1,8 @@
 """How much work a question may take."""
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from corollary.core.engine import Limits
@@ -35,6 +37,7 @@ class Allowance:
     def __init__(self, limits: ProofLimits) -> None:
         self.limits = limits
         self.expanded = 0
+        self._is_timed = True
         self._end = time.monotonic() + limits.seconds
 
     @property
@@ -47,6 +50,15 @@ class Allowance:
         """The number of tuples whose instances may still be looked for."""
         return self.limits.expanded - self.expanded
 
+    @contextmanager
+    def without_seconds(self) -> Iterator[None]:
+        """Let the time not count: what is done then is needed for any answer."""
+        self._is_timed = False
+        try:
+            yield
+        finally:
+            self._is_timed = True
+
     def take(self, tuples: int) -> None:
         """Note that the instances of some tuples are looked for.
 
@@ -54,11 +66,13 @@ class Allowance:
             LimitError: the time is over.
         """
         self.expanded += tuples
-        if tuples and self.seconds <= 0:
+        if tuples and self._is_timed and self.seconds <= 0:
             raise LimitError("the time for a question is over")
 
     def bounded(self, limits: Limits) -> Limits:
         """Return the limits of one run of the engine, which must not outlast the question."""
+        if not self._is_timed:
+            return limits
         seconds = max(self.seconds, 0.0)
         if limits.seconds is not None:
             seconds = min(seconds, limits.seconds)

@@ -4,10 +4,10 @@ Every tuple gets its least height; of the instances that give it, the one with t
 (1 + the sum of the premises' trees), then the least rule, then the least values.
 """
 
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from heapq import heappop, heappush
 
-from corollary.provenance.graph import INFINITE, KnownInstance, ProofGraph, instance_height
+from corollary.provenance.graph import KnownInstance, ProofGraph, instance_height
 from corollary.provenance.value_order import values_key
 
 Choice = Mapping[int, KnownInstance | None]
@@ -100,26 +100,21 @@ def _reachable(chosen: Choice, root: int) -> Choice:
     return found
 
 
-def lower_bound(graph: ProofGraph, root: int, truncated: Container[int]) -> int:
+def lower_bound(graph: ProofGraph, root: int) -> int:
     """Return what the height of a tuple is at least, where not all instances are known.
 
-    Tuples whose instances are not all known count with what their heights are at least.
+    A tuple whose instances are known up to a height is either derived by one of them, or higher
+    than that; any other counts with what its height is at least.
     """
-    bounds = list(graph.least)
-    known = [
-        number
-        for number in graph.instances
-        if graph.expanded.get(number, False) and number not in truncated
+    bounds = [
+        max(least, graph.expanded.get(number, -1) + 1) if graph.is_derived(number) else least
+        for number, least in enumerate(graph.least)
     ]
-    for number in known:
-        bounds[number] = INFINITE
+    work = [each for number in graph.expanded for each in graph.instances[number]]
     uses: dict[int, list[KnownInstance]] = {}
-    work: list[KnownInstance] = []
-    for number in known:
-        for each in graph.instances[number]:
-            work.append(each)
-            for premise in set(each.premises):
-                uses.setdefault(premise, []).append(each)
+    for each in work:
+        for premise in set(each.premises):
+            uses.setdefault(premise, []).append(each)
     while work:
         each = work.pop()
         height = max(instance_height(each, bounds), graph.least[each.head])

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from corollary.errors import LimitError
 from corollary.provenance.cone import Cone
 from corollary.provenance.descent import can_descend, descend
 from corollary.provenance.graph import INFINITE, ProofGraph
@@ -54,15 +53,12 @@ class ProofSearch:
         graph = self.graph
         root = graph.number(fact, rank)
         cone = Cone(graph, root, self.finder, self.allowance)
-        try:
-            if can_descend(graph.steps, self.finder.asked.ranked, fact[0]):
-                descend(graph, root, self.finder, self.allowance)
-            cone.expand()
-        except LimitError:
-            cone.cut = CutReason.SECONDS
+        if can_descend(graph.steps, self.finder.asked.ranked, fact[0]):
+            descend(graph, root, self.finder, self.allowance)
+        cone.expand()
         height, least = graph.heights[root], graph.heights[root]
         if not cone.is_complete:
-            least = lower_bound(graph, root, cone.truncated)
+            least = lower_bound(graph, root)
         if height >= INFINITE:
             return FoundProof(root, None, None, least, False, cone.cut, cone.truncated)
         choice = canonical_proof(graph, root)

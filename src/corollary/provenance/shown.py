@@ -4,8 +4,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from corollary.core.logic import Aggregation, Literal, Rule, Variable
-from corollary.core.printer import print_value
+from corollary.core.logic import Constant, Literal
 from corollary.core.program import NormalProgram
 from corollary.provenance.graph import KnownInstance, ProofGraph
 from corollary.provenance.groups import GroupRows
@@ -56,9 +55,9 @@ class ProofDrawing:
     _sketches: dict[NodeKey, _Sketch] = field(default_factory=dict)
 
     def draw(
-        self, root: int, max_nodes: int
-    ) -> tuple[tuple[ProofNode, ...], dict[int, ProofRule], list[ProofCut], dict[int, int]]:
-        """Return the nodes, breadth-first, their rules, what was left out, and the tuples' ids."""
+        self, root: NodeKey, max_nodes: int
+    ) -> tuple[tuple[ProofNode, ...], dict[int, ProofRule], list[ProofCut], dict[NodeKey, int]]:
+        """Return the nodes, breadth-first, their rules, what was left out, and all ids."""
         ids: dict[NodeKey, int] = {}
         order: list[NodeKey] = []
         work: deque[NodeKey] = deque()
@@ -74,7 +73,7 @@ class ProofDrawing:
             order.append(key)
             work.append(key)
 
-        meet(self._tuple_key(root))
+        meet(root)
         while work:
             sketch = self._sketch(work.popleft())
             for key in (*sketch.premises, *sketch.notes):
@@ -92,18 +91,27 @@ class ProofDrawing:
             nodes.append(replace(sketch.node, id=ids[key], premises=premises, notes=notes))
         numbers = {each.rule for each in nodes if each.rule is not None}
         rules = {number: self.wording.rule(number) for number in sorted(numbers)}
-        places = {key[1]: at for key, at in ids.items() if key[0] == "tuple"}
-        return tuple(nodes), rules, cuts, {n: at for n, at in places.items() if isinstance(n, int)}
+        return tuple(nodes), rules, cuts, ids
 
     # --- tuples --------------------------------------------------------------------------------
 
-    def _tuple_key(self, number: int) -> NodeKey:
+    def tuple_key(self, number: int) -> NodeKey:
         """Return the key of a tuple; what only passes a tuple on is the node of that tuple."""
         known = self.chosen.get(number)
         while known is not None and known.step.is_passing:
+            if not known.premises:  # a projection of an aggregate
+                ((relation, row),) = self.groups_of(known)
+                return self.aggregate_key(relation, row)
             (number,) = known.premises
             known = self.chosen.get(number)
         return "tuple", number
+
+    def aggregate_key(self, relation: str, row: Row) -> NodeKey:
+        """Return the key of a tuple of an aggregate, which is a note."""
+        slots = tuple(map(Constant, row, self._program.relations[relation].types))
+        key, sketch = self._aggregate(Literal(relation, slots), {})
+        self._sketches[key] = sketch
+        return key
 
     def _sketch(self, key: NodeKey) -> _Sketch:
         if key not in self._sketches:
@@ -139,17 +147,21 @@ class ProofDrawing:
             rule=wording.rule_number(origin),
             alternative=origin.alternative,
         )
-        premises = dict.fromkeys(map(self._tuple_key, known.premises))
-        if "aggregates" in origin.passes and not self._program.relations[relation].is_declared:
-            node = replace(node, text=self._assignment_text(known))
+        premises = dict.fromkeys(map(self.tuple_key, known.premises))
         notes = dict(self._notes(number, known))
+        if relation in self._assignments:
+            facts = (self.graph.facts[premise] for premise in known.premises)
+            parts = [wording.tuple_text(*fact) for fact in facts]
+            parts += [sketch.node.text for sketch in notes.values()]
+            node = replace(node, text=", ".join(parts))
         self._sketches |= notes
         return _Sketch(node, tuple(premises), tuple(notes))
 
-    def _assignment_text(self, known: KnownInstance) -> str:
-        """Return a row that an aggregate aggregates, as the literals of its body."""
-        facts = (self.graph.facts[premise] for premise in known.premises)
-        return ", ".join(self.wording.tuple_text(*fact) for fact in facts)
+    @property
+    def _assignments(self) -> frozenset[str]:
+        """The relations of rows that are aggregated and have no name that the user knows."""
+        bodies = (self._program.relations[each.body] for each in self._program.aggregations)
+        return frozenset(each.name for each in bodies if not each.is_declared)
 
     def _sketch_chain(self, node: ProofNode, known: KnownInstance) -> _Sketch:
         """Return the node of a tuple of an `eqrel`: its premises are the links, in their order."""
@@ -158,7 +170,7 @@ class ProofDrawing:
         while current is not None:
             links.append(current.premises[-1])
             current = self.chosen[current.premises[0]] if current.is_longer else None
-        keys = dict.fromkeys(self._tuple_key(link) for link in reversed(links))
+        keys = dict.fromkeys(self.tuple_key(link) for link in reversed(links))
         return _Sketch(replace(node, kind=ProofKind.CHAIN), tuple(keys))
 
     # --- notes ---------------------------------------------------------------------------------
@@ -205,9 +217,9 @@ class ProofDrawing:
             wide = dict(zip(projection.columns, row, strict=True))
             arity = len(self.finder.asked.program.relations[relation].types)
             row = tuple(wide.get(at) for at in range(arity))
-        aggregation = self._aggregations.get(relation)
-        if aggregation is not None:
-            text = f"no {self._group_text(aggregation, row)}"
+        if relation in wording.aggregations:
+            keys = [Constant(value, None) for value in _row(literal, bindings)]
+            text = f"no {wording.group_text(relation, keys)}"
         node = ProofNode(
             0,
             ProofKind.ABSENT,
@@ -222,24 +234,18 @@ class ProofDrawing:
     def _program(self) -> NormalProgram:
         return self.finder.asked.program
 
-    @property
-    def _aggregations(self) -> dict[str, Aggregation]:
-        return {each.relation: each for each in self._program.aggregations}
-
     def _aggregate(self, literal: Literal, bindings: Bindings) -> tuple[NodeKey, _Sketch]:
+        """Return the note of an aggregate: some rows of its group are its premises."""
         relation, row = literal.relation, _row(literal, bindings)
-        aggregation = self._aggregations[relation]
+        aggregation = self.wording.aggregations[relation]
         shape = self._program.relations[relation]
-        value = print_value(row[-1], shape.types[-1])
-        term = self._term(aggregation)
-        text = f"{value} = {aggregation.operator}{term} : {self._group_text(aggregation, row)}"
         node = ProofNode(
             0,
             ProofKind.AGGREGATE,
             self.wording.user_name(aggregation.body),
             row,
             shape.types,
-            text=text,
+            text=self.wording.aggregate_text(literal, bindings),
         )
         premises: dict[NodeKey, None] = {}
         group = self.groups.get((relation, row))
@@ -250,40 +256,9 @@ class ProofDrawing:
             )
             node = replace(node, aggregate=made)
             premises = dict.fromkeys(
-                self._tuple_key(self.graph.number(fact, None)) for fact in group.rows
+                self.tuple_key(self.graph.number(fact, None)) for fact in group.rows
             )
         return ("aggregate", relation, row), _Sketch(node, tuple(premises))
-
-    def _term(self, aggregation: Aggregation) -> str:
-        if aggregation.value is None:
-            return ""
-        return f" {self._program.relations[aggregation.body].columns[aggregation.value]}"
-
-    def _group_text(self, aggregation: Aggregation, group: Row) -> str:
-        """Return the body of an aggregate with the keys of a group put in."""
-        body = self._program.relations[aggregation.body]
-        variables = tuple(map(Variable, body.columns, body.types))
-        known = {
-            variables[at].name: value for at, value in zip(aggregation.groups, group, strict=False)
-        }
-        rules = [each for each in self._program.rules if each.head.relation == body.name]
-        if body.is_declared or not rules:
-            return f"{{ {self.wording.literal_text(Literal(body.name, variables), known)} }}"
-        return f"{{ {' ; '.join(self._body_text(rule, aggregation, group) for rule in rules)} }}"
-
-    def _body_text(self, rule: Rule, aggregation: Aggregation, group: Row) -> str:
-        keys = (rule.head.slots[at] for at in aggregation.groups)
-        bindings = {
-            slot.name: value
-            for slot, value in zip(keys, group, strict=False)
-            if isinstance(slot, Variable)
-        }
-        parts = [
-            self.wording.literal_text(each, bindings)
-            for each in rule.literals
-            if each.relation not in self.finder.steps.guards
-        ]
-        return ", ".join([*parts, *(condition_text(each, bindings) for each in rule.conditions)])
 
 
 def _row(literal: Literal, bindings: Bindings) -> Row:

@@ -4,7 +4,7 @@ A step adds 1 to the height of its premises, unless rewriting made its head (`p.
 of a query): then it adds 0. Two kinds of rules are no steps of their own:
 
 * A base tuple of a relation with rules is in `p.base`: `p(x) :- p.base(x)` passes it on, and so
-  does the rule that makes the rows of a bag of its counts.
+  do the rule that makes the rows of a bag of its counts, and projections.
 * An `eqrel` is closed by rules that add one link to a chain: the chain as a whole is one step, so
   the link adds 1 to the height of its seed tuple and the chain up to there 0.
 """
@@ -125,9 +125,13 @@ class ProofSteps:
             and literal.relation not in self.aggregates
             and literal.relation not in self.guards
         )
-        is_passing = rule.origin.passes == ("bases",) or (
-            head in program.bags
-            and [each.relation for each in rule.literals] == [program.bags[head]]
+        is_passing = (
+            rule.origin.passes == ("bases",)
+            or rule.origin.passes[-1:] == ("negations",)
+            or (
+                head in program.bags
+                and [each.relation for each in rule.literals] == [program.bags[head]]
+            )
         )
         is_link = rule.origin.passes == ("equivalences",) and program.relations[head].is_declared
         weight = int(not is_passing and program.relations[head].is_declared)

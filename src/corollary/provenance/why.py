@@ -24,7 +24,7 @@ from corollary.provenance.limits import DEFAULT_LIMITS, Allowance, ProofLimits
 from corollary.provenance.nodes import CutReason, ProofCut, Row
 from corollary.provenance.proof import Proof
 from corollary.provenance.search import FoundProof, ProofSearch
-from corollary.provenance.shown import ProofDrawing
+from corollary.provenance.shown import NodeKey, ProofDrawing
 from corollary.provenance.steps import ProofSteps
 from corollary.provenance.wording import Wording
 
@@ -143,7 +143,7 @@ class _Question:
     search: ProofSearch = field(init=False)
     chosen: dict[int, KnownInstance | None] = field(default_factory=dict)
     groups: dict[Fact, GroupRows] = field(default_factory=dict)
-    unproved: dict[int, CutReason] = field(default_factory=dict)
+    unproved: dict[NodeKey, CutReason] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.steps = ProofSteps(self.asked.program)
@@ -154,16 +154,17 @@ class _Question:
     def prove(self, fact: Fact, goal: str) -> Proof:
         """Return the proof of a tuple."""
         asked, limits = self.asked, self.allowance.limits
-        is_there, rank = self.finder.rank(fact, self.allowance)
+        is_there, rank = self.finder.rank(fact)
         if not is_there:
             return Proof(goal, asked.commit, holds=False)
+        if fact[0] in self.steps.aggregates:
+            return self._prove_aggregate(fact, goal)
         found = self.search.prove(fact, rank)
         self.chosen |= found.choice or {}
-        self._unfold()
-        drawing = ProofDrawing(
-            self.wording, self.search.graph, self.finder, self.chosen, self.groups
-        )
-        nodes, rules, cuts, ids = drawing.draw(found.root, limits.nodes)
+        self._unfold(self._groups_in(self.chosen))
+        drawing = self._drawing()
+        root = drawing.tuple_key(found.root)
+        nodes, rules, cuts, ids = drawing.draw(root, limits.nodes)
         return Proof(
             goal,
             asked.commit,
@@ -174,75 +175,107 @@ class _Question:
             canonical=found.is_complete,
             nodes=nodes,
             rules=rules,
-            cuts=(*self._cuts(found, ids), *cuts),
+            cuts=(*self._search_cuts(found, ids), *self._cuts(ids), *cuts),
         )
 
-    def _cuts(self, found: FoundProof, ids: Mapping[int, int]) -> Iterator[ProofCut]:
+    def _drawing(self) -> ProofDrawing:
+        return ProofDrawing(self.wording, self.search.graph, self.finder, self.chosen, self.groups)
+
+    def _prove_aggregate(self, fact: Fact, goal: str) -> Proof:
+        """Return the value of a group, with some of its rows."""
+        self._unfold({fact: False})
+        drawing = self._drawing()
+        root = drawing.aggregate_key(*fact)
+        nodes, rules, cuts, ids = drawing.draw(root, self.allowance.limits.nodes)
+        return Proof(
+            goal,
+            self.asked.commit,
+            holds=True,
+            height=0,
+            minimal=True,
+            canonical=True,
+            nodes=nodes,
+            rules=rules,
+            cuts=(*self._cuts(ids), *cuts),
+        )
+
+    def _search_cuts(self, found: FoundProof, ids: Mapping[NodeKey, int]) -> Iterator[ProofCut]:
         """Yield what the search left out."""
         if found.cut is not None:
             yield ProofCut(found.cut, None, self.allowance.expanded)
         graph = self.search.graph
-        hidden = [number for number in found.truncated if number not in ids]
+        places = {number: ids.get(("tuple", number)) for number in found.truncated}
+        hidden = [number for number, place in places.items() if place is None]
         if hidden:
             shown = sum(len(graph.instances[number]) for number in hidden)
             total = sum(found.truncated[number] for number in hidden)
             yield ProofCut(CutReason.INSTANCES, None, shown, total)
-        for number in sorted(found.truncated.keys() & ids.keys(), key=ids.__getitem__):
-            shown, total = len(graph.instances[number]), found.truncated[number]
-            yield ProofCut(CutReason.INSTANCES, ids[number], shown, total)
-        for number, reason in self.unproved.items():
-            if number in ids:
-                yield ProofCut(reason, ids[number], 0)
+        for number, place in sorted(places.items(), key=lambda each: each[1] or 0):
+            if place is not None:
+                shown, total = len(graph.instances[number]), found.truncated[number]
+                yield ProofCut(CutReason.INSTANCES, place, shown, total)
+
+    def _cuts(self, ids: Mapping[NodeKey, int]) -> Iterator[ProofCut]:
+        """Yield what was left out of the rows of aggregates, and of their proofs."""
+        for (relation, row), group in self.groups.items():
+            place, total = ids.get(("aggregate", relation, row)), group.attained or group.total
+            if place is not None and len(group.rows) < total:
+                yield ProofCut(CutReason.ROWS, place, len(group.rows), total)
+        for key, reason in self.unproved.items():
+            if key in ids:
+                yield ProofCut(reason, ids[key], 0)
 
     # --- rows of aggregates --------------------------------------------------------------------
 
-    def _unfold(self) -> None:
-        """Find the rows of the aggregates of a proof, and prove them."""
-        work = dict(self.chosen)
+    def _unfold(self, groups: Mapping[Fact, bool]) -> None:
+        """Find the rows of aggregates, and prove them."""
         for _ in range(UNFOLDED_LEVELS):
-            rows = self._rows_of(work)
-            work = {}
-            for fact in rows:
-                self._prove_row(fact, work)
-            self.chosen |= work
+            proved: dict[int, KnownInstance | None] = {}
+            for fact in self._rows_of(groups):
+                self._prove_row(fact, proved)
+            self.chosen |= proved
+            groups = self._groups_in(proved)
 
-    def _rows_of(self, chosen: Mapping[int, KnownInstance | None]) -> dict[Fact, None]:
-        """Return the rows of the groups that instances name."""
-        wanted: dict[str, dict[Row, bool]] = {}
-        drawing = ProofDrawing(self.wording, self.search.graph, self.finder, {}, {})
-        for known in chosen.values():
-            if known is not None:
-                is_bag = known.step.rule.head.relation in self.wording.counts
-                for relation, row in drawing.groups_of(known):
-                    if (relation, row) not in self.groups:
-                        wanted.setdefault(relation, {})[row] = is_bag
+    def _groups_in(self, chosen: Mapping[int, KnownInstance | None]) -> dict[Fact, bool]:
+        """Return the tuples of aggregates in a proof, and whether they count copies of a row."""
+        drawing = self._drawing()
+        return {
+            group: known.step.rule.head.relation in self.wording.counts
+            for known in chosen.values()
+            if known is not None
+            for group in drawing.groups_of(known)
+            if group not in self.groups
+        }
+
+    def _rows_of(self, groups: Mapping[Fact, bool]) -> dict[Fact, None]:
+        """Return some rows of groups."""
         found: dict[Fact, None] = {}
         for aggregation in self.asked.program.aggregations:
-            rows = wanted.get(aggregation.relation, {})
+            rows = {
+                row: each for (name, row), each in groups.items() if name == aggregation.relation
+            }
             if not rows:
                 continue
             most = COPIES_SHOWN_ROWS if any(rows.values()) else SHOWN_ROWS[aggregation.operator]
             try:
-                groups = find_groups(self.finder, aggregation, list(rows), self.allowance, most)
+                made = find_groups(self.finder, aggregation, list(rows), self.allowance, most)
             except LimitError:
+                keys = ((("aggregate", aggregation.relation, row)) for row in rows)
+                self.unproved |= dict.fromkeys(keys, CutReason.SECONDS)
                 continue
-            for row, group in groups.items():
+            for row, group in made.items():
                 self.groups[aggregation.relation, row] = group
                 found |= dict.fromkeys(group.rows)
         return found
 
-    def _prove_row(self, fact: Fact, chosen: dict[int, KnownInstance | None]) -> None:
+    def _prove_row(self, fact: Fact, proved: dict[int, KnownInstance | None]) -> None:
         graph = self.search.graph
         if not self.steps.is_derived(fact[0]):
             graph.number(fact, None)
-            return
-        try:
-            _, rank = self.finder.rank(fact, self.allowance)
-        except LimitError:
-            self.unproved[graph.number(fact, None)] = CutReason.SECONDS
-            return
-        found = self.search.prove(fact, rank)
-        if found.choice is None:
-            self.unproved[found.root] = found.cut or CutReason.INSTANCES
+        elif self.allowance.seconds <= 0:
+            self.unproved["tuple", graph.number(fact, None)] = CutReason.SECONDS
         else:
-            chosen |= found.choice
+            found = self.search.prove(fact, self.finder.rank(fact)[1])
+            proved |= found.choice or {}
+            if found.choice is None:
+                self.unproved["tuple", found.root] = found.cut or CutReason.INSTANCES

@@ -4,17 +4,29 @@ What rewriting made is undone: `p.base(1)` reads `p(1)`, `!q.some1(1)` reads `!q
 counts is a row of its bag.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from corollary.core import logic
-from corollary.core.logic import Condition, Constant, Literal, Rule, Value, Variable, Wildcard
-from corollary.core.printer import print_clause, print_condition, print_literal
+from corollary.core.logic import (
+    Aggregation,
+    Condition,
+    Constant,
+    Literal,
+    Rule,
+    Value,
+    Variable,
+    Wildcard,
+)
+from corollary.core.printer import print_clause, print_condition, print_literal, print_term
 from corollary.core.program import NormalProgram, Program, owner_of, sql_texts
 from corollary.core.types import Type
 from corollary.provenance.nodes import ProofRule, Row
 from corollary.source import Span
+
+_SELECT = re.compile(r"\bselect\s+(?:distinct\s+|all\s+)?$", re.IGNORECASE)
 
 Bindings = Mapping[str, Value]
 """The values of the variables of a rule, by name."""
@@ -159,6 +171,74 @@ class Wording:
         shown = replace(literal, relation=self.user_name(relation), slots=slots)
         return print_literal(shown)
 
+    # --- aggregates ----------------------------------------------------------------------------
+
+    @cached_property
+    def aggregations(self) -> Mapping[str, Aggregation]:
+        """The aggregations of the program, by their relations."""
+        program = self.program
+        every = (*program.aggregations, *program.active.aggregations)
+        return {each.relation: each for each in every}
+
+    def aggregate_text(self, literal: Literal, bindings: Bindings) -> str:
+        """Return a literal of an aggregate as it was written, with known values put in.
+
+        It reads `4 = count : { tc(1, y), edge(y, _) }`.
+        """
+        *keys, value = (substitute(slot, bindings) for slot in literal.slots)
+        aggregation = self.aggregations[literal.relation]
+        bodies = self._bodies(aggregation)
+        term = "" if aggregation.value is None else f" {_term(bodies[0], aggregation.value)}"
+        group = self.group_text(literal.relation, keys)
+        return f"{print_term(value)} = {aggregation.operator}{term} : {group}"
+
+    def group_text(self, relation: str, keys: Sequence[logic.Slot]) -> str:
+        """Return what an aggregate aggregates, with the keys of a group put in."""
+        aggregation = self.aggregations[relation]
+        texts = [self._body_text(rule, aggregation, keys) for rule in self._bodies(aggregation)]
+        return f"{{ {' ; '.join(texts)} }}"
+
+    def _bodies(self, aggregation: Aggregation) -> tuple[Rule, ...]:
+        """Return the rules of what is aggregated; of a relation that the user knows, itself."""
+        body = self.program.relations[aggregation.body]
+        rules = tuple(each for each in self.program.rules if each.head.relation == body.name)
+        if rules and not body.is_declared:
+            return rules
+        whole = Literal(body.name, tuple(map(Variable, body.columns, body.types)))
+        return (Rule(whole, (whole,), (), aggregation.origin),)
+
+    def _body_text(self, rule: Rule, aggregation: Aggregation, keys: Sequence[logic.Slot]) -> str:
+        places = (rule.head.slots[at] for at in aggregation.groups)
+        known = {
+            place.name: key.value
+            for place, key in zip(places, keys, strict=False)
+            if isinstance(place, Variable) and isinstance(key, Constant)
+        }
+        shown = (each for each in rule.literals if each.relation not in self._guards)
+        parts = [self.literal_text(each, known) for each in shown]
+        value = None if aggregation.value is None else _computed(rule, aggregation.value)
+        parts += [condition_text(each, known) for each in rule.conditions if each is not value]
+        return ", ".join(parts)
+
+    @cached_property
+    def _guards(self) -> frozenset[str]:
+        """The relations of bindings that bodies of aggregates begin with, which say nothing."""
+        return frozenset(each.head.relation for each in self.program.rules if each.is_lenient)
+
+
+def _computed(rule: Rule, column: int) -> Condition | None:
+    """Return the condition that computes what is aggregated, if rewriting made a variable of it."""
+    slot = rule.head.slots[column]
+    if not isinstance(slot, Variable) or not is_made(slot):
+        return None
+    return next((each for each in rule.conditions if each.left == slot), None)
+
+
+def _term(rule: Rule, column: int) -> str:
+    """Return what is aggregated."""
+    condition = _computed(rule, column)
+    return print_term(rule.head.slots[column] if condition is None else condition.right)
+
 
 def condition_text(condition: Condition, bindings: Bindings) -> str:
     """Return a condition with the values that are known put in.
@@ -196,20 +276,15 @@ def _put_in(side: logic.Expression, bindings: Bindings) -> logic.Expression:
     return found
 
 
-def evaluated_rule(rule: Rule, wording: Wording, bindings: Bindings) -> str:
-    """Return the body of a rule with the values that are known put in."""
-    parts = [wording.literal_text(each, bindings) for each in rule.literals]
-    parts += [condition_text(each, bindings) for each in rule.conditions]
-    return ", ".join(parts)
-
-
 def excerpt(span: Span) -> str:
     """Return the text of a span, its lines joined and without indentation."""
     lines = [span.file.line(number) for number in range(span.line, span.end_line + 1)]
     if not lines:
         return ""
     lines[-1] = lines[-1][: span.end_column - 1]
-    lines[0] = lines[0][span.column - 1 :]
+    before, lines[0] = lines[0][: span.column - 1], lines[0][span.column - 1 :]
+    if found := _SELECT.search(before):  # a block of SQL begins with what it selects
+        lines[0] = found[0] + lines[0]
     return " ".join(stripped for line in lines if (stripped := line.strip()))
 
 

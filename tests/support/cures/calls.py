@@ -66,6 +66,12 @@ CALLS = [
     Call(
         "C0923", "corollary.Limits(rounds=-1)", "None for no limit", "corollary.Limits(rounds=None)"
     ),
+    Call(
+        "C1500",
+        "corollary.open(None, driver_memory='much')",
+        "500M or 2G",
+        "corollary.open(None, driver_memory='2G')",
+    ),
     Call("C0924", "db.log(-1)", "0 or more", "db.log(0)"),
     Call(
         "C0925",

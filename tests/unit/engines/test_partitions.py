@@ -38,7 +38,7 @@ from support.selection import examples, sampled
 from support.warehouse_scenarios import keep
 
 EXAMPLES = examples(4, 20)
-PLACEMENTS = ("tasks", "partitioned", "sql")
+PLACEMENTS = ("tasks", "partitions", "sql")
 KINDS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     "stored": (("auto", "ranked", "dred", "recompute", "pf", "epf", MIXED), {}),
     "rules": (("auto", "ranked", "epf", "dred", MIXED), {"with_rules": True}),

@@ -68,6 +68,9 @@ class Notes(CountingRecorder):
     def bulk(self) -> None:
         pass
 
+    def job(self, sent: int, returned: int) -> None:
+        self.heard.append(("job", sent, returned))
+
     def switch(self, within: Within) -> None:
         self.heard.append(("switch", within.about))
 

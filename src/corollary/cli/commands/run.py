@@ -156,7 +156,13 @@ def _evaluate(
     from corollary.database.intake.evaluate_once import FileLocations, run_once
     from corollary.warehouse.formats.delimited import print_rows
 
-    engine = create_engine(maintenance.engine, None, maintenance.placement, bulk=maintenance.bulk)
+    engine = create_engine(
+        maintenance.engine,
+        None,
+        maintenance.placement,
+        bulk=maintenance.bulk,
+        driver_memory=maintenance.driver_memory,
+    )
     places = FileLocations(files.facts, outputs, files.root)
     outcome = run_once(program, places, maintenance.limits, console, engine, today=files.today)
     if output.is_json:

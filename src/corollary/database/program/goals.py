@@ -50,10 +50,11 @@ class AskedGoal:
         return answer_relation(self.literal)
 
 
-def read_goal(loaded: LoadedProgram, text: str) -> AskedGoal:
+def read_goal(loaded: LoadedProgram, text: str, *, has_events: bool = False) -> AskedGoal:
     """Return a goal such as `link("a", y), y != "b"`: any body that a rule could have.
 
-    The goal is checked as the body of a rule of the program.
+    The goal is checked as the body of a rule of the program; it may name event predicates if
+    `has_events`, which have tuples only while a transaction runs.
 
     Raises:
         InputError: the goal does not fit the program.
@@ -78,7 +79,7 @@ def read_goal(loaded: LoadedProgram, text: str) -> AskedGoal:
     )
     checked = check(program + rule)
     for atom in used:
-        if checked.signatures[atom.relation].is_event:
+        if checked.signatures[atom.relation].is_event and not has_events:
             raise InputError.of(
                 "C0902",
                 f"`{atom.relation}` is an event predicate: it holds only while a transaction runs.",

@@ -6,24 +6,32 @@ at most their open changes, or a copy if a step here reads them.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from corollary.core.engine import BulkMode, Engine, Limits, LocalTable, TableHandle, ValueRange
+from corollary.core.engine import (
+    BulkMode,
+    Engine,
+    Limits,
+    LocalTable,
+    RelationPlace,
+    TableHandle,
+    ValueRange,
+    driver_memory,
+)
 from corollary.core.plans import WORKING_SEPARATOR, PlacedCall, Placement, Plan
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
 from corollary.engines.local.prepared_plan import PreparedPlan
 from corollary.engines.spark import remote
-from corollary.engines.spark.partitioned.engine import PartitioningEngine
+from corollary.engines.spark.partitioned.engine import PARTITIONS_PLACE, PartitioningEngine
 from corollary.engines.spark.resources import SparkResources
 from corollary.engines.spark.session import parallelism_of
-from corollary.engines.spark.task_pool import SparkTaskPool
 from corollary.rewrite.partitions import PARTITIONS
 
 if TYPE_CHECKING:
@@ -43,9 +51,6 @@ PARTITIONS_MIN_INPUT_TUPLES = 1 << 20
 SQL_MIN_TUPLES = 1 << 28
 """A stratum without a pivot that has and reads so many tuples is left to queries."""
 
-PARTITIONED = "partitioned"
-"""The placement in which all relations are partitioned."""
-
 MANIFEST = "shares.json"
 """The file of an index that describes the partitioned strata."""
 
@@ -58,6 +63,7 @@ class DriverEngine(PartitioningEngine):
         placement: where strata run that have a pivot; `auto` decides by size.
         partition_count: how many partitions a stratum has; by default as many as tasks run at once.
         scratch: a directory that the driver and all tasks see, for the files of partitions.
+        memory: the bytes for tuples on the driver; the largest relations beyond it are partitioned.
     """
 
     def __init__(
@@ -68,8 +74,11 @@ class DriverEngine(PartitioningEngine):
         partition_count: int | None = None,
         scratch: Path | None = None,
         bulk: BulkMode | None = None,
+        memory: int | str | None = None,
     ) -> None:
-        super().__init__(bulk, is_forced=placement == PARTITIONED)
+        is_auto = placement == "auto" and (spark is not None or find_spec("pyspark") is not None)
+        budget = driver_memory(memory) if is_auto else None
+        super().__init__(bulk, is_forced=placement == PARTITIONS_PLACE, memory=budget)
         self._spark = spark
         self._placement = placement
         self._partition_count = partition_count
@@ -120,8 +129,10 @@ class DriverEngine(PartitioningEngine):
         self, relations: Sequence[str], below: Sequence[str], *, has_pivot: bool
     ) -> Placement:
         """Return where a stratum should run."""
-        if self._placement == PARTITIONED:
-            return Placement.DRIVER
+        if self._placement == PARTITIONS_PLACE or any(
+            map(self.is_partitioned, [*relations, *below])
+        ):
+            return Placement.DRIVER  # by rounds of probes
         if self._placement != "auto":
             forced = Placement(self._placement)
             return forced if has_pivot or forced is not Placement.TASKS else Placement.DRIVER
@@ -151,21 +162,6 @@ class DriverEngine(PartitioningEngine):
         from corollary.engines.spark.partitions.job import run_spark_job
 
         return run_spark_job(self._resources.runner, request)
-
-    @property
-    def _slots(self) -> int:
-        return self.partition_count
-
-    def _run_tasks(
-        self, task: Callable[[int], bytes], numbers: Sequence[int], title: str
-    ) -> list[bytes]:
-        return self._resources.run(task, numbers, title)
-
-    @property
-    def tasks(self) -> SparkTaskPool | None:
-        """Where large inputs are read."""
-        is_missing = self._spark is None and find_spec("pyspark") is None
-        return None if is_missing or self._placement == Placement.DRIVER else super().tasks
 
     # --- relations -----------------------------------------------------------------------------
 
@@ -257,15 +253,12 @@ class DriverEngine(PartitioningEngine):
         self, manifest: Mapping[str, Any], files: Mapping[str, pa.Buffer]
     ) -> set[str]:
         """Restore the partitions of a stratum from the files of an index; return its relations."""
-        directories = []
-        for partition in range(self.partition_count):
-            prefix = _prefix(manifest["number"], partition)
-            directory = self._root / f"{prefix}restored"
-            directory.mkdir()
-            for name, data in files.items():
-                if name.startswith(prefix):
-                    (directory / name.removeprefix(prefix)).write_bytes(data)
-            directories.append(directory)
+        from corollary.engines.spark.partitions.versions import write_base
+
+        directories = [
+            write_base(self._root, _prefix(manifest["number"], partition), files)
+            for partition in range(self.partition_count)
+        ]
         stratum = self._new_stratum(manifest["procedure"], manifest["pivots"])
         stratum.restore(manifest, self._relations, directories)
         self._remote |= dict.fromkeys(stratum.pivots, stratum)
@@ -391,6 +384,12 @@ class DriverEngine(PartitioningEngine):
         if self._is_remote_only(relation):
             return self.read(relation)
         return super().within(relation, boxes)
+
+    def place_of(self, relation: str) -> RelationPlace:
+        """Return where the tuples of a relation are, and why."""
+        if relation not in self._remote:
+            return super().place_of(relation)
+        return RelationPlace(Placement.TASKS, "the tasks that maintain its stratum hold it")
 
     def distinct(self, relation: str) -> tuple[int, ...]:
         """Return about how many distinct values each column of a relation has."""

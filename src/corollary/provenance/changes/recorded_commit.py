@@ -4,26 +4,33 @@ Parts of the changes can be done again on the state before, without triggers and
 triggers did is among the changes.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from corollary.core.arrow import from_python, sort_rows, to_python
-from corollary.core.logic import Atom, Clause, Constant
+from corollary.core.logic import Clause
+from corollary.core.monitoring_optimisations import MonitoringOptimisation
 from corollary.core.plans import WORKING_SEPARATOR
 from corollary.core.printer import print_clause
-from corollary.core.program import NormalProgram, Program
+from corollary.core.program import Directive, MarkedRelation, NormalProgram, Program
 from corollary.core.types import Type
 from corollary.database.engines import LOCAL, create_engine
 from corollary.database.program.loaded_program import LoadedProgram
 from corollary.database.state import DatabaseState
 from corollary.database.warehouse_store import WarehouseStore
+from corollary.provenance.asked_state import AskedState, asked_state
 from corollary.provenance.nodes import BaseChange
 from corollary.provenance.trials.base_relations import insertable_relations, user_names
 from corollary.warehouse.set_difference import difference, minus
 
 Edit = Callable[[Program], Program]
+
+EXPLAINED_WITHOUT = frozenset(
+    (MonitoringOptimisation.SPECIALISATION, MonitoringOptimisation.SHARING)
+)
+"""Optimisations that replace the user's views and events by others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +44,7 @@ class RecordedCommit:
         tables: the changes of base tuples, by sign and by the user's name of the relation.
         clauses: the rules that were added or removed, by their change, in which the text of a rule
             stands for the relation.
+        was: the program before, with its triggers and constraints.
     """
 
     number: int
@@ -44,6 +52,23 @@ class RecordedCommit:
     after: LoadedProgram
     tables: Mapping[tuple[str, str], pa.Table]
     clauses: Mapping[BaseChange, Clause]
+    was: LoadedProgram
+
+    @property
+    def triggers(self) -> Mapping[str, MarkedRelation]:
+        """The triggers of the state before, with the base relation and sign of each."""
+        return self.was.normal.active.triggers
+
+    def asked_before(self) -> AskedState:
+        """Return the state before the commit, as questions see it."""
+        return replace(asked_state(self.before), written=self.was.program)
+
+    def asked_after(self, asked: AskedState) -> AskedState:
+        """Return a state that changes of the commit have made, with its rules and number."""
+        after = self.after.program
+        gone = tuple(clause for each, clause in self.clauses.items() if each.op == "-")
+        written = replace(after, clauses=(*after.clauses, *gone))
+        return replace(asked, written=written, commit=self.number)
 
     def count(self, relations: Collection[str]) -> int:
         """Return how many base tuples of some relations it changes."""
@@ -74,42 +99,40 @@ class RecordedCommit:
     def edit(self, chosen: Collection[BaseChange]) -> Edit | None:
         """Return the edit of the program that some changes make; None if they need none."""
         before, after = passive(self.before.program), passive(self.after.program)
-        is_same = declarations_of(before) == declarations_of(after)
         rules = {each: self.clauses[each] for each in chosen if each in self.clauses}
-        facts = list(self._facts(each for each in chosen if each.op == "+"))
-        if is_same and not rules and not facts:
+        inputs = self._inputs()
+        if declarations_of(before) == declarations_of(after) and not rules and not inputs:
             return None
         gone = {print_clause(clause) for each, clause in rules.items() if each.op == "-"}
         clauses = [each for each in before.clauses if print_clause(each) not in gone]
         clauses += [clause for each, clause in rules.items() if each.op == "+"]
-        clauses += facts
         declared = {each.name for each in after.declarations}
         kept = tuple(each for each in before.declarations if each.name not in declared)
-        program = replace(after, declarations=(*after.declarations, *kept), clauses=tuple(clauses))
+        program = replace(
+            after,
+            declarations=(*after.declarations, *kept),
+            clauses=tuple(clauses),
+            directives=(*after.directives, *inputs),
+        )
         return lambda _: program
 
-    def _facts(self, added: Iterable[BaseChange]) -> Iterator[Clause]:
-        """Yield facts of the text for tuples that nothing else could assert before the commit."""
+    def _inputs(self) -> tuple[Directive, ...]:
+        """Return directives that let relations with rules have the facts that the text got."""
         with_rules = {
             head.relation for each in self.after.program.clauses if each.body for head in each.heads
         }
         writable = set(insertable_relations(self.before.loaded.normal).values())
-        for each in added:
-            if each not in self.clauses and each.relation in with_rules - writable:
-                values = map(Constant, each.row, each.types)
-                yield Clause((Atom(each.relation, tuple(values)),))
+        added = {name for op, name in self.tables if op == "+"}
+        return tuple(Directive("input", name) for name in sorted(added & with_rules - writable))
 
 
-def recorded_commit(
-    store: WarehouseStore, number: int, now: DatabaseState, *, is_passive: bool = True
-) -> RecordedCommit:
+def recorded_commit(store: WarehouseStore, number: int, now: DatabaseState) -> RecordedCommit:
     """Return a commit of a warehouse, and the state before it.
 
     Args:
         store: of the warehouse.
         number: of the commit.
         now: the present state, whose limits count.
-        is_passive: whether triggers and constraints are switched off in the state before.
 
     Raises:
         WarehouseError: the commit or the one before is not kept.
@@ -117,18 +140,21 @@ def recorded_commit(
     commit = store.warehouse.commit_at(number)
     assert commit is not None
     before = DatabaseState(
-        create_engine(LOCAL), limits=now.limits, console=now.console, frames=now.frames
+        create_engine(LOCAL),
+        limits=now.limits,
+        console=now.console,
+        frames=now.frames,
+        without=EXPLAINED_WITHOUT,
     )
     before.is_trial = True
     if number > 1:
         WarehouseStore(store.warehouse).restore(before, number - 1)
     after = store.program_at(commit)
     was = before.loaded
-    if is_passive:
-        _switch_off(before)
+    _switch_off(before)
     tables = dict(_changes_of_tuples(store, number, before, after.normal))
     clauses = dict(_changes_of_rules(passive(was.program), passive(after.program)))
-    return RecordedCommit(number, before, after, tables, clauses)
+    return RecordedCommit(number, before, after, tables, clauses, was)
 
 
 def passive(program: Program) -> Program:

@@ -2,15 +2,23 @@
 
 import shutil
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from weakref import WeakSet
 
 import pyarrow as pa
 
-from corollary.core.engine import BulkMode, Limits, TableHandle, ValueRange
+from corollary.core.engine import (
+    TUPLE_BYTES,
+    BulkMode,
+    Limits,
+    RelationPlace,
+    TableHandle,
+    ValueRange,
+)
 from corollary.core.logic import Value
 from corollary.core.plans import Plan
 from corollary.core.program import Relation
@@ -26,16 +34,21 @@ from corollary.engines.spark.partitioned.partition_files import PartitionedFiles
 from corollary.engines.spark.partitioned.run import LayoutExceeded
 from corollary.engines.spark.partitioned.saved_files import restore_files, save_files
 from corollary.engines.spark.partitioned.table import PartitionedTable, PartitionPlace
+from corollary.engines.spark.resources import SparkResources
 from corollary.engines.spark.task_pool import SparkTaskPool
+from corollary.engines.spark.task_runner import Task
 
-LOADED_MAX_TUPLES = 1 << 24
-"""A first load of more tuples than this does not pass the driver."""
+LOAD_DIVISOR = 2
+"""A load that would take more than one in so many bytes of the budget does not pass the driver."""
 
 INSERTED_MAX_ROWS = 1 << 20
 """So many tuples of a handle are inserted at once."""
 
 FETCHED_MAX_BYTES = 1 << 26
 """What queries have fetched is kept for the next one, up to this size."""
+
+PARTITIONS_PLACE = "partitions"
+"""The place of relations whose committed tuples are in partitions."""
 
 WIDER_BITS = 6
 """The codes of texts get so many more bits when they need more."""
@@ -46,31 +59,33 @@ class PartitioningEngine(LocalEngine):
 
     Args:
         is_forced: whether all relations are partitioned.
+        memory: the bytes that the tuples of other relations may take here; None for any number.
     """
 
-    def __init__(self, bulk: BulkMode | None = None, *, is_forced: bool = False) -> None:
+    def __init__(
+        self,
+        bulk: BulkMode | None = None,
+        *,
+        is_forced: bool = False,
+        memory: int | None = None,
+    ) -> None:
         super().__init__(bulk)
         self._is_forced = is_forced
+        self._memory = memory
         self._made_place: PartitionPlace | None = None
-        self._unused: set[str] = set()
-        """Files and directories that were replaced; a handle may still read them."""
         self._handles: WeakSet[PartitionedHandle] = WeakSet()
+
+    _resources: SparkResources
+    """What it holds of Spark."""
 
     @property
     @abstractmethod
     def _root(self) -> Path:
         """The directory of the files of partitions."""
 
-    @property
-    @abstractmethod
-    def _slots(self) -> int:
-        """How many tasks run at once."""
-
-    @abstractmethod
-    def _run_tasks(
-        self, task: Callable[[int], bytes], numbers: Sequence[int], title: str
-    ) -> list[bytes]:
+    def _run_tasks(self, task: Task, numbers: Sequence[int], title: str) -> list[bytes]:
         """Run a job with one task for each number; return the results in this order."""
+        return self._resources.run(task, numbers, title)
 
     def _run_slices(self, slices: Mapping[int, bytes], title: str) -> list[bytes]:
         """Run a job with one task for each slice of work."""
@@ -79,14 +94,24 @@ class PartitioningEngine(LocalEngine):
     @property
     def tasks(self) -> SparkTaskPool | None:
         """Where large inputs are read."""
-        most = -1 if self._is_forced else LOADED_MAX_TUPLES
-        return SparkTaskPool(self._run_tasks, lambda: self._root, lambda: self._slots, most)
+        if find_spec("pyspark") is None:
+            return None
+        if self._is_forced:
+            most = -1
+        elif self._memory is not None:
+            most = self._memory // (TUPLE_BYTES * LOAD_DIVISOR)
+        else:
+            return None
+        slots = lambda: self.partition_count  # noqa: E731 - it may start Spark
+        return SparkTaskPool(self._run_tasks, lambda: self._root, slots, most)
 
     @property
     def _partition_place(self) -> PartitionPlace:
         if self._made_place is None:
-            jobs = PartitionJobs(self._run_slices, lambda: self._slots)
-            self._made_place = PartitionPlace(str(self._root), jobs, self._dictionary)
+            jobs = PartitionJobs(self._run_slices, lambda: self.partition_count)
+            root = self._root / PARTITIONS_PLACE
+            root.mkdir()
+            self._made_place = PartitionPlace(str(root), jobs, self._dictionary)
         return self._made_place
 
     @property
@@ -109,6 +134,49 @@ class PartitioningEngine(LocalEngine):
         table = self._tables[relation]
         is_remote = isinstance(table, PartitionedTable) and table.held is not None
         return table if is_remote else None  # type: ignore[return-value]
+
+    def is_partitioned(self, relation: str) -> bool:
+        """Whether the committed tuples of a relation are in partitions, or will be."""
+        return relation in self._tables and self._tables[relation].is_partitioned
+
+    def place_of(self, relation: str) -> RelationPlace:
+        """Return where the tuples of a relation are, and why."""
+        if self._is_forced and self.is_partitioned(relation):
+            return RelationPlace(PARTITIONS_PLACE, "asked for")
+        tuples = self.size(relation) if relation in self._tables else 0
+        reason = f"its {tuples:,} tuples take about {TUPLE_BYTES * tuples >> 20:,} MB"
+        if self._memory is not None:
+            reason += f", the driver has {self._memory >> 20:,} MB for all relations"
+        place = PARTITIONS_PLACE if self.is_partitioned(relation) else self.default_placement
+        return RelationPlace(place, reason)
+
+    def _partition_large(self) -> None:
+        """Partition the largest relations, until the others fit into the budget."""
+        if self._memory is None:
+            return
+        here = {
+            name: TUPLE_BYTES * table.size(State.NEW)
+            for name, table in self._tables.items()
+            if not table.is_partitioned and table.types
+        }
+        total = sum(here.values())
+        for name in sorted(here, key=lambda each: -here[each]):
+            if total <= self._memory:
+                break
+            self._partition(name)
+            total -= here[name]
+
+    def _partition(self, name: str) -> None:
+        """Move a relation without an open change to partitions."""
+        before = self._tables[name]
+        assert not before.has_change
+        table = PartitionedTable(self._relations[name], self._partition_place, before.family)
+        for order in before.old_layers():
+            table.want(order)
+        table.assign(before.tuples(State.OLD))
+        table.commit()
+        self._tables[name] = table
+        self._unprepare(name)
 
     def partitioned_files(self, relation: str) -> PartitionedFiles | None:
         """Return the files of the committed or loaded tuples of a relation.
@@ -195,10 +263,11 @@ class PartitioningEngine(LocalEngine):
     def commit(self, relations: Iterable[str] | None = None) -> None:
         """Make NEW the OLD of some relations, or of all."""
         names = None if relations is None else list(relations)
-        before = self._files_in_use()
         super().commit(names)
         self._release()
-        self._discard(before)
+        if names is None:
+            self._partition_large()
+            self._sweep()
 
     def rollback(self) -> None:
         """Make OLD the NEW of every relation."""
@@ -214,24 +283,23 @@ class PartitioningEngine(LocalEngine):
     def _files_in_use(self) -> set[str]:
         """Return the paths of all files of tables."""
         found = [each.files for each in self._partitioned_tables()]
-        return {f"{each.root}/{name}" for each in found if each is not None for name in each.files}
+        return {path for each in found if each is not None for path in _paths(each)}
 
-    def _discard(self, before: set[str]) -> None:
-        """Remove files that were in use, and that no table and no handle needs any more."""
-        self._unused |= before
+    def _sweep(self) -> None:
+        """Remove what no table and no handle needs, and what lost tasks have left."""
+        if self._made_place is None:
+            return
+        root = Path(self._made_place.root)
         needed = self._files_in_use()
         for handle in self._handles:
-            files = handle.source.files
-            needed |= {f"{files.root}/{name}" for name in files.files}
-        own = str(self._root) if self._unused else ""
-        for path in sorted(self._unused - needed):
-            if not path.startswith(own):
-                continue  # files of a warehouse are not ours
-            if Path(path).is_dir():
-                shutil.rmtree(path, ignore_errors=True)
+            needed |= _paths(handle.source.files)
+        for each in root.iterdir():
+            if str(each) in needed:
+                continue
+            if each.is_dir():
+                shutil.rmtree(each, ignore_errors=True)
             else:
-                Path(path).unlink(missing_ok=True)
-        self._unused &= needed
+                each.unlink(missing_ok=True)
 
     # --- reading -------------------------------------------------------------------------------
 
@@ -284,6 +352,16 @@ class PartitioningEngine(LocalEngine):
         """
         if sum(each.fetched_bytes for each in self._partitioned_tables()) > FETCHED_MAX_BYTES:
             self._release()
+        if self._made_place is not None:
+            self._made_place.jobs.recorder = recorder
+        try:
+            return self._run_widening(plan, recorder, limits)
+        finally:
+            if self._made_place is not None:
+                self._made_place.jobs.recorder = None
+
+    def _run_widening(self, plan: Plan, recorder: Recorder, limits: Limits) -> int:
+        """Run a plan; begin anew with wider codes if those of texts that passed do not fit."""
         while True:
             try:
                 return super().run(plan, recorder, limits)
@@ -291,3 +369,7 @@ class PartitioningEngine(LocalEngine):
                 self._partition_place.interned_bits += WIDER_BITS
                 for table in self._partitioned_tables():
                     table.widen_interned()
+
+
+def _paths(files: PartitionedFiles) -> set[str]:
+    return {str(Path(files.root) / name) for name in files.files}

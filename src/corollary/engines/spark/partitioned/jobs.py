@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from corollary.core.recorder import Recorder
 from corollary.engines.spark.partitioned.operations import PartitionAddress, PartitionOperation
 from corollary.errors import CorollaryError
 
@@ -43,12 +44,17 @@ class PartitionJobs:
     Args:
         run_slices: runs a job.
         slots: how many tasks run at once.
+
+    Attributes:
+        counts: what jobs have cost so far.
+        recorder: of the plan that runs now.
     """
 
     def __init__(self, run_slices: RunSlices, slots: Callable[[], int]) -> None:
         self._run_slices = run_slices
         self._slots = slots
         self.counts = JobCounts()
+        self.recorder: Recorder | None = None
 
     @property
     def slots(self) -> int:
@@ -72,11 +78,7 @@ class PartitionJobs:
             for number, each in slices.items()
         }
         returned = self._run_slices(sent, title)
-        counts = self.counts
-        counts.jobs += 1
-        counts.tasks += len(sent)
-        counts.sent += sum(map(len, sent.values()))
-        counts.returned += sum(map(len, returned))
+        self._count(len(sent), sum(map(len, sent.values())), sum(map(len, returned)))
         results: list[Any] = [None] * len(tasks)
         for each, data in zip(slices.values(), returned, strict=True):
             found = pickle.loads(data)  # noqa: S301 - our own tasks made it
@@ -85,6 +87,14 @@ class PartitionJobs:
             for at, result in zip(each, found, strict=True):
                 results[at] = result
         return results
+
+    def _count(self, tasks: int, sent: int, returned: int) -> None:
+        self.counts.jobs += 1
+        self.counts.tasks += tasks
+        self.counts.sent += sent
+        self.counts.returned += returned
+        if self.recorder is not None:
+            self.recorder.job(sent, returned)
 
 
 def serve_slice(data: bytes) -> bytes:

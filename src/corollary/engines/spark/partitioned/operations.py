@@ -129,13 +129,10 @@ class Subtract:
 class Fold:
     """Write a partition with its changes as a new base."""
 
-    directory: str
-
     def run(self, address: PartitionAddress) -> StoredPartition:
-        """Return what was written."""
-        return fold_partition(
-            address.root, self.directory, address.relation, address.orders, address.stored
-        )
+        """Return what was written; each attempt writes a directory of its own."""
+        name = new_name(address.relation.name, "base")
+        return fold_partition(address.root, name, address.relation, address.orders, address.stored)
 
 
 @dataclass(frozen=True, slots=True)

@@ -215,9 +215,7 @@ class PartitionSource:
             for number, address in self._addresses(part).items()
             if address.stored.is_due
         ]
-        tasks = [
-            (address, operations.Fold(new_name(relation.name, "base"))) for _, _, address in due
-        ]
+        tasks = [(address, operations.Fold()) for _, _, address in due]
         files = self.files
         results = self.jobs.run(tasks, f"fold {relation.name}")
         for (part, number, _), stored in zip(due, results, strict=True):

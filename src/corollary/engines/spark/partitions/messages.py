@@ -144,6 +144,9 @@ class TaskRecorder:
     def bulk(self) -> None:
         """Ignored: a stratum in tasks is placed there."""
 
+    def job(self, sent: int, returned: int) -> None:
+        """Ignored: tasks start no jobs."""
+
     def switch(self, within: Within) -> None:
         """Record steps that exceeded their budget."""
         self.switched.add(self.steps[id(within)])

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
+import pyarrow as pa
+
 from corollary.engines.spark.partitions.messages import (
     PartitionBase,
     PartitionLogEntry,
@@ -25,6 +27,16 @@ LOG_MAX_TUPLES = 1 << 17
 """…or more tuples than this and than one in `LOG_DIVISOR` of all that there are."""
 
 LOG_DIVISOR = 4
+
+
+def write_base(root: Path, prefix: str, files: Mapping[str, pa.Buffer]) -> Path:
+    """Write the files of an index whose names begin with a prefix to a new directory."""
+    directory = root / f"{prefix}restored"
+    directory.mkdir()
+    for name, data in files.items():
+        if name.startswith(prefix):
+            (directory / name.removeprefix(prefix)).write_bytes(data)
+    return directory
 
 
 @dataclass(slots=True)

@@ -38,6 +38,9 @@ class _Onward:
     def bulk(self) -> None:
         self.recorder.bulk()
 
+    def job(self, sent: int, returned: int) -> None:
+        self.recorder.job(sent, returned)
+
     def switch(self, within: Within) -> None:
         self.recorder.switch(within)
 

@@ -1,0 +1,212 @@
+"""Instances of active rules in a transaction that is open: events, and what triggers do.
+
+Event predicates have tuples only while a transaction runs. All of them are evaluated once more, on
+the net change; then instances of rules are found as those of views are: by a pipeline for each
+rule, led by the wanted tuples. Events may depend on each other, so the instances of all that a
+tuple needs are found first, and then chosen bottom-up, round by round.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from corollary.active.events import event_plan
+from corollary.core.arrow import sort_rows, to_python
+from corollary.core.logic import Literal, Rule, Value, Variable
+from corollary.core.plans import event_relation, working_relation
+from corollary.core.program import MarkedRelation, Relation
+from corollary.core.recorder import CountingRecorder
+from corollary.core.states import CHANGES
+from corollary.core.types import NUMBER
+from corollary.database.state import DatabaseState
+from corollary.maintain.draft import Draft
+from corollary.maintain.update import Update
+from corollary.provenance.absences.nearest import body_of_parts, type_of
+from corollary.provenance.absences.rule_parts import RuleParts, row_of
+from corollary.provenance.asked_state import AskedState
+from corollary.provenance.limits import Allowance
+from corollary.provenance.nodes import Row
+
+EventTuple = tuple[str, Row]
+"""A tuple of an event predicate, or (`+p`, `-p`) a change of a base relation by a trigger."""
+
+INSTANCES_MAX = 16
+"""The maximum number of instances of one rule and tuple among which one is chosen."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventInstance:
+    """An active rule with values for its variables.
+
+    Attributes:
+        values: by the names of variables.
+        events: the event tuples, and the changes that triggers can make, among its premises.
+    """
+
+    rule: Rule
+    values: Mapping[str, Value]
+    events: tuple[EventTuple, ...]
+
+
+class EventInstances:
+    """Finds instances of active rules.
+
+    Args:
+        state: the database.
+        asked: the NEW state of the transaction.
+        update: the transaction; its program is not optimised for monitoring.
+        triggers: the base relation and sign of each trigger, by the names of their heads.
+        allowance: what is left of the limits.
+    """
+
+    def __init__(
+        self,
+        state: DatabaseState,
+        asked: AskedState,
+        update: Update,
+        triggers: Mapping[str, MarkedRelation],
+        allowance: Allowance,
+    ) -> None:
+        self._state = state
+        self._asked = asked
+        self._update = update
+        self._allowance = allowance
+        self._active = update.new.active
+        marks = {each: name for name, each in self._active.marked.items()}
+        self._effects = {marks[each]: name for name, each in triggers.items() if each in marks}
+
+    @contextmanager
+    def evaluated(self) -> Iterator[None]:
+        """Evaluate all event predicates; their tuples are in the engine until the end."""
+        engine, update = self._asked.engine, self._update
+        declared = self._state.demand(update.new).goals
+        made = {
+            event_relation(name): replace(
+                relation, name=event_relation(name), is_derived=False, is_declared=False
+            )
+            for name, relation in self._active.relations.items()
+            if name not in declared
+        }
+        engine.declare(made)
+        try:
+            limits = self._allowance.bounded(self._asked.limits)
+            engine.run(event_plan(update, self._active.relations), CountingRecorder(), limits)
+            yield
+        finally:
+            engine.drop(made)
+
+    def tuples(self, event: str) -> list[Row]:
+        """Return the tuples of an event predicate, in order."""
+        return list(to_python(sort_rows(self._asked.engine.read(event_relation(event)))))
+
+    def chosen(self, goals: Sequence[EventTuple]) -> dict[EventTuple, EventInstance]:
+        """Return for event tuples, and for those that they need, an instance of a rule each.
+
+        Changes that no trigger makes have none.
+        """
+        found: dict[EventTuple, list[EventInstance]] = {}
+        level = list(dict.fromkeys(goals))
+        while level:
+            by_name: dict[str, list[Row]] = {}
+            for name, row in level:
+                found[name, row] = []
+                by_name.setdefault(name, []).append(row)
+            for name, rows in by_name.items():
+                head = self._effects.get(name, name)
+                if head in self._active.relations:
+                    for at, instance in self._instances(head, rows):
+                        found[name, rows[at]].append(instance)
+            self._allowance.expanded += len(level)
+            if self._allowance.tuples <= 0 or self._allowance.seconds <= 0:
+                break
+            needed = (e for every in found.values() for one in every for e in one.events)
+            level = [each for each in dict.fromkeys(needed) if each not in found]
+        return self._lowest(found)
+
+    def _lowest(
+        self, found: Mapping[EventTuple, Sequence[EventInstance]]
+    ) -> dict[EventTuple, EventInstance]:
+        """Return the first instance of each tuple whose events are explained, round by round."""
+        chosen: dict[EventTuple, EventInstance] = {}
+        # A change need not come from a trigger: the user may have made it.
+        known = {each for each in found if each[0] in self._effects and not found[each]}
+        while True:
+            new = {
+                each: next(one for one in instances if known.issuperset(one.events))
+                for each, instances in found.items()
+                if each not in known and any(known.issuperset(one.events) for one in instances)
+            }
+            if not new:
+                break
+            chosen |= new
+            known |= new.keys()
+        return chosen
+
+    def _instances(self, head: str, rows: Sequence[Row]) -> Iterator[tuple[int, EventInstance]]:
+        """Yield the first instances of the rules of an event predicate, for some of its tuples."""
+        engine = self._asked.engine
+        wanted = self._wanted(head)
+        engine.declare({wanted.name: wanted})
+        try:
+            engine.insert(wanted.name, [(number, *row) for number, row in enumerate(rows)])
+            for rule in self._active.rules:
+                if rule.head.relation == head:
+                    yield from self._of_rule(rule, wanted, rows)
+        finally:
+            engine.drop([wanted.name])
+
+    def _wanted(self, head: str) -> Relation:
+        shape = self._active.relations[head]
+        name = working_relation(head, "wanted")
+        types = (NUMBER, *shape.types)
+        columns = tuple(f"c{at}" for at in range(len(types)))
+        return Relation(name, columns, types, is_derived=False, is_declared=False)
+
+    def _of_rule(
+        self, rule: Rule, wanted: Relation, rows: Sequence[Row]
+    ) -> Iterator[tuple[int, EventInstance]]:
+        parts = RuleParts(rule)
+        component = parts.whole(range(len(parts.parts)))
+        types = (NUMBER, *map(type_of, component.variables))
+        columns = tuple(f"c{at}" for at in range(len(types)))
+        name = working_relation("rule", "instances")
+        target = Relation(name, columns, types, is_derived=False, is_declared=False)
+        draft = Draft(self._update)
+        draft.readable.update(self._update.new.relations)
+        draft.types |= {wanted.name: wanted.types, name: types}
+        engine = self._asked.engine
+        engine.declare({name: target})
+        try:
+            body = body_of_parts(self._asked, parts, component, wanted.name)
+            plan = draft.finish(draft.derive(name, [body]))
+            engine.run(plan, CountingRecorder(), self._allowance.bounded(self._asked.limits))
+            found = to_python(sort_rows(engine.read(name)))
+        finally:
+            engine.drop([name])
+        counts: dict[Value, int] = {}
+        for number, *values in found:
+            counts[number] = counts.get(number, 0) + 1
+            if counts[number] <= INSTANCES_MAX and isinstance(number, int):
+                bound = dict(zip((each.name for each in component.variables), values, strict=True))
+                bound |= {
+                    slot.name: value
+                    for slot, value in zip(rule.head.slots, rows[number], strict=True)
+                    if isinstance(slot, Variable)
+                }
+                yield number, EventInstance(rule, bound, tuple(self._events(rule, bound)))
+
+    def _events(self, rule: Rule, values: Mapping[str, Value]) -> Iterator[EventTuple]:
+        """Yield the premises that are event tuples, or changes that a trigger could make."""
+        for literal in rule.literals:
+            row = row_of(literal, values)
+            if row is not None and not literal.negated and self._is_event(literal):
+                yield literal.relation, row
+
+    def _is_event(self, literal: Literal) -> bool:
+        name = literal.relation
+        if name in {each.relation for each in self._active.aggregations}:
+            return False
+        if name in self._active.relations:
+            return True
+        _, state = self._active.marked.get(name, ("", None))
+        return state in CHANGES and name in self._effects
