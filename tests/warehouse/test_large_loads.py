@@ -10,6 +10,7 @@ from deltalake import DeltaTable
 
 import corollary
 from corollary.core.arrow import to_python
+from corollary.database import warehouse_store
 from corollary.database.upkeep.verify import verify
 from corollary.engines.spark.partitioned import handle
 from corollary.engines.spark.partitioned.partition_files import PartitionedFiles
@@ -90,6 +91,33 @@ def test_a_first_load_and_what_follows(tmp_path: Path) -> None:
         assert not verify(store_of(db).warehouse).findings
     with corollary.open(place, engine="local") as db:
         assert set(db.relation("total").rows()) == totals(now)
+
+
+def test_parts_that_share_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a second writer, what was loaded is both the relation and the part of its source."""
+    monkeypatch.setattr(warehouse_store, "FOLD_MIN_TUPLES", 100)
+    program = tmp_path / "p.dl"
+    program.write_text(PROGRAM)
+    write(tmp_path, "a.csv", ROWS)
+    rows = [*ROWS]
+    place = tmp_path / "w"
+    with corollary.open(place) as db:
+        db.run(program, facts=tmp_path)
+        for number in range(3):
+            more = [(1000 * (number + 1) + n, "by hand", n) for n in range(5)]
+            with db.transaction() as tx:
+                tx.insert("sale", more)
+            rows += more
+            is_folded = store_of(db)._folded == db.commits
+            assert is_folded == (number == 0)  # the parts are new then
+        assert set(db.relation("sale").rows()) == set(rows)
+    write(tmp_path, "a.csv", ROWS[1:])
+    with corollary.open(place) as db:
+        assert set(db.relation("total").rows()) == totals(rows)
+        run = db.run(program, facts=tmp_path)
+        assert run.changes["sale"].counts == (0, 1)
+        assert set(db.relation("sale").rows()) == set(rows[1:])
+        assert not verify(store_of(db).warehouse).findings
 
 
 def test_a_load_that_violates_a_key_changes_nothing(tmp_path: Path) -> None:

@@ -22,10 +22,15 @@ MANIFEST = "partitions.json"
 
 
 def save_files(relations: Iterable[PartitionedFiles]) -> Iterator[tuple[str, bytes | Path]]:
-    """Yield the files of relations by the names that they have in an index."""
+    """Yield the files of relations by the names that they have in an index.
+
+    Those that several relations share, since one is a copy of another, are yielded once.
+    """
     described = {}
+    known: set[str] = set()
     for files in relations:
-        for name in sorted(files.files):
+        names, known = sorted(files.files - known), known | files.files
+        for name in names:
             path = Path(files.root) / name
             if path.is_dir():
                 for each in sorted(path.iterdir()):
