@@ -15,6 +15,8 @@ from corollary.database.upkeep.verify import verify
 from corollary.engines.spark.partitioned import handle
 from corollary.engines.spark.partitioned.partition_files import PartitionedFiles
 from corollary.errors import ConstraintError, InputError
+from corollary.warehouse.files import multi_file_table
+from corollary.warehouse.publishing import published_files
 from support.in_process_partitions import share_out
 from support.warehouse_scenarios import store_of
 
@@ -91,6 +93,33 @@ def test_a_first_load_and_what_follows(tmp_path: Path) -> None:
         assert not verify(store_of(db).warehouse).findings
     with corollary.open(place, engine="local") as db:
         assert set(db.relation("total").rows()) == totals(now)
+
+
+def test_tasks_rewrite_published_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was published of a large relation is altered where its tuples are."""
+    monkeypatch.setattr(published_files, "REWRITTEN_MIN_FILES", 2)
+    monkeypatch.setattr(published_files, "FILE_MAX_ROWS", 20)
+    monkeypatch.setattr(multi_file_table, "FILE_MAX_ROWS", 20)
+    used: list[int] = []
+    really = published_files.FileRewriter.__call__
+
+    def note(self: Any, sought: Any) -> Any:
+        used.append(1)
+        return really(self, sought)
+
+    monkeypatch.setattr(published_files.FileRewriter, "__call__", note)
+    program = tmp_path / "p.dl"
+    program.write_text(PROGRAM)
+    write(tmp_path, "a.csv", ROWS)
+    place = tmp_path / "w"
+    with corollary.open(place) as db:
+        db.run(program, facts=tmp_path)
+        assert published(place, "sale") == set(ROWS)
+        now = [row for row in ROWS if row[0] % 25]
+        write(tmp_path, "a.csv", now)
+        db.run(program, facts=tmp_path)
+        assert len(used) > 5
+    assert published(place, "sale") == set(now)
 
 
 def test_parts_that_share_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -409,14 +409,17 @@ class WarehouseStore:
 
         def changed(name: str) -> RelationDelta | None:
             each = None if last_changes is None else last_changes.get(name)
-            return each if each is None else RelationDelta(each.added, each.removed, each.is_full)
+            if each is None:
+                return None
+            shown = self._no_change(each.relation) if each.is_full else each  # not asked for
+            return RelationDelta(shown.added, shown.removed, each.is_full)
 
         history = RecentHistory(
             number - (last_changes is not None),  # the commit before those that need not be read
             number,
             changed,
             state.engine.handle,
-            StoredHistory(self.warehouse),
+            StoredHistory(self.warehouse, state.engine.tasks),
         )
         state.console.progress(f"publishing {', '.join(each.name for each in relations)}")
         counts = relations_of_counts(state.loaded.normal)

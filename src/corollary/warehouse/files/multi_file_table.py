@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from corollary.core.engine import TableHandle, slice_table
+from corollary.core.engine import TableHandle, TaskPool, slice_table
 from corollary.errors import WarehouseError
 from corollary.warehouse.files import LIST_SUFFIX, durable_files
 from corollary.warehouse.files.column_bounds import statistics_of
@@ -167,8 +167,16 @@ def table_files(root: Path, path: str, rows: int, checksum: str) -> list[RowsFil
     ]
 
 
-def checked_files(root: Path, path: str, checksum: str) -> list[Path]:
+def checked_files(
+    root: Path, path: str, checksum: str, tasks: TaskPool | None = None
+) -> list[Path]:
     """Return the Parquet files of a table, all of them as they were written.
+
+    Args:
+        root: the directory of the warehouse.
+        path: of the table.
+        checksum: of that file.
+        tasks: where several files are read to be compared with their checksums, if not here.
 
     Raises:
         WarehouseError: a file is missing, or not what was written.
@@ -176,12 +184,28 @@ def checked_files(root: Path, path: str, checksum: str) -> list[Path]:
     data = durable_files.read(root, path, checksum)
     if not path.endswith(LIST_SUFFIX):
         return [root / path]
-    found = []
-    for each in _parts(data):
-        name = sibling_path(path, each.name)
-        durable_files.read(root, name, each.checksum)
-        found.append(root / name)
-    return found
+    named = {sibling_path(path, each.name): each.checksum for each in _parts(data)}
+    if tasks is None:
+        for name, expected in named.items():
+            durable_files.read(root, name, expected)
+    else:
+        tasks.run("compare checksums", FileCheck(root.absolute()), list(named.items()))
+    return [root / name for name in named]
+
+
+@dataclass(frozen=True, slots=True)
+class FileCheck:
+    """Compares files with their checksums; it is pickled, and called in tasks."""
+
+    root: Path
+
+    def __call__(self, file: tuple[str, str]) -> None:
+        """Compare one.
+
+        Raises:
+            WarehouseError: it is missing, or not what was written.
+        """
+        durable_files.read(self.root, *file)
 
 
 def expand_lists(root: Path, referenced: Mapping[str, str]) -> Iterator[tuple[str, str]]:
