@@ -20,6 +20,8 @@ from xdist.scheduler import LoadGroupScheduling
 from corollary import console
 from corollary.cli.main import GARBAGE_MIN_OBJECTS
 from corollary.core.engine import BULK_VARIABLE
+from support.object_store_server import ObjectStoreServer
+from support.object_store_server import object_store_server as start_object_store
 from support.paths import TESTS
 from support.postgresql_server import MissingError, Server, postgresql
 from support.selection import SEED, WHOLE, is_in_shard, seed_of_today, selection
@@ -34,7 +36,12 @@ PATHS = [str(TESTS), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pat
 os.environ["PYTHONPATH"] = os.pathsep.join(str(Path(each).resolve()) for each in PATHS)
 
 SERVER = pytest.mark.matrix(5, group="postgresql")
-CATALOGS = ("sqlite", pytest.param("postgresql", marks=SERVER))
+OBJECTS = pytest.mark.matrix(8, group="objects")
+CATALOGS = (
+    "sqlite",
+    pytest.param("postgresql", marks=SERVER),
+    pytest.param("postgresql+s3", marks=OBJECTS),
+)
 GROUPS = ("spark", "postgresql")
 """Tests with one of these words in their id run in one process, which has the session or server."""
 
@@ -161,6 +168,13 @@ def server() -> Iterator[Server]:
         pytest.skip(str(error))
 
 
+@pytest.fixture(scope="session")
+def object_store_server() -> Iterator[ObjectStoreServer]:
+    """An object store."""
+    with start_object_store() as found:
+        yield found
+
+
 @pytest.fixture(params=CATALOGS)
 def places(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], str]:
     """A function that returns the place of a new warehouse, its catalog of each kind in turn."""
@@ -168,6 +182,9 @@ def places(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], str]:
     if request.param == "sqlite":
         return lambda: str(tmp_path / f"warehouse{next(numbers)}")
     server = request.getfixturevalue("server")
+    if request.param == "postgresql+s3":
+        store = request.getfixturevalue("object_store_server")
+        return lambda: str(server.place(store.place()))
     return lambda: str(server.place(tmp_path / f"warehouse{next(numbers)}"))
 
 

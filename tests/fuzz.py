@@ -1,6 +1,7 @@
 """`make fuzz`: random programs and changes against the oracle, every flip of small graphs.
 
 make fuzz ARGS="--programs 2000 --goals 300 --steps 5000 --lasting 500 --active 2000 --nodes 4"
+make fuzz ARGS="--only partitioned --partitioned 2000"
 make fuzz ARGS="--only advice --only documents --advice 2000 --documents 5000"
 make fuzz ARGS="--only queries --queries 5000 --depth 3"
 
@@ -12,6 +13,7 @@ make fuzz ARGS="--only queries --queries 5000 --depth 3"
 | lasting | the same in a warehouse that is closed, folded, followed and looked back at |
 | active | transactions on random programs with active rules: alerts, aborts, triggered updates |
 | documents | views on active documents, through updates and garbage collection, with their oracle |
+| partitioned | transactions as in steps and lasting, with all relations in partitions, in process |
 | nodes | closures after every flip of every edge of every graph with Warshall's algorithm |
 | advice | what the advisor makes of random programs with what has to hold of it |
 | queries | random SQL queries as views under changes, as bags, with DuckDB and SQLite |
@@ -49,6 +51,7 @@ from support.generators.programs import FEATURES, Case, programs
 from support.generators.scenarios import Scenario, is_lively, scenarios
 from support.generators.scenarios import judge as judge_scenario
 from support.generators.sql_queries import SqlScenario, sql_scenarios
+from support.spark.in_process_partitions import everything_partitioned
 from support.sql.query_judge import judge_query
 from support.warehouse_scenarios import keep
 
@@ -59,8 +62,8 @@ EVERY = 5_000
 """Flips between two signs of life."""
 
 PARTS = (
-    *("programs", "goals", "steps", "lasting", "active", "documents", "nodes", "advice"),
-    "queries",
+    *("programs", "goals", "steps", "lasting", "partitioned", "active", "documents", "nodes"),
+    *("advice", "queries"),
 )
 
 DOCUMENTS = 20
@@ -129,6 +132,14 @@ class Fuzz:
             found = keep(scenario, place, number)
         self.counts["steps in a warehouse"] += found["steps"]
         self.steps.setdefault(f"{scenario.label}, lasting", Counter()).update(found)
+
+    def partitioned(self, example: tuple[Scenario, int]) -> None:
+        """Maintain a program whose relations are in partitions, in a warehouse now and then."""
+        scenario, number = example
+        with everything_partitioned(number), tempfile.TemporaryDirectory() as place:
+            found = judge_scenario(scenario) if number % 4 else keep(scenario, place, number)
+        self.counts["steps in partitions"] += found["steps"]
+        self.steps.setdefault(f"{scenario.label}, partitioned", Counter()).update(found)
 
     def active(self, scenario: ActiveScenario) -> None:
         """Let active rules react to transactions."""
@@ -199,6 +210,7 @@ def main() -> None:
     add("--goals", type=int, default=300, help="programs to ask goals of")
     add("--steps", type=int, default=5000, help="transactions to maintain, over all algorithms")
     add("--lasting", type=int, default=500, help="transactions to maintain in a warehouse")
+    add("--partitioned", type=int, default=500, help="transactions with relations in partitions")
     add("--active", type=int, default=1000, help="transactions on programs with active rules")
     add("--documents", type=int, default=5000, help="states of documents to ask views of")
     add("--nodes", type=int, default=4, help="flip every edge of every graph on so many nodes")
@@ -224,6 +236,7 @@ def main() -> None:
     fuzz.batches("steps", options.steps, every, fuzz.maintenance)
     lasting = st.tuples(every, st.integers(0, 9_999))
     fuzz.batches("steps in a warehouse", options.lasting, lasting, fuzz.lasting)
+    fuzz.batches("steps in partitions", options.partitioned, lasting, fuzz.partitioned)
     active = active_scenarios()
     fuzz.batches("active transactions", options.active, active, fuzz.active)
     fuzz.documents()

@@ -3,7 +3,7 @@
 import errno
 import re
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -121,9 +121,14 @@ class EvaluationError(InputError):
 
 
 class ConstraintError(InputError):
-    """A key, a functional dependency or a constraint would be violated; nothing was changed."""
+    """A key, a functional dependency or a constraint would be violated; nothing was changed.
+
+    Attributes:
+        why: proofs of what violates it, if they were asked for.
+    """
 
     exit_code = 3
+    why: Sequence[object] = ()
 
 
 class AccessError(InputError):
@@ -153,6 +158,7 @@ class ClaimError(CorollaryError):
     """Another process has taken over what this one was about to deliver; nothing was changed."""
 
 
+CHECK_STORE = "check bucket, endpoint and credentials, which the environment has, and do it again"
 RESTORE = "restore the warehouse from a backup with `corollary restore`"
 
 
@@ -172,6 +178,8 @@ class WarehouseError(InputError):
         cure = "check the permissions of the directory; nothing was changed"
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             cure = "make room on the disk; nothing was changed"
+        elif "://" in str(path):
+            cure = f"{CHECK_STORE}; nothing was changed"
         elif error.errno in (errno.EEXIST, errno.ENOTDIR):
             cure = "name a directory: there is a file in its place"
         text = f"`{path}` cannot be written: {error.strerror or error}."
@@ -181,11 +189,11 @@ class WarehouseError(InputError):
     def cannot_read(cls, path: object, error: OSError) -> "WarehouseError":
         """Return the error of a file that is missing or cannot be read."""
         text = f"`{path}` cannot be read: {error.strerror or error}."
-        cure = (
-            "check its permissions"
-            if error.errno in (errno.EACCES, errno.EPERM)
-            else "restore the warehouse from a backup, or see with `corollary verify` what is left"
-        )
+        cure = "restore the warehouse from a backup, or see with `corollary verify` what is left"
+        if "://" in str(path) and not isinstance(error, FileNotFoundError):
+            cure = CHECK_STORE
+        elif error.errno in (errno.EACCES, errno.EPERM):
+            cure = "check its permissions"
         return cls([Diagnostic("C0933", text, None, cure)])
 
     @classmethod

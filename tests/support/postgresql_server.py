@@ -51,8 +51,8 @@ class Server:
         """Return where a database is."""
         return f"postgresql://{USER}@127.0.0.1:{self.port}/{name}"
 
-    def place(self, directory: Path) -> str:
-        """Return the place of a new warehouse: an empty database, and a directory."""
+    def place(self, directory: Path | str) -> str:
+        """Return the place of a new warehouse: an empty database, and a place of files."""
         import psycopg
 
         name = f"warehouse{next(self._numbers)}"

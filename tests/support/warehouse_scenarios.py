@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import json
 import random
-import shutil
 from collections import Counter
 from collections.abc import Callable, Mapping
-from pathlib import Path
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -27,6 +26,7 @@ from corollary.database.upkeep.verify_report import FindingKind
 from corollary.database.warehouse_store import WarehouseStore
 from corollary.errors import WarehouseError
 from corollary.maintain.payload import payload_relations_of
+from corollary.warehouse.files.places import Place, remove_tree
 from corollary.warehouse.warehouse_catalog import parse_location
 from support.comparison import comparable
 from support.generators.scenarios import Scenario, judge
@@ -41,8 +41,8 @@ def store_of(db: Database) -> WarehouseStore:
     return db._store
 
 
-def root_of(db: Database) -> Path:
-    """Return the directory of a database."""
+def root_of(db: Database) -> Place:
+    """Return the place of a database."""
     return store_of(db).warehouse.root
 
 
@@ -97,7 +97,7 @@ def reported(db: Database, changes: Any) -> dict[str, tuple[list[Any], list[Any]
     }
 
 
-def index_files(db: Database) -> list[Path]:
+def index_files(db: Database) -> list[Place]:
     """Return the index files of all folds."""
     return sorted(root_of(db).glob("data/*/index-*"))
 
@@ -228,4 +228,5 @@ def keep(scenario: Scenario, place: str, seed: int) -> Counter[str]:
         return judge(scenario, place, keeper)
     finally:
         keeper.end()
-        shutil.rmtree(parse_location(place)[0], ignore_errors=True)
+        with suppress(OSError):
+            remove_tree(parse_location(place)[0])

@@ -17,7 +17,7 @@ from corollary.engines.spark.partitioned.partition_files import PartitionedFiles
 from corollary.errors import ConstraintError, InputError
 from corollary.warehouse.files import multi_file_table
 from corollary.warehouse.publishing import published_files
-from support.in_process_partitions import share_out
+from support.spark.in_process_partitions import share_out
 from support.warehouse_scenarios import store_of
 
 PROGRAM = """

@@ -56,7 +56,7 @@ NOW = datetime(2026, 11, 15, 8, 30, 1, 999_999, tzinfo=UTC)
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
 PHASES = [Phase.explicit, Phase.reuse, Phase.generate]
 """A counterexample is as hard to shrink as it was to find; it is told as it came."""
-EXAMPLES = {"sqlite": examples(2, 8), "postgresql": examples(1, 2)}
+EXAMPLES = {"sqlite": examples(2, 8), "postgresql": examples(1, 2), "postgresql+s3": examples(1, 2)}
 KINDS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     "auto": (("auto",), {}),
     "mixed": ((MIXED, "ranked", "counting"), {}),

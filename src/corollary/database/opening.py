@@ -197,15 +197,16 @@ def open_database(
         raise
 
 
-def _scratch_directory(place: str | Path) -> Path:
+def _scratch_directory(place: str | Path) -> Path | None:
     """Return where an engine may write files for as long as it is open: beside those that last.
 
-    There, a file gets a second name and is not copied when it becomes one that lasts.
+    There, a file gets a second name and is not copied when it becomes one that lasts. In an object
+    store there is none: the directory is that of temporary files.
     """
     from corollary.warehouse.warehouse_catalog import parse_location
 
     root, _ = parse_location(str(place))
-    return root.absolute() / SCRATCH_DIRECTORY
+    return root.absolute() / SCRATCH_DIRECTORY if isinstance(root, Path) else None
 
 
 def reopen(arguments: OpenArguments, spark: Any = None) -> Database:

@@ -56,8 +56,8 @@ class Store(Protocol):
         """Where commits are recorded, for messages."""
 
     @property
-    def alert_directory(self) -> Path:
-        """The directory of the files of alerts."""
+    def alert_directory(self) -> Path | None:
+        """The directory of the files of alerts, if there is one."""
 
     @property
     def outbox(self) -> Outbox:

@@ -108,9 +108,10 @@ class WarehouseStore:
         return CatalogOutbox(self.warehouse.catalog)
 
     @property
-    def alert_directory(self) -> Path:
-        """The directory of the files of alerts."""
-        return self.warehouse.root / ALERTS_DIRECTORY
+    def alert_directory(self) -> Path | None:
+        """The directory of the files of alerts; in an object store nothing can be appended to."""
+        directory = self.warehouse.root / ALERTS_DIRECTORY
+        return directory if isinstance(directory, Path) else None
 
     @property
     def grants(self) -> StoredGrants:

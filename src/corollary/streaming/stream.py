@@ -150,10 +150,23 @@ def _require_warehouse(database: Database) -> Any:
 
 
 def default_checkpoint(database: Database, name: str) -> Path:
-    """Return the default checkpoint of a stream."""
+    """Return the default checkpoint of a stream.
+
+    Raises:
+        InputError: `C1552`, the warehouse is in an object store.
+    """
     warehouse = warehouse_of(database)
     assert warehouse is not None
-    return warehouse.root / CHECKPOINTS_DIRECTORY / name
+    checkpoint = warehouse.root / CHECKPOINTS_DIRECTORY / name
+    if isinstance(checkpoint, Path):
+        return checkpoint
+    raise InputError.of(
+        "C1552",
+        f"Spark cannot keep the checkpoint of a stream in `{checkpoint}`.",
+        None,
+        "name a directory, or a URL of a file system that Spark knows, with "
+        "`db.stream(…, checkpoint=…)`",
+    )
 
 
 def _make_directory(checkpoint: str | Path) -> str:

@@ -8,12 +8,14 @@ that existed before the catalog was read, without intent and without reference, 
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import PurePosixPath
 
 from corollary.errors import WarehouseError
 from corollary.warehouse.catalog.catalog import Catalog
 from corollary.warehouse.catalog.copy_lease import COPY_PREFIX
 from corollary.warehouse.files import LIST_SUFFIX
+from corollary.warehouse.files.object_path import ObjectPath
+from corollary.warehouse.files.places import Place, files_below, remove_files
 from corollary.warehouse.warehouse_catalog import DATA_DIRECTORY
 
 _REFERENCED = {
@@ -43,7 +45,7 @@ class DataFileListing:
     @property
     def in_flight(self) -> set[str]:
         """The files of running writers."""
-        return {path for path in self.sizes if Path(path).parts[1] in self.intents}
+        return {path for path in self.sizes if PurePosixPath(path).parts[1] in self.intents}
 
     @property
     def has_copy_lease(self) -> bool:
@@ -56,28 +58,37 @@ class DataFileListing:
         return self.sizes.keys() - self.referenced.keys() - self.in_flight
 
 
-def list_data_files(root: Path, catalog: Catalog) -> DataFileListing:
+def list_data_files(root: Place, catalog: Catalog) -> DataFileListing:
     """Return the data files of a warehouse, and what the catalog references."""
     # Files before the catalog: a file written in between is not listed, so never an orphan.
-    data = root / DATA_DIRECTORY
-    directories = [each for each in data.iterdir() if each.is_dir()] if data.exists() else []
-    sizes: dict[str, int] = {}
-    for directory in directories:
-        with suppress(FileNotFoundError):  # another `gc` is running as well
-            for path in directory.iterdir():
-                with suppress(FileNotFoundError):
-                    sizes[str(path.relative_to(root))] = path.stat().st_size
+    sizes, directories = _existing(root)
     named: dict[str, str] = {}
     with catalog.read_transaction() as connection:
         for kind, query in _REFERENCED.items():
             named |= dict.fromkeys(connection.column(query), kind)
         named |= _listed(root, named, sizes)
         writers = frozenset(connection.column("SELECT id FROM corollary_intents"))
-    names = frozenset(each.name for each in directories)
-    return DataFileListing(names, sizes, named, writers)
+    return DataFileListing(directories, sizes, named, writers)
 
 
-def _listed(root: Path, named: Mapping[str, str], sizes: Mapping[str, int]) -> dict[str, str]:
+def _existing(root: Place) -> tuple[dict[str, int], frozenset[str]]:
+    """Return the bytes of each data file, and the directories."""
+    data = root / DATA_DIRECTORY
+    if isinstance(data, ObjectPath):
+        return {
+            f"{DATA_DIRECTORY}/{each.name}": each.size for each in files_below(data)
+        }, frozenset()
+    directories = [each for each in data.iterdir() if each.is_dir()] if data.exists() else []
+    sizes: dict[str, int] = {}
+    for directory in directories:
+        with suppress(FileNotFoundError):  # another `gc` is running as well
+            for path in directory.iterdir():
+                with suppress(FileNotFoundError):
+                    sizes[str(path.relative_to(data.parent))] = path.stat().st_size
+    return sizes, frozenset(each.name for each in directories)
+
+
+def _listed(root: Place, named: Mapping[str, str], sizes: Mapping[str, int]) -> dict[str, str]:
     """Return the kind of each file that a list names."""
     lists = [path for path in named if path.endswith(LIST_SUFFIX)]
     if not lists:
@@ -87,7 +98,7 @@ def _listed(root: Path, named: Mapping[str, str], sizes: Mapping[str, int]) -> d
     return {part: named[owner] for part, owner in find_lists(root, lists, sizes).items()}
 
 
-def remove_orphans(root: Path, found: DataFileListing) -> None:
+def remove_orphans(root: Place, found: DataFileListing) -> None:
     """Remove the orphans of a listing, and directories that are then empty.
 
     Raises:
@@ -95,8 +106,7 @@ def remove_orphans(root: Path, found: DataFileListing) -> None:
     """
     assert not found.has_copy_lease, "files are being copied"
     try:
-        for path in sorted(found.orphans):
-            (root / path).unlink(missing_ok=True)
+        remove_files(root, sorted(found.orphans))
         for name in sorted(found.directories - found.intents):
             directory = root / DATA_DIRECTORY / name
             with suppress(FileNotFoundError):

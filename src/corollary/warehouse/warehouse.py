@@ -29,6 +29,8 @@ from corollary.warehouse.files import durable_files, multi_file_table
 from corollary.warehouse.files.durable_files import FileBatch
 from corollary.warehouse.files.file_rows import FileRows
 from corollary.warehouse.files.multi_file_table import FILE_MAX_ROWS
+from corollary.warehouse.files.object_path import ObjectPath
+from corollary.warehouse.files.places import Place
 from corollary.warehouse.warehouse_catalog import DATA_DIRECTORY, WarehouseCatalog
 
 INDEX_PREFIX = "index-"
@@ -142,17 +144,23 @@ class Warehouse(WarehouseCatalog):
         if found is None:
             return 0, {}, {}
         commit, listed = found
-        mapped, paths = {}, {}
-        for each in listed:
-            path = self.root / each.path
-            if not path.exists():
-                return 0, {}, {}
+        own: dict[str, Place] = {}
+        paths: dict[str, Path] = {}
+        for path in (self.root / each.path for each in listed):
             name = path.name.removeprefix(INDEX_PREFIX)
-            if PARTITION_SEPARATOR in name:
+            if isinstance(path, Path) and PARTITION_SEPARATOR in name:
                 paths[name] = path
             else:
-                mapped[name] = durable_files.memory_map(path)
-        return commit, mapped, paths
+                own[name] = path
+        try:
+            buffers = durable_files.memory_map_several(list(own.values()))
+        except WarehouseError:
+            if all(each.exists() for each in own.values()):
+                raise
+            return 0, {}, {}
+        if not all(each.exists() for each in paths.values()):
+            return 0, {}, {}
+        return commit, dict(zip(own, buffers, strict=True)), paths
 
     def read_snapshot(self, stored: catalog_rows.StoredSnapshot) -> pa.Table:
         """Return the tuples of a snapshot."""
@@ -286,7 +294,7 @@ class Warehouse(WarehouseCatalog):
         """Write snapshots of relations, given as full changes, and an engine's index of them.
 
         Files of the index that tasks have written get a second name; the tasks compute their
-        checksums.
+        checksums. They are not stored as objects: there, tasks make them again from snapshots.
 
         They hold nothing that the changes do not, and only make reading faster; so it does no harm
         if another process has written them too.
@@ -310,12 +318,14 @@ class Warehouse(WarehouseCatalog):
             for name, data in index:
                 path = f"{DATA_DIRECTORY}/{intent}/{INDEX_PREFIX}{name}"
                 if isinstance(data, Path):
-                    files.link(data, path, is_synced=False)
-                    linked.append(path)
+                    if isinstance(self.root, Path):
+                        files.link(data, path, is_synced=False)
+                        linked.append(self.root.absolute() / path)
                 else:
                     indexes.append(catalog_rows.StoredIndex(path, files.write(path, data)))
-            checksums = self._checksums(linked, tasks)
-            indexes += map(catalog_rows.StoredIndex, linked, checksums)
+            for place, checksum in zip(linked, _checksums(linked, tasks), strict=True):
+                path = f"{DATA_DIRECTORY}/{intent}/{place.name}"
+                indexes.append(catalog_rows.StoredIndex(path, checksum))
             files.sync()
             is_requested = True
             is_recorded = self.catalog.record_fold(number, snapshots, indexes, intent)
@@ -327,18 +337,12 @@ class Warehouse(WarehouseCatalog):
             return
         fault.hit("after_snapshot")
         # Rows first, files afterwards: a crash in between leaves orphans, never dangling rows.
-        for path, _ in multi_file_table.expand_lists(
-            self.root, dict.fromkeys(drop_superseded_folds(self.catalog, number), "")
-        ):
+        superseded = drop_superseded_folds(self.catalog, number)
+        if isinstance(self.root, ObjectPath):
+            return  # only `gc` deletes objects
+        for path, _ in multi_file_table.expand_lists(self.root, dict.fromkeys(superseded, "")):
             with suppress(OSError):  # `gc` finds what stays
                 (self.root / path).unlink(missing_ok=True)
-
-    def _checksums(self, paths: Sequence[str], tasks: TaskPool | None) -> list[str]:
-        """Return the checksums of files, which tasks read if there are any."""
-        every = [self.root.absolute() / path for path in paths]
-        if tasks is None:
-            return [durable_files.checksum_of_file(each) for each in every]
-        return tasks.run("compute checksums", durable_files.checksum_of_file, every)
 
     def abandon(self, intent: str, *, is_certain: bool = False) -> None:
         """Remove the intent of a transaction that failed, and its files.
@@ -358,12 +362,24 @@ class Warehouse(WarehouseCatalog):
                 self._remove(intent)
 
     def _remove(self, intent: str) -> None:
-        """Remove the directory of a transaction's files."""
+        """Remove the directory of a transaction's files; objects are left to `gc`.
+
+        A request that seems to have failed may put its object later, when nobody looks any more.
+        """
+        if isinstance(self.root, ObjectPath):
+            return
         directory = self.root / DATA_DIRECTORY / intent
         if directory.exists():
             for file in directory.iterdir():
                 file.unlink(missing_ok=True)
             directory.rmdir()
+
+
+def _checksums(paths: Sequence[Path], tasks: TaskPool | None) -> list[str]:
+    """Return the checksums of files, which tasks read if there are any."""
+    if tasks is None:
+        return [durable_files.checksum_of_file(each) for each in paths]
+    return tasks.run("compute checksums", durable_files.checksum_of_file, paths)
 
 
 def _row_checksum(stored: catalog_rows.StoredChange) -> str:

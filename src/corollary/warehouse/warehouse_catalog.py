@@ -15,6 +15,8 @@ from corollary.warehouse.catalog import catalog_rows
 from corollary.warehouse.catalog.catalog import Catalog
 from corollary.warehouse.catalog.connections import POSTGRESQL_SCHEME
 from corollary.warehouse.catalog.lazy_catalog import LazyCatalog
+from corollary.warehouse.files.object_path import ObjectPath
+from corollary.warehouse.files.places import Place, has_files, is_object_url, place_of
 
 CATALOG_FILE = "catalog.sqlite"
 DATA_DIRECTORY = "data"
@@ -26,11 +28,11 @@ class WarehouseCatalog:
     """The place of a warehouse, and its catalog.
 
     Attributes:
-        root: the directory of the data files.
+        root: the place of the data files.
         catalog: what they mean.
     """
 
-    def __init__(self, root: Path, catalog: Catalog) -> None:
+    def __init__(self, root: Place, catalog: Catalog) -> None:
         self.root = root
         self.catalog = catalog
 
@@ -39,7 +41,8 @@ class WarehouseCatalog:
         """Open a warehouse: a directory with its catalog, or a catalog that names its directory.
 
         Args:
-            place: the directory, or `postgresql://user@host/name?data=DIRECTORY`.
+            place: the directory, or `postgresql://user@host/name?data=PLACE`, with a directory or
+                an object store, `s3://bucket/name`.
             create: whether to create it if there is none.
             is_lazy: whether to create it only when something is written to it.
 
@@ -47,8 +50,10 @@ class WarehouseCatalog:
             WarehouseError: there is none, it cannot be read, or it has another format.
         """
         root, url = parse_location(str(place))
+        if isinstance(root, ObjectPath):
+            return cls._open_objects(root, str(url), create=create)
         if create and is_lazy and url is None and not _has_catalog(root):
-            if any((root / DATA_DIRECTORY).glob("*/*")):
+            if has_files(root / DATA_DIRECTORY):
                 raise WarehouseError.lost_catalog(str(root / CATALOG_FILE), root / DATA_DIRECTORY)
             return cls(root, LazyCatalog(root / CATALOG_FILE))
         if create:
@@ -59,13 +64,33 @@ class WarehouseCatalog:
         elif url is None and not _has_catalog(root):
             raise WarehouseError.missing(root)
         # The catalog is created before any data file: files without tables in it mean a lost one.
-        has_files = any((root / DATA_DIRECTORY).glob("*/*"))
+        is_filled = has_files(root / DATA_DIRECTORY)
         catalog = Catalog(str(root / CATALOG_FILE) if url is None else url)
         try:
-            if has_files:
+            if is_filled:
                 catalog.check_not_lost(root / DATA_DIRECTORY)
             if create and not (_has_catalog(root) and catalog.is_read_only()):
                 catalog.create()
+            catalog.check_format()
+        except BaseException:
+            catalog.close()
+            raise
+        return cls(root, catalog)
+
+    @classmethod
+    def _open_objects(cls, root: ObjectPath, url: str, *, create: bool) -> Self:
+        """Open a warehouse in an object store, which is listed only if there is no catalog yet."""
+        catalog = Catalog(url)
+        try:
+            if not catalog.exists():
+                try:
+                    is_filled = has_files(root / DATA_DIRECTORY)
+                except OSError as error:
+                    raise WarehouseError.cannot_read(root, error) from error
+                if is_filled:
+                    catalog.check_not_lost(root / DATA_DIRECTORY)
+                if create:
+                    catalog.create()
             catalog.check_format()
         except BaseException:
             catalog.close()
@@ -123,6 +148,7 @@ class WarehouseCatalog:
         """The size of the catalog's file, with its log; 0 for a database on a server."""
         if not self.catalog.is_file:
             return 0
+        assert isinstance(self.root, Path), "a catalog in a file has its data beside it"
         files = (Path(f"{self.root / CATALOG_FILE}{end}") for end in ("", "-wal"))
         return sum(path.stat().st_size for path in files if path.exists())
 
@@ -141,8 +167,8 @@ def _has_catalog(root: Path) -> bool:
     return True
 
 
-def parse_location(place: str) -> tuple[Path, str | None]:
-    """Return the directory of a warehouse, and the URL of its catalog if it is not there.
+def parse_location(place: str) -> tuple[Place, str | None]:
+    """Return the place of a warehouse's files, and the URL of its catalog if it is not there.
 
     Raises:
         WarehouseError: the URL does not say where the files are, or the name is not UTF-8.
@@ -156,6 +182,13 @@ def parse_location(place: str) -> tuple[Path, str | None]:
         )
     if "://" not in place:
         return Path(place), None
+    if is_object_url(place):
+        raise WarehouseError.of(
+            "C0930",
+            f"`{place_of(place)}` cannot hold the catalog of a warehouse, which has transactions.",
+            None,
+            f"keep it in PostgreSQL: `postgresql://user@host/name?data={place_of(place)}`",
+        )
     url, _, query = place.partition("?")
     parameters = dict(parse_qsl(query))
     directory = parameters.pop("data", None)
@@ -164,7 +197,7 @@ def parse_location(place: str) -> tuple[Path, str | None]:
             "C0930",
             "This is not the location of a warehouse.",
             None,
-            "name a directory, or `postgresql://user@host/name?data=DIRECTORY`",
+            "name a directory, or `postgresql://user@host/name?data=PLACE`",
         )
     rest = f"?{urlencode(parameters, quote_via=quote)}" if parameters else ""
-    return Path(directory), f"{POSTGRESQL_SCHEME}{url.partition('://')[2]}{rest}"
+    return place_of(directory), f"{POSTGRESQL_SCHEME}{url.partition('://')[2]}{rest}"

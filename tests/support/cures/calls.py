@@ -37,6 +37,7 @@ class Call:
 
 
 CALLS = [
+    Call("C1400", "db.why('e(1, x), s(x)')", "one relation", "db.why('e(1, 2)')"),
     Call("C0907", "db.at('soon')", "a date such as `2026-11-15`", "db.at('2999-11-15')"),
     Call(
         "C0910",

@@ -21,7 +21,6 @@ from corollary.engines.spark.partitions.messages import partitions_of
 from support.cases.change_runs import CASES, VARIANTS, name_of, run_case
 from support.cases.changes import ChangeCase
 from support.generators.scenarios import Scenario, judge, scenarios, unhurried
-from support.in_process_partitions import InProcess, share_out
 from support.maintained_database import (
     CLOSURES,
     MIXED,
@@ -35,6 +34,7 @@ from support.maintained_database import (
     pairs,
 )
 from support.selection import examples, sampled
+from support.spark.in_process_partitions import InProcess, share_out
 from support.warehouse_scenarios import keep
 
 EXAMPLES = examples(4, 20)

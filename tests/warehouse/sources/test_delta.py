@@ -18,8 +18,8 @@ from corollary.core.program import Relation
 from corollary.core.types import DATE, FLOAT, NUMBER, SYMBOL
 from corollary.warehouse.sources import delta_source, parquet_file
 from corollary.warehouse.sources.source import Source
-from support.in_process_partitions import InProcessTasks
 from support.source_model import Row, Run, a_source, refused
+from support.spark.in_process_partitions import InProcessTasks
 
 NewSource = Callable[..., Source]
 

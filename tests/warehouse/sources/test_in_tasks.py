@@ -19,9 +19,9 @@ from corollary.errors import InputError
 from corollary.warehouse.files.file_rows import FileRows, table_of
 from corollary.warehouse.sources.earlier_rows import TableRows
 from corollary.warehouse.sources.tasks import portions, task_reading
-from support.in_process_partitions import InProcessTasks
 from support.selection import examples
 from support.source_model import FORMS, Row, Run, a_source, csv, parquet, refused
+from support.spark.in_process_partitions import InProcessTasks
 
 WIDE = Relation(
     "p",

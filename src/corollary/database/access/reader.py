@@ -213,7 +213,7 @@ class Reader(ReadAccess):
 
     load = run = _refusal("change the program")
     explain = _refusal("see how something is computed")
-    transaction = stream = set_today = _refusal("change data")
+    transaction = stream = set_today = what_if = _refusal("change data")
     publish = _refusal("publish tables")
     deliver = _refusal("deliver alerts")
     grant = _refusal("grant anything")

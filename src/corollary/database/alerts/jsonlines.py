@@ -34,7 +34,7 @@ _ID = re.compile(rb'^\{"id": "([0-9a-f]+)"')
 class JsonLinesSender(Sender):
     """Appends to a file of JSON lines, which may not leave a directory."""
 
-    def __init__(self, directory: Path, name: str) -> None:
+    def __init__(self, directory: Path | None, name: str) -> None:
         self._directory = directory
         self._name = name
 
@@ -45,6 +45,10 @@ class JsonLinesSender(Sender):
             DeliveryError: the file cannot be written.
             ClaimError: another process has taken over.
         """
+        if self._directory is None:
+            raise DeliveryError(
+                "an object store has no files to append to; name a directory with `--alerts`"
+            )
         try:
             make_directory(self._directory)
             path = resolve(self._directory, self._name)

@@ -20,9 +20,8 @@ from corollary.errors import ConstraintError, Diagnostic
 from corollary.warehouse.sources.quarantine import QUARANTINE
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from corollary.database.transaction import Transaction
+    from corollary.warehouse.files.places import Place
     from corollary.warehouse.publishing.table_schemas import TableSchema
 
 
@@ -180,7 +179,7 @@ def try_out(
 
 
 def plan_tables(
-    root: "Path | None",
+    root: "Place | None",
     before: LoadedProgram,
     transaction: "Transaction",
     size: Callable[[str], int],

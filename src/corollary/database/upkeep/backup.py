@@ -4,12 +4,15 @@ the catalog's rows, in one consistent read → the files they reference, with ch
 copy gets its catalog
 
 The catalog comes last, under a temporary name until then: a copy that is interrupted cannot be
-mistaken for a warehouse. Published tables are not copied, since they are built from the relations.
+mistaken for a warehouse. In an object store, where a catalog cannot be, a mark of that name says
+that the copy is not complete. Published tables are not copied, since they are built from the
+relations.
 """
 
 import os
-import shutil
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +24,8 @@ from corollary.warehouse.catalog.catalog_copy import copy_rows, referenced_files
 from corollary.warehouse.catalog.copy_lease import copy_lease
 from corollary.warehouse.files import durable_files
 from corollary.warehouse.files.multi_file_table import expand_lists
+from corollary.warehouse.files.object_path import ObjectPath
+from corollary.warehouse.files.places import Place, is_below, remove_tree
 from corollary.warehouse.warehouse import Warehouse
 from corollary.warehouse.warehouse_catalog import CATALOG_FILE, DATA_DIRECTORY, parse_location
 
@@ -47,17 +52,22 @@ def copy(source: Warehouse, place: str | Path, console: Console | None = None) -
     """Copy a warehouse to an empty place.
 
     That is a directory that is empty or does not exist, or a database on PostgreSQL without a
-    warehouse, `postgresql://user@host/name?data=DIRECTORY`.
+    warehouse, `postgresql://user@host/name?data=PLACE`.
 
     Raises:
         WarehouseError: `C0960`, the place is not empty; or a file is damaged or cannot be written.
     """
     console = console or SilentConsole()
     root, url = parse_location(str(place))
-    if root.resolve().is_relative_to(source.root.resolve()):
-        raise _refused(f"`{root}` is in the warehouse itself.", "name a directory outside of it")
-    _require_empty(root)
+    if is_below(root, source.root):
+        raise _refused(f"`{root}` is in the warehouse itself.", "name a place outside of it")
     server = None if url is None else _empty_server(url)
+    try:
+        _require_empty(root)
+    except BaseException:
+        if server is not None:
+            server.close()
+        raise
     try:
         for _ in range(MAX_TRIES):
             with copy_lease(source.catalog) as beat:
@@ -74,8 +84,8 @@ def copy(source: Warehouse, place: str | Path, console: Console | None = None) -
             server.close()
 
 
-def _require_empty(root: Path) -> None:
-    """Refuse a directory that holds anything but an unfinished copy."""
+def _require_empty(root: Place) -> None:
+    """Refuse a place that holds anything but an unfinished copy."""
     try:
         names = {path.name for path in root.iterdir()} if root.exists() else set()
     except OSError as error:
@@ -86,9 +96,7 @@ def _require_empty(root: Path) -> None:
     ):
         _clear(root)
     elif names:
-        raise _refused(
-            f"`{root}` is not empty.", "name a directory that is empty or does not exist yet"
-        )
+        raise _refused(f"`{root}` is not empty.", "name one that is empty or does not exist yet")
 
 
 def _empty_server(url: str) -> Catalog:
@@ -108,16 +116,17 @@ def _refused(text: str, cure: str) -> WarehouseError:
     return WarehouseError([Diagnostic("C0960", text, None, f"{cure}; nothing was changed")])
 
 
-def _clear(root: Path) -> None:
+def _clear(root: Place) -> None:
     """Remove an unfinished copy."""
+    with suppress(OSError):
+        remove_tree(root / DATA_DIRECTORY)
     for path in root.glob(f"{UNFINISHED}*"):
         path.unlink(missing_ok=True)
-    shutil.rmtree(root / DATA_DIRECTORY, ignore_errors=True)
 
 
 def _copy(
     source: Warehouse,
-    root: Path,
+    root: Place,
     server: Catalog | None,
     console: Console,
     beat: Callable[[], None],
@@ -130,7 +139,35 @@ def _copy(
         root.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise WarehouseError.cannot_write(root, error) from error
-    unfinished = root / UNFINISHED
+    with _unfinished_catalog(root) as unfinished:
+        return _copy_into(source, root, unfinished, server, console, beat=beat)
+
+
+@contextmanager
+def _unfinished_catalog(root: Place) -> Iterator[Path]:
+    """Give the file of a catalog that is being filled, and mark the place as unfinished."""
+    mark = root / UNFINISHED
+    if isinstance(mark, Path):
+        yield mark
+        return
+    try:
+        mark.write_bytes(b"")
+    except OSError as error:
+        raise WarehouseError.cannot_write(mark, error) from error
+    with tempfile.TemporaryDirectory(prefix="corollary-copy-") as directory:
+        yield Path(directory) / UNFINISHED
+
+
+def _copy_into(
+    source: Warehouse,
+    root: Place,
+    unfinished: Path,
+    server: Catalog | None,
+    console: Console,
+    *,
+    beat: Callable[[], None],
+) -> CopyResult | None:
+    """Copy everything to a place; the catalog is filled in a file."""
     catalog = Catalog(str(unfinished))
     try:
         catalog.create(is_empty=True)
@@ -150,6 +187,9 @@ def _copy(
         latest = catalog.latest_commit()
         oldest = max(1, int(catalog.meta("oldest")))
         if server is not None:
+            if isinstance(root, ObjectPath):
+                # Before the catalog: what is marked as unfinished may be removed by the next copy.
+                (root / UNFINISHED).unlink(missing_ok=True)
             server.create(is_empty=True)
             copy_rows(catalog, server)
     finally:
@@ -157,14 +197,14 @@ def _copy(
     if server is None:
         with unfinished.open("rb") as file:
             os.fsync(file.fileno())
-        unfinished.rename(root / CATALOG_FILE)
+        unfinished.rename(unfinished.with_name(CATALOG_FILE))
     else:
         unfinished.unlink()
     durable_files.sync_path(root)
     return CopyResult(0 if latest is None else latest.number, oldest, len(found), progress.bytes)
 
 
-def _copy_file(source: Path, target: Path, checksum: str) -> int:
+def _copy_file(source: Place, target: Place, checksum: str) -> int:
     """Copy a file durably if its checksum is right; return its size."""
     data = durable_files.memory_map(source)
     if durable_files.checksum_of(memoryview(data)) != checksum:

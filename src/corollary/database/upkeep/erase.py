@@ -100,7 +100,8 @@ def erase(database: Database, facts: Sequence[str]) -> EraseResult:
     retention.expire_intents(store.warehouse.catalog, 0.0)
     collected = remove_files(store.warehouse, state_of(database).console, dropped)
     _republish(database, store)
-    truncate_files(store.alert_directory)
+    if store.alert_directory is not None:
+        truncate_files(store.alert_directory)
     retention.rewrite_catalog(store.warehouse.catalog)
     still = _remaining_values(database, rows)
     return EraseResult(

@@ -9,6 +9,7 @@ references, which the next run removes.
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from corollary import fault
@@ -122,7 +123,8 @@ def collect(
     if is_dry:
         return _preview(warehouse, expired, retention, oldest)
     console.enter(Phase.REMOVE)
-    removed = _make_room(warehouse) if is_disk_full(warehouse.root) else (0, 0)
+    root = warehouse.root
+    removed = _make_room(warehouse) if isinstance(root, Path) and is_disk_full(root) else (0, 0)
     expire_intents(catalog, retention.intents)
     dropped, has_folded = None, False
     if oldest > int(catalog.meta("oldest")):
@@ -304,6 +306,6 @@ def _preview(
 
 def _clean_tables(warehouse: Warehouse) -> int:
     """Remove the files of published tables that no reader can need."""
-    if not (warehouse.root / TABLES_DIRECTORY).exists():
+    if not (warehouse.root / TABLES_DIRECTORY).is_dir():
         return 0
     return len(Publisher(warehouse.root, warehouse.catalog).clean())

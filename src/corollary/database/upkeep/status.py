@@ -1,11 +1,9 @@
 """The status of a warehouse, from its catalog and the sizes of its files alone."""
 
-import stat
 import time
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from corollary.core.program import NormalProgram
@@ -18,6 +16,7 @@ from corollary.warehouse.catalog.outbox import outbox_state
 from corollary.warehouse.catalog.program_layout import program_of_layout
 from corollary.warehouse.catalog.queued_alert import OutboxState
 from corollary.warehouse.catalog.retention import Intent, list_intents
+from corollary.warehouse.files.places import Place, files_below
 from corollary.warehouse.orphan_files import list_data_files
 from corollary.warehouse.warehouse_catalog import TABLES_DIRECTORY, WarehouseCatalog
 
@@ -191,21 +190,13 @@ def _bytes(warehouse: WarehouseCatalog) -> dict[str, int]:
     return {
         "catalog": warehouse.catalog_bytes,
         **kinds,
-        "tables": _directory_bytes(warehouse.root / TABLES_DIRECTORY),
+        "tables": _own_bytes(warehouse.root / TABLES_DIRECTORY),
     }
 
 
-def _directory_bytes(directory: Path) -> int:
+def _own_bytes(place: Place) -> int:
     """Return the bytes of files that are nowhere else, too: snapshots count as such."""
-    total = 0
-    for path in directory.rglob("*"):
-        try:
-            found = path.stat()
-        except FileNotFoundError:  # removed by another process meanwhile
-            continue
-        if stat.S_ISREG(found.st_mode) and found.st_nlink == 1:
-            total += found.st_size
-    return total
+    return sum(each.size for each in files_below(place) if not each.has_other_names)
 
 
 def _tables(

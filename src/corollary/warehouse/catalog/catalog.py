@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from corollary import fault
@@ -68,7 +67,7 @@ class Catalog(CatalogReader):
             rows = [{"name": name, "value": str(each)} for name, each in properties.items()]
             connection.insert(schema.META_TABLE, rows)
 
-    def check_not_lost(self, data_directory: Path) -> None:
+    def check_not_lost(self, data_directory: object) -> None:
         """Refuse an empty catalog beside data files: the real one has been lost.
 
         Raises:

@@ -4,6 +4,7 @@ Statements are the same text for both: the SQL that both know, with `?` for each
 are in autocommit mode, so that transactions begin and end where this module says.
 """
 
+import hashlib
 import os
 import shutil
 import sqlite3
@@ -145,6 +146,24 @@ class Connections:
         """Give a connection for statements that cannot be part of a transaction."""
         with self._errors(), self._connection() as connection:
             yield connection
+
+    @contextmanager
+    def advisory_lock(self, name: str) -> Iterator[None]:
+        """Hold a lock of a server's database, for which others wait.
+
+        It is released when the connection ends, also by the death of the process.
+        """
+        digest = hashlib.blake2b(name.encode(), digest_size=8).digest()
+        key = int.from_bytes(digest, signed=True)
+        # Only statements can fail here: what happens under the lock has errors of its own.
+        with self._errors():
+            connection = self._driver.connect()
+        try:
+            with self._errors():
+                connection.execute("SELECT pg_advisory_lock(%s)", [key])
+            yield
+        finally:
+            connection.close()
 
     @contextmanager
     def _errors(self) -> Iterator[None]:

@@ -3,20 +3,28 @@
 A file and its directory are synced before the catalog may reference it: a batch of files first
 writes all of them, then syncs all. A reader compares the checksum first, so that a torn or altered
 file is an error that names it, never missing rows.
+
+In an object store a file is an object, put in one request: it is durable when the request has
+succeeded. A batch makes several requests at a time, and its `sync` waits for them.
 """
 
 import errno
 import hashlib
 import os
 import shutil
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 
 from corollary.core.arrow_buffers import string_array
 from corollary.errors import ConflictError, WarehouseError
+from corollary.warehouse.files.object_path import ObjectPath
+from corollary.warehouse.files.places import Place
 
 CHANGE_COLUMN = "_change_type"
 """The column of a file of changes that says whether a tuple was inserted or deleted."""
@@ -28,6 +36,8 @@ _NO_LINK_ERRORS = {errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOSYS, errno.E
 """The errors of file systems, or of two of them, between which there are no hard links."""
 _COMPRESS_MIN_BYTES = 1 << 12
 """Arrow streams of more bytes than this are compressed."""
+REQUESTS_MAX = 8
+"""How many objects are read or written at the same time."""
 
 
 def checksum_of(data: bytes | memoryview | pa.Buffer) -> str:
@@ -48,15 +58,16 @@ class FileBatch:
     """Files that are written together: none may be referenced before all are synced.
 
     Args:
-        root: the directory that names of files are relative to.
+        root: the place that names of files are relative to.
         after_file: called after each file, to show that the writer is alive.
     """
 
-    def __init__(self, root: Path, after_file: Callable[[], None] | None = None) -> None:
+    def __init__(self, root: Place, after_file: Callable[[], None] | None = None) -> None:
         self.root = root
         self._after_file = after_file
         self._unsynced: list[Path] = []
         self._directories: set[Path] = set()
+        self._requests = _Requests()
 
     def write(self, name: str, data: bytes | memoryview | pa.Buffer) -> str:
         """Write a file, not synced yet, under its final name; return its checksum.
@@ -65,6 +76,10 @@ class FileBatch:
             WarehouseError: the disk is full, or the directory cannot be written.
         """
         path = self.root / name
+        if isinstance(path, ObjectPath):
+            self._requests.start(path, partial(path.create, data))
+            self._beat()
+            return checksum_of(data)
         try:
             make_directory(path.parent)
             with path.open("xb") as file:
@@ -77,7 +92,7 @@ class FileBatch:
         self._note(path)
         return checksum_of(data)
 
-    def link(self, source: Path, name: str, *, is_synced: bool = True) -> None:
+    def link(self, source: Place, name: str, *, is_synced: bool = True) -> None:
         """Give a file a second name; copy it where there are no hard links.
 
         Args:
@@ -85,10 +100,18 @@ class FileBatch:
             name: the second name.
             is_synced: whether it was synced when it was written.
 
+        A file and its second name are both on a disk, or both in the same bucket.
+
         Raises:
             WarehouseError: it is missing, or the directory cannot be written.
         """
         path = self.root / name
+        if isinstance(path, ObjectPath):
+            assert isinstance(source, ObjectPath)
+            self._requests.start(path, partial(path.copy_from, source))
+            self._beat()
+            return
+        assert isinstance(source, Path)
         try:
             make_directory(path.parent)
             try:
@@ -106,6 +129,9 @@ class FileBatch:
 
     def _note(self, path: Path) -> None:
         self._directories.add(path.parent)
+        self._beat()
+
+    def _beat(self) -> None:
         if self._after_file is not None:
             self._after_file()
 
@@ -114,8 +140,9 @@ class FileBatch:
 
         Raises:
             ConflictError: one is gone: `gc` has taken the writer for dead.
-            WarehouseError: the disk is full or broken.
+            WarehouseError: the disk is full or broken, or the object store refuses it.
         """
+        self._requests.wait()
         for path in (*self._unsynced, *sorted(self._directories)):
             try:
                 sync_path(path)
@@ -126,13 +153,50 @@ class FileBatch:
         self._unsynced, self._directories = [], set()
 
 
-def write(root: Path, name: str, data: bytes | memoryview | pa.Buffer) -> str:
+class _Requests:
+    """Requests that put objects, several at a time."""
+
+    def __init__(self) -> None:
+        self._executor: ThreadPoolExecutor | None = None
+        self._running: deque[tuple[ObjectPath, Future[None]]] = deque()
+
+    def start(self, path: ObjectPath, request: Callable[[], None]) -> None:
+        """Start a request, once there are few enough; what they put is in memory until then."""
+        if self._executor is None:
+            self._executor = ThreadPoolExecutor(REQUESTS_MAX, "corollary-put")
+        while len(self._running) >= REQUESTS_MAX:
+            self._wait_for_first()
+        self._running.append((path, self._executor.submit(request)))
+
+    def wait(self) -> None:
+        """Wait until all have succeeded."""
+        while self._running:
+            self._wait_for_first()
+        if self._executor is not None:
+            self._executor.shutdown()
+            self._executor = None
+
+    def _wait_for_first(self) -> None:
+        path, request = self._running.popleft()
+        try:
+            request.result()
+        except OSError as error:
+            raise WarehouseError.cannot_write(path, error) from error
+
+
+def write(root: Place, name: str, data: bytes | memoryview | pa.Buffer) -> str:
     """Write a single file durably; return its checksum.
 
     Raises:
         WarehouseError: the disk is full, or the directory cannot be written.
     """
     path = root / name
+    if isinstance(path, ObjectPath):
+        try:
+            path.create(data)
+        except OSError as error:
+            raise WarehouseError.cannot_write(path, error) from error
+        return checksum_of(data)
     temporary = path.with_name(path.name + _TEMPORARY_SUFFIX)
     try:
         make_directory(path.parent)
@@ -150,16 +214,18 @@ def write(root: Path, name: str, data: bytes | memoryview | pa.Buffer) -> str:
     return checksum_of(data)
 
 
-def make_directory(path: Path) -> None:
+def make_directory(path: Place) -> None:
     """Create a directory and its parents, and sync the parent of each one created."""
-    if not path.is_dir():
+    if isinstance(path, Path) and not path.is_dir():
         make_directory(path.parent)
         path.mkdir(exist_ok=True)
         sync_path(path.parent)
 
 
-def sync_path(path: Path) -> None:
+def sync_path(path: Place) -> None:
     """Sync the entries of a directory, or the content of a file, to the disk."""
+    if isinstance(path, ObjectPath):
+        return
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -167,33 +233,73 @@ def sync_path(path: Path) -> None:
         os.close(handle)
 
 
-def read(root: Path, name: str, checksum: str) -> pa.Buffer:
+def read(root: Place, name: str, checksum: str) -> pa.Buffer:
     """Return the bytes of a file, memory-mapped, if they have the given checksum.
 
     Raises:
         WarehouseError: it is missing, or not what was written.
     """
     path = root / name
-    data = memory_map(path)
+    return _checked(path, memory_map(path), checksum)
+
+
+def _checked(path: Place, data: pa.Buffer, checksum: str) -> pa.Buffer:
     if checksum_of(memoryview(data)) != checksum:
         raise WarehouseError.damaged(path)
     return data
 
 
-def memory_map(path: Path) -> pa.Buffer:
-    """Return the bytes of a file, memory-mapped.
+def read_several(root: Place, files: Iterable[tuple[str, str]]) -> Iterator[pa.Buffer]:
+    """Yield the bytes of files, given by name and checksum; objects are fetched ahead of time.
+
+    Raises:
+        WarehouseError: one is missing, or not what was written.
+    """
+    listed = list(files)
+    paths = [root / name for name, _ in listed]
+    for path, data, (_, checksum) in zip(paths, memory_map_several(paths), listed, strict=True):
+        yield _checked(path, data, checksum)
+
+
+def memory_map_several(paths: Sequence[Place]) -> Iterator[pa.Buffer]:
+    """Yield the bytes of files, memory-mapped; objects are fetched ahead of time.
+
+    Raises:
+        WarehouseError: one is missing or cannot be read.
+    """
+    if len(paths) < 2 or not isinstance(paths[0], ObjectPath):
+        yield from map(memory_map, paths)
+        return
+    with ThreadPoolExecutor(REQUESTS_MAX, "corollary-get") as executor:
+        ahead: deque[Future[pa.Buffer]] = deque()
+        try:
+            for path in paths:
+                ahead.append(executor.submit(memory_map, path))
+                if len(ahead) > REQUESTS_MAX:
+                    yield ahead.popleft().result()
+            while ahead:
+                yield ahead.popleft().result()
+        finally:
+            for each in ahead:
+                each.cancel()
+
+
+def memory_map(path: Place) -> pa.Buffer:
+    """Return the bytes of a file, memory-mapped; of an object, in memory.
 
     Raises:
         WarehouseError: it is missing or cannot be read.
     """
     try:
+        if isinstance(path, ObjectPath):
+            return pa.py_buffer(path.read_buffer())
         # An empty file cannot be mapped.
         return pa.memory_map(str(path)).read_buffer() if path.stat().st_size else pa.py_buffer(b"")
     except OSError as error:
         raise WarehouseError.cannot_read(path, error) from error
 
 
-def has_size(path: Path, size: int) -> bool:
+def has_size(path: Place, size: int) -> bool:
     """Return whether a file exists and has this many bytes."""
     try:
         return path.stat().st_size == size

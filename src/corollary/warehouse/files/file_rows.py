@@ -8,7 +8,6 @@ import shutil
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Generic
 
 import pyarrow as pa
@@ -18,6 +17,7 @@ from corollary.core.engine import MapResult, TableHandle, TaskPool, slice_table
 from corollary.core.program import Relation
 from corollary.warehouse.files import durable_files
 from corollary.warehouse.files.parquet_encoding import from_parquet
+from corollary.warehouse.files.places import Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class RowsFile:
         checksum: of its bytes, which is compared when it is read.
     """
 
-    root: Path
+    root: Place
     path: str
     rows: int
     checksum: str

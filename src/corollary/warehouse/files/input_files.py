@@ -1,9 +1,11 @@
 """Reads files that users name: regular files only, not while they change, no decompression bombs.
 
 A file's *fingerprint* is its size, times and inode. Every later write changes it, because a file is
-read only when its times are at least a tick of the kernel's clock old.
+read only when its times are at least a tick of the kernel's clock old. That of an object is its
+size, time and entity tag, which the store makes of its content.
 """
 
+import hashlib
 import os
 import stat
 import time
@@ -15,6 +17,7 @@ import pyarrow as pa
 
 from corollary.errors import InputError
 from corollary.source import Span
+from corollary.warehouse.files.object_path import ObjectStatus
 
 T = TypeVar("T")
 Fingerprint = tuple[int, int, int, int]
@@ -34,8 +37,11 @@ _TICK_NANOSECONDS = 20_000_000
 _SECOND_NANOSECONDS = 1_000_000_000
 
 
-def fingerprint_of(status: os.stat_result) -> Fingerprint:
+def fingerprint_of(status: os.stat_result | ObjectStatus) -> Fingerprint:
     """Return the fingerprint of a file, which every write changes."""
+    if isinstance(status, ObjectStatus):
+        tag = int.from_bytes(hashlib.blake2b(status.e_tag.encode(), digest_size=6).digest())
+        return status.st_size, status.st_mtime_ns, tag, 0
     return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
 
 

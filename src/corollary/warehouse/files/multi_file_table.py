@@ -22,6 +22,7 @@ from corollary.warehouse.files.column_bounds import statistics_of
 from corollary.warehouse.files.durable_files import FileBatch
 from corollary.warehouse.files.file_rows import RowsFile
 from corollary.warehouse.files.parquet_encoding import ROW_GROUP_ROWS, from_parquet, to_parquet
+from corollary.warehouse.files.places import Place
 
 FILE_MAX_ROWS = 4 * ROW_GROUP_ROWS
 """The maximum rows of a file: to remove one tuple of a published table, one file is rewritten."""
@@ -42,13 +43,13 @@ class TableFileWriter:
     """Writes files of a table; it is pickled, and called in the process that has the tuples.
 
     Attributes:
-        root: the directory of the warehouse.
+        root: the place of the warehouse.
         path: the list that will name the files.
         to_rows: turns tuples into the rows to write.
         has_statistics: whether readers of a published table may read the files.
     """
 
-    root: Path
+    root: Place
     path: str
     to_rows: Callable[[pa.Table], pa.Table]
     has_statistics: bool = False
@@ -56,7 +57,7 @@ class TableFileWriter:
     def __call__(self, rows: pa.Table) -> list[TableFile] | None:
         """Write some tuples; return None if this process does not see the directory."""
         directory = (self.root / self.path).parent
-        if not directory.is_dir():
+        if isinstance(directory, Path) and not directory.is_dir():
             return None
         files = FileBatch(directory)
         written = [
@@ -133,7 +134,7 @@ def _write_list(files: FileBatch, path: str, written: list[TableFile]) -> str:
     return files.write(path, json.dumps(named).encode())
 
 
-def read_table(root: Path, path: str, checksum: str) -> pa.Table:
+def read_table(root: Place, path: str, checksum: str) -> pa.Table:
     """Return the tuples of all files of a list, or of a single file.
 
     Raises:
@@ -142,17 +143,17 @@ def read_table(root: Path, path: str, checksum: str) -> pa.Table:
     data = durable_files.read(root, path, checksum)
     if not path.endswith(LIST_SUFFIX):
         return from_parquet(data)
-    tables = []
-    for each in _parts(data):
-        name = sibling_path(path, each.name)
-        table = from_parquet(durable_files.read(root, name, each.checksum))
+    tables, parts = [], _parts(data)
+    named = [(sibling_path(path, each.name), each.checksum) for each in parts]
+    for each, content in zip(parts, durable_files.read_several(root, named), strict=True):
+        table = from_parquet(content)
         if table.num_rows != each.rows and table.num_columns:
-            raise WarehouseError.damaged(root / name)
+            raise WarehouseError.damaged(root / sibling_path(path, each.name))
         tables.append(table)
     return pa.concat_tables(tables)
 
 
-def table_files(root: Path, path: str, rows: int, checksum: str) -> list[RowsFile]:
+def table_files(root: Place, path: str, rows: int, checksum: str) -> list[RowsFile]:
     """Return the Parquet files of a table with so many rows, unread.
 
     Raises:
@@ -168,8 +169,8 @@ def table_files(root: Path, path: str, rows: int, checksum: str) -> list[RowsFil
 
 
 def checked_files(
-    root: Path, path: str, checksum: str, tasks: TaskPool | None = None
-) -> list[Path]:
+    root: Place, path: str, checksum: str, tasks: TaskPool | None = None
+) -> list[Place]:
     """Return the Parquet files of a table, all of them as they were written.
 
     Args:
@@ -184,20 +185,20 @@ def checked_files(
     data = durable_files.read(root, path, checksum)
     if not path.endswith(LIST_SUFFIX):
         return [root / path]
-    named = {sibling_path(path, each.name): each.checksum for each in _parts(data)}
-    if tasks is None:
-        for name, expected in named.items():
-            durable_files.read(root, name, expected)
+    named = [(sibling_path(path, each.name), each.checksum) for each in _parts(data)]
+    if tasks is not None:
+        tasks.run("compare checksums", FileCheck(root.absolute()), named)
     else:
-        tasks.run("compare checksums", FileCheck(root.absolute()), list(named.items()))
-    return [root / name for name in named]
+        for _ in durable_files.read_several(root, named):
+            pass
+    return [root / name for name, _ in named]
 
 
 @dataclass(frozen=True, slots=True)
 class FileCheck:
     """Compares files with their checksums; it is pickled, and called in tasks."""
 
-    root: Path
+    root: Place
 
     def __call__(self, file: tuple[str, str]) -> None:
         """Compare one.
@@ -208,7 +209,7 @@ class FileCheck:
         durable_files.read(self.root, *file)
 
 
-def expand_lists(root: Path, referenced: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def expand_lists(root: Place, referenced: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Yield files with their checksums, and after each list the files that it names.
 
     The files of a list that cannot be read are unknown, and left out.
@@ -220,7 +221,7 @@ def expand_lists(root: Path, referenced: Mapping[str, str]) -> Iterator[tuple[st
             yield sibling_path(path, each.name), each.checksum
 
 
-def listed_files(root: Path, path: str) -> list[TableFile] | None:
+def listed_files(root: Place, path: str) -> list[TableFile] | None:
     """Return the files that a list names; none for other files, None for an unreadable list."""
     if not path.endswith(LIST_SUFFIX):
         return []
@@ -230,11 +231,11 @@ def listed_files(root: Path, path: str) -> list[TableFile] | None:
         return None
 
 
-def find_lists(root: Path, paths: Collection[str], existing: Collection[str]) -> dict[str, str]:
+def find_lists(root: Place, paths: Collection[str], existing: Collection[str]) -> dict[str, str]:
     """Return for each file that a list names, by path, the list.
 
     Args:
-        root: the directory of the warehouse.
+        root: the place of the warehouse.
         paths: the files that the catalog references.
         existing: all existing files. For an unreadable list, every file that may belong to it does,
             so that `gc` removes nothing that a repair could still need.
@@ -249,13 +250,16 @@ def find_lists(root: Path, paths: Collection[str], existing: Collection[str]) ->
     return found
 
 
-def total_bytes(root: Path, path: str) -> int:
+def total_bytes(root: Place, path: str) -> int:
     """Return the bytes of a file, and of the files that it lists.
 
     Raises:
         WarehouseError: it is missing.
     """
-    own = int(durable_files.memory_map(root / path).size)
+    try:
+        own = (root / path).stat().st_size
+    except OSError as error:
+        raise WarehouseError.cannot_read(root / path, error) from error
     return own + sum(each.size for each in listed_files(root, path) or ())
 
 

@@ -10,11 +10,11 @@ the way is a finding.
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from pathlib import Path
 from typing import Any
 
 from corollary.errors import Diagnostic, WarehouseError
 from corollary.warehouse.files import durable_files
+from corollary.warehouse.files.places import Place
 from corollary.warehouse.formats.delta_entries import entry_path, list_versions, read_actions
 
 MARK_FIELD = "corollary"
@@ -84,7 +84,7 @@ class LogEntry:
     finding: TableFinding | None = None
 
 
-def read_entry(log: Path, version: int, application: str) -> LogEntry:
+def read_entry(log: Place, version: int, application: str) -> LogEntry:
     """Return the entry of a version, verified."""
     try:
         actions = read_actions(entry_path(log, version))
@@ -113,7 +113,7 @@ def _damaged(version: int, what: str) -> LogEntry:
     return LogEntry(version, None, TableFinding(TableDefect.DAMAGE, what, version))
 
 
-def recent_entries(log: Path, application: str, recorded: int | None) -> Iterator[LogEntry]:
+def recent_entries(log: Place, application: str, recorded: int | None) -> Iterator[LogEntry]:
     """Yield the entries from the newest back to the last one that is known to be good."""
     versions = list_versions(log)
     for before, version in enumerate(reversed(versions)):
@@ -125,7 +125,7 @@ def recent_entries(log: Path, application: str, recorded: int | None) -> Iterato
             return
 
 
-def remove_torn_entry(log: Path, application: str, warehouse: str, recorded: int | None) -> None:
+def remove_torn_entry(log: Place, application: str, warehouse: str, recorded: int | None) -> None:
     """Remove the newest entry if a power failure has torn it while we wrote it.
 
     It was never acknowledged: the catalog records a version only after its entry is synced. Only an
@@ -143,7 +143,7 @@ def remove_torn_entry(log: Path, application: str, warehouse: str, recorded: int
             durable_files.sync_path(log)
 
 
-def table_error(relation: str, directory: Path, findings: list[TableFinding]) -> WarehouseError:
+def table_error(relation: str, directory: Place, findings: list[TableFinding]) -> WarehouseError:
     """Return the error about the defects of a published table, with the cure."""
     parts = [
         finding.message

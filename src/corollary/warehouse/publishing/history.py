@@ -14,7 +14,6 @@ relations.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
 
 import pyarrow as pa
@@ -27,6 +26,7 @@ from corollary.errors import Diagnostic, WarehouseError
 from corollary.warehouse.consistent_read import read_consistently
 from corollary.warehouse.copies import CopiesHandle, difference_of_copies
 from corollary.warehouse.files.multi_file_table import checked_files
+from corollary.warehouse.files.places import Place
 from corollary.warehouse.warehouse import RelationDelta, Warehouse
 
 _SIGN = "sign"
@@ -46,7 +46,7 @@ class History(Protocol):
     def content(self, relation: Relation, at: int) -> TableHandle:
         """Return all tuples that a relation had at a commit."""
 
-    def snapshot_files(self, relation: Relation, at: int) -> list[Path] | None:
+    def snapshot_files(self, relation: Relation, at: int) -> list[Place] | None:
         """Return Parquet files that hold just the tuples that a relation had at a commit.
 
         None means that there are none. The caller may link to the files, which are never modified.
@@ -101,7 +101,7 @@ class StoredHistory:
             raise _does_not_add_up(relation)
         return LocalTable(state.added)
 
-    def snapshot_files(self, relation: Relation, at: int) -> list[Path] | None:
+    def snapshot_files(self, relation: Relation, at: int) -> list[Place] | None:
         """Return the files of the latest snapshot, if nothing has changed since.
 
         Raises:
@@ -109,7 +109,7 @@ class StoredHistory:
         """
         return read_consistently(self.warehouse.catalog, lambda: self._files(relation.name, at))
 
-    def _files(self, name: str, at: int) -> list[Path] | None:
+    def _files(self, name: str, at: int) -> list[Place] | None:
         catalog = self.warehouse.catalog
         found = catalog.latest_snapshots(at).get(name)
         if found is None or catalog.changes(found.commit, at, name):
@@ -161,7 +161,7 @@ class RecentHistory:
             else self.fallback.content(relation, at)
         )
 
-    def snapshot_files(self, relation: Relation, at: int) -> list[Path] | None:
+    def snapshot_files(self, relation: Relation, at: int) -> list[Place] | None:
         """Return Parquet files that hold just the tuples that a relation had at a commit."""
         return self.fallback.snapshot_files(relation, at)
 
@@ -200,7 +200,7 @@ class CopiesHistory:
         found = self.counted.content(counts, at)
         return found if counts is relation else CopiesHandle(found)
 
-    def snapshot_files(self, relation: Relation, at: int) -> list[Path] | None:
+    def snapshot_files(self, relation: Relation, at: int) -> list[Place] | None:
         """Return Parquet files that hold just the tuples of a relation; none has copies."""
         return None if relation.name in self.counts else self.counted.snapshot_files(relation, at)
 

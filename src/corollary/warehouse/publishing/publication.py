@@ -8,7 +8,6 @@
 | replace_table | the log itself is damaged: a new table replaces the old one |
 """
 
-import secrets
 import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,6 +21,7 @@ from corollary.warehouse.catalog.catalog import Catalog
 from corollary.warehouse.catalog.catalog_rows import Commit
 from corollary.warehouse.copies import row_difference
 from corollary.warehouse.files import durable_files
+from corollary.warehouse.files.object_path import ObjectPath
 from corollary.warehouse.publishing import checked_log, delta_commit, published_files
 from corollary.warehouse.publishing.delta_schema import (
     columns_digest,
@@ -29,7 +29,12 @@ from corollary.warehouse.publishing.delta_schema import (
     published_schema,
 )
 from corollary.warehouse.publishing.history import History
-from corollary.warehouse.publishing.published_table import PublishedState, PublishedTable, files_of
+from corollary.warehouse.publishing.published_table import (
+    PublishedState,
+    PublishedTable,
+    files_of,
+    temporary_sibling,
+)
 from corollary.warehouse.publishing.table_schemas import columns_of_schema, schema_to_publish
 
 
@@ -98,12 +103,18 @@ class Publication:
     def replace_table(self) -> PublishedVersion:
         """Replace a damaged table by a new one."""
         directory = self._target.directory
+        if isinstance(directory, ObjectPath):
+            # Objects have no second name to be built under: a crash leaves no table, or a damaged
+            # one, until the next repair.
+            self._target.remove()
+            return self.create()
         new = PublishedTable(
             temporary_sibling(directory), self._target.warehouse, self._relation.name
         )
         other = Publication(new, self._relation, self._commit, self._history, self._catalog)
         published = other.create()
         # A crash between the renames leaves no table, which the next publication creates.
+        assert isinstance(new.directory, Path)
         old = temporary_sibling(directory)
         directory.rename(old)
         new.directory.rename(directory)
@@ -224,8 +235,3 @@ class Publication:
         name, commit = self._relation.name, self._commit.number
         self._catalog.record_published(name, commit, version)
         return PublishedVersion(name, commit, version, added, removed, written)
-
-
-def temporary_sibling(directory: Path) -> Path:
-    """Return a temporary name beside a table, for replacing or removing it as a whole."""
-    return directory.with_name(f"{directory.name}.{secrets.token_hex(8)}")

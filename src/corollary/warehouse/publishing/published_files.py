@@ -30,6 +30,7 @@ from corollary.warehouse.files import durable_files
 from corollary.warehouse.files.column_bounds import rows_within, statistics_of
 from corollary.warehouse.files.multi_file_table import FILE_MAX_ROWS
 from corollary.warehouse.files.parquet_encoding import from_parquet, statistics_in, to_parquet
+from corollary.warehouse.files.places import Place
 from corollary.warehouse.publishing.checked_log import TableDefect, TableFinding, table_error
 from corollary.warehouse.publishing.delta_schema import published_rows, published_schema
 from corollary.warehouse.row_words import row_words
@@ -80,13 +81,13 @@ class FileReplacement:
 class PublishedFileWriter:
     """Writes tuples into files; it is pickled, and called in the processes that have the tuples."""
 
-    directory: Path
+    directory: Place
     owner: str
     relation: Relation
 
     def __call__(self, tuples: pa.Table) -> list[NewFile] | None:
         """Write some tuples; return None if this process does not see the directory."""
-        if not self.directory.is_dir():
+        if isinstance(self.directory, Path) and not self.directory.is_dir():
             return None
         schema = published_schema(self.relation)
         data = PublishedFiles(self.directory, self.owner, self.relation.name, schema)
@@ -99,7 +100,7 @@ class PublishedFileWriter:
 class FileRewriter:
     """Rewrites files without some rows; it is pickled, and called in tasks."""
 
-    directory: Path
+    directory: Place
     owner: str
     relation: str
     schema: pa.Schema
@@ -123,7 +124,7 @@ class PublishedFiles:
         schema: the columns of the table.
     """
 
-    def __init__(self, directory: Path, owner: str, relation: str, schema: pa.Schema) -> None:
+    def __init__(self, directory: Place, owner: str, relation: str, schema: pa.Schema) -> None:
         self._directory = directory
         self._relation = relation
         self._schema = schema
@@ -140,9 +141,9 @@ class PublishedFiles:
             rows = rows.sort_by([(name, "ascending") for name in rows.column_names[:_SORT_COLUMNS]])
         return [self._write_file(each) for each in slice_table(rows, FILE_MAX_ROWS)]
 
-    def link(self, sources: Sequence[Path]) -> list[NewFile] | None:
+    def link(self, sources: Sequence[Place]) -> list[NewFile] | None:
         """Take over files of the warehouse; None if their columns are not those of the table."""
-        footers = [pq.read_metadata(each, memory_map=True) for each in sources]
+        footers = [_parquet_file(each).metadata for each in sources]
         schemas = [each.schema.to_arrow_schema() for each in footers]
         if any((e.names, e.types) != (self._schema.names, self._schema.types) for e in schemas):
             return None
@@ -193,7 +194,7 @@ class PublishedFiles:
         """Return some columns of a file, or all."""
         try:
             # Not `read_table`, which imports the datasets of Arrow.
-            found = pq.ParquetFile(self._directory / file.path, memory_map=True).read(columns)
+            found = _parquet_file(self._directory / file.path).read(columns)
             fields = [self._schema.field(name) for name in columns or self._schema.names]
             rows = found.cast(pa.schema(fields))
         except (OSError, ValueError, pa.ArrowException):
@@ -282,6 +283,13 @@ class PublishedFiles:
         tiers = _crowded_tiers(current)
         new = [file for tier in tiers for file in self.write(self.read_all(tier))]
         return FileReplacement(new, [file for tier in tiers for file in tier])
+
+
+def _parquet_file(path: Place) -> pq.ParquetFile:
+    """Open a Parquet file; of an object only the columns that are read are fetched."""
+    if isinstance(path, Path):
+        return pq.ParquetFile(path, memory_map=True)
+    return pq.ParquetFile(path.open(), pre_buffer=True)
 
 
 def find_rows(sought: pa.Table, rows: pa.Table) -> npt.NDArray[np.int64]:

@@ -1,5 +1,6 @@
 """The Delta table of one relation: its state, or its defects."""
 
+import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -7,7 +8,10 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from corollary.warehouse.formats.delta_entries import LOG_DIRECTORY, list_versions
+from corollary.warehouse.files import durable_files
+from corollary.warehouse.files.object_path import ObjectPath
+from corollary.warehouse.files.places import Place, remove_files, remove_tree
+from corollary.warehouse.formats.delta_entries import LOG_DIRECTORY, entry_path, list_versions
 from corollary.warehouse.publishing import checked_log
 from corollary.warehouse.publishing.published_files import PublishedFile
 
@@ -41,7 +45,7 @@ class PublishedTable:
         application: the application that its versions name as their writer.
     """
 
-    def __init__(self, directory: Path, warehouse: str, relation: str) -> None:
+    def __init__(self, directory: Place, warehouse: str, relation: str) -> None:
         self.directory = directory
         self.relation = relation
         self.warehouse = warehouse
@@ -125,6 +129,19 @@ class PublishedTable:
         """Return the table, opened with `deltalake`."""
         return DeltaTable(self.uri)
 
+    def remove(self) -> None:
+        """Remove the table, so that readers see all of it or nothing."""
+        if isinstance(self.directory, ObjectPath):
+            # Without its log there is no table, and without the newest entries an older version.
+            entries = list_versions(self.log)
+            remove_files(self.log, [entry_path(self.log, each).name for each in entries[::-1]])
+            remove_tree(self.directory)
+            return
+        old = temporary_sibling(self.directory)
+        self.directory.rename(old)
+        durable_files.sync_path(self.directory.parent)
+        remove_tree(old)
+
     def _has_our_files(self) -> bool:
         return any(path.name.startswith(self.warehouse) for path in self.directory.iterdir())
 
@@ -132,6 +149,11 @@ class PublishedTable:
     def uri(self) -> str:
         """The location for `deltalake`."""
         return self.directory.absolute().as_uri()
+
+
+def temporary_sibling(directory: Path) -> Path:
+    """Return a temporary name beside a table, for replacing or removing it as a whole."""
+    return directory.with_name(f"{directory.name}.{secrets.token_hex(8)}")
 
 
 def count_rows(place: Path) -> tuple[int, int]:

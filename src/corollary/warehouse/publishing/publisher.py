@@ -13,10 +13,8 @@ publication that was killed at any point is simply repeated, and it can be rebui
 | record | the catalog has the version, from which later inspections start |
 """
 
-import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from corollary.core.program import Relation
 from corollary.errors import ConflictError, Diagnostic, Severity, WarehouseError
@@ -24,6 +22,7 @@ from corollary.warehouse.catalog.catalog import Catalog
 from corollary.warehouse.catalog.catalog_rows import Commit
 from corollary.warehouse.copies import row_difference
 from corollary.warehouse.files import durable_files
+from corollary.warehouse.files.places import Place
 from corollary.warehouse.publishing.checked_log import (
     TableDefect,
     TableFinding,
@@ -36,11 +35,7 @@ from corollary.warehouse.publishing.delta_schema import (
     published_schema,
 )
 from corollary.warehouse.publishing.history import CopiesHistory, History
-from corollary.warehouse.publishing.publication import (
-    Publication,
-    PublishedVersion,
-    temporary_sibling,
-)
+from corollary.warehouse.publishing.publication import Publication, PublishedVersion
 from corollary.warehouse.publishing.published_files import PublishedFiles
 from corollary.warehouse.publishing.published_table import PublishedState, PublishedTable
 from corollary.warehouse.publishing.table_directory import KEEP_SECONDS, TableDirectory
@@ -69,20 +64,20 @@ class Publisher:
     """Publishes the relations of one warehouse.
 
     Args:
-        root: the directory of the warehouse.
+        root: the place of the warehouse.
         catalog: has its commits, and which version of each table shows which of them.
         counts: for each relation with copies, the one that has its counts.
     """
 
     def __init__(
-        self, root: Path, catalog: Catalog, counts: Mapping[str, Relation] | None = None
+        self, root: Place, catalog: Catalog, counts: Mapping[str, Relation] | None = None
     ) -> None:
         self._catalog = catalog
         self._counts = counts or {}
-        self._tables = TableDirectory(root, catalog.meta("id"))
+        self._tables = TableDirectory(root, catalog)
 
-    def table_path(self, relation: str) -> Path:
-        """Return the directory of a relation's table."""
+    def table_path(self, relation: str) -> Place:
+        """Return the place of a relation's table."""
         return self._tables.table_path(relation)
 
     # --- publishing ----------------------------------------------------------------------------
@@ -277,7 +272,7 @@ class Publisher:
 
     # --- removing ------------------------------------------------------------------------------
 
-    def clean(self, keep_seconds: float = KEEP_SECONDS) -> list[Path]:
+    def clean(self, keep_seconds: float = KEEP_SECONDS) -> list[Place]:
         """Remove files that no version has referenced for some time; return them.
 
         Args:
@@ -296,10 +291,7 @@ class Publisher:
                 _, findings = target.inspect(None)
                 if not target.is_absent() and TableDefect.NOT_OURS in {e.defect for e in findings}:
                     raise table_error(relation, target.directory, findings)
-                old = temporary_sibling(target.directory)  # readers never see half of a table
-                target.directory.rename(old)
-                durable_files.sync_path(self._tables.directory)
-                shutil.rmtree(old)
+                target.remove()
             self._catalog.delete_published(relation)
 
     def _commit(self, number: int) -> Commit:

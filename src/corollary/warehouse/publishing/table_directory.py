@@ -1,4 +1,7 @@
-"""The directory of all published tables, the lock of each table, and removing unused files.
+"""The place of all published tables, the lock of each table, and removing unused files.
+
+Tables in a directory are locked by files beside them; for tables in an object store, the catalog's
+server keeps the locks.
 
 Files that no version references are left by a publication that was killed, and by versions that
 have been superseded. The former are removed at once: the caller holds the table's lock, so that no
@@ -8,17 +11,18 @@ use them.
 
 import os
 import re
-import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from fcntl import LOCK_EX, flock
-from pathlib import Path
 
 from deltalake.exceptions import DeltaError
 
 from corollary import fault
 from corollary.errors import WarehouseError
+from corollary.warehouse.catalog.catalog import Catalog
+from corollary.warehouse.files.object_path import ObjectPath
+from corollary.warehouse.files.places import Place, files_below, remove_files, remove_tree
 from corollary.warehouse.formats import delta_entries
 from corollary.warehouse.publishing.delta_schema import directory_name
 from corollary.warehouse.publishing.published_table import PublishedTable
@@ -27,22 +31,24 @@ from corollary.warehouse.warehouse_catalog import TABLES_DIRECTORY
 KEEP_SECONDS = 3600.0
 """How long the files of superseded versions stay by default."""
 _ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
+_TORN_ENTRY = re.compile(rf"{delta_entries.LOG_DIRECTORY}/[^/]*\.json#[^/]*")
 
 
 class TableDirectory:
-    """The directory of all published tables.
+    """The place of all published tables.
 
     Args:
-        root: the directory of the warehouse.
-        warehouse: its id.
+        root: the place of the warehouse.
+        catalog: its catalog.
 
     Raises:
         WarehouseError: `C0943`, its path cannot be that of a Delta table.
     """
 
-    def __init__(self, root: Path, warehouse: str) -> None:
+    def __init__(self, root: Place, catalog: Catalog) -> None:
         self.directory = root.absolute() / TABLES_DIRECTORY
-        self.warehouse = warehouse
+        self.warehouse = catalog.meta("id")
+        self._catalog = catalog
         if _ESCAPE.search(str(self.directory)):
             raise WarehouseError.of(
                 "C0943",
@@ -51,8 +57,8 @@ class TableDirectory:
                 "move the warehouse to a directory without `%` in its name",
             )
 
-    def table_path(self, relation: str) -> Path:
-        """Return the directory of a relation's table."""
+    def table_path(self, relation: str) -> Place:
+        """Return the place of a relation's table."""
         return self.directory / directory_name(relation)
 
     @contextmanager
@@ -67,10 +73,11 @@ class TableDirectory:
         with self._locked(path.name, is_read=is_read):
             yield PublishedTable(path, self.warehouse, relation)
 
-    def remove_unused(self, keep_seconds: float) -> list[Path]:
+    def remove_unused(self, keep_seconds: float) -> list[Place]:
         """Remove files that no version has referenced for this long; return them."""
-        removed: list[Path] = []
-        for path in sorted(self.directory.iterdir()) if self.directory.exists() else ():
+        removed: list[Place] = []
+        found: list[Place] = [*self.directory.iterdir()] if self.directory.is_dir() else []
+        for path in sorted(found, key=lambda each: each.name):
             if path.is_dir():
                 with self._locked(path.name.partition(".")[0]):  # temporary ones are `NAME.token`
                     removed += clean_directory(path, self.warehouse, keep_seconds)
@@ -78,6 +85,14 @@ class TableDirectory:
 
     @contextmanager
     def _locked(self, name: str, *, is_read: bool = False) -> Iterator[None]:
+        if isinstance(self.directory, ObjectPath):
+            with self._catalog.advisory_lock(f"{self.warehouse} {name}"):
+                try:
+                    yield
+                except OSError as error:
+                    where = error.filename or self.directory
+                    raise WarehouseError.cannot_write(where, error) from error
+            return
         path = self.directory / f"{name}.lock"
         try:
             self.directory.mkdir(exist_ok=True)
@@ -100,43 +115,46 @@ class TableDirectory:
             os.close(handle)
 
 
-def clean_directory(directory: Path, warehouse: str, keep_seconds: float) -> list[Path]:
+def clean_directory(directory: Place, warehouse: str, keep_seconds: float) -> list[Place]:
     """Remove the files of a table that no reader needs; return them.
 
     A directory with a dot in its name is left over from replacing or removing a whole table, and
     `….json#1` is what `deltalake` leaves when it is killed. A table that cannot be read stays.
     """
     if "." in directory.name:
-        shutil.rmtree(directory)
+        remove_tree(directory)
         return [directory]
     since = time.time() - keep_seconds
+    # Before the log is read: nobody references a file later that is not referenced then.
+    found = {each.name: each.modified for each in files_below(directory)}
     try:
-        needed = _needed_files(directory, warehouse, since)
+        needed = _needed_files(directory, found, warehouse, since)
     except (DeltaError, OSError, ValueError):
         return []
-    removed = [
-        *(path for path in directory.glob(f"{warehouse}-*") if path.name not in needed),
-        *(
-            path
-            for path in directory.glob(f"{delta_entries.LOG_DIRECTORY}/*.json#*")
-            if path.stat().st_mtime < since
-        ),
-    ]
-    for path in sorted(removed):
+    removed = sorted(
+        name
+        for name, modified in found.items()
+        if (name.startswith(f"{warehouse}-") and name not in needed)
+        or (_TORN_ENTRY.fullmatch(name) and modified < since)
+    )
+    for name in removed:
         fault.hit("during_gc")
-        path.unlink()
-    return sorted(removed)
+        remove_files(directory, [name])
+    return [directory / name for name in removed]
 
 
-def _needed_files(directory: Path, warehouse: str, since: float) -> set[str]:
+def _needed_files(
+    directory: Place, found: Mapping[str, float], warehouse: str, since: float
+) -> set[str]:
     """Return the files of the newest version, and those that were removed since a time."""
     log = directory / delta_entries.LOG_DIRECTORY
     versions = delta_entries.list_versions(log)
     if not versions:
         return set()
-    names = {Path(uri).name for uri in PublishedTable(directory, warehouse, "").open().file_uris()}
+    table = PublishedTable(directory, warehouse, "").open()
+    names = {uri.rpartition("/")[2] for uri in table.file_uris()}
     for path in (delta_entries.entry_path(log, version) for version in versions):
-        if path.stat().st_mtime >= since:
+        if found.get(f"{log.name}/{path.name}", since) >= since:
             names |= {
                 each["remove"]["path"]
                 for each in delta_entries.read_actions(path)

@@ -1,11 +1,10 @@
 """The schemas of published tables, as they are and as they would be; nothing is written."""
 
-from pathlib import Path
-
 from deltalake import DeltaTable, Schema
 from deltalake.exceptions import DeltaError
 
 from corollary.core.program import Relation
+from corollary.warehouse.files.places import Place
 from corollary.warehouse.formats.delta_entries import LOG_DIRECTORY
 from corollary.warehouse.publishing.delta_schema import directory_name, published_schema
 from corollary.warehouse.warehouse_catalog import TABLES_DIRECTORY
@@ -14,7 +13,7 @@ TableSchema = list[tuple[str, str]]
 """The columns of a table: names, and types as Delta calls them."""
 
 
-def present_schema(root: Path, relation: str) -> TableSchema | None:
+def present_schema(root: Place, relation: str) -> TableSchema | None:
     """Return the schema of the table of a relation; None if there is none that can be read."""
     directory = root / TABLES_DIRECTORY / directory_name(relation)
     if not (directory / LOG_DIRECTORY).is_dir():

@@ -12,9 +12,10 @@ from corollary.core.states import State
 from corollary.database import opening
 from corollary.database.database import Database, state_of
 from corollary.database.forecast import forecast_for_database
+from corollary.engines.spark.partitioned import engine as partitioned_engine
 from corollary.errors import InputError
 from corollary.explain.forecast import forecast_as_json, print_forecast
-from support.in_process_partitions import InProcess
+from support.spark.in_process_partitions import InProcess
 
 PROGRAM = """
 .decl sale(id: number, shop: symbol, amount: number)
@@ -111,7 +112,7 @@ def test_nothing_is_left_that_nobody_needs(database: Database) -> None:
     engine = state_of(database).engine
     assert isinstance(engine, InProcess)
     kept = database.relation("sale")
-    for at in range(40):  # enough for folds
+    for at in range(40):  # enough for merging files
         with database.transaction() as tx:
             tx.delete("sale", [SALES[at]])
     (root,) = (each for each in engine._root.iterdir() if each.is_dir())
@@ -120,3 +121,29 @@ def test_nothing_is_left_that_nobody_needs(database: Database) -> None:
     assert {each.name for each in root.iterdir()} == files.files
     assert all(len(part.changes) < 16 for each in files.sets for part in each.partitions)
     assert len(kept.rows()) == 460
+
+
+def test_the_dictionary_forgets_what_has_only_passed(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(partitioned_engine, "DICTIONARY_MAX_BYTES", 20_000)
+    engine = state_of(database).engine
+    assert isinstance(engine, InProcess)
+    kept = database.relation("shop").rows()
+    sales, sizes = list(SALES), []
+    for at in range(30):
+        added = [(2000 + 50 * at + n, f"visitor {at} {n}", 1) for n in range(50)]
+        with database.transaction() as tx:
+            tx.insert("sale", added)
+        with database.transaction() as tx:
+            tx.delete("sale", added[1:])
+        sales.append(added[0])
+        sizes.append(engine._dictionary.nbytes)
+    assert min(sizes[15:]) < max(sizes[:15])
+    assert set(database.relation("sale").rows()) == set(sales)
+    assert database.relation("shop").rows() == kept
+    assert set(database.relation("total").rows()) == expected(SALES)[0]
+    with database.transaction() as tx:
+        tx.insert("shop", [("visitor 3 0", "t1")])
+    sums = dict(expected(SALES)[0])
+    assert dict(database.relation("total").rows()) == {**sums, "t1": sums["t1"] + 1}

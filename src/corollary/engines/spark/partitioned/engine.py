@@ -20,12 +20,14 @@ from corollary.core.engine import (
     ValueRange,
 )
 from corollary.core.logic import Value
-from corollary.core.plans import Plan
+from corollary.core.plans import WORKING_SEPARATOR, Plan
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
-from corollary.core.states import State
+from corollary.core.states import CHANGES, State
 from corollary.engines.local.engine import LocalEngine
 from corollary.engines.local.storage.table import Table
+from corollary.engines.local.table_handle import decode_table
+from corollary.engines.local.values.codes import Dictionary
 from corollary.engines.spark.partitioned.handle import PartitionedHandle
 from corollary.engines.spark.partitioned.jobs import JobCounts, PartitionJobs, serve_number
 from corollary.engines.spark.partitioned.loading import build_partitions
@@ -46,6 +48,12 @@ INSERTED_MAX_ROWS = 1 << 20
 
 FETCHED_MAX_BYTES = 1 << 26
 """What queries have fetched is kept for the next one, up to this size."""
+
+DICTIONARY_MAX_BYTES = 1 << 26
+"""A dictionary of this size is trimmed when a transaction ends…"""
+
+DICTIONARY_GROWTH = 2
+"""…if it is so many times as large as after the last time: what it then holds is needed."""
 
 PARTITIONS_PLACE = "partitions"
 """The place of relations whose committed tuples are in partitions."""
@@ -73,6 +81,8 @@ class PartitioningEngine(LocalEngine):
         self._is_forced = is_forced
         self._memory = memory
         self._made_place: PartitionPlace | None = None
+        self._trimmed_bytes = 0
+        """The size of the dictionary when it was trimmed last."""
         self._handles: WeakSet[PartitionedHandle] = WeakSet()
 
     _resources: SparkResources
@@ -122,7 +132,7 @@ class PartitioningEngine(LocalEngine):
     # --- relations -----------------------------------------------------------------------------
 
     def _new_table(self, relation: Relation) -> Table:
-        if self._is_forced and relation.types:
+        if self._is_forced and relation.types and not _is_change(relation):
             return PartitionedTable(relation, self._partition_place)
         return super()._new_table(relation)
 
@@ -157,7 +167,7 @@ class PartitioningEngine(LocalEngine):
         here = {
             name: TUPLE_BYTES * table.size(State.NEW)
             for name, table in self._tables.items()
-            if not table.is_partitioned and table.types
+            if not table.is_partitioned and table.types and not _is_change(self._relations[name])
         }
         total = sum(here.values())
         for name in sorted(here, key=lambda each: -here[each]):
@@ -267,6 +277,7 @@ class PartitioningEngine(LocalEngine):
         self._release()
         if names is None:
             self._partition_large()
+            self._trim_dictionary()
             self._sweep()
 
     def rollback(self) -> None:
@@ -279,6 +290,23 @@ class PartitioningEngine(LocalEngine):
         for table in self._partitioned_tables():
             if table.fetched_bytes:
                 table.release()
+
+    def _trim_dictionary(self) -> None:
+        """Forget the texts that only passed, once they are many: code the tables here anew."""
+        limit = max(DICTIONARY_MAX_BYTES, DICTIONARY_GROWTH * self._trimmed_bytes)
+        if self._made_place is None or self._dictionary.nbytes <= limit:
+            return
+        if any(table.has_change for table in self._tables.values()):
+            return
+        fresh = Dictionary()
+        for name, table in self._tables.items():
+            if not table.is_partitioned:
+                self._tables[name] = _recoded(table, self._dictionary, fresh)
+        self._dictionary = self._made_place.dictionary = fresh
+        for each in self._partitioned_tables():
+            each.release()
+        self._prepared.clear()  # their constants are codes of the old dictionary
+        self._trimmed_bytes = fresh.nbytes
 
     def _files_in_use(self) -> set[str]:
         """Return the paths of all files of tables."""
@@ -369,6 +397,24 @@ class PartitioningEngine(LocalEngine):
                 self._partition_place.interned_bits += WIDER_BITS
                 for table in self._partitioned_tables():
                     table.widen_interned()
+
+
+def _is_change(relation: Relation) -> bool:
+    """Whether a relation holds the change of a virtual one, for a transaction."""
+    return relation.name.rpartition(WORKING_SEPARATOR)[2] in CHANGES
+
+
+def _recoded(table: Table, before: Dictionary, after: Dictionary) -> Table:
+    """Return a table with the committed tuples of another, coded by another dictionary."""
+    other = Table(table.types)
+    for order in table.old_layers():
+        other.want(order)
+    names = [f"c{at}" for at in range(len(table.types))]
+    rows = decode_table(table, State.OLD, names, before)
+    columns = [after.encode_arrow(rows.column(at), each) for at, each in enumerate(table.types)]
+    other.insert(columns, rows.num_rows)
+    other.commit()
+    return other
 
 
 def _paths(files: PartitionedFiles) -> set[str]:

@@ -298,6 +298,12 @@ class PartitionedTable(Table):
         removed_words = self._encode_rows(removed)
         self.set_change(self.layout.convert(added, before), removed_words)
 
+    def extend(self, words: Words) -> None:
+        """Commit, then add sorted tuples that are not in NEW; ADDED is these and nothing else."""
+        before = self.layout
+        self.commit()  # which may widen the layout
+        self.add(self.layout.convert(words, before))
+
     def prefetch(self) -> None:
         """Write the files of the open change, so that `commit` cannot fail."""
         self._next = self._write()

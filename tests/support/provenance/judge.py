@@ -95,15 +95,16 @@ class ProofJudge:
             case ProofKind.CHAIN:
                 self._judge_chain(node, below)
             case ProofKind.DERIVED:
-                if not is_whole and node.rule is None:
+                premises = {self._fact(each) for each in below}
+                is_cut = any(each.node == node.id for each in proof.cuts)
+                if not is_whole and is_cut:
+                    assert any(premises <= set(one.premises) for one in self.truth.instances[fact])
                     return
                 highest = max((each.height for each in below), default=0)
                 is_seed = node.relation in self.truth.equivalences
                 assert node.height == highest + (not is_seed), (node, below)
-                premises = {self._fact(each) for each in below}
-                cut = any(each.node == node.id for each in proof.cuts)
                 found = self._instances(fact, node.rule, premises)
-                assert found or (not is_whole and cut), f"no such instance: {node} {premises}"
+                assert found, f"no such instance: {node} {premises}"
             case _:
                 raise AssertionError(f"not a tuple: {node}")
 
@@ -170,7 +171,8 @@ class ProofJudge:
             f"{proof.height_at_least} <= {least} <= {proof.height}: {goal}"
         )
         if proof.canonical:
-            for number in proof.tuples:
+            cut = {each.node for each in proof.cuts}
+            for number in proof.tuples - cut:
                 self._judge_canonical(proof, proof.nodes[number])
 
     def _judge_canonical(self, proof: Proof, node: ProofNode) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Sequence
+import random
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from corollary.core.engine import Item, MapResult, PartitionsOf
 from corollary.database import opening
 from corollary.engines.local.engine import LocalEngine
 from corollary.engines.spark.driver import DriverEngine
+from corollary.engines.spark.partitioned import open_partition, partition_files, source, table
 from corollary.engines.spark.partitions import worker
 from corollary.engines.spark.partitions.messages import Request
 from corollary.engines.spark.task_pool import partitions_of
@@ -64,11 +67,32 @@ class Counted(LocalEngine):
         return super().run(*arguments)
 
 
-def share_out(monkeypatch: pytest.MonkeyPatch, placement: str = "tasks") -> None:
+@contextmanager
+def everything_partitioned(number: int) -> Iterator[None]:
+    """Let all relations be in partitions in what is opened inside; a number says how it is there.
+
+    Perhaps partitions are tiny, tasks write what else the driver would, folds come early, tasks
+    find their partition closed, and the codes of texts get too few bits at first.
+    """
+    chance = random.Random(number)
+    with pytest.MonkeyPatch.context() as patch:
+        share_out(patch, "partitioned", chance.choice((1, 2, 3, 5)))
+        patch.setattr(partition_files, "PARTITION_TUPLES", chance.choice((1, 4, 1 << 21)))
+        patch.setattr(partition_files, "FOLD_MIN_FILES", chance.choice((1, 2, 16)))
+        patch.setattr(partition_files, "FOLD_MIN_TUPLES", chance.choice((1, 1 << 13)))
+        patch.setattr(source, "BUILD_MIN_TUPLES", chance.choice((1, 1 << 16)))
+        patch.setattr(open_partition, "OPEN_MAX_PARTITIONS", chance.choice((1, 256)))
+        patch.setattr(table, "INTERNED_BITS", chance.choice((1, 24)))
+        yield
+
+
+def share_out(
+    monkeypatch: pytest.MonkeyPatch, placement: str = "tasks", shares: int = SHARES
+) -> None:
     """Let every database that is opened have its strata maintained elsewhere."""
 
     def made(*_: Any, scratch: Path | None = None, **__: Any) -> InProcess:
-        return InProcess(placement, scratch=scratch)
+        return InProcess(placement, shares, scratch=scratch)
 
     monkeypatch.setattr(opening, "create_engine", made)
 
