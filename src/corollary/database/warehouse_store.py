@@ -224,10 +224,7 @@ class WarehouseStore:
             return
         payload = payload_relations_of(state.loaded.normal)
         relations = {**state.loaded.normal.relations, **payload}
-        tasks = state.engine.tasks
-        found = read_consistently(
-            catalog, lambda: self._since(state.commits, latest.number, relations, tasks)
-        )
+        found = read_consistently(catalog, lambda: self._since(state, latest.number, relations))
         if found is None:
             self.restore(state)
             return
@@ -243,19 +240,15 @@ class WarehouseStore:
         self._recorded = valid
 
     def _since(
-        self,
-        after: int,
-        upto: int,
-        relations: Mapping[str, Relation],
-        tasks: TaskPool | None,
+        self, state: DatabaseState, upto: int, relations: Mapping[str, Relation]
     ) -> list[tuple[StoredChange, _Change]] | None:
-        """Return the changes of relations by some commits; None if not all of them are kept."""
+        """Return the changes of relations since a state; None if not all of them are kept."""
         catalog = self.warehouse.catalog
-        if after < int(catalog.meta("oldest")):
+        if state.commits < int(catalog.meta("oldest")):
             return None
         return [
-            (stored, self._read_change(stored, relations[stored.relation], tasks))
-            for _, stored in catalog.changes(after, upto)
+            (stored, self._read_change(stored, relations[stored.relation], state.engine.tasks))
+            for _, stored in catalog.changes(state.commits, upto)
             if watched_relation(stored.relation) is None  # others are history only
         ]
 
