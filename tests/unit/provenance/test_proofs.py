@@ -14,7 +14,7 @@ from corollary.provenance.limits import ProofLimits
 from corollary.provenance.nodes import CutReason, ProofKind, ProofNode
 from corollary.provenance.proof import Proof
 from corollary.provenance.why import prove, why
-from support.in_process_partitions import share_out
+from support.spark.in_process_partitions import share_out
 
 CLOSURE = """
 .decl edge(x: number, y: number)
