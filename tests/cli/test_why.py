@@ -1,4 +1,4 @@
-"""`corollary why`, `why-not`, `why-added`, `why-removed` and `what-if`, and `\\why` in the shell."""
+"""The commands that say why, and what the shell has of them."""
 
 from __future__ import annotations
 
