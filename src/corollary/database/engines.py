@@ -1,11 +1,11 @@
 """Engines by name, and frames of the Spark session that the user works in."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from corollary.core.engine import Engine, bulk_mode
+from corollary.core.engine import Engine, MapResult, bulk_mode
 from corollary.core.program import Directive, Relation
 from corollary.errors import InputError
 
@@ -88,6 +88,25 @@ class SparkFrames:
         from corollary.engines.spark.frames import read_input
 
         return read_input(self.spark, directive, paths, columns)
+
+    def map(
+        self,
+        directive: Directive,
+        paths: Sequence[Path],
+        columns: Sequence[str],
+        function: "Callable[[pa.Table], MapResult]",
+    ) -> "tuple[tuple[str, ...], pa.Table, list[MapResult]]":
+        """Apply a function to the rows of what an `.input` names, in Spark's tasks.
+
+        Returns:
+            The names of all columns, those that are wanted without rows, and the results.
+
+        Raises:
+            InputError: Spark cannot read it, or is missing.
+        """
+        from corollary.engines.spark.frames import map_input
+
+        return map_input(self.spark, directive, paths, columns, function)
 
     def write(
         self, table: "pa.Table", relation: Relation, directive: Directive, path: Path | None
