@@ -188,13 +188,8 @@ class _Attempt:
         self, then: delta_snapshot.DeltaSnapshot, now: delta_snapshot.DeltaSnapshot
     ) -> tuple[pa.Table, pa.Table] | None:
         """Return the rows that were added and removed by the feed; None if it does not serve."""
-        path, versions = (
-            self._inlet.location.resolve(self._inlet.location.name),
-            (
-                then.version,
-                now.version,
-            ),
-        )
+        path = self._inlet.location.resolve(self._inlet.location.name)
+        versions = then.version, now.version
         size = delta_feed.feed_bytes(path, *versions)
         relation = self._inlet.relation
         if size is None or not relation.types:
