@@ -20,10 +20,10 @@ from xdist.scheduler import LoadGroupScheduling
 from corollary import console
 from corollary.cli.main import GARBAGE_MIN_OBJECTS
 from corollary.core.engine import BULK_VARIABLE
-from support.object_store_server import ObjectStoreServer
-from support.object_store_server import object_store_server as start_object_store
 from support.paths import TESTS
 from support.postgresql_server import MissingError, Server, postgresql
+from support.processes.object_store_server import ObjectStoreServer
+from support.processes.object_store_server import object_store_server as start_object_store
 from support.selection import SEED, WHOLE, is_in_shard, seed_of_today, selection
 
 PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])

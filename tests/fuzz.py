@@ -4,6 +4,7 @@ make fuzz ARGS="--programs 2000 --goals 300 --steps 5000 --lasting 500 --active 
 make fuzz ARGS="--only partitioned --partitioned 2000"
 make fuzz ARGS="--only advice --only documents --advice 2000 --documents 5000"
 make fuzz ARGS="--only queries --queries 5000 --depth 3"
+make fuzz ARGS="--only answers --answers 10000"
 
 | part | compares |
 |---|---|
@@ -17,6 +18,7 @@ make fuzz ARGS="--only queries --queries 5000 --depth 3"
 | nodes | closures after every flip of every edge of every graph with Warshall's algorithm |
 | advice | what the advisor makes of random programs with what has to hold of it |
 | queries | random SQL queries as views under changes, as bags, with DuckDB and SQLite |
+| answers | proofs of random tuples after random transactions with every instance of every rule |
 
 Random parts go on in batches, each with a seed of its own, which is printed: `--seed` begins with
 another one, so that long runs add up. The walk over graphs is resumed by `--first`. A part whose
@@ -51,6 +53,7 @@ from support.generators.programs import FEATURES, Case, programs
 from support.generators.scenarios import Scenario, is_lively, scenarios
 from support.generators.scenarios import judge as judge_scenario
 from support.generators.sql_queries import SqlScenario, sql_scenarios
+from support.provenance.asking import judge_answers, scenarios_to_ask
 from support.spark.in_process_partitions import everything_partitioned
 from support.sql.query_judge import judge_query
 from support.warehouse_scenarios import keep
@@ -63,7 +66,7 @@ EVERY = 5_000
 
 PARTS = (
     *("programs", "goals", "steps", "lasting", "partitioned", "active", "documents", "nodes"),
-    *("advice", "queries"),
+    *("advice", "queries", "answers"),
 )
 
 DOCUMENTS = 20
@@ -81,6 +84,7 @@ class Fuzz:
         self.steps: dict[str, Counter[str]] = {}
         self.reactions: Counter[str] = Counter()
         self.constructs: Counter[str] = Counter()
+        self.answered: Counter[str] = Counter()
 
     def say(self, text: str) -> None:
         """Print a line with the time."""
@@ -155,6 +159,12 @@ class Fuzz:
         self.counts += Counter({name: found[name] for name in ("states of queries", "disputed")})
         self.constructs.update(scenario.features)
 
+    def answers(self, scenario: Scenario) -> None:
+        """Ask why tuples hold, after each transaction."""
+        found = judge_answers(scenario)
+        self.counts["questions asked"] += found.pop("questions", 0)
+        self.answered += found
+
     def documents(self) -> None:
         """Ask random queries of shelves of random documents."""
         number = self.options.seed
@@ -197,6 +207,8 @@ class Fuzz:
             print(f"  {feature}: {100 * self.features[feature] / self.counts['programs']:.0f} %")
         for construct, number in self.constructs.most_common():
             print(f"  {construct}: in {number} queries")
+        for kind, number in self.answered.most_common():
+            print(f"  {kind}: {number} in answers")
         self.say(f"seed {self.options.seed}: no difference")
 
 
@@ -219,6 +231,7 @@ def main() -> None:
     add("--first", type=int, default=0, help="the flip to begin with")
     add("--advice", type=int, default=2000, help="programs to give advice on")
     add("--queries", type=int, default=1000, help="SQL queries to maintain as views")
+    add("--answers", type=int, default=10_000, help="questions why a tuple holds, or does not")
     add("--depth", type=int, default=2, help="how deeply SQL queries are nested")
     add("--only", action="append", choices=PARTS, help="leave out the others (may be repeated)")
     add("--seed", type=int, default=0, help="where the random numbers start")
@@ -244,6 +257,7 @@ def main() -> None:
         fuzz.flips()
     fuzz.advice()
     fuzz.batches("queries", options.queries, sql_scenarios(options.depth), fuzz.queries)
+    fuzz.batches("questions asked", options.answers, scenarios_to_ask(), fuzz.answers)
     fuzz.report()
     if options.steps:
         share = fuzz.counts["changed"] / fuzz.counts["steps"]

@@ -12,6 +12,7 @@ from typing import Any
 from corollary.core.logic import Constant
 from corollary.core.states import State
 from corollary.database.access.read_access import no_history
+from corollary.database.access.reader import Reader
 from corollary.database.database import (
     Database,
     state_of,
@@ -30,13 +31,14 @@ from corollary.provenance.limits import DEFAULT_LIMITS, ProofLimits
 from corollary.provenance.nodes import ProofKind
 from corollary.provenance.origins.origins import OriginFinder
 from corollary.provenance.proof import Absence, ChangeExplanation, Proof
+from corollary.provenance.readers.reader_answers import reader_why, reader_why_not
 from corollary.provenance.trials.what_if import what_if
 from corollary.provenance.why import why
 
 
 def answer(
     question: str,
-    database: Database,
+    database: Database | Reader,
     goal: str,
     *,
     limits: ProofLimits | None = None,
@@ -52,10 +54,12 @@ def answer(
         options: of the question.
     """
     if question == "what-if":
+        assert isinstance(database, Database)
         return what_if(database, goal)
     bounds = limits or DEFAULT_LIMITS
     database.refresh()
-    return QUESTIONS[question](database, goal, limits=bounds, **options)
+    questions = READERS_QUESTIONS if isinstance(database, Reader) else QUESTIONS
+    return questions[question](database, goal, limits=bounds, **options)
 
 
 def _why(database: Database, goal: str, *, at: Any, limits: ProofLimits) -> Proof:
@@ -137,6 +141,9 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
     "why-removed": partial(_why_changed, sign=State.REMOVED),
 }
 """What answers each question."""
+
+READERS_QUESTIONS: dict[str, Callable[..., Any]] = {"why": reader_why, "why-not": reader_why_not}
+"""What answers the questions of readers."""
 
 
 def _proof_with_origins(proof: Proof, finder: OriginFinder) -> Proof:

@@ -14,6 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from deltalake import DeltaTable
 from hypothesis import Phase, given, seed, settings
 
@@ -52,6 +53,13 @@ EVERY = 5
 EDGES = [(n, n + 1) for n in range(NODES)] + [(n, n // 2) for n in range(0, NODES, 7)]
 
 OPERATIONS = "corollary.engines.spark.partitioned.operations"
+FEW = (
+    (driver, "DISTRIBUTED_MIN_TUPLES"),
+    (handle, "DISTRIBUTED_MIN_TUPLES"),
+    (source, "BUILD_MIN_TUPLES"),
+    (partition_files, "FOLD_MIN_TUPLES"),
+)
+"""From here on, few tuples are treated as many are."""
 WORKER = "corollary.engines.spark.partitions.worker"
 PUBLISHED = "corollary.warehouse.publishing.published_files:PublishedFileWriter.__call__"
 STORED = "corollary.warehouse.files.multi_file_table:TableFileWriter.__call__"
@@ -66,7 +74,7 @@ POINTS = {
         "change": ((f"{WORKER}:_run", "before"), (f"{WORKER}:_run", "after")),
         "fold": ((f"{WORKER}:_write_base", "before"), (f"{WORKER}:_write_base", "after")),
     },
-    "partitioned": {
+    "partitions": {
         "load": ((f"{OPERATIONS}:Build.run", "before"), (f"{OPERATIONS}:Build.run", "after")),
         "publish": ((PUBLISHED, "before"), (PUBLISHED, "after")),
         "change": ((f"{OPERATIONS}:Match.run", "before"), (f"{OPERATIONS}:Contain.run", "after")),
@@ -158,7 +166,7 @@ class KillingNowAndThen:
     def __init__(self, cluster: StandaloneCluster, spark: SparkSession) -> None:
         self.cluster = cluster
         self.run = self.lost = 0
-        opening.create_engine = lambda *_, **__: DriverEngine(spark, placement="partitioned")
+        opening.create_engine = lambda *_, **__: DriverEngine(spark, placement="partitions")
 
     def __call__(self, work: Callable[..., Any], *arguments: Any) -> None:
         """Run something; what is due to be killed and finds no task to do it is killed later."""
@@ -192,9 +200,9 @@ def run_programs(killing: KillingNowAndThen, count: int) -> None:
 
 def main(what: str, number: str = "1") -> None:
     """Start a cluster, and lose executors of it."""
-    # Few tuples are treated as many are.
-    driver.DISTRIBUTED_MIN_TUPLES = handle.DISTRIBUTED_MIN_TUPLES = 1
-    source.BUILD_MIN_TUPLES = partition_files.FOLD_MIN_TUPLES = 1
+    patch = pytest.MonkeyPatch()
+    for module, name in FEW:
+        patch.setattr(module, name, 1)
     points = {point for found in POINTS.values() for each in found.values() for point, _ in each}
     with standalone_cluster(points=sorted(points)) as cluster, cluster.session() as spark:
         if what in POINTS:

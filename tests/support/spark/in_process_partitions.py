@@ -15,7 +15,12 @@ from corollary.core.engine import Item, MapResult, PartitionsOf
 from corollary.database import opening
 from corollary.engines.local.engine import LocalEngine
 from corollary.engines.spark.driver import DriverEngine
-from corollary.engines.spark.partitioned import open_partition, partition_files, source, table
+from corollary.engines.spark.partitioned import (
+    engine,
+    open_partition,
+    partition_files,
+    source,
+)
 from corollary.engines.spark.partitions import worker
 from corollary.engines.spark.partitions.messages import Request
 from corollary.engines.spark.task_pool import partitions_of
@@ -72,27 +77,35 @@ def everything_partitioned(number: int) -> Iterator[None]:
     """Let all relations be in partitions in what is opened inside; a number says how it is there.
 
     Perhaps partitions are tiny, tasks write what else the driver would, folds come early, tasks
-    find their partition closed, and the codes of texts get too few bits at first.
+    find their partition closed, dictionaries are trimmed, and codes get too few bits at first.
     """
     chance = random.Random(number)
     with pytest.MonkeyPatch.context() as patch:
-        share_out(patch, "partitioned", chance.choice((1, 2, 3, 5)))
+        share_out(patch, "partitions", chance.choice((1, 2, 3, 5)), chance.choice((1, 4, None)))
         patch.setattr(partition_files, "PARTITION_TUPLES", chance.choice((1, 4, 1 << 21)))
-        patch.setattr(partition_files, "FOLD_MIN_FILES", chance.choice((1, 2, 16)))
+        patch.setattr(partition_files, "MERGE_MIN_FILES", chance.choice((2, 3, 16)))
+        patch.setattr(partition_files, "SPLIT_RATIO", chance.choice((1, 2)))
         patch.setattr(partition_files, "FOLD_MIN_TUPLES", chance.choice((1, 1 << 13)))
         patch.setattr(source, "BUILD_MIN_TUPLES", chance.choice((1, 1 << 16)))
         patch.setattr(open_partition, "OPEN_MAX_PARTITIONS", chance.choice((1, 256)))
-        patch.setattr(table, "INTERNED_BITS", chance.choice((1, 24)))
+        patch.setattr(open_partition, "ASKED_MAX", chance.choice((1, 1 << 20)))
+        patch.setattr(engine, "DICTIONARY_MAX_BYTES", chance.choice((0, 1 << 26)))
         yield
 
 
 def share_out(
-    monkeypatch: pytest.MonkeyPatch, placement: str = "tasks", shares: int = SHARES
+    monkeypatch: pytest.MonkeyPatch,
+    placement: str = "tasks",
+    shares: int = SHARES,
+    interned_bits: int | None = None,
 ) -> None:
     """Let every database that is opened have its strata maintained elsewhere."""
 
     def made(*_: Any, scratch: Path | None = None, **__: Any) -> InProcess:
-        return InProcess(placement, shares, scratch=scratch)
+        found = InProcess(placement, shares, scratch=scratch)
+        if interned_bits is not None:
+            found._partition_place.interned_bits = interned_bits
+        return found
 
     monkeypatch.setattr(opening, "create_engine", made)
 

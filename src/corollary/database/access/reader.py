@@ -216,6 +216,7 @@ class Reader(ReadAccess):
     transaction = stream = set_today = what_if = _refusal("change data")
     publish = _refusal("publish tables")
     deliver = _refusal("deliver alerts")
+    why_added = why_removed = _refusal("see which changes have led to others")
     grant = _refusal("grant anything")
     revoke = _refusal("revoke anything")
     grants = _refusal("see the grants of others")

@@ -155,7 +155,8 @@ class OriginFinder:
             for clause in self.state.program.clauses
             if clause.span is not None
         ]
-        folders += [self.warehouse.root.parent, self.warehouse.root]
+        root = self.warehouse.root
+        folders += [root.parent, root] if isinstance(root, Path) else []
         yield from dict.fromkeys(folders)
 
 

@@ -2,7 +2,7 @@
 
 import shutil
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
@@ -15,6 +15,7 @@ from corollary.core.engine import (
     TUPLE_BYTES,
     BulkMode,
     Limits,
+    MapResult,
     RelationPlace,
     TableHandle,
     ValueRange,
@@ -151,7 +152,7 @@ class PartitioningEngine(LocalEngine):
 
     def place_of(self, relation: str) -> RelationPlace:
         """Return where the tuples of a relation are, and why."""
-        if self._is_forced and self.is_partitioned(relation):
+        if self._is_forced and (relation not in self._tables or self.is_partitioned(relation)):
             return RelationPlace(PARTITIONS_PLACE, "asked for")
         tuples = self.size(relation) if relation in self._tables else 0
         reason = f"its {tuples:,} tuples take about {TUPLE_BYTES * tuples >> 20:,} MB"
@@ -268,6 +269,13 @@ class PartitioningEngine(LocalEngine):
         if isinstance(table, PartitionedTable):
             table.relabel(self._relations[name])
 
+    def copy(self, source: str, target: str) -> None:
+        """Make the NEW tuples of one relation the OLD and NEW ones of another."""
+        if self._partitioned_table(source) is not None and not self.is_partitioned(target):
+            self._tables[target] = PartitionedTable(self._relations[target], self._partition_place)
+            self._unprepare(target)
+        super().copy(source, target)
+
     # --- changes -------------------------------------------------------------------------------
 
     def commit(self, relations: Iterable[str] | None = None) -> None:
@@ -370,6 +378,10 @@ class PartitioningEngine(LocalEngine):
             found = without_rows(address, found, removed)
         return pa.concat_tables([found, added])
 
+    def duplicates(self, relation: str, columns: Sequence[int]) -> pa.Table:
+        """Return the tuples of NEW that agree with another one in some columns."""
+        return self._widening(partial(super().duplicates, relation, columns))
+
     # --- plans ---------------------------------------------------------------------------------
 
     def run(self, plan: Plan, recorder: Recorder, limits: Limits) -> int:
@@ -383,16 +395,16 @@ class PartitioningEngine(LocalEngine):
         if self._made_place is not None:
             self._made_place.jobs.recorder = recorder
         try:
-            return self._run_widening(plan, recorder, limits)
+            return self._widening(partial(super().run, plan, recorder, limits))
         finally:
             if self._made_place is not None:
                 self._made_place.jobs.recorder = None
 
-    def _run_widening(self, plan: Plan, recorder: Recorder, limits: Limits) -> int:
-        """Run a plan; begin anew with wider codes if those of texts that passed do not fit."""
+    def _widening(self, work: Callable[[], MapResult]) -> MapResult:
+        """Do some work; begin anew with wider codes if those of texts that passed do not fit."""
         while True:
             try:
-                return super().run(plan, recorder, limits)
+                return work()
             except LayoutExceeded:
                 self._partition_place.interned_bits += WIDER_BITS
                 for table in self._partitioned_tables():

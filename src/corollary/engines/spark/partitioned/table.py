@@ -36,6 +36,9 @@ from corollary.engines.spark.partitioned.source import PartitionSource
 INTERNED_BITS = 24
 """The codes of texts and floats that pass get so many bits in words, more once these are used."""
 
+ROOM_BITS = 2
+"""The codes of texts have room for so many bits more than they need, so that it lasts."""
+
 ALL_CODES_BITS = 63
 """The width of a column whose integers may be interned."""
 
@@ -189,7 +192,31 @@ class PartitionedTable(Table):
         if self.held is not None:
             self.widen(self._ranges(self.held.files))
 
+    def _make_room(self) -> None:
+        """Let columns hold all codes of texts: one that does not fit would seem to be absent."""
+        if self.source is None:
+            return
+        assert self.family.current.layout is not None
+        for at, column in enumerate(self.family.current.layout.columns):
+            if self.types[at].kind in INTERNED_KINDS:
+                bound = self._place.dictionary.domain(self.types[at]).code_bound
+                if bound > column.last:
+                    wider = [CodeRange()] * len(self.types)
+                    wider[at] = CodeRange(0, bound.bit_length() + ROOM_BITS, column.has_null)
+                    self.widen(wider)
+
     # --- reading -------------------------------------------------------------------------------
+
+    @property
+    def layout(self) -> Layout:
+        """The current layout, which has room for all texts that the driver knows."""
+        self._make_room()
+        return super().layout
+
+    def arrangement(self, order: Order) -> Arrangement:
+        """Return the tuples sorted in an order, which is maintained from now on."""
+        self._make_room()
+        return super().arrangement(order)
 
     def order_for(self, bound: tuple[int, ...]) -> Order:
         """Return an order whose first columns are the bound ones, with partitions if possible."""
