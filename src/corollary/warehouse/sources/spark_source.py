@@ -110,7 +110,7 @@ class SparkSource(InputSource):
         else:
             frame = SparkRows(expected, inlet.location, is_text=self._is_text)
             names, columns, reports = self._map_rows(
-                inlet.directive, paths, inlet.relation.columns, FrameReader(reader, frame)
+                inlet.directive, paths, inlet.relation.columns, SparkRowsStager(reader, frame)
             )
             if names:
                 frame.check(columns)
@@ -206,7 +206,7 @@ class SparkRows:
 
 
 @dataclass(frozen=True, slots=True)
-class FrameReader:
+class SparkRowsStager:
     """Converts what Spark has read, and writes its rows; it is pickled, and called in tasks."""
 
     reader: PortionReader
