@@ -36,12 +36,7 @@ from support.processes.competing_writer import ACCOUNT, TEXT, raise_balance
 from support.selection import examples
 from support.warehouse_scenarios import everything, loose_files, store_of, stored
 
-WRITERS = examples(3, 4)
-EACH = {
-    "sqlite": examples(8, 50),
-    "postgresql": examples(5, 20),
-    "postgresql+s3": examples(2, 5),
-}
+WRITERS, EACH = examples(3, 4), {"sqlite": examples(8, 50), "postgresql": examples(5, 20)}
 
 
 def compete(

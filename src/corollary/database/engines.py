@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 LOCAL, SPARK = "local", "spark"
-PLACEMENTS = ("auto", "driver", "tasks", "partitions", "sql")
+PLACEMENTS = ("auto", "driver", "tasks", "partitions")
 ENGINES = (LOCAL, SPARK)
 
 
@@ -32,8 +32,8 @@ def create_engine(
     Args:
         name: `local` or `spark`.
         spark: the session that the Spark engine uses; a local one if it is not given.
-        placement: where it runs strata: `auto`, `driver`, `tasks` or `sql`; in `partitions`, all
-            relations are partitioned.
+        placement: where it runs strata: `auto`, `driver` or `tasks`; in `partitions`, all relations
+            are partitioned.
         partition_count: how many tasks share a stratum; as many as run at once if it is not given.
         bulk: which steps DuckDB computes: `auto`, `always` or `never`; by the environment if it is
             not given.
