@@ -12,7 +12,7 @@ from support.paths import TESTS
 from support.selection import sampled
 
 pytestmark = pytest.mark.spark
-PARTS = ("tasks", "sql", "auto")
+PARTS = ("tasks", "auto")
 LONG_PARTS = ("documents", "cases")
 
 
