@@ -9,6 +9,8 @@ from collections.abc import Collection, Iterator
 from contextlib import closing, suppress
 from dataclasses import replace
 
+import pyarrow as pa
+
 from corollary.analysis.relevance import BOTH_SIGNS
 from corollary.core.arrow import from_python
 from corollary.core.plans import watched_name
@@ -85,17 +87,27 @@ def last_change(store: WarehouseStore, goal: str, sign: State, loaded: LoadedPro
     catalog = store.warehouse.catalog
     latest = catalog.latest_commit()
     first, last = int(catalog.meta("oldest")) - 1, 0 if latest is None else latest.number
+    counts = loaded.normal.bags.get(relation, relation)
     found = [
         each
-        for name in (relation, watched_name(relation))
+        for name in dict.fromkeys((counts, watched_name(counts)))
         for each in catalog.changes(max(first, 0), last, name)
     ]
     for number, stored in sorted(found, key=lambda each: -each[0]):
         delta = store.warehouse.read_change(stored)
-        rows = delta.added if sign is State.ADDED else delta.removed
-        if rows.num_columns == shape.arity and len(rows) and not len(minus(wanted, rows)):
+        came, went = (_has_row(each, wanted) for each in (delta.added, delta.removed))
+        # In counts of copies, a row that is in both has only more of them, or fewer.
+        if (came, went) == (sign is State.ADDED, sign is State.REMOVED):
             return number
     return None
+
+
+def _has_row(table: pa.Table, wanted: pa.Table) -> bool:
+    """Whether a table has a row, perhaps with further columns."""
+    if table.num_columns < wanted.num_columns or not len(table):
+        return False
+    rows = table.select(range(wanted.num_columns)).rename_columns(wanted.column_names)
+    return not len(minus(wanted, rows))
 
 
 def _no_change(goal: str, sign: State, number: int | None, last: int | None) -> InputError:
@@ -193,6 +205,8 @@ class _Explanation:
             every = [*self._recorded.members(self._bases), *self._rules]
         tries = self._limits.dry_runs - self._trials.runs
         likely = [*self._rules, *self._likely.changes]
+        if every is not None:
+            likely = [each for each in likely if each in set(every)]
         if not self._does(frozenset(likely)):
             likely = every if every is not None else self._recorded.members(self._bases)
         least = LeastCauseSearch(self._does_once, every, likely, tries).run()
