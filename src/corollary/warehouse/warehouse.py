@@ -153,7 +153,7 @@ class Warehouse(WarehouseCatalog):
             else:
                 own[name] = path
         try:
-            buffers = durable_files.memory_map_several(list(own.values()))
+            buffers = list(durable_files.memory_map_several(list(own.values())))
         except WarehouseError:
             if all(each.exists() for each in own.values()):
                 raise
