@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import pickle
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import corollary
+from corollary.console import SilentConsole
 from corollary.database.database import Database
 from corollary.database.upkeep.retention import Retention, collect
 from corollary.errors import WarehouseError
 from corollary.warehouse import warehouse as warehouses
-from corollary.warehouse.files import object_path
+from corollary.warehouse.files import object_path, unfinished_uploads
 from corollary.warehouse.files.object_path import ObjectPath
 from corollary.warehouse.files.places import Place, files_below, is_object_url, place_of
+from corollary.warehouse.files.unfinished_uploads import abort_uploads
 from corollary.warehouse.warehouse_catalog import parse_location
 from support.maintained_database import closure, insert, opened, pairs, reopened
 from support.postgresql_server import Server
-from support.processes.object_store_server import BUCKET, ObjectStoreServer
+from support.processes.object_store_server import BUCKET, KEY, SECRET, ObjectStoreServer
 from support.warehouse_scenarios import loose_files, store_of
 
 
@@ -197,6 +201,69 @@ def test_objects_without_their_catalog(
         insert(db, "edge", pairs("ab"))
     with pytest.raises(WarehouseError, match="C0933"):
         corollary.open(server.place(str(parse_location(place)[0])))
+
+
+class Notes(SilentConsole):
+    """What is told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.notes: list[str] = []
+
+    def note(self, message: str) -> None:
+        self.notes.append(message)
+
+
+def test_uploads_that_nobody_will_finish(
+    place: str, object_store_server: ObjectStoreServer
+) -> None:
+    """No listing shows them; `gc` aborts those that are as old as dead writers, and only ours."""
+    client, notes = object_store_server.client(), Notes()
+    with opened(closure(), place=place) as db:
+        key = f"{store_of(db).warehouse.root.key}/data/some where/x+y.parquet"  # type: ignore[union-attr]
+        mine, other = (
+            client.create_multipart_upload(Bucket=BUCKET, Key=name)["UploadId"]
+            for name in (key, f"other/{key}")
+        )
+        client.upload_part(Bucket=BUCKET, Key=key, UploadId=mine, PartNumber=1, Body=b"half")
+        # The imitated store says of each that it was started in 2010.
+        root = store_of(db).warehouse.root
+        assert isinstance(root, ObjectPath)
+        assert abort_uploads(root, datetime(2010, 1, 1, tzinfo=UTC).timestamp()) == 0
+        assert unfinished(client) >= {mine, other}
+        collect(store_of(db).warehouse, Retention(), console=notes)
+        assert unfinished(client) & {mine, other} == {other}
+        assert notes.notes == ["1 unfinished upload aborted"]
+    client.abort_multipart_upload(Bucket=BUCKET, Key=f"other/{key}", UploadId=other)
+
+
+def unfinished(client: Any) -> set[str]:
+    found = client.list_multipart_uploads(Bucket=BUCKET).get("Uploads", ())
+    return {each["UploadId"] for each in found}
+
+
+def test_a_signature_is_that_of_another_library(
+    object_store_server: ObjectStoreServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The imitated store does not compare signatures, so boto's is taken for the right one."""
+    from botocore.auth import S3SigV4Auth
+    from botocore.awsrequest import AWSRequest
+    from botocore.credentials import Credentials
+
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "token")
+    bucket = unfinished_uploads._Bucket("bucket")
+    query = "prefix=a%2Fb%20c&uploads="
+    ours = bucket._signed("GET", "host:81", "/bucket/x%20y", query)
+    request = AWSRequest("GET", f"http://host:81/bucket/x%20y?{query}", headers={})
+    request.context["timestamp"] = ours["x-amz-date"]
+    request.headers["x-amz-content-sha256"] = ours["x-amz-content-sha256"]
+    signer = S3SigV4Auth(Credentials(KEY, SECRET, "token"), "s3", "us-east-1")
+    request.headers["X-Amz-Date"] = ours["x-amz-date"]
+    request.headers["X-Amz-Security-Token"] = "token"
+    signed = signer.signature(
+        signer.string_to_sign(request, signer.canonical_request(request)), request
+    )
+    assert ours["Authorization"].endswith(f"Signature={signed}")
 
 
 def test_a_stream_needs_another_place_for_its_checkpoint(place: str) -> None:

@@ -450,7 +450,11 @@ ACTS = st.lists(
 )
 
 
-EXAMPLES = {"sqlite": examples(3, 10), "postgresql": examples(1, 3)}
+EXAMPLES = {
+    "sqlite": examples(3, 10),
+    "postgresql": examples(1, 3),
+    "postgresql+s3": examples(1, 2),
+}
 
 
 def test_every_kept_commit_answers_as_before(

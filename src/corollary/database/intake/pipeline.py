@@ -197,7 +197,9 @@ def _run(
         root=inputs.root,
         bad_rows=inputs.bad_rows,
         fetch=state.frames.read,
+        map_rows=state.frames.map,
         console=state.console,
+        tasks=state.engine.tasks,
     )
     outcome = PipelineRun(warnings=warnings)
     is_needed = has_key or state.day is not None
@@ -286,7 +288,7 @@ class _SourceReader:
             change = self._change(source)
             relation = source.relation
             rows = change.added, change.removed
-            counts = change.added.num_rows, change.removed.num_rows
+            counts = len(change.added), len(change.removed)
             read = SourcePlan(
                 source.name, relation.name, SourceReading.READ, counts, len(change.bad_rows)
             )
@@ -315,7 +317,7 @@ class _SourceReader:
             if left is None:  # it is gone together with its source
                 continue
             rows = empty_table(left), PartRows(self.state, left, SOURCE_PREFIX + name).table()
-            counts = 0, rows[1].num_rows
+            counts = 0, len(rows[1])
             self._note(SourcePlan(name, left.name, SourceReading.GONE, counts))
             if left.name not in keys:  # it goes now, and nobody is taken by surprise
                 continue
@@ -350,7 +352,7 @@ class _SourceReader:
             refuse_quarantined(held, source)
         good = change.good_records
         if good is None:
-            good = len(earlier) + change.added.num_rows - change.removed.num_rows
+            good = len(earlier) + len(change.added) - len(change.removed)
         bad = held.num_rows + len(change.bad_rows)
         self.inputs.guards.check_records(source, change, good, bad)
         return change

@@ -32,6 +32,7 @@ from corollary.warehouse.catalog.retention import (
     preview_drop,
 )
 from corollary.warehouse.files.multi_file_table import find_lists
+from corollary.warehouse.files.object_path import ObjectPath
 from corollary.warehouse.orphan_files import list_data_files, remove_orphans
 from corollary.warehouse.publishing.publisher import Publisher
 from corollary.warehouse.warehouse import RelationDelta, Warehouse
@@ -131,9 +132,11 @@ def collect(
         console.progress(f"dropping what was before commit {oldest}")
         cut, has_folded = _prepare_cut(warehouse, oldest, console)
         dropped = drop_history(catalog, cut)
-    return remove_files(
+    result = remove_files(
         warehouse, console, dropped, expired, has_folded=has_folded, removed=removed
     )
+    _abort_uploads(warehouse, limit, console)
+    return result
 
 
 def _make_room(warehouse: Warehouse) -> tuple[int, int]:
@@ -302,6 +305,21 @@ def _preview(
     return RetentionResult(
         expired, oldest, dropped, has_folded, len(loose), size, 0, 0, is_dry=True
     )
+
+
+def _abort_uploads(warehouse: Warehouse, before: float, console: Console) -> None:
+    """Abort what dead writers have begun to put into an object store."""
+    if not isinstance(warehouse.root, ObjectPath):
+        return
+    from corollary.warehouse.files.unfinished_uploads import UploadsUnknownError, abort_uploads
+
+    try:
+        aborted = abort_uploads(warehouse.root, before)
+    except UploadsUnknownError as error:
+        console.note(f"unfinished uploads were not looked for: {error}; let the bucket expire them")
+    else:
+        if aborted:
+            console.note(f"{aborted} unfinished upload{'s' if aborted > 1 else ''} aborted")
 
 
 def _clean_tables(warehouse: Warehouse) -> int:

@@ -7,7 +7,6 @@ at most their open changes, or a copy if a step here reads them.
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,6 @@ import pyarrow as pa
 
 from corollary.core.engine import (
     BulkMode,
-    Engine,
     Limits,
     LocalTable,
     RelationPlace,
@@ -29,9 +27,9 @@ from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
 from corollary.engines.local.prepared_plan import PreparedPlan
+from corollary.engines.local.storage.table import Table
 from corollary.engines.spark import remote
 from corollary.engines.spark.partitioned.engine import PARTITIONS_PLACE, PartitioningEngine
-from corollary.engines.spark.partitioned.jobs import serve_number
 from corollary.engines.spark.resources import SparkResources
 from corollary.engines.spark.session import parallelism_of
 from corollary.rewrite.partitions import PARTITIONS
@@ -39,19 +37,18 @@ from corollary.rewrite.partitions import PARTITIONS
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from corollary.engines.spark.bulk.queries import SparkQueries
+    from corollary.engines.spark.bulk.steps import SparkSteps
+
     # Imported where they are used: small relations need none of it.
     from corollary.engines.spark.partitions.driver import PartitionedStratum
     from corollary.engines.spark.partitions.messages import Request
-    from corollary.engines.spark.sql.queries import Queries
 
 PARTITIONS_MIN_TUPLES = 1 << 24
 """A stratum of so many tuples is partitioned; the driver is quicker with fewer…"""
 
 PARTITIONS_MIN_INPUT_TUPLES = 1 << 20
 """…and so is one that is still empty and reads so many."""
-
-SQL_MIN_TUPLES = 1 << 28
-"""A stratum without a pivot that has and reads so many tuples is left to queries."""
 
 MANIFEST = "shares.json"
 """The file of an index that describes the partitioned strata."""
@@ -95,7 +92,7 @@ class DriverEngine(PartitioningEngine):
         self._parts = remote.PlanCache(remote.placed_parts)
         self._limits = Limits()
         self._resources = SparkResources(spark, scratch)
-        self._queries: Queries | None = None
+        self._bulk_queries: SparkQueries | None = None
         super().declare({PARTITIONS.name: PARTITIONS})
 
     # --- Spark ---------------------------------------------------------------------------------
@@ -105,15 +102,9 @@ class DriverEngine(PartitioningEngine):
         """The directory of the files of partitions."""
         return self._resources.root
 
-    def _new_sql_engine(self) -> Engine:
-        from corollary.engines.spark.sql.engine import SparkEngine
-
-        return SparkEngine(self._spark, scratch=self._scratch)
-
     @property
     def _stores(self) -> list[remote.RemoteStore]:
-        queries = [] if self._queries is None else [self._queries]
-        return [*self._partitioned.values(), *queries]
+        return list(self._partitioned.values())
 
     @property
     def default_placement(self) -> str:
@@ -138,11 +129,8 @@ class DriverEngine(PartitioningEngine):
         if self._placement != "auto":
             forced = Placement(self._placement)
             return forced if has_pivot or forced is not Placement.TASKS else Placement.DRIVER
-        stores = {type(self._remote[name]) for name in relations if name in self._remote}
-        if stores:  # they stay where they are
-            from corollary.engines.spark.partitions.driver import PartitionedStratum
-
-            return Placement.TASKS if PartitionedStratum in stores else Placement.SQL
+        if any(name in self._remote for name in relations):  # they stay where they are
+            return Placement.TASKS
         if self._spark is None and find_spec("pyspark") is None:
             return Placement.DRIVER
         size = sum(self.size(name, State.OLD) for name in relations if name in self._relations)
@@ -150,7 +138,7 @@ class DriverEngine(PartitioningEngine):
         is_large = size >= PARTITIONS_MIN_TUPLES
         if has_pivot and (is_large or (not size and lower >= PARTITIONS_MIN_INPUT_TUPLES)):
             return Placement.TASKS
-        return Placement.SQL if size + lower >= SQL_MIN_TUPLES else Placement.DRIVER
+        return Placement.DRIVER
 
     def close(self) -> None:
         """Remove all files and release the session."""
@@ -165,8 +153,15 @@ class DriverEngine(PartitioningEngine):
 
         return run_spark_job(self._resources.runner, request)
 
-    def _run_slices(self, slices: Mapping[int, bytes], title: str) -> list[bytes]:
-        return self._resources.run(partial(serve_number, slices), list(slices), title)
+    def _steps_elsewhere(self, plan: Plan, tables: Mapping[str, Table]) -> "SparkSteps | None":
+        if not self._has_partitions(plan):
+            return None
+        from corollary.engines.spark.bulk.queries import SparkQueries
+        from corollary.engines.spark.bulk.steps import SparkSteps
+
+        if self._bulk_queries is None:
+            self._bulk_queries = SparkQueries(self._resources, self._partition_place, self._bulk)
+        return SparkSteps(self._bulk_queries, plan, tables, self._relations.keys())
 
     # --- relations -----------------------------------------------------------------------------
 
@@ -220,7 +215,7 @@ class DriverEngine(PartitioningEngine):
 
     # --- index files ---------------------------------------------------------------------------
 
-    def save(self, relations: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+    def save(self, relations: Iterable[str]) -> Iterator[tuple[str, bytes | Path]]:  # type: ignore[override]
         """Yield the files of an index of relations, as they are in OLD now: name and bytes."""
         names = list(relations)
         yield from super().save(name for name in names if name not in self._remote)
@@ -236,9 +231,11 @@ class DriverEngine(PartitioningEngine):
             described = {"shares": self.partition_count, "strata": manifest}
             yield MANIFEST, json.dumps(described).encode()
 
-    def restore(self, files: Mapping[str, pa.Buffer]) -> set[str]:
+    def restore(
+        self, files: Mapping[str, pa.Buffer], paths: Mapping[str, Path] | None = None
+    ) -> set[str]:
         """Fill declared relations from the files of an index; return which ones."""
-        found = super().restore(files)
+        found = super().restore(files, paths)
         if MANIFEST not in files:
             return found
         manifest = json.loads(files[MANIFEST].to_pybytes())
@@ -460,14 +457,8 @@ class DriverEngine(PartitioningEngine):
         return True
 
     def _store_of(self, step: PlacedCall) -> remote.RemoteStore:
-        if step.placement is Placement.TASKS:
-            known = self._partitioned.get(step.procedure)
-            return known or self._new_stratum(step.procedure, dict(step.columns))
-        if self._queries is None:
-            from corollary.engines.spark.sql.queries import Queries
-
-            self._queries = Queries(self._new_sql_engine())
-        return self._queries
+        known = self._partitioned.get(step.procedure)
+        return known or self._new_stratum(step.procedure, dict(step.columns))
 
     def _note_maintained(
         self, relation: str, store: remote.RemoteStore, needs: remote.DriverNeeds

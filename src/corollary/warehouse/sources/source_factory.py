@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from corollary.console import Console, SilentConsole
+from corollary.core.engine import TaskPool
 from corollary.core.program import Directive, Program, Relation
 from corollary.core.spark_io import display_name, is_spark_io
 from corollary.errors import InputError
@@ -25,7 +26,7 @@ from corollary.warehouse.sources.quarantine import BadRowPolicy
 from corollary.warehouse.sources.source import Source
 from corollary.warehouse.sources.source_keys import SourceKey
 from corollary.warehouse.sources.source_spec import SourceSpec
-from corollary.warehouse.sources.spark_source import Fetch, SparkSource
+from corollary.warehouse.sources.spark_source import Fetch, MapRows, SparkSource
 
 
 def sources_of(
@@ -36,7 +37,9 @@ def sources_of(
     root: Path | None = None,
     bad_rows: BadRowPolicy = BadRowPolicy.ABORT,
     fetch: Fetch | None = None,
+    map_rows: MapRows | None = None,
     console: Console | None = None,
+    tasks: TaskPool | None = None,
 ) -> list[Source]:
     """Return the sources of a program, one for each different `.input`, in its order.
 
@@ -49,7 +52,9 @@ def sources_of(
         root: the directory that files must lie in (`--root`); by default the base.
         bad_rows: what is done about malformed records.
         fetch: reads what is read through Spark.
+        map_rows: the same, without bringing rows here.
         console: shows how far the reading of files has come.
+        tasks: where large files are read; None to read all of them here.
 
     Raises:
         InputError: `C0805`, a name leads outside the root; `C0956`, there is no such source, or
@@ -71,8 +76,10 @@ def sources_of(
             key=key,
             bad_rows=bad_rows,
             fetch=fetch,
+            map_rows=map_rows,
             console=console,
             has_copies=relation.name in bags,
+            tasks=tasks,
         )
         if source.name in found:
             raise InputError.of(
@@ -94,8 +101,10 @@ def source_of(
     key: Sequence[str] = (),
     bad_rows: BadRowPolicy = BadRowPolicy.ABORT,
     fetch: Fetch | None = None,
+    map_rows: MapRows | None = None,
     console: Console | None = None,
     has_copies: bool = False,
+    tasks: TaskPool | None = None,
 ) -> Source:
     """Return the source of an `.input`; arguments as for `sources_of`.
 
@@ -114,8 +123,16 @@ def source_of(
         assert fetch is not None, "the caller has to read through Spark"
         folder = base if directive.parameter("filename") else Path()  # a table is in no folder
         place = SourceLocation(root or base, folder, display_name(directive), directive.span)
-        spec = SourceSpec(relation, directive, place, source_key, bad_rows, has_copies=has_copies)
-        return SparkSource(spec, fetch)
+        spec = SourceSpec(
+            relation,
+            directive,
+            place,
+            source_key,
+            bad_rows,
+            has_copies=has_copies,
+            tasks=tasks,
+        )
+        return SparkSource(spec, fetch, map_rows)
     place = SourceLocation(root or base, base, file_name_of(directive), directive.span)
     path = place.resolve(place.name)
     inlet = SourceSpec(
@@ -126,6 +143,7 @@ def source_of(
         bad_rows,
         console or SilentConsole(),
         has_copies=has_copies,
+        tasks=tasks,
     )
     is_open = not directive.parameter("format") and channel_of(directive) == "file"
     if format_of(directive, place.name) == "delta" or (is_open and (path / LOG_DIRECTORY).is_dir()):
