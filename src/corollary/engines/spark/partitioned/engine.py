@@ -239,7 +239,7 @@ class PartitioningEngine(LocalEngine):
     def _settle_load(self, relation: str) -> None:
         """Make what was loaded the OLD of a relation, before a change of OLD and NEW."""
         table = self._tables[relation]
-        if isinstance(table, PartitionedTable) and table.is_loading:
+        if isinstance(table, RemoteTable) and table.is_loading:
             table.commit()
 
     # --- index files ---------------------------------------------------------------------------

@@ -194,7 +194,7 @@ class PartitionedTable(Table):
 
     def _make_room(self) -> None:
         """Let columns hold all codes of texts: one that does not fit would seem to be absent."""
-        if self.source is None:
+        if self.held is None:
             return
         assert self.family.current.layout is not None
         for at, column in enumerate(self.family.current.layout.columns):
