@@ -194,7 +194,7 @@ class PartitionedTable(Table):
 
     def _make_room(self) -> None:
         """Let columns hold all codes of texts: one that does not fit would seem to be absent."""
-        if self.source is None:
+        if self.held is None:
             return
         assert self.family.current.layout is not None
         for at, column in enumerate(self.family.current.layout.columns):
@@ -330,6 +330,11 @@ class PartitionedTable(Table):
         before = self.layout
         self.commit()  # which may widen the layout
         self.add(self.layout.convert(words, before))
+
+    def _open(self, added: Words, removed: Words) -> None:
+        # What was loaded is among the added tuples that are given, or dropped.
+        self.loading = None
+        super()._open(added, removed)
 
     def prefetch(self) -> None:
         """Write the files of the open change, so that `commit` cannot fail."""
