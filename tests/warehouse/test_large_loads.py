@@ -14,6 +14,7 @@ from corollary.database import warehouse_store
 from corollary.database.upkeep.verify import verify
 from corollary.engines.spark.partitioned import handle
 from corollary.engines.spark.partitioned.partition_files import PartitionedFiles
+from corollary.engines.spark.partitioned.source import PartitionSource
 from corollary.errors import ConstraintError, InputError
 from corollary.warehouse.files import multi_file_table
 from corollary.warehouse.publishing import published_files
@@ -60,7 +61,7 @@ def published(place: Path, name: str) -> set[tuple[Any, ...]]:
     return set(to_python(DeltaTable(str(place / "tables" / name)).to_pyarrow_table()))
 
 
-def test_a_first_load_and_what_follows(tmp_path: Path) -> None:
+def test_a_first_load_and_what_follows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "p.dl"
     program.write_text(PROGRAM)
     write(tmp_path, "a.csv", ROWS[:200])
@@ -69,6 +70,9 @@ def test_a_first_load_and_what_follows(tmp_path: Path) -> None:
     with corollary.open(place) as db:
         run = db.run(program, facts=tmp_path)
         assert run.changes["sale"].counts == (300, 0)
+        with monkeypatch.context() as patch:
+            patch.setattr(PartitionSource, "read", None)
+            assert len(db.relation("sale")) == 300
         files = db._state.engine.partitioned_files("sale")
         assert isinstance(files, PartitionedFiles)
         assert files.size == 300
