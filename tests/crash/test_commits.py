@@ -7,6 +7,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import product
+from pathlib import Path
 
 import pytest
 
@@ -44,7 +45,8 @@ def demand_whole(place: str, acknowledged: int, point: str = "") -> int:
         assert acknowledged <= db.commits <= acknowledged + 1
         wanted = {name: comparable(rows) for name, rows in states()[db.commits].items()}
         assert stored(db) == wanted
-        if not point.startswith("during_gc"):  # which takes files away that nobody speaks of
+        # `gc` takes files away that nobody speaks of; of objects it alone does.
+        if not point.startswith("during_gc") and isinstance(root_of(db), Path):
             assert loose_files(db) == set()
         if db.commits:
             check_payload(db)
@@ -62,7 +64,7 @@ def demand_end(nursery: Nursery, place: str) -> None:
         collect(house, Retention(intents=0))
         assert loose_files(db) == set()
         assert all(any(each.iterdir()) for each in (root_of(db) / "data").iterdir())
-        assert not list(root_of(db).rglob("*.writing"))
+        assert not list(root_of(db).glob("*/*/*.writing"))
         report = verify(house)
         assert report.findings == []
         assert report.has_recomputed
@@ -86,7 +88,7 @@ def test_a_crash(
 ) -> None:
     """At the first and the last pass of a point; on PostgreSQL at one in the middle."""
     numbers = {1, passes[point]}
-    if request.node.callspec.params["places"] == "postgresql":
+    if request.node.callspec.params["places"] != "sqlite":
         numbers = {passes[point] // 2 + 1}
     for number in sorted(numbers):
         place = places()

@@ -36,7 +36,12 @@ from support.processes.competing_writer import ACCOUNT, TEXT, raise_balance
 from support.selection import examples
 from support.warehouse_scenarios import everything, loose_files, store_of, stored
 
-WRITERS, EACH = examples(3, 4), {"sqlite": examples(8, 50), "postgresql": examples(5, 20)}
+WRITERS = examples(3, 4)
+EACH = {
+    "sqlite": examples(8, 50),
+    "postgresql": examples(5, 20),
+    "postgresql+s3": examples(3, 10),
+}
 
 
 def compete(

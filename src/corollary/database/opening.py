@@ -104,8 +104,8 @@ def open_database(
 
     Args:
         path: the directory of the warehouse, or the URL of its catalog on PostgreSQL,
-            `postgresql://user@host/name?data=DIRECTORY`; None for a database in memory, of which
-            nothing is durable.
+            `postgresql://user@host/name?data=PLACE`, with a directory or an object store such as
+            `s3://bucket/name`; None for a database in memory, of which nothing is durable.
         reader: the name of a reader: the database is opened as that reader sees it, limited to
             what was granted to it.
         engine: `local` or `spark`.

@@ -3,7 +3,7 @@
 | package      | what it holds                                                               |
 |--------------|-----------------------------------------------------------------------------|
 | `catalog`    | the database that says what a warehouse holds; its transactions are commits |
-| `files`      | immutable data files, and reading files that users name                     |
+| `files`      | immutable data files, in a directory or an object store; files of users     |
 | `formats`    | delimited text, typed values, the entries of a Delta log                    |
 | `sources`    | where `.input` takes rows from, and what has changed there                  |
 | `publishing` | stored relations as Delta tables                                            |

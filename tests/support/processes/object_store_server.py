@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 import os
+import socket
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
@@ -14,6 +17,7 @@ from corollary.warehouse.files import object_store
 BUCKET = "corollary-tests"
 KEY, SECRET = "AKIATESTKEYOFNOBODY", "test-secret-of-nobody"
 """What no message may contain."""
+PATIENCE = 60.0
 
 
 class ObjectStoreServer:
@@ -47,22 +51,40 @@ def environment(url: str) -> dict[str, str]:
 
 @contextmanager
 def object_store_server() -> Iterator[ObjectStoreServer]:
-    """Start a store, and stop it at the end."""
-    from moto.server import ThreadedMotoServer
-
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    process = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    process.start()
-    host, port = process.get_host_and_port()
-    server = ObjectStoreServer(f"http://{host}:{port}")
+    """Start a store in a process of its own, and stop it at the end."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = int(probe.getsockname()[1])
+    process = subprocess.Popen(
+        [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    server = ObjectStoreServer(f"http://127.0.0.1:{port}")
     before = dict(os.environ)
     os.environ.update(environment(server.url))
     object_store.open_store.cache_clear()
     try:
+        _wait(port, process)
         server.client().create_bucket(Bucket=BUCKET)
         yield server
     finally:
         os.environ.clear()
         os.environ.update(before)
         object_store.open_store.cache_clear()
-        process.stop()
+        process.kill()
+        process.wait()
+
+
+def _wait(port: int, process: subprocess.Popen[bytes]) -> None:
+    """Wait until a server answers."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), 5).close()
+        except OSError:
+            assert process.poll() is None, "the imitated store does not start"
+            assert time.monotonic() < end, "the imitated store does not answer"
+            time.sleep(0.05)
+        else:
+            return
