@@ -1,8 +1,10 @@
 """`make fuzz`: random programs and changes against the oracle, every flip of small graphs.
 
 make fuzz ARGS="--programs 2000 --goals 300 --steps 5000 --lasting 500 --active 2000 --nodes 4"
+make fuzz ARGS="--only partitioned --partitioned 2000"
 make fuzz ARGS="--only advice --only documents --advice 2000 --documents 5000"
 make fuzz ARGS="--only queries --queries 5000 --depth 3"
+make fuzz ARGS="--only answers --answers 10000"
 
 | part | compares |
 |---|---|
@@ -12,9 +14,11 @@ make fuzz ARGS="--only queries --queries 5000 --depth 3"
 | lasting | the same in a warehouse that is closed, folded, followed and looked back at |
 | active | transactions on random programs with active rules: alerts, aborts, triggered updates |
 | documents | views on active documents, through updates and garbage collection, with their oracle |
+| partitioned | transactions as in steps and lasting, with all relations in partitions, in process |
 | nodes | closures after every flip of every edge of every graph with Warshall's algorithm |
 | advice | what the advisor makes of random programs with what has to hold of it |
 | queries | random SQL queries as views under changes, as bags, with DuckDB and SQLite |
+| answers | proofs of random tuples after random transactions with every instance of every rule |
 
 Random parts go on in batches, each with a seed of its own, which is printed: `--seed` begins with
 another one, so that long runs add up. The walk over graphs is resumed by `--first`. A part whose
@@ -49,6 +53,8 @@ from support.generators.programs import FEATURES, Case, programs
 from support.generators.scenarios import Scenario, is_lively, scenarios
 from support.generators.scenarios import judge as judge_scenario
 from support.generators.sql_queries import SqlScenario, sql_scenarios
+from support.provenance.asking import judge_answers, scenarios_to_ask
+from support.spark.in_process_partitions import everything_partitioned
 from support.sql.query_judge import judge_query
 from support.warehouse_scenarios import keep
 
@@ -59,8 +65,8 @@ EVERY = 5_000
 """Flips between two signs of life."""
 
 PARTS = (
-    *("programs", "goals", "steps", "lasting", "active", "documents", "nodes", "advice"),
-    "queries",
+    *("programs", "goals", "steps", "lasting", "partitioned", "active", "documents", "nodes"),
+    *("advice", "queries", "answers"),
 )
 
 DOCUMENTS = 20
@@ -78,6 +84,7 @@ class Fuzz:
         self.steps: dict[str, Counter[str]] = {}
         self.reactions: Counter[str] = Counter()
         self.constructs: Counter[str] = Counter()
+        self.answered: Counter[str] = Counter()
 
     def say(self, text: str) -> None:
         """Print a line with the time."""
@@ -130,6 +137,14 @@ class Fuzz:
         self.counts["steps in a warehouse"] += found["steps"]
         self.steps.setdefault(f"{scenario.label}, lasting", Counter()).update(found)
 
+    def partitioned(self, example: tuple[Scenario, int]) -> None:
+        """Maintain a program whose relations are in partitions, in a warehouse now and then."""
+        scenario, number = example
+        with everything_partitioned(number), tempfile.TemporaryDirectory() as place:
+            found = judge_scenario(scenario) if number % 4 else keep(scenario, place, number)
+        self.counts["steps in partitions"] += found["steps"]
+        self.steps.setdefault(f"{scenario.label}, partitioned", Counter()).update(found)
+
     def active(self, scenario: ActiveScenario) -> None:
         """Let active rules react to transactions."""
         found = judge_active(scenario)
@@ -143,6 +158,12 @@ class Fuzz:
         self.counts["queries"] += 1
         self.counts += Counter({name: found[name] for name in ("states of queries", "disputed")})
         self.constructs.update(scenario.features)
+
+    def answers(self, scenario: Scenario) -> None:
+        """Ask why tuples hold, after each transaction."""
+        found = judge_answers(scenario)
+        self.counts["questions asked"] += found.pop("questions", 0)
+        self.answered += found
 
     def documents(self) -> None:
         """Ask random queries of shelves of random documents."""
@@ -186,6 +207,8 @@ class Fuzz:
             print(f"  {feature}: {100 * self.features[feature] / self.counts['programs']:.0f} %")
         for construct, number in self.constructs.most_common():
             print(f"  {construct}: in {number} queries")
+        for kind, number in self.answered.most_common():
+            print(f"  {kind}: {number} in answers")
         self.say(f"seed {self.options.seed}: no difference")
 
 
@@ -199,6 +222,7 @@ def main() -> None:
     add("--goals", type=int, default=300, help="programs to ask goals of")
     add("--steps", type=int, default=5000, help="transactions to maintain, over all algorithms")
     add("--lasting", type=int, default=500, help="transactions to maintain in a warehouse")
+    add("--partitioned", type=int, default=500, help="transactions with relations in partitions")
     add("--active", type=int, default=1000, help="transactions on programs with active rules")
     add("--documents", type=int, default=5000, help="states of documents to ask views of")
     add("--nodes", type=int, default=4, help="flip every edge of every graph on so many nodes")
@@ -207,6 +231,7 @@ def main() -> None:
     add("--first", type=int, default=0, help="the flip to begin with")
     add("--advice", type=int, default=2000, help="programs to give advice on")
     add("--queries", type=int, default=1000, help="SQL queries to maintain as views")
+    add("--answers", type=int, default=10_000, help="questions why a tuple holds, or does not")
     add("--depth", type=int, default=2, help="how deeply SQL queries are nested")
     add("--only", action="append", choices=PARTS, help="leave out the others (may be repeated)")
     add("--seed", type=int, default=0, help="where the random numbers start")
@@ -224,6 +249,7 @@ def main() -> None:
     fuzz.batches("steps", options.steps, every, fuzz.maintenance)
     lasting = st.tuples(every, st.integers(0, 9_999))
     fuzz.batches("steps in a warehouse", options.lasting, lasting, fuzz.lasting)
+    fuzz.batches("steps in partitions", options.partitioned, lasting, fuzz.partitioned)
     active = active_scenarios()
     fuzz.batches("active transactions", options.active, active, fuzz.active)
     fuzz.documents()
@@ -231,6 +257,7 @@ def main() -> None:
         fuzz.flips()
     fuzz.advice()
     fuzz.batches("queries", options.queries, sql_scenarios(options.depth), fuzz.queries)
+    fuzz.batches("questions asked", options.answers, scenarios_to_ask(), fuzz.answers)
     fuzz.report()
     if options.steps:
         share = fuzz.counts["changed"] / fuzz.counts["steps"]

@@ -25,6 +25,8 @@ from corollary.database.database import Database
 from corollary.engines.spark.partitioned import partition_files
 
 CHANGED = 1_000
+DRIVER_MEMORY = "32M"
+"""So that of a million sales none is on the driver, and of products and stores all are."""
 TURNS = 3
 
 
@@ -33,7 +35,8 @@ def main() -> None:
     parser = argparse.ArgumentParser("bench.growth", description=__doc__)
     parser.add_argument("directory", type=Path, help="files and warehouse")
     parser.add_argument("--rows", type=int, required=True, help="of the files")
-    parser.add_argument("--placement", default="partitioned")
+    parser.add_argument("--placement", default="auto")
+    parser.add_argument("--driver-memory", default=DRIVER_MEMORY, help="for relations")
     parser.add_argument("--partitions", type=int, help="of each relation")
     options = parser.parse_args()
     if options.partitions:
@@ -79,8 +82,13 @@ class Growth:
     def opened(self) -> Database:
         """Open the warehouse."""
         place = self.options.directory / "warehouse"
-        spark, placement = self.counted.spark, self.options.placement
-        return corollary.open(place, spark=spark, placement=placement)
+        options = self.options
+        return corollary.open(
+            place,
+            spark=self.counted.spark,
+            placement=options.placement,
+            driver_memory=options.driver_memory,
+        )
 
     def step(self, name: str, work: Callable[[], Any]) -> Any:
         """Do something, and note what it took."""

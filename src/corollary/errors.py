@@ -3,7 +3,7 @@
 import errno
 import re
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -121,9 +121,14 @@ class EvaluationError(InputError):
 
 
 class ConstraintError(InputError):
-    """A key, a functional dependency or a constraint would be violated; nothing was changed."""
+    """A key, a functional dependency or a constraint would be violated; nothing was changed.
+
+    Attributes:
+        why: proofs of what violates it, if they were asked for.
+    """
 
     exit_code = 3
+    why: Sequence[object] = ()
 
 
 class AccessError(InputError):

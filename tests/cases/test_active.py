@@ -27,11 +27,11 @@ from support.cases.active_runs import (
     run_case,
 )
 from support.cases.changes import Data, RuleText, commit, edited
-from support.in_process_partitions import share_out
 from support.maintained_database import (
     reopened,
 )
 from support.selection import sampled
+from support.spark.in_process_partitions import share_out
 
 LINES = {*range(45, 53)}
 """The lines of the checklist that have cases here; others have theirs in test_changes.py."""

@@ -13,10 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from corollary.core.arrow import expand_table, from_python, schema_of, to_python
+from corollary.core.engine import TaskPool
 from corollary.core.program import Directive, Relation
 from corollary.core.types import NUMBER, SYMBOL
 from corollary.errors import Diagnostic, InputError
 from corollary.source import SourceFile, Span
+from corollary.warehouse.files.file_rows import table_of
 from corollary.warehouse.sources.earlier_rows import TableRows
 from corollary.warehouse.sources.quarantine import QUARANTINE, BadRowPolicy, quarantine_change
 from corollary.warehouse.sources.source import Position, Source, SourceChange
@@ -45,11 +47,12 @@ def a_source(
     relation: Relation = P,
     key: tuple[str, ...] = (),
     quarantine: bool = False,
+    tasks: TaskPool | None = None,
     **parameters: str,
 ) -> Source:
     directive = Directive("input", "p", (("filename", filename), *parameters.items()), SPAN)
     bad_rows = BadRowPolicy.QUARANTINE if quarantine else BadRowPolicy.ABORT
-    return source_of(directive, relation, base=base, key=key, bad_rows=bad_rows)
+    return source_of(directive, relation, base=base, key=key, bad_rows=bad_rows, tasks=tasks)
 
 
 class CountedRows(TableRows):
@@ -79,18 +82,19 @@ class Run:
         change = self.source.change_since(self.position, content)
         self.asked = content.asked
         assert self.asked <= 1
-        added = [canonical(row) for row in to_python(change.added)]
-        removed = [canonical(row) for row in to_python(change.removed)]
+        came, went = table_of(change.added), table_of(change.removed)
+        added = [canonical(row) for row in to_python(came)]
+        removed = [canonical(row) for row in to_python(went)]
         assert len(set(added)) == len(added) or not self.rows
         assert len(set(removed)) == len(removed)
         assert not set(added) & self.rows.keys()
         assert set(removed) <= self.rows.keys()
         if self.relation.types:
-            assert expand_table(change.added, self.relation).schema == schema_of(self.relation)
-            assert change.removed.schema == schema_of(self.relation)
+            assert expand_table(came, self.relation).schema == schema_of(self.relation)
+            assert went.schema == schema_of(self.relation)
         for row in removed:
             del self.rows[row]
-        self.rows |= {canonical(row): row for row in to_python(change.added)}
+        self.rows |= {canonical(row): row for row in to_python(came)}
         self._quarantine(change)
         if expected is not None:
             assert self.rows.keys() == {canonical(row) for row in expected}

@@ -22,8 +22,8 @@ from corollary.engines.spark.partitions.messages import Reply, Request
 from corollary.errors import WarehouseError
 from corollary.warehouse.files import LIST_SUFFIX, multi_file_table
 from corollary.warehouse.publishing import published_files
-from support.in_process_partitions import SHARES, share_out
 from support.maintained_database import closure, pairs
+from support.spark.in_process_partitions import SHARES, share_out
 from support.warehouse_scenarios import loose_files, root_of, store_of
 
 EDGES = pairs("ab bc cd de ef fa")

@@ -19,6 +19,17 @@ COMMANDS = {
     "query": ("commands.query:command", "Answer one goal, computing only what it asks for."),
     "sql": ("commands.sql:command", "Answer one question in SQL."),
     "shell": ("commands.shell:command", "Ask and change a warehouse line by line."),
+    "why": ("commands.why:why", "Prove a tuple: from which tuples, by which rules."),
+    "why-not": ("commands.why:why_not", "Say what a tuple lacks, and what would make it true."),
+    "why-added": ("commands.why:why_added", "Say which changes of a commit have added a tuple."),
+    "why-removed": (
+        "commands.why:why_removed",
+        "Say which changes of a commit have removed a tuple.",
+    ),
+    "what-if": (
+        "commands.why:what_if",
+        "Try out the deletion of a base tuple, or its insertion.",
+    ),
     "log": ("commands.log:command", "List the commits of a warehouse, newest first."),
     "changes": (
         "commands.changes:command",
@@ -133,6 +144,7 @@ def group() -> None:
       corollary apply wh --insert direct_link=new.csv   change it by hand
       corollary query wh 'link("a", y)'                 ask it
       corollary sql wh 'SELECT y FROM link'             ask it in SQL
+      corollary why wh 'link("a", "d")'                 ask it why
       corollary trace network.dl -F facts --remove 'direct_link("a", "b")'
     """
 

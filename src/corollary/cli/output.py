@@ -10,7 +10,14 @@ import click
 
 from corollary.analysis.pragmas import without_allowed
 from corollary.console import TerminalConsole
-from corollary.errors import CorollaryError, Diagnostic, InputError, LimitError, render
+from corollary.errors import (
+    ConstraintError,
+    CorollaryError,
+    Diagnostic,
+    InputError,
+    LimitError,
+    render,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,12 +34,7 @@ def report_errors(console: TerminalConsole, *, is_json: bool) -> Iterator[None]:
         yield
     except CorollaryError as error:
         console.done()
-        if is_json:
-            diagnostics = error.diagnostics if isinstance(error, InputError) else ()
-            documents = [diagnostic_as_json(each) for each in diagnostics]
-            print_json({"error": str(error), "diagnostics": documents})
-        else:
-            click.echo(str(error), err=True)
+        _print_error(error, is_json=is_json)
         sys.exit(error.exit_code)
     except KeyboardInterrupt as error:
         console.done()
@@ -47,6 +49,29 @@ def report_errors(console: TerminalConsole, *, is_json: bool) -> Iterator[None]:
         reason = "out of memory" if isinstance(error, MemoryError) else str(error)
         click.echo(f"error: {reason}", err=True)
         sys.exit(LimitError.exit_code if isinstance(error, MemoryError) else 1)
+
+
+def _print_error(error: CorollaryError, *, is_json: bool) -> None:
+    """Print a message, and proofs of what is violated if they were asked for."""
+    why = error.why if isinstance(error, ConstraintError) else ()
+    if is_json:
+        diagnostics = error.diagnostics if isinstance(error, InputError) else ()
+        found: dict[str, Any] = {
+            "error": str(error),
+            "diagnostics": [diagnostic_as_json(each) for each in diagnostics],
+        }
+        if why:
+            from corollary.cli.report.violations import proofs_as_json
+
+            found["why"] = proofs_as_json(why)
+        print_json(found)
+        return
+    click.echo(str(error), err=True)
+    if why:
+        from corollary.cli.report.violations import proof_texts
+
+        for line in proof_texts(why):
+            click.echo(line, err=True)
 
 
 def diagnostic_as_json(diagnostic: Diagnostic) -> dict[str, Any]:

@@ -18,6 +18,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 DIRECTORY = click.Path(path_type=Path, file_okay=False)
 COUNT = click.IntRange(min=0)
+POSITIVE = click.IntRange(min=1)
 FLAG: Any = ((), {"is_flag": True})
 
 Pair = tuple[str, str]
@@ -132,13 +133,11 @@ def family(argument: str, options: type[Any]) -> Callable[[Command], Command]:
     """Add the options of a family to a command, which gets the dataclass as one argument.
 
     The fields of the dataclass are annotated with the type, the help text and click's settings.
-    Help lists a family's own options before those it inherits.
+    Help lists a family's own options before those it inherits, which they may replace.
     """
-    annotations = {
-        name: annotation
-        for base in options.__mro__
-        for name, annotation in get_annotations(base).items()
-    }
+    annotations: dict[str, Any] = {}
+    for base in options.__mro__:
+        annotations = {**annotations, **get_annotations(base), **annotations}
 
     def add(command: Command) -> Command:
         @wraps(command)

@@ -9,6 +9,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from corollary.core.logic import Value
@@ -20,9 +21,12 @@ from corollary.core.statistics import Statistics
 from corollary.errors import InputError, LimitError
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
     import pyarrow as pa
 
 MapResult = TypeVar("MapResult")
+Item = TypeVar("Item")
 
 
 BULK_MIN_TUPLES = 100_000
@@ -42,6 +46,9 @@ class BulkMode(StrEnum):
     NEVER = "never"
     """None."""
 
+
+PARTITION_SEPARATOR = "~"
+"""The character in the names of index files that tasks have written, and only tasks read."""
 
 BULK_VARIABLE = "COROLLARY_BULK"
 """The environment variable that chooses where nothing else does."""
@@ -231,6 +238,39 @@ class TableHandle(Protocol):
         """
 
 
+PartitionsOf = Callable[["pa.Table", Relation, int, int], "npt.NDArray[np.int64]"]
+"""Returns the partition of each tuple of a relation, by the value of a column, among so many."""
+
+
+class TaskPool(Protocol):
+    """Runs work in tasks outside of this process, where what is too large for it is read."""
+
+    @property
+    def directory(self) -> Path:
+        """A directory for files that this process and all tasks see; they go with the engine."""
+
+    def run(
+        self, title: str, function: Callable[[Item], MapResult], items: Sequence[Item]
+    ) -> list[MapResult]:
+        """Return the results of a function for items, in their order: one job, a task for each.
+
+        Both are pickled, and a task may run more than once, even at the same time.
+
+        Raises:
+            CorollaryError: the one that the first of the items raised.
+        """
+
+    def is_large(self, tuples: int) -> bool:
+        """Whether this process should not hold so many tuples of one relation."""
+
+    def partition_count(self, tuples: int) -> int:
+        """Return into how many partitions a relation of so many tuples is divided."""
+
+    @property
+    def partitions_of(self) -> "PartitionsOf":
+        """The function that says which tuple belongs to which partition; it can be pickled."""
+
+
 def slice_table(table: "pa.Table", max_rows: int) -> "Iterator[pa.Table]":
     """Yield a table in slices of about equal size, at least one."""
     bounds = slice_bounds(table.num_rows, max_rows)
@@ -292,6 +332,11 @@ class SinglePlacement:
     """The placement of an engine that runs all strata in this process."""
 
     @property
+    def tasks(self) -> TaskPool | None:
+        """None: there are no other processes."""
+        return None
+
+    @property
     def partition_count(self) -> int:
         """One: no stratum is partitioned."""
         return 1
@@ -329,8 +374,13 @@ class Engine(Protocol):
     def copy(self, source: str, target: str) -> None:
         """Make the NEW tuples of one relation the OLD and NEW ones of another."""
 
-    def insert(self, relation: str, rows: "Sequence[tuple[Value, ...]] | pa.Table") -> None:
-        """Add tuples to the NEW state of a relation; those already in it are ignored."""
+    def insert(
+        self, relation: str, rows: "Sequence[tuple[Value, ...]] | pa.Table | TableHandle"
+    ) -> None:
+        """Add tuples to the NEW state of a relation; those already in it are ignored.
+
+        A handle on tuples outside of this process is for an engine that has tasks.
+        """
 
     def delete(self, relation: str, rows: "Sequence[tuple[Value, ...]] | pa.Table") -> None:
         """Remove tuples from the NEW state of a relation; those not in it are ignored."""
@@ -377,11 +427,22 @@ class Engine(Protocol):
     def arrange(self, relation: str, orders: Iterable[Sequence[int]]) -> None:
         """Sort the tuples of a relation by its columns in some orders, for plans and the index."""
 
-    def save(self, relations: Iterable[str]) -> Iterator[tuple[str, bytes]]:
-        """Yield the files of an index of relations, as they are in OLD now: name and bytes."""
+    def save(self, relations: Iterable[str]) -> Iterator[tuple[str, bytes | Path]]:
+        """Yield the files of an index of relations, as they are in OLD now: name and bytes.
 
-    def restore(self, files: Mapping[str, "pa.Buffer"]) -> set[str]:
-        """Load declared relations from the files of an index; return those that were in it."""
+        Those that tasks have written are there already: name and path. Such a name has a
+        `PARTITION_SEPARATOR`.
+        """
+
+    def restore(
+        self, files: Mapping[str, "pa.Buffer"], paths: Mapping[str, Path] | None = None
+    ) -> set[str]:
+        """Load declared relations from the files of an index; return those that were in it.
+
+        Args:
+            files: by name; none of those that tasks have written.
+            paths: where these are.
+        """
 
     def statistics(self) -> Statistics:
         """Return sizes and fan-outs for the planner."""
@@ -410,6 +471,10 @@ class Engine(Protocol):
 
     def place_of(self, relation: str) -> RelationPlace:
         """Return where the tuples of a relation are."""
+
+    @property
+    def tasks(self) -> TaskPool | None:
+        """Where large inputs are read, if there are other processes that can do it."""
 
     def close(self) -> None:
         """Release what it holds outside of this process; it is not used afterwards."""

@@ -128,6 +128,7 @@ class CommitOutcome:
     kept: Mapping[str, TableHandle] = field(default_factory=dict)
     triggered: Sequence[TriggerEffects] = ()
     existing: Sequence[Violation] = ()
+    violations: Sequence[Violation] = ()
     commit_number: int | None = None
     is_repeated: bool = False
     published: "PublishResult | None" = None
@@ -299,6 +300,7 @@ def _react(state: DatabaseState, request: CommitRequest, transaction: OpenTransa
     update, outcome, after = transaction.update, transaction.outcome, transaction.after
     result = evaluate_reactions(state, update, request.existing, transaction.rounds)
     outcome.alerts, outcome.existing = result.alerts, result.existing
+    outcome.violations = result.violations
     outcome.failures += result.findings
     if request.is_dry or after.normal is not state.loaded.normal:
         outcome.program = after

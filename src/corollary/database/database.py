@@ -457,17 +457,17 @@ class Database(ReadAccess):
 # --- for the packages above: not part of what users see in a `Database` --------------------------
 
 
-def state_of(database: Database) -> DatabaseState:
+def state_of(database: ReadAccess) -> DatabaseState:
     """Return the state of a database."""
     return database._state  # noqa: SLF001 - here is where it is handed out
 
 
-def store_of(database: Database) -> Store:
+def store_of(database: ReadAccess) -> Store:
     """Return the store of a database."""
     return database._store  # noqa: SLF001 - here is where it is handed out
 
 
-def warehouse_store_of(database: Database) -> "WarehouseStore | None":
+def warehouse_store_of(database: ReadAccess) -> "WarehouseStore | None":
     """Return the store of a durable database; None if it is in memory."""
     from corollary.database.warehouse_store import WarehouseStore
 
@@ -475,7 +475,7 @@ def warehouse_store_of(database: Database) -> "WarehouseStore | None":
     return store if isinstance(store, WarehouseStore) else None
 
 
-def warehouse_of(database: Database) -> "Warehouse | None":
+def warehouse_of(database: ReadAccess) -> "Warehouse | None":
     """Return the warehouse of a database; None if it is in memory."""
     store = warehouse_store_of(database)
     return None if store is None else store.warehouse

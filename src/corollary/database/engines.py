@@ -25,6 +25,7 @@ def create_engine(
     *,
     bulk: str | None = None,
     driver_memory: int | str | None = None,
+    scratch: Path | None = None,
 ) -> Engine:
     """Return a new, empty engine.
 
@@ -38,6 +39,8 @@ def create_engine(
             not given.
         driver_memory: the bytes for tuples on the driver, a number or a text such as `2G`; by the
             environment, or a quarter of the machine's memory, if it is not given.
+        scratch: a directory for the files of large relations, which the driver and all tasks see;
+            that of temporary files if it is not given.
 
     Raises:
         InputError: there is no such engine, or what it needs is not installed.
@@ -58,6 +61,7 @@ def create_engine(
         spark,
         placement=placement,
         partition_count=partition_count,
+        scratch=scratch,
         bulk=bulk_mode(bulk),
         memory=driver_memory,
     )

@@ -17,6 +17,9 @@ from corollary.database.reactions.reactions import ExistingViolations
 from corollary.database.state import DatabaseState
 from corollary.database.store import OpenArguments
 
+SCRATCH_DIRECTORY = "scratch"
+"""The directory of a warehouse for files that go with the process that writes them."""
+
 
 @overload
 def open_database(
@@ -152,7 +155,13 @@ def open_database(
         "alerts": None if alerts is None else str(Path(alerts).absolute()),
     }
     new_engine = partial(
-        create_engine, engine, spark, placement, bulk=bulk, driver_memory=driver_memory
+        create_engine,
+        engine,
+        spark,
+        placement,
+        bulk=bulk,
+        driver_memory=driver_memory,
+        scratch=None if path is None else _scratch_directory(path),
     )
     frames = SparkFrames(spark)
     state = DatabaseState(
@@ -186,6 +195,18 @@ def open_database(
     except BaseException:
         database.close()
         raise
+
+
+def _scratch_directory(place: str | Path) -> Path | None:
+    """Return where an engine may write files for as long as it is open: beside those that last.
+
+    There, a file gets a second name and is not copied when it becomes one that lasts. In an object
+    store there is none: the directory is that of temporary files.
+    """
+    from corollary.warehouse.warehouse_catalog import parse_location
+
+    root, _ = parse_location(str(place))
+    return root.absolute() / SCRATCH_DIRECTORY if isinstance(root, Path) else None
 
 
 def reopen(arguments: OpenArguments, spark: Any = None) -> Database:

@@ -11,7 +11,7 @@ from corollary.core.states import State
 from corollary.core.values import is_encodable, quote_text
 from corollary.database.arguments import COUNT, check_function, checked, wrong_argument
 from corollary.database.changes import JSON_MAX_ROWS, Changes
-from corollary.database.commit import CommitOutcome, CommitRequest, commit
+from corollary.database.commit import CommitOutcome, CommitRequest, OpenTransaction, commit
 from corollary.database.counters import Stats, TraceRow
 from corollary.database.intake.bag_operations import check_counts
 from corollary.database.intake.operations import Operation
@@ -281,6 +281,14 @@ class Transaction:
                 None,
                 "begin another one with `db.transaction()`",
             )
+
+    def inspect(self, function: Callable[[OpenTransaction], None]) -> None:
+        """Call a function at the commit, when everything is maintained.
+
+        The engine has the state before and the new one then; the transaction is recorded, or
+        refused and rolled back, when the function has returned.
+        """
+        self._request.inspect = check_function(function, "inspect")
 
     # --- the end -------------------------------------------------------------------------------
 

@@ -8,10 +8,10 @@ engine. Where it is not (payload rebuilt, relations copied) the whole relation i
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from corollary.core.arrow import empty_table
-from corollary.core.engine import Engine, LocalTable
+from corollary.core.engine import Engine, LocalTable, TableHandle, TaskPool
 from corollary.core.logic import Literal
 from corollary.core.plans import WORKING_SEPARATOR, watched_relation
 from corollary.core.program import Relation
@@ -44,6 +44,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from corollary.warehouse.publishing.publisher import PublishResult
+
+_Change: TypeAlias = "RelationDelta | pa.Table | TableHandle"
+"""A recorded change: a delta, or all tuples that a relation had afterwards."""
 
 FOLD_MAX_COMMITS = 256
 """A fold is due after this many commits: opening has to apply all changes since the last one."""
@@ -158,12 +161,12 @@ class WarehouseStore:
 
         The index is derived data: if it is damaged, snapshots and changes hold the same.
         """
-        self._folded, files = self.warehouse.read_index(number)
+        self._folded, files, paths = self.warehouse.read_index(number)
         if files:
             with suppress(WarehouseError):
-                return self._fill(every, stored, number, files)
+                return self._fill(every, stored, number, files, paths)
             self._folded = 0
-        return self._fill(every, stored, number, {})
+        return self._fill(every, stored, number, {}, {})
 
     def _fill(
         self,
@@ -171,6 +174,7 @@ class WarehouseStore:
         relations: set[str],
         number: int,
         files: "Mapping[str, pa.Buffer]",
+        paths: Mapping[str, Path],
     ) -> tuple[Engine, set[str]]:
         """Fill some of all relations with their tuples as of a commit.
 
@@ -180,14 +184,15 @@ class WarehouseStore:
         engine = self._engine()
         engine.declare(every)
         warehouse = self.warehouse
-        indexed = engine.restore(files)
+        indexed = engine.restore(files, paths)
         engine.clear(indexed - relations)  # what is virtual now, or no longer valid
         start = dict.fromkeys(indexed & relations, self._folded)
         full = warehouse.catalog.latest_full_changes(number)
         encoded = 0
         for name, snapshot in warehouse.catalog.latest_snapshots(number).items():
             if name in relations and name not in start and snapshot.commit >= full.get(name, 0):
-                engine.insert(name, warehouse.read_snapshot(snapshot))
+                tuples = warehouse.snapshot_rows(snapshot, every[name], engine.tasks)
+                engine.insert(name, tuples)
                 start[name] = snapshot.commit
                 encoded += snapshot.rows
         for name in relations & full.keys():
@@ -202,7 +207,8 @@ class WarehouseStore:
             if stored.is_full or not _is_payload(stored.relation):
                 known.add(stored.relation)
             if stored.relation in known:
-                _apply(engine, stored.relation, warehouse.read_change(stored))
+                change = self._read_change(stored, every[stored.relation], engine.tasks)
+                _apply(engine, stored.relation, change)
                 self._changed += stored.added + stored.removed
         engine.commit()
         return engine, known
@@ -216,15 +222,14 @@ class WarehouseStore:
         if latest.program != self._program or latest.number < state.commits:
             self.restore(state)
             return
-        found = read_consistently(catalog, lambda: self._since(state.commits, latest.number))
+        payload = payload_relations_of(state.loaded.normal)
+        relations = {**state.loaded.normal.relations, **payload}
+        found = read_consistently(catalog, lambda: self._since(state, latest.number, relations))
         if found is None:
             self.restore(state)
             return
-        payload = payload_relations_of(state.loaded.normal)
         full = set()
         for stored, delta in found:
-            if watched_relation(stored.relation) is not None:
-                continue  # history only
             if stored.relation in payload and stored.is_full:
                 full.add(_owner(stored.relation))
             _apply(state.engine, stored.relation, delta)
@@ -234,13 +239,26 @@ class WarehouseStore:
         state.advance(latest.number, valid, latest.exact)
         self._recorded = valid
 
-    def _since(self, after: int, upto: int) -> list[tuple[StoredChange, RelationDelta]] | None:
-        """Return the changes of some commits; None if not all of them are kept."""
+    def _since(
+        self, state: DatabaseState, upto: int, relations: Mapping[str, Relation]
+    ) -> list[tuple[StoredChange, _Change]] | None:
+        """Return the changes of relations since a state; None if not all of them are kept."""
         catalog = self.warehouse.catalog
-        if after < int(catalog.meta("oldest")):
+        if state.commits < int(catalog.meta("oldest")):
             return None
-        changes = catalog.changes(after, upto)
-        return [(stored, self.warehouse.read_change(stored)) for _, stored in changes]
+        return [
+            (stored, self._read_change(stored, relations[stored.relation], state.engine.tasks))
+            for _, stored in catalog.changes(state.commits, upto)
+            if watched_relation(stored.relation) is None  # others are history only
+        ]
+
+    def _read_change(
+        self, stored: StoredChange, relation: Relation, tasks: TaskPool | None
+    ) -> _Change:
+        """Return a change; a handle on its tuples, if it is full and they are many."""
+        if stored.is_full:
+            return self.warehouse.full_change_rows(stored, relation, tasks)
+        return self.warehouse.read_change(stored)
 
     # --- recording -----------------------------------------------------------------------------
 
@@ -385,14 +403,17 @@ class WarehouseStore:
 
         def changed(name: str) -> RelationDelta | None:
             each = None if last_changes is None else last_changes.get(name)
-            return each if each is None else RelationDelta(each.added, each.removed, each.is_full)
+            if each is None:
+                return None
+            shown = self._no_change(each.relation) if each.is_full else each  # not asked for
+            return RelationDelta(shown.added, shown.removed, each.is_full)
 
         history = RecentHistory(
             number - (last_changes is not None),  # the commit before those that need not be read
             number,
             changed,
             state.engine.handle,
-            StoredHistory(self.warehouse),
+            StoredHistory(self.warehouse, state.engine.tasks),
         )
         state.console.progress(f"publishing {', '.join(each.name for each in relations)}")
         counts = relations_of_counts(state.loaded.normal)
@@ -432,7 +453,8 @@ class WarehouseStore:
         valid = [
             name for name in payload_relations_of(normal) if _owner(name) in state.planner.payload
         ]
-        self.warehouse.write_fold(number, tuples, state.engine.save([*stored, *valid]))
+        saved = state.engine.save([*stored, *valid])
+        self.warehouse.write_fold(number, tuples, saved, state.engine.tasks)
         self._folded, self._changed = number, 0
 
     # --- queries, the end ----------------------------------------------------------------------
@@ -463,10 +485,10 @@ def _is_payload(name: str) -> bool:
     return name.endswith(PAYLOAD_SUFFIXES)
 
 
-def _apply(engine: Engine, name: str, delta: RelationDelta) -> None:
-    """Apply a recorded change to a relation."""
-    if delta.is_full:
-        engine.clear([name])
-        engine.insert(name, delta.added)
+def _apply(engine: Engine, name: str, change: _Change) -> None:
+    """Apply a recorded change to a relation; all its tuples, if it is no delta."""
+    if isinstance(change, RelationDelta):
+        engine.apply_change(name, change.added, change.removed)
     else:
-        engine.apply_change(name, delta.added, delta.removed)
+        engine.clear([name])
+        engine.insert(name, change)

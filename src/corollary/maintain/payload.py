@@ -10,7 +10,9 @@
 
 The first two hold exactly the tuples of p, each once; the others belong to an aggregate a. The
 database keeps a validity mark that says whether the invariant holds; it is cleared when an
-algorithm writes the relation without maintaining the payload.
+algorithm writes the relation without maintaining the payload. After an evaluation a rank is also
+the least height of a derivation inside of the stratum: a second mark says so until the stratum, or
+what it reads, may have changed.
 """
 
 from collections.abc import Container

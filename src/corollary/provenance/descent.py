@@ -32,23 +32,35 @@ def can_descend(steps: ProofSteps, ranked: frozenset[str], relation: str) -> boo
     return True
 
 
-def descend(graph: ProofGraph, root: int, finder: InstanceFinder, allowance: Allowance) -> None:
-    """Add a proof of a tuple to the graph."""
-    chosen: set[int] = set()
+def descend(
+    graph: ProofGraph, root: int, finder: InstanceFinder, allowance: Allowance
+) -> dict[int, KnownInstance | None] | None:
+    """Add a proof of a tuple to the graph.
+
+    There is always one, so the time is not looked at until it has more tuples than can be shown.
+
+    Returns:
+        None; if the time was over, what was found of the proof until then.
+    """
+    chosen: dict[int, KnownInstance | None] = {}
     level = [root]
     while level:
-        chosen.update(level)
+        if len(chosen) > allowance.limits.nodes and allowance.seconds <= 0:
+            return chosen
         open_ = [each for each in level if graph.is_derived(each) and not graph.is_expanded(each)]
         wanted = {number: Wanted(graph.facts[number], rank=graph.ranks[number]) for number in open_}
-        with allowance.without_seconds():  # there is always a proof
+        with allowance.without_seconds():
             for number, found in finder.find_in_batches(wanted, allowance):
                 graph.add(number, found)
         below: dict[int, None] = {}
         for number in level:
+            chosen[number] = None
             if graph.is_derived(number):
                 best = min(_smaller(graph, number), key=lambda each: _order(graph, each))
+                chosen[number] = best
                 below |= dict.fromkeys(best.premises)
         level = [each for each in below if each not in chosen]
+    return None
 
 
 def _smaller(graph: ProofGraph, number: int) -> Iterator[KnownInstance]:

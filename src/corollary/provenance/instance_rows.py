@@ -97,6 +97,17 @@ class RuleReader:
     own: tuple[bool, ...]
     constants: Row
 
+    def least_height(self, row: Row) -> int:
+        """Return what the height of the head is at least, by what those of the premises are."""
+        height = 0
+        for place, (least, offset), weight in zip(
+            self.ranked, self.least, self.weights, strict=True
+        ):
+            if place is not None and offset is not None:
+                least = max(least, rank_of(row[place]) + offset)
+            height = max(height, least + weight)
+        return height
+
     def instance(self, row: Row) -> Instance:
         """Return the instance of a row."""
         wide = (*row, *self.constants)
@@ -125,6 +136,9 @@ def select_instances(
     most: int,
 ) -> Iterator[tuple[int, Found]]:
     """Yield the instances of each tuple: those that can matter, with the smallest guesses first."""
+    if sum(table.num_rows for table in tables) <= min(FEW_INSTANCES, most):
+        yield from _all_instances(rules, tables, wanted)
+        return
     bounds = {number: each.height for number, each in wanted.items() if each.height is not None}
     ranks = {number: each.rank for number, each in wanted.items() if each.rank is not None}
     parts = [
@@ -151,6 +165,21 @@ def select_instances(
     made = _read_rows(rules, tables, chosen.values())
     for number, places in chosen.items():
         yield number, Found(tuple(made[place] for place in places), totals[number])
+
+
+def _all_instances(
+    rules: Sequence[RuleReader], tables: "Sequence[pa.Table]", wanted: Mapping[int, Wanted]
+) -> Iterator[tuple[int, Found]]:
+    """Yield the instances of each tuple that can matter, where there are few."""
+    found: dict[int, list[Instance]] = {number: [] for number in wanted}
+    for rule, table in zip(rules, tables, strict=True):
+        for row in to_python(table) if table.num_rows else ():
+            number = rank_of(row[0])
+            bound = wanted[number].height
+            if bound is None or rule.least_height(row) <= bound:
+                found[number].append(rule.instance(row))
+    for number, instances in found.items():
+        yield number, Found(tuple(instances), len(instances))
 
 
 def _guesses(

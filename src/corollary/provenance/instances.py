@@ -147,11 +147,12 @@ class InstanceFinder:
         engine.insert(reader.wanted, [(*each.fact[1], number) for number, each in wanted.items()])
         try:
             engine.run(reader.plan, CountingRecorder(), allowance.bounded(self.asked.limits))
-            tables = [engine.read(rule.target) for rule in reader.rules]
+            found = [rule for rule in reader.rules if engine.size(rule.target)]
+            tables = [engine.read(rule.target) for rule in found]
         finally:
             engine.clear([reader.wanted])
         most = allowance.limits.instances
-        return dict(select_instances(reader.rules, tables, wanted, most))
+        return dict(select_instances(found, tables, wanted, most))
 
     # --- plans ---------------------------------------------------------------------------------
 

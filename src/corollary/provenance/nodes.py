@@ -209,9 +209,17 @@ class BaseChange:
     row: Row
     types: tuple[Type, ...]
 
+    @property
+    def is_rule(self) -> bool:
+        """Whether a rule comes or goes: the text of one ends with a full stop, no name does."""
+        return self.relation.endswith(".")
+
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON."""
-        return {"op": self.op, "relation": self.relation, "row": row_to_json(self.row, self.types)}
+        """Return it as JSON: a line that `corollary apply --changes` takes."""
+        if self.is_rule:
+            return {"op": "add-rule" if self.op == "+" else "remove-rule", "rule": self.relation}
+        op = "insert" if self.op == "+" else "delete"
+        return {"op": op, "relation": self.relation, "row": row_to_json(self.row, self.types)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from corollary.provenance.forms.svg import absence_as_svg, proof_as_svg
 from corollary.provenance.forms.text import (
     absence_lines,
     cause_lines,
+    counted,
     cut_lines,
     proof_lines,
     summary_of,
@@ -25,7 +26,7 @@ from corollary.provenance.nodes import (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Proof:
     """Why a tuple holds: each tuple of the proof once, with one rule that derives it.
 
@@ -43,6 +44,7 @@ class Proof:
         cuts: what was left out.
         others: if the goal has variables, the proofs of its next answers.
         answers: if the goal has variables, how many there are.
+        left_out: how many of its tuples are not among the nodes.
     """
 
     goal: str
@@ -57,11 +59,12 @@ class Proof:
     cuts: tuple[ProofCut, ...] = ()
     others: tuple["Proof", ...] = ()
     answers: int | None = None
+    left_out: int = 0
 
     @property
     def size(self) -> int:
         """The number of its tuples."""
-        return len(self.tuples)
+        return len(self.tuples) + self.left_out
 
     @property
     def tuples(self) -> frozenset[int]:
@@ -102,13 +105,20 @@ class Proof:
             depth: how many levels to unfold; all if it is not given.
         """
         if not self.holds:
-            return f"{self.goal} does not hold\n"
+            return f"{self.goal} {'does not hold' if self.answers is None else 'has no answer'}\n"
         lines = list(proof_lines(self, depth))
         for each in self.others:
             lines += ["", *proof_lines(each, depth)]
         if self.answers is not None and self.answers > 1 + len(self.others):
             lines += ["", f"{1 + len(self.others)} of {self.answers:,} answers"]
         return "".join(f"{line}\n" for line in lines)
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def __repr__(self) -> str:
+        found = summary_of(self) if self.holds else "does not hold"
+        return f"<Proof of {self.goal}: {found}>"
 
     def to_svg(self) -> str:
         """Return a picture of it: the goal on top, base tuples lowest."""
@@ -124,7 +134,7 @@ class Proof:
         return "".join(shown) or f"<pre>{escape(summary)}</pre>"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Absence:
     """Why a tuple does not hold: how near each rule comes to deriving it.
 
@@ -168,6 +178,12 @@ class Absence:
         lines = absence_lines(self, depth)
         return "".join(f"{line}\n" for line in lines)
 
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def __repr__(self) -> str:
+        return f"<Absence of {self.goal}: {counted(len(self.attempts), 'attempt')}>"
+
     def to_svg(self) -> str:
         """Return a picture of it: the attempts of its rules, and what fails in each."""
         return absence_as_svg(self.goal, self.attempts, self.nodes, self.rules, self.to_text())
@@ -177,7 +193,7 @@ class Absence:
         return f"<div>{self.to_svg()}<pre>{escape(self.to_text())}</pre></div>"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class ChangeExplanation:
     """Why a commit has added or removed a tuple.
 
@@ -227,6 +243,13 @@ class ChangeExplanation:
             "".join(f"{line}\n" for line in cut_lines(self.cuts, ())),
         ]
         return "\n".join(filter(None, parts))
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def __repr__(self) -> str:
+        changes = counted(len(self.cause), "change")
+        return f"<ChangeExplanation of {self.sign}{self.goal} in commit {self.commit}: {changes}>"
 
     def to_svg(self) -> str:
         """Return a picture of its proof, with what came or went in colour."""

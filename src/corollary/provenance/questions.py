@@ -4,56 +4,156 @@ A question is asked of a database, of its past (`at`), or as a reader, who is an
 granted alone. Answers get the origins of the base tuples in them.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, cast
+from functools import partial
+from typing import Any
 
-from corollary.database.access.read_access import ReadAccess
-from corollary.database.database import Database, state_of, warehouse_of
+from corollary.core.logic import Constant
+from corollary.core.states import State
+from corollary.database.access.read_access import no_history
+from corollary.database.access.reader import Reader
+from corollary.database.database import (
+    Database,
+    state_of,
+    store_of,
+    warehouse_of,
+    warehouse_store_of,
+)
+from corollary.database.history import commit_number, read_point
+from corollary.database.program.goals import read_goal
+from corollary.database.warehouse_store import WarehouseStore
+from corollary.provenance.absences.why_not import why_not, with_attempts
+from corollary.provenance.asked_state import asked_state
+from corollary.provenance.changes.why_changed import why_changed
+from corollary.provenance.changes.why_event import is_event, why_event
 from corollary.provenance.limits import DEFAULT_LIMITS, ProofLimits
+from corollary.provenance.nodes import ProofKind
 from corollary.provenance.origins.origins import OriginFinder
-from corollary.provenance.proof import Proof
+from corollary.provenance.proof import Absence, ChangeExplanation, Proof
+from corollary.provenance.readers.reader_answers import reader_why, reader_why_not
+from corollary.provenance.trials.what_if import what_if
 from corollary.provenance.why import why
 
 
 def answer(
     question: str,
-    asked: ReadAccess,
+    database: Database | Reader,
     goal: str,
     *,
-    at: Any = None,
     limits: ProofLimits | None = None,
     **options: Any,
 ) -> Any:
     """Return the answer to a question.
 
     Args:
-        question: `why`, `why-not`, `why-added` or `why-removed`.
-        asked: the database, or a reader of it.
+        question: `why`, `why-not`, `why-added`, `why-removed` or `what-if`.
+        database: the database that is asked.
         goal: the tuple.
-        at: a point in history; now if it is not given.
         limits: of the work.
         options: of the question.
     """
+    if question == "what-if":
+        assert isinstance(database, Database)
+        return what_if(database, goal)
     bounds = limits or DEFAULT_LIMITS
-    database = cast("Database", asked)
-    match question:
-        case "why":
-            return _why(database, goal, at, bounds)
-        case _:
-            raise NotImplementedError(question)
-
-
-def _why(database: Database, goal: str, at: Any, limits: ProofLimits) -> Proof:
     database.refresh()
+    questions = READERS_QUESTIONS if isinstance(database, Reader) else QUESTIONS
+    return questions[question](database, goal, limits=bounds, **options)
+
+
+def _why(database: Database, goal: str, *, at: Any, limits: ProofLimits) -> Proof:
+    if is_event(state_of(database).loaded, goal):
+        return _why_event(database, goal, at=at, limits=limits)
     seen = database if at is None else database.at(at)
     state = state_of(seen)
     with state.lock:
         proof = why(state, goal, limits)
-        return _with_origins(proof, OriginFinder(state, warehouse_of(database)))
+        if not proof.holds:
+            slots = read_goal(state.loaded, goal).literal.slots
+            is_tuple = all(isinstance(slot, Constant) for slot in slots)
+            return proof if is_tuple else replace(proof, answers=0)
+        asked = asked_state(state)
+        others = tuple(with_attempts(asked, each, limits) for each in proof.others)
+        proof = replace(with_attempts(asked, proof, limits), others=others)
+        return _proof_with_origins(proof, OriginFinder(state, warehouse_of(database)))
 
 
-def _with_origins(proof: Proof, finder: OriginFinder) -> Proof:
+def _why_event(database: Database, goal: str, *, at: Any, limits: ProofLimits) -> Proof:
+    """Return why an event has happened in a commit, by default in the last one."""
+    store, state = _history_of(database), state_of(database)
+    with state.lock:
+        commit = None if at is None else commit_number(store.warehouse, read_point(at))
+        proof = why_event(store, state, goal, commit=commit, limits=limits)
+        return _proof_with_origins(proof, OriginFinder(state, store.warehouse))
+
+
+def _why_not(
+    database: Database, goal: str, *, at: Any, insertions: int | None, limits: ProofLimits
+) -> Absence:
+    seen = database if at is None else database.at(at)
+    state = state_of(seen)
+    with state.lock:
+        found = why_not(state, store_of(seen), goal, insertions=insertions or 0, limits=limits)
+        return _absence_with_origins(found, OriginFinder(state, warehouse_of(database)))
+
+
+def _why_changed(
+    database: Database, goal: str, *, sign: State, commit: int | None, limits: ProofLimits
+) -> ChangeExplanation:
+    store, state = _history_of(database), state_of(database)
+    with state.lock:
+        found = why_changed(store, state, goal, sign, commit=commit, limits=limits)
+    before, after = (
+        _of_commit(database, each, number)
+        for each, number in ((found.before, found.commit - 1), (found.after, found.commit))
+    )
+    return replace(found, before=before, after=after)
+
+
+def _of_commit(database: Database, found: Proof | Absence, commit: int) -> Proof | Absence:
+    """Return an answer about a commit with the origins of then."""
+    if commit < 1 or all(node.kind is not ProofKind.BASE for node in found.nodes):
+        return found
+    with database.at(commit) as past:
+        finder = OriginFinder(state_of(past), warehouse_of(database))
+        if isinstance(found, Proof):
+            return _proof_with_origins(found, finder)
+        return _absence_with_origins(found, finder)
+
+
+def _history_of(database: Database) -> WarehouseStore:
+    """Return the store that has earlier commits.
+
+    Raises:
+        InputError: the database is in memory.
+    """
+    store = warehouse_store_of(database)
+    if store is None:
+        raise no_history()
+    return store
+
+
+QUESTIONS: dict[str, Callable[..., Any]] = {
+    "why": _why,
+    "why-not": _why_not,
+    "why-added": partial(_why_changed, sign=State.ADDED),
+    "why-removed": partial(_why_changed, sign=State.REMOVED),
+}
+"""What answers each question."""
+
+READERS_QUESTIONS: dict[str, Callable[..., Any]] = {"why": reader_why, "why-not": reader_why_not}
+"""What answers the questions of readers."""
+
+
+def _proof_with_origins(proof: Proof, finder: OriginFinder) -> Proof:
     """Return a proof in which base tuples say where they are from."""
     nodes, cuts = finder.with_origins(proof.nodes)
-    others = tuple(_with_origins(each, finder) for each in proof.others)
-    return replace(proof, nodes=nodes, others=others, cuts=(*proof.cuts, *cuts))
+    others = tuple(_proof_with_origins(each, finder) for each in proof.others)
+    return replace(proof, nodes=nodes, cuts=(*proof.cuts, *cuts), others=others)
+
+
+def _absence_with_origins(absence: Absence, finder: OriginFinder) -> Absence:
+    """Return an absence in which base tuples say where they are from."""
+    nodes, cuts = finder.with_origins(absence.nodes)
+    return replace(absence, nodes=nodes, cuts=(*absence.cuts, *cuts))

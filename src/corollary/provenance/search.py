@@ -18,8 +18,9 @@ class FoundProof:
 
     Attributes:
         root: the number of the tuple.
-        choice: the proof; None if the limits were reached before there was one.
-        height: of the proof; None without one.
+        choice: the proof; None if the limits were reached before there was one, the upper part of
+            it if it is too high for them.
+        height: of the proof; None without the whole of it.
         height_at_least: no proof is lower.
         is_complete: whether all lowest proofs were among the instances looked at.
         cut: why not all tuples were looked at.
@@ -52,9 +53,12 @@ class ProofSearch:
         """
         graph = self.graph
         root = graph.number(fact, rank)
-        cone = Cone(graph, root, self.finder, self.allowance)
         if can_descend(graph.steps, self.finder.asked.ranked, fact[0]):
-            descend(graph, root, self.finder, self.allowance)
+            begun = descend(graph, root, self.finder, self.allowance)
+            if begun is not None:
+                least = lower_bound(graph, root)
+                return FoundProof(root, begun, None, least, False, CutReason.SECONDS, {})
+        cone = Cone(graph, root, self.finder, self.allowance)
         cone.expand()
         height, least = graph.heights[root], graph.heights[root]
         if not cone.is_complete:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from corollary.core.logic import Constant, Literal
 from corollary.core.program import NormalProgram
-from corollary.provenance.graph import KnownInstance, ProofGraph
+from corollary.provenance.graph import INFINITE, KnownInstance, ProofGraph
 from corollary.provenance.groups import GroupRows
 from corollary.provenance.instance_rows import Fact
 from corollary.provenance.instances import InstanceFinder
@@ -137,7 +137,10 @@ class ProofDrawing:
         known = self.chosen.get(number)
         if known is None:  # the limits were reached before there was a proof
             return _Sketch(replace(node, kind=ProofKind.DERIVED))
-        node = replace(node, height=self.graph.heights[number])
+        height = self.graph.heights[number]
+        if height >= INFINITE:  # the lower part of a very high proof is not known
+            height = self.graph.guess(number)
+        node = replace(node, height=height)
         if known.step.is_link:
             return self._sketch_chain(node, known)
         origin = known.step.rule.origin
@@ -165,13 +168,30 @@ class ProofDrawing:
 
     def _sketch_chain(self, node: ProofNode, known: KnownInstance) -> _Sketch:
         """Return the node of a tuple of an `eqrel`: its premises are the links, in their order."""
+        keys = dict.fromkeys(map(self.tuple_key, self._links(known)))
+        return _Sketch(replace(node, kind=ProofKind.CHAIN), tuple(keys))
+
+    def _links(self, known: KnownInstance) -> list[int]:
+        """Return the links of a chain, in their order."""
         links: list[int] = []
         current: KnownInstance | None = known
         while current is not None:
             links.append(current.premises[-1])
             current = self.chosen[current.premises[0]] if current.is_longer else None
-        keys = dict.fromkeys(self.tuple_key(link) for link in reversed(links))
-        return _Sketch(replace(node, kind=ProofKind.CHAIN), tuple(keys))
+        return links[::-1]
+
+    def count_tuples(self, root: NodeKey) -> int:
+        """Return how many tuples a proof has, shown or not."""
+        found, work = {root}, [root]
+        while work:
+            number = work.pop()[1]
+            known = self.chosen.get(number) if isinstance(number, int) else None
+            if known is not None:
+                below = self._links(known) if known.step.is_link else known.premises
+                new = set(map(self.tuple_key, below)) - found
+                found |= new
+                work.extend(new)
+        return len(found)
 
     # --- notes ---------------------------------------------------------------------------------
 

@@ -165,7 +165,7 @@ class _Question:
         drawing = self._drawing()
         root = drawing.tuple_key(found.root)
         nodes, rules, cuts, ids = drawing.draw(root, limits.nodes)
-        return Proof(
+        proof = Proof(
             goal,
             asked.commit,
             holds=True,
@@ -177,6 +177,7 @@ class _Question:
             rules=rules,
             cuts=(*self._search_cuts(found, ids), *self._cuts(ids), *cuts),
         )
+        return replace(proof, left_out=drawing.count_tuples(root) - proof.size)
 
     def _drawing(self) -> ProofDrawing:
         return ProofDrawing(self.wording, self.search.graph, self.finder, self.chosen, self.groups)

@@ -9,24 +9,28 @@ transaction then removes the intent and references the files. A crash before it 
 which `gc` removes; a crash after it loses nothing.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from corollary import fault
 from corollary.core.arrow import nullary_table
-from corollary.core.engine import LocalTable, TableHandle
+from corollary.core.engine import PARTITION_SEPARATOR, LocalTable, TableHandle, TaskPool
+from corollary.core.program import Relation
 from corollary.errors import CorollaryError, WarehouseError
 from corollary.warehouse.catalog import catalog_rows
 from corollary.warehouse.catalog.retention import drop_superseded_folds
 from corollary.warehouse.consistent_read import read_consistently
 from corollary.warehouse.files import durable_files, multi_file_table
 from corollary.warehouse.files.durable_files import FileBatch
+from corollary.warehouse.files.file_rows import FileRows
 from corollary.warehouse.files.multi_file_table import FILE_MAX_ROWS
 from corollary.warehouse.files.object_path import ObjectPath
+from corollary.warehouse.files.places import Place
 from corollary.warehouse.warehouse_catalog import DATA_DIRECTORY, WarehouseCatalog
 
 INDEX_PREFIX = "index-"
@@ -128,30 +132,60 @@ class Warehouse(WarehouseCatalog):
         changes = self.catalog.changes(start, number, relation)
         return table, [self.read_change(each) for _, each in changes]
 
-    def read_index(self, number: int) -> tuple[int, dict[str, pa.Buffer]]:
+    def read_index(self, number: int) -> tuple[int, dict[str, pa.Buffer], dict[str, Path]]:
         """Return the commit of the latest index not after a commit, and its files, memory-mapped.
+
+        Files that tasks have written are returned as paths: tasks will read them.
 
         No index counts as the index of commit 0: a missing one is rebuilt from the data files. The
         blocks of an index have checksums of their own, which the engine compares.
         """
         found = self.catalog.latest_index(number)
         if found is None:
-            return 0, {}
+            return 0, {}, {}
         commit, listed = found
-        paths = [self.root / each.path for each in listed]
-        names = [each.name.removeprefix(INDEX_PREFIX) for each in paths]
+        own: dict[str, Place] = {}
+        paths: dict[str, Path] = {}
+        for path in (self.root / each.path for each in listed):
+            name = path.name.removeprefix(INDEX_PREFIX)
+            if isinstance(path, Path) and PARTITION_SEPARATOR in name:
+                paths[name] = path
+            else:
+                own[name] = path
         try:
-            return commit, dict(zip(names, durable_files.memory_map_several(paths), strict=True))
+            buffers = list(durable_files.memory_map_several(list(own.values())))
         except WarehouseError:
-            if all(each.exists() for each in paths):
+            if all(each.exists() for each in own.values()):
                 raise
-            return 0, {}
+            return 0, {}, {}
+        if not all(each.exists() for each in paths.values()):
+            return 0, {}, {}
+        return commit, dict(zip(own, buffers, strict=True)), paths
 
     def read_snapshot(self, stored: catalog_rows.StoredSnapshot) -> pa.Table:
         """Return the tuples of a snapshot."""
         return _nullary(
             multi_file_table.read_table(self.root, stored.path, stored.checksum), stored.rows
         )
+
+    def snapshot_rows(
+        self, stored: catalog_rows.StoredSnapshot, relation: Relation, tasks: TaskPool | None
+    ) -> pa.Table | TableHandle:
+        """Return the tuples of a snapshot; a handle if they are too many for this process."""
+        if tasks is None or not relation.types or not tasks.is_large(stored.rows):
+            return self.read_snapshot(stored)
+        files = multi_file_table.table_files(self.root, stored.path, stored.rows, stored.checksum)
+        return FileRows(relation, files, tasks)
+
+    def full_change_rows(
+        self, stored: catalog_rows.StoredChange, relation: Relation, tasks: TaskPool | None
+    ) -> pa.Table | TableHandle:
+        """Return all tuples that a change has given to a relation, in the same way."""
+        is_large = tasks is not None and relation.types and tasks.is_large(stored.added)
+        if tasks is None or stored.path is None or not is_large:
+            return self.read_change(stored).added
+        files = multi_file_table.table_files(self.root, stored.path, stored.added, stored.checksum)
+        return FileRows(relation, files, tasks)
 
     def read_change(self, stored: catalog_rows.StoredChange) -> RelationDelta:
         """Return the tuples that a commit inserted into a relation and deleted from it.
@@ -254,9 +288,13 @@ class Warehouse(WarehouseCatalog):
         self,
         number: int,
         relations: Iterable[tuple[str, ChangeHandles]],
-        index: Iterable[tuple[str, bytes]],
+        index: Iterable[tuple[str, bytes | Path]],
+        tasks: TaskPool | None = None,
     ) -> None:
         """Write snapshots of relations, given as full changes, and an engine's index of them.
+
+        Files of the index that tasks have written get a second name; the tasks compute their
+        checksums. They are not stored as objects: there, tasks make them again from snapshots.
 
         They hold nothing that the changes do not, and only make reading faster; so it does no harm
         if another process has written them too.
@@ -276,9 +314,18 @@ class Warehouse(WarehouseCatalog):
                     )
                 )
                 fault.hit("during_snapshot")
+            linked = []
             for name, data in index:
                 path = f"{DATA_DIRECTORY}/{intent}/{INDEX_PREFIX}{name}"
-                indexes.append(catalog_rows.StoredIndex(path, files.write(path, data)))
+                if isinstance(data, Path):
+                    if isinstance(self.root, Path):
+                        files.link(data, path, is_synced=False)
+                        linked.append(self.root.absolute() / path)
+                else:
+                    indexes.append(catalog_rows.StoredIndex(path, files.write(path, data)))
+            for place, checksum in zip(linked, _checksums(linked, tasks), strict=True):
+                path = f"{DATA_DIRECTORY}/{intent}/{place.name}"
+                indexes.append(catalog_rows.StoredIndex(path, checksum))
             files.sync()
             is_requested = True
             is_recorded = self.catalog.record_fold(number, snapshots, indexes, intent)
@@ -326,6 +373,13 @@ class Warehouse(WarehouseCatalog):
             for file in directory.iterdir():
                 file.unlink(missing_ok=True)
             directory.rmdir()
+
+
+def _checksums(paths: Sequence[Path], tasks: TaskPool | None) -> list[str]:
+    """Return the checksums of files, which tasks read if there are any."""
+    if tasks is None:
+        return [durable_files.checksum_of_file(each) for each in paths]
+    return tasks.run("compute checksums", durable_files.checksum_of_file, paths)
 
 
 def _row_checksum(stored: catalog_rows.StoredChange) -> str:

@@ -37,6 +37,9 @@ class Call:
 
 
 CALLS = [
+    Call("C1400", "db.why('e(1, x), s(x)')", "one relation", "db.why('e(1, 2)')"),
+    Call("C1420", "db.why_not('e(x, 9)')", "a value for each", "db.why_not('e(1, 9)')"),
+    Call("C1421", "db.why_not('s(1)')", "`db.why(…)`", "db.why('s(1)')"),
     Call("C0907", "db.at('soon')", "a date such as `2026-11-15`", "db.at('2999-11-15')"),
     Call(
         "C0910",

@@ -102,6 +102,24 @@ CURES = [
         helps="run net.dl -F facts --warehouse nowhere --engine local",
     ),
     Cure(
+        "C1422",
+        'why-added wh \'link("a", "d")\' --commit 1',
+        "commit 2 has: ask with `--commit 2`",
+        helps='why-added wh \'link("a", "d")\' --commit 2',
+        before=("apply wh --insert edge=more.csv --engine local",),
+    ),
+    Cure(
+        "C1423",
+        "why wh 'lost(\"c\")'",
+        "name another one with `--at`",
+        helps="why wh 'lost(\"c\")' --at 3",
+        before=(
+            "apply wh --insert edge=more.csv --engine local",
+            "apply wh --delete edge=more.csv --engine local",
+            "apply wh --insert edge=more.csv --engine local",
+        ),
+    ),
+    Cure(
         "C0936",
         "query wh 'link(x, y)' --at 9",
         "commits 1 to 1",

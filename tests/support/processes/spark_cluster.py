@@ -2,7 +2,9 @@
 
 `PYTHONPATH=tests python -m support.processes.spark_cluster PLACEMENT` maintains a warehouse on a
 standalone master with two workers. In the middle of each thing that it does, a task kills the
-executor that it runs in; all is compared with what the local engine gives.
+executor that it runs in; all is compared with what the local engine gives. `cases N` and
+`programs N` run one in N of the cases of changes, and so many random scenarios, with all relations
+in partitions, and kill an executor in the middle of some of them; the oracle says what is right.
 """
 
 from __future__ import annotations
@@ -12,17 +14,24 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from deltalake import DeltaTable
+from hypothesis import Phase, given, seed, settings
 
 import corollary
 from corollary.core.arrow import to_python
+from corollary.database import opening
 from corollary.database.upkeep.verify import verify
+from corollary.engines.spark.driver import DriverEngine
+from corollary.engines.spark.partitioned import handle, partition_files, source
 from corollary.engines.spark.partitions import driver
-from support.standalone_cluster import StandaloneCluster, standalone_cluster
+from support.cases.change_runs import CASES, run_case
+from support.generators.scenarios import Scenario, judge, scenarios, unhurried
+from support.spark.standalone_cluster import StandaloneCluster, standalone_cluster
 from support.warehouse_scenarios import store_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from pyspark.sql import SparkSession
 
@@ -39,8 +48,18 @@ degree(x, n) :- edge(x, _), n = count : { edge(x, _) }.
 .output reach
 """
 NODES = 60
+EVERY = 5
+"""In one in so many of the cases and programs, an executor is lost."""
 EDGES = [(n, n + 1) for n in range(NODES)] + [(n, n // 2) for n in range(0, NODES, 7)]
 
+OPERATIONS = "corollary.engines.spark.partitioned.operations"
+FEW = (
+    (driver, "DISTRIBUTED_MIN_TUPLES"),
+    (handle, "DISTRIBUTED_MIN_TUPLES"),
+    (source, "BUILD_MIN_TUPLES"),
+    (partition_files, "FOLD_MIN_TUPLES"),
+)
+"""From here on, few tuples are treated as many are."""
 WORKER = "corollary.engines.spark.partitions.worker"
 PUBLISHED = "corollary.warehouse.publishing.published_files:PublishedFileWriter.__call__"
 STORED = "corollary.warehouse.files.multi_file_table:TableFileWriter.__call__"
@@ -54,6 +73,12 @@ POINTS = {
         "publish": ((PUBLISHED, "before"), (PUBLISHED, "after")),
         "change": ((f"{WORKER}:_run", "before"), (f"{WORKER}:_run", "after")),
         "fold": ((f"{WORKER}:_write_base", "before"), (f"{WORKER}:_write_base", "after")),
+    },
+    "partitions": {
+        "load": ((f"{OPERATIONS}:Build.run", "before"), (f"{OPERATIONS}:Build.run", "after")),
+        "publish": ((PUBLISHED, "before"), (PUBLISHED, "after")),
+        "change": ((f"{OPERATIONS}:Match.run", "before"), (f"{OPERATIONS}:Contain.run", "after")),
+        "fold": ((f"{OPERATIONS}:Fold.run", "before"), (f"{OPERATIONS}:Fold.run", "after")),
     },
 }
 """Where executors are killed in each of the things that are done: a function, before or after."""
@@ -130,19 +155,66 @@ def compare_files(place: Path, here: Database) -> None:
     assert sorted(found) == sorted(here.relation("reach").rows())
 
 
-def main(placement: str) -> None:
+class KillingNowAndThen:
+    """Runs pieces of work with all relations in partitions, and kills an executor in some of them.
+
+    Attributes:
+        run: how many there were.
+        lost: how many executors were lost.
+    """
+
+    def __init__(self, cluster: StandaloneCluster, spark: SparkSession) -> None:
+        self.cluster = cluster
+        self.run = self.lost = 0
+        opening.create_engine = lambda *_, **__: DriverEngine(spark, placement="partitions")
+
+    def __call__(self, work: Callable[..., Any], *arguments: Any) -> None:
+        """Run something; what is due to be killed and finds no task to do it is killed later."""
+        points = (f"{OPERATIONS}:Match.run", f"{OPERATIONS}:Contain.run")
+        if self.run % EVERY == 0 and not self.cluster.is_waiting:
+            self.cluster.wait_for_executors()
+            self.cluster.kill_in(points[self.lost % 2], ("before", "after")[self.lost // 2 % 2])
+        is_due = self.cluster.is_waiting
+        work(*arguments)
+        self.run += 1
+        self.lost += is_due and not self.cluster.is_waiting
+
+
+def run_cases(killing: KillingNowAndThen, one_in: int) -> None:
+    """Run some of the cases of changes."""
+    for case in CASES[::one_in]:
+        killing(run_case, case, "as written", "auto")
+
+
+def run_programs(killing: KillingNowAndThen, count: int) -> None:
+    """Run random scenarios, the same every time."""
+
+    @settings(unhurried(count), database=None, deadline=None, phases=[Phase.generate])
+    @seed(count)
+    @given(scenarios())
+    def run(scenario: Scenario) -> None:
+        killing(judge, scenario)
+
+    run()
+
+
+def main(what: str, number: str = "1") -> None:
     """Start a cluster, and lose executors of it."""
-    driver.DISTRIBUTED_MIN_TUPLES = 1
-    points = {point for found in POINTS[placement].values() for point, _ in found}
-    with (
-        standalone_cluster(points=sorted(points)) as cluster,
-        cluster.session() as spark,
-        tempfile.TemporaryDirectory() as directory,
-    ):
-        killing = Killing(cluster, spark, placement)
-        killing.run(Path(directory))
-    print("lost", killing.lost)
+    patch = pytest.MonkeyPatch()
+    for module, name in FEW:
+        patch.setattr(module, name, 1)
+    points = {point for found in POINTS.values() for each in found.values() for point, _ in each}
+    with standalone_cluster(points=sorted(points)) as cluster, cluster.session() as spark:
+        if what in POINTS:
+            thorough = Killing(cluster, spark, what)
+            with tempfile.TemporaryDirectory() as directory:
+                thorough.run(Path(directory))
+            print("lost", thorough.lost)
+        else:
+            killing = KillingNowAndThen(cluster, spark)
+            {"cases": run_cases, "programs": run_programs}[what](killing, int(number))
+            print("run", killing.run, "lost", killing.lost)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

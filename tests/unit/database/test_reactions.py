@@ -64,7 +64,7 @@ def test_a_violation_by_a_trigger_names_it_and_the_change_of_the_user() -> None:
     insert(db, "booked", ("ann", 1))
     caused = (
         "caused by `+booked(bob, 1)`, which the trigger `+booked(w, n) :- arrived(w), seat(n).` "
-        "makes because of `{}`; nothing was changed"
+        "makes because of `{}`; nothing was changed; `--why` of `run` and `apply` proves it"
     )
     for relation in ("waiting", "guest"):
         with pytest.raises(ConstraintError) as error:

@@ -18,10 +18,10 @@ from corollary.source import SourceFile
 from oracles import evaluation
 from support.comparison import comparable
 from support.generators.view_variants import EDGE, READERS, TOPS, VIEWS, program
-from support.in_process_partitions import InProcess, share_out
 from support.maintained_database import ALGORITHMS, algorithm_for, changes_of, held
 from support.payload_check import check_payload
 from support.selection import examples, sampled
+from support.spark.in_process_partitions import InProcess, share_out
 
 Row = tuple[Any, ...]
 

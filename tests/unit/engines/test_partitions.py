@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from corollary.core.arrow import arrow_type, to_python
 from corollary.core.program import Relation
 from corollary.core.types import Kind, Type
+from corollary.engines.spark.partitioned import handle
 from corollary.engines.spark.partitions import driver, versions
 from corollary.engines.spark.partitions.messages import partitions_of
 from support.cases.change_runs import CASES, VARIANTS, name_of, run_case
 from support.cases.changes import ChangeCase
 from support.generators.scenarios import Scenario, judge, scenarios, unhurried
-from support.in_process_partitions import InProcess, share_out
 from support.maintained_database import (
     CLOSURES,
     MIXED,
@@ -35,6 +35,7 @@ from support.maintained_database import (
     pairs,
 )
 from support.selection import examples, sampled
+from support.spark.in_process_partitions import InProcess, share_out
 from support.warehouse_scenarios import keep
 
 EXAMPLES = examples(4, 20)
@@ -70,7 +71,8 @@ def test_maintained_is_recomputed(
 
 @pytest.mark.matrix(3)
 @pytest.mark.parametrize(
-    ("placement", "apart"), [("tasks", driver.DISTRIBUTED_MIN_TUPLES), ("tasks", 1), ("sql", 1)]
+    ("placement", "apart"),
+    [("tasks", driver.DISTRIBUTED_MIN_TUPLES), ("tasks", 1), ("partitions", 1), ("sql", 1)],
 )
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_lasts(
@@ -80,6 +82,7 @@ def test_it_lasts(
     counts: Counter[str] = Counter()
     share_out(monkeypatch, placement)
     monkeypatch.setattr(driver, "DISTRIBUTED_MIN_TUPLES", apart)
+    monkeypatch.setattr(handle, "DISTRIBUTED_MIN_TUPLES", apart)
     monkeypatch.setattr(os, "fsync", lambda _: None)  # nobody pulls the plug here
     before = InProcess.jobs
 

@@ -150,7 +150,7 @@ ABSENCE = Absence(
         ),
     ),
     InsertionSets(
-        ((BaseChange("insert", "direct_link", ("a", "z"), (SYMBOL, SYMBOL)),),), 1, complete=True
+        ((BaseChange("+", "direct_link", ("a", "z"), (SYMBOL, SYMBOL)),),), 1, complete=True
     ),
     (
         node(0, DERIVED, "off()", height=1, rule=1, premises=(1,)),
@@ -180,9 +180,16 @@ it would hold after this set of changes (all of the smallest ones)
     )
 
 
+def test_a_change_is_a_line_of_a_file_of_changes() -> None:
+    tuple_ = BaseChange("-", "direct_link", ("a", "z"), (SYMBOL, SYMBOL))
+    rule = BaseChange("+", "p() :- q().", (), ())
+    assert tuple_.to_json() == {"op": "delete", "relation": "direct_link", "row": ["a", "z"]}
+    assert rule.to_json() == {"op": "add-rule", "rule": "p() :- q()."}
+
+
 def test_the_cause_of_a_change() -> None:
-    insertion = BaseChange("insert", "direct_link", ("a", "z"), (SYMBOL, SYMBOL))
-    rule = BaseChange("remove-rule", "p(x) :- q(x).", (), ())
+    insertion = BaseChange("+", "direct_link", ("a", "z"), (SYMBOL, SYMBOL))
+    rule = BaseChange("-", "p(x) :- q(x).", (), ())
     found = ChangeExplanation(
         *("link(1)", 4, "+", (Cause(insertion, necessary=True), Cause(rule, necessary=False))),
         smallest=True,

@@ -13,7 +13,7 @@ from corollary.provenance.asked_state import asked_state
 from corollary.provenance.limits import Allowance, ProofLimits
 from corollary.provenance.nodes import CutReason
 from corollary.provenance.trials.trials import Trials
-from support.small_programs import (
+from support.provenance.small_programs import (
     BASES,
     VIEWS,
     Fact,

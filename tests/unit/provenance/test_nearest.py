@@ -12,7 +12,7 @@ from corollary.database.database import state_of
 from corollary.provenance.absences.nearest import MAX_DISTANCE, NearestInstances, nearest_instances
 from corollary.provenance.asked_state import asked_state
 from corollary.provenance.limits import Allowance, ProofLimits
-from support.small_programs import (
+from support.provenance.small_programs import (
     VIEWS,
     Fact,
     Row,

@@ -13,7 +13,7 @@ from corollary.database.warehouse_store import WarehouseStore
 from corollary.provenance.changes.why_changed import why_changed
 from corollary.provenance.limits import ProofLimits
 from corollary.provenance.proof import Absence, ChangeExplanation, Proof
-from support.small_programs import BASES, Fact, random_facts, random_program
+from support.provenance.small_programs import BASES, Fact, random_facts, random_program
 
 LIMITS = ProofLimits(seconds=60.0, dry_runs=200)
 DOMAIN = (1, 2, 3)

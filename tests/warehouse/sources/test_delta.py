@@ -3,7 +3,9 @@
 import json
 import random
 import shutil
+from collections.abc import Callable
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,11 @@ from corollary.core.arrow import to_python
 from corollary.core.program import Relation
 from corollary.core.types import DATE, FLOAT, NUMBER, SYMBOL
 from corollary.warehouse.sources import delta_source, parquet_file
+from corollary.warehouse.sources.source import Source
 from support.source_model import Row, Run, a_source, refused
+from support.spark.in_process_partitions import InProcessTasks
+
+NewSource = Callable[..., Source]
 
 
 def put(path: Path, rows: list[Row], mode: Any = "append", **options: Any) -> None:
@@ -24,6 +30,14 @@ def put(path: Path, rows: list[Row], mode: Any = "append", **options: Any) -> No
         "y": pa.array([r[1] for r in rows], pa.string()),
     }
     write_deltalake(str(path), pa.table(columns), mode=mode, **options)
+
+
+@pytest.fixture(params=["here", "in tasks"])
+def new_source(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Makes sources that are read in this process, or in tasks."""
+    if request.param == "here":
+        return a_source
+    return partial(a_source, tasks=InProcessTasks(tmp_path_factory.mktemp("tasks")))
 
 
 @pytest.fixture
@@ -76,11 +90,11 @@ def test_nothing_new_reads_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert not run.source.is_unchanged(run.position)
 
 
-def test_rows_that_stand_twice(tmp_path: Path) -> None:
+def test_rows_that_stand_twice(tmp_path: Path, new_source: NewSource) -> None:
     path = tmp_path / "t"
     put(path, [(1, "a"), (1, "a"), (2, "b")])
     put(path, [(1, "a"), (3, "c")])
-    run = Run(a_source(tmp_path, "t"))
+    run = Run(new_source(tmp_path, "t"))
     run.step([(1, "a"), (2, "b"), (3, "c")])
     DeltaTable(path).delete("x = 2")
     run.step([(1, "a"), (3, "c")])
@@ -88,12 +102,12 @@ def test_rows_that_stand_twice(tmp_path: Path) -> None:
     run.step([(1, "a")])
 
 
-def test_random_versions(tmp_path: Path) -> None:
+def test_random_versions(tmp_path: Path, new_source: NewSource) -> None:
     numbers = random.Random(7)
     for attempt in range(3):
         path = tmp_path / f"t{attempt}"
         put(path, [(0, "a")])
-        run = Run(a_source(tmp_path, path.name))
+        run = Run(new_source(tmp_path, path.name))
         for _ in range(8):
             for _ in range(numbers.randrange(1, 3)):
                 rows = [(numbers.randrange(5), numbers.choice("ab")) for _ in range(3)]
@@ -118,11 +132,11 @@ def vacuum(path: Path) -> None:
     DeltaTable(path).vacuum(0, dry_run=False, enforce_retention_duration=False)
 
 
-def test_after_a_vacuum(tmp_path: Path) -> None:
+def test_after_a_vacuum(tmp_path: Path, new_source: NewSource) -> None:
     path = tmp_path / "t"
     put(path, [(1, "a"), (2, "b")])
     put(path, [(3, "c")])
-    run = Run(a_source(tmp_path, "t"))
+    run = Run(new_source(tmp_path, "t"))
     run.step([(1, "a"), (2, "b"), (3, "c")])
     DeltaTable(path).delete("x = 1")
     vacuum(path)
@@ -136,11 +150,11 @@ def test_after_a_vacuum(tmp_path: Path) -> None:
     run.step([(2, "b"), (3, "c"), *((number, "z") for number in range(4, 8))])
 
 
-def test_a_table_made_anew(tmp_path: Path) -> None:
+def test_a_table_made_anew(tmp_path: Path, new_source: NewSource) -> None:
     path = tmp_path / "t"
     put(path, [(1, "a")])
     put(path, [(2, "b")])
-    run = Run(a_source(tmp_path, "t"))
+    run = Run(new_source(tmp_path, "t"))
     run.step([(1, "a"), (2, "b")])
     for rows in ([(3, "c")], [(4, "d"), (5, "e"), (6, "f")]):
         shutil.rmtree(path)
@@ -150,12 +164,12 @@ def test_a_table_made_anew(tmp_path: Path) -> None:
         run.step(rows)
 
 
-def test_a_copy_whose_history_went_another_way(tmp_path: Path) -> None:
+def test_a_copy_whose_history_went_another_way(tmp_path: Path, new_source: NewSource) -> None:
     path, copy = tmp_path / "t", tmp_path / "copy"
     put(path, [(1, "a")])
     shutil.copytree(path, copy)
     put(path, [(2, "b")])
-    run = Run(a_source(tmp_path, "t"))
+    run = Run(new_source(tmp_path, "t"))
     run.step([(1, "a"), (2, "b")])
     put(copy, [(3, "c")])
     put(copy, [(4, "d")])
@@ -164,14 +178,14 @@ def test_a_copy_whose_history_went_another_way(tmp_path: Path) -> None:
     run.step([(1, "a"), (3, "c"), (4, "d")])
 
 
-def test_partitions_and_later_columns(tmp_path: Path) -> None:
+def test_partitions_and_later_columns(tmp_path: Path, new_source: NewSource) -> None:
     types = (NUMBER, DATE.with_null(True), SYMBOL, FLOAT.with_null(True))
     p = Relation("p", ("x", "day", "s", "f"), types, is_derived=False)
     path = tmp_path / "t"
     day = date(2026, 1, 2)
     old = pa.table({"x": [1, 2], "day": [day, None], "s": ["a b", "c/ä%"]})
     write_deltalake(path, old, partition_by=["day", "s"])
-    run = Run(a_source(tmp_path, "t", relation=p))
+    run = Run(new_source(tmp_path, "t", relation=p))
     run.step([(1, day, "a b", None), (2, None, "c/ä%", None)])
     new = pa.table({"x": [3], "day": [day], "s": ["d"], "f": [1.5]})
     write_deltalake(path, new, mode="append", schema_mode="merge")
@@ -183,10 +197,10 @@ def test_partitions_and_later_columns(tmp_path: Path) -> None:
     assert "has got a new column `more`" in warning.message
 
 
-def test_drift(tmp_path: Path) -> None:
+def test_drift(tmp_path: Path, new_source: NewSource) -> None:
     path = tmp_path / "t"
     put(path, [(1, "a")])
-    run = Run(a_source(tmp_path, "t"))
+    run = Run(new_source(tmp_path, "t"))
     run.step([(1, "a")])
     write_deltalake(
         path, pa.table({"x": ["1"], "y": ["a"]}), mode="overwrite", schema_mode="overwrite"
@@ -198,12 +212,12 @@ def test_drift(tmp_path: Path) -> None:
     assert "has no column `y`" in found.message
 
 
-def test_malformed_rows(tmp_path: Path) -> None:
+def test_malformed_rows(tmp_path: Path, new_source: NewSource) -> None:
     path = tmp_path / "t"
     put(path, [(1, "a")])
     put(path, [(2, "b"), (None, "c")])
-    refused(Run(a_source(tmp_path, "t")).step, "C0801")
-    run = Run(a_source(tmp_path, "t", quarantine=True))
+    refused(Run(new_source(tmp_path, "t")).step, "C0801")
+    run = Run(new_source(tmp_path, "t", quarantine=True))
     (bad,) = run.step([(1, "a"), (2, "b")]).bad_rows
     assert run.bad_lines() == {bad.file: [2]}
     put(path, [(3, "c")])
@@ -214,12 +228,12 @@ def test_malformed_rows(tmp_path: Path) -> None:
     assert run.bad_lines() == {}
 
 
-def test_keys(tmp_path: Path) -> None:
+def test_keys(tmp_path: Path, new_source: NewSource) -> None:
     path = tmp_path / "t"
     put(path, [(1, "a"), (2, "b")])
     put(path, [(3, "c")])
-    run = Run(a_source(tmp_path, "t", key=("x",)))
-    ordered = Run(a_source(tmp_path, "t", key=("x",), order="y"))
+    run = Run(new_source(tmp_path, "t", key=("x",)))
+    ordered = Run(new_source(tmp_path, "t", key=("x",), order="y"))
     for each in (run, ordered):
         each.step([(1, "a"), (2, "b"), (3, "c")])
     DeltaTable(path).update({"y": "'z'"}, predicate="x = 3")

@@ -348,7 +348,7 @@ def test_unix_times_that_are_set_back_do_not_deceive(tmp_path: Path) -> None:
 
 def while_reading(monkeypatch: pytest.MonkeyPatch, action: Any, times: int = 1) -> None:
     """Lets something happen between the look at a file and its reading, some times."""
-    really = input_files._wait_for_tick
+    really = input_files.wait_for_tick
     left = [times]
 
     def hurried(fingerprint: input_files.Fingerprint) -> None:
@@ -357,7 +357,7 @@ def while_reading(monkeypatch: pytest.MonkeyPatch, action: Any, times: int = 1) 
             left[0] -= 1
             action()
 
-    monkeypatch.setattr(input_files, "_wait_for_tick", hurried)
+    monkeypatch.setattr(input_files, "wait_for_tick", hurried)
     monkeypatch.setattr(
         input_files, "RETRY_PAUSES_SECONDS", (0.0,) * len(input_files.RETRY_PAUSES_SECONDS)
     )

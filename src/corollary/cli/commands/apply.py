@@ -17,6 +17,7 @@ from corollary.cli.parameters import (
     pair,
     warehouse,
 )
+from corollary.cli.report.violations import note_proofs, proving, proving_keywords, why_option
 from corollary.console import Phase
 from corollary.database.database import Database, state_of
 
@@ -49,6 +50,7 @@ RELATION_FILE = pair("is not a relation and a file; write edge=new.csv")
     help="The day that `today()` gives in the program from now on.",
 )
 @click.option("--dry-run", is_flag=True, help="Report what would change, and change nothing.")
+@why_option
 @idempotency_key
 @family("maintenance", MaintenanceOptions)
 @family("output", ChangeOutputOptions)
@@ -60,6 +62,7 @@ def command(
     headers: bool,
     today: "date | None",
     dry_run: bool,
+    why: bool,
     idempotency_key: str | None,
     maintenance: MaintenanceOptions,
     output: ChangeOutputOptions,
@@ -80,8 +83,8 @@ def command(
     Tuples that the program text or a source asserts as well stay, and the output says so. A rule
     may also be a trigger, an event rule, or `.alert` and `.abort` lines. --dry-run shows what would
     happen and why, as that of `corollary run` does, and writes nothing. Exit status 3: a key or a
-    constraint would be violated; 4: others committed first again and again; 5: triggers did not
-    come to an end.
+    constraint would be violated, and --why proves it; 4: others committed first again and again;
+    5: triggers did not come to an end.
 
     \b
       corollary apply warehouse --insert edge=new.csv --delete edge=old.csv
@@ -96,7 +99,10 @@ def command(
     files = [("delete", *each) for each in delete] + [("insert", *each) for each in insert]
     with (
         output.reporting(0.0) as console,
-        open_warehouse(warehouse, console, today=today, **maintenance.keywords) as database,
+        open_warehouse(
+            warehouse, console, today=today, **proving_keywords(maintenance.keywords, is_asked=why)
+        ) as database,
+        proving(database, is_asked=why) as explainer,
     ):
         from corollary.cli.report.changes import report_run
         from corollary.database.intake.dry_run import try_out
@@ -106,6 +112,8 @@ def command(
         outcome = PipelineRun()
         transaction = database.transaction(idempotency=idempotency_key, is_dry=dry_run)
         outcome.transaction = transaction
+        if explainer is not None:
+            transaction.inspect(explainer.look)
         if not transaction.is_repeated:
             console.enter(Phase.READ)
             outcome.warnings += _change_rows(database, transaction, files, headers)
@@ -113,6 +121,7 @@ def command(
                 _change_lines(database, transaction, changes)
         if dry_run:
             outcome.plan = try_out(database, transaction)
+            note_proofs(outcome, database, explainer)
         else:
             transaction.commit()
             outcome.commit = transaction.commit_number or database.commits

@@ -18,6 +18,7 @@ from corollary.cli.options import (
 from corollary.cli.output import diagnostic_as_json, note_reactions, print_json, print_warnings
 from corollary.cli.parameters import DIRECTORY, family, idempotency_key, is_given, programs
 from corollary.cli.report.tables import counted
+from corollary.cli.report.violations import note_proofs, proving, proving_keywords, why_option
 from corollary.console import TerminalConsole
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ WAREHOUSE_PARAMETERS = (
     "max_deletes",
     "idempotency_key",
     "dry_run",
+    "why",
     "max_rows",
     "existing",
     "without",
@@ -67,6 +69,7 @@ WAREHOUSE_PARAMETERS = (
 @click.option(
     "--dry-run", is_flag=True, help="Report what a run on the warehouse would do, and do nothing."
 )
+@why_option
 @family("sources", SourceOptions)
 @idempotency_key
 @family("maintenance", MaintenanceOptions)
@@ -77,6 +80,7 @@ def command(
     outputs: Path,
     bad_rows: str | None,
     dry_run: bool,
+    why: bool,
     idempotency_key: str | None,
     files: FileOptions,
     sources: SourceOptions,
@@ -95,12 +99,13 @@ def command(
     relation shows what was added and removed, what maintained it, where, and in what time. A source
     that looks broken (most of its records are malformed, most rows of a relation would go) is
     refused; --max-bad and --max-deletes, or the same parameters of an `.input`, allow it. A
-    warehouse is a directory, or postgresql://user@host/name?data=DIRECTORY.
+    warehouse is a directory, or postgresql://user@host/name?data=PLACE.
 
     Views may change freely from run to run: other columns, rules or names. --dry-run shows first
     what that would do: what is read, which relations are new, changed, rebuilt or dropped and why,
     tuples in and out, the schemas of published tables, constraints that would fail (exit status
     3), alerts. It does the work and rolls it back, so the numbers are exact; nothing is written.
+    --why proves what violates a key or a constraint, in a run or a dry run.
 
     \b
       corollary run network.dl -F facts -D out
@@ -120,7 +125,7 @@ def command(
         else:
             policy = BadRowPolicy(bad_rows or BadRowPolicy.QUARANTINE)
             inputs = Inputs(files.facts, files.root, policy, sources.guards)
-            run = RunRequest(program, inputs, idempotency_key, files.today, dry_run)
+            run = RunRequest(program, inputs, idempotency_key, files.today, dry_run, why)
             _update(warehouse, run, maintenance, output, console)
 
 
@@ -189,6 +194,7 @@ class RunRequest:
     idempotency_key: str | None
     today: "date | None"
     is_dry: bool
+    is_proved: bool
 
 
 def _update(
@@ -213,15 +219,18 @@ def _update(
         create=not (request.is_dry and warehouse.startswith(CATALOG_SCHEMES)),
         create_on_commit=True,
         today=request.today,
-        **maintenance.keywords,
+        **proving_keywords(maintenance.keywords, is_asked=request.is_proved),
     ) as database:
-        outcome = run(
-            database,
-            program,
-            request.inputs,
-            idempotency=request.idempotency_key,
-            is_dry=request.is_dry,
-        )
+        with proving(database, is_asked=request.is_proved) as explainer:
+            outcome = run(
+                database,
+                program,
+                request.inputs,
+                idempotency=request.idempotency_key,
+                is_dry=request.is_dry,
+                inspect=None if explainer is None else explainer.look,
+            )
+        note_proofs(outcome, database, explainer)
         report_run(outcome, database, warehouse, output, console)
     streamed = [each.relation for each in program.directives if is_stream(each)]
     if streamed:

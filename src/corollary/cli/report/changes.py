@@ -4,7 +4,7 @@ import shlex
 import sys
 from collections.abc import Iterator
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,6 +12,7 @@ from corollary.cli.options import ChangeOutputOptions
 from corollary.cli.output import print_warnings
 from corollary.cli.report.plan import plan_lines
 from corollary.cli.report.tables import align, counted, signed
+from corollary.cli.report.violations import proof_texts, proofs_as_json
 from corollary.console import Phase, TerminalConsole
 from corollary.database.database import Database, state_of
 from corollary.errors import ConstraintError, redact_password
@@ -47,9 +48,12 @@ def report_run(
     lines = _result(outcome, output.max_rows)
     if outcome.plan is not None:
         lines = chain(plan_lines(outcome.plan, is_verbose=output.verbose), lines)
-    output.show(lambda: outcome.as_json(output.max_rows), lines)
+    output.show(lambda: _as_json(outcome, output.max_rows), lines)
     print_warnings(dict.fromkeys(outcome.warnings), console)
     if outcome.transaction is not None:
+        question = way_to_ask(outcome.transaction, warehouse)
+        if question is not None and not output.is_json:
+            console.note(f"why: {question}")
         note_other_seconds(outcome.transaction, console)
         for line in retained_lines(outcome.transaction, database):
             console.note(line)
@@ -78,7 +82,14 @@ def report_run(
     if outcome.plan is not None and outcome.plan.constraints:
         if not output.is_json:
             click.echo(str(ConstraintError(list(outcome.plan.constraints))), err=True)
+            for line in proof_texts(outcome.why):
+                click.echo(line, err=True)
         sys.exit(ConstraintError.exit_code)
+
+
+def _as_json(outcome: "PipelineRun", max_rows: int) -> dict[str, Any]:
+    found = outcome.as_json(max_rows)
+    return {**found, "why": proofs_as_json(outcome.why)} if outcome.why else found
 
 
 def note_other_seconds(transaction: "Transaction", console: TerminalConsole) -> None:
@@ -114,6 +125,24 @@ def alert_lines(transaction: "Transaction", max_rows: int) -> Iterator[str]:
         yield f"alert: {each.message}"
     if len(alerts) > max_rows:
         yield f"alert: and {len(alerts) - max_rows:,} more"
+
+
+def way_to_ask(transaction: "Transaction", warehouse: str) -> str | None:
+    """Return the command that says why the first alert of a commit came; None without alerts."""
+    from corollary.core.alerts import SinkKind, distinct_alerts
+    from corollary.core.printer import print_value
+
+    alerts = distinct_alerts(
+        each for each in transaction.alerts if each.sink.kind is SinkKind.CONSOLE
+    )
+    if not alerts or transaction.commit_number is None or transaction.is_repeated:
+        return None
+    first = alerts[0]
+    row = ", ".join(map(print_value, first.row, first.types))
+    is_event = first.event in transaction.next_program.normal.active.relations
+    question, option = ("why", "--at") if is_event else ("why-added", "--commit")
+    place, goal = shlex.quote(redact_password(warehouse)), shlex.quote(f"{first.event}({row})")
+    return f"corollary {question} {place} {goal} {option} {transaction.commit_number}"
 
 
 def _result(outcome: "PipelineRun", max_rows: int) -> Iterator[str]:

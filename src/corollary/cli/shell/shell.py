@@ -28,6 +28,7 @@ BEGIN;  COMMIT;  ROLLBACK;             several changes as one transaction
 \d             lists the relations
 \d NAME        describes one: its columns, and the SQL or the rules that define it
 \explain …     shows how a question or goal is answered
+\why …         proves a tuple such as link("a", "d"); \why-not … says what one lacks
 \timing        shows how long entries take, or stops showing it
 \q             ends the shell, as Ctrl-D does;  Ctrl-C interrupts what runs"""
 
@@ -160,6 +161,11 @@ class Shell:
                 lines = relation_lines(self._database)
             case "\\explain" if argument:
                 lines = self._explain(argument)
+            case "\\why" if argument:
+                lines = self._why(argument.rstrip(". "))
+            case "\\why-not" if argument:
+                absence = self._database.why_not(argument.rstrip(". "))
+                lines = iter(absence.to_text().splitlines())
             case "\\timing":
                 self._is_timing = not self._is_timing
                 lines = iter([f"timing is {'on' if self._is_timing else 'off'}"])
@@ -170,6 +176,11 @@ class Shell:
                 self.has_failed = True
         for line in lines:
             click.echo(line)
+
+    def _why(self, goal: str) -> Iterator[str]:
+        proof = self._database.why(goal)
+        self.has_failed |= not proof.holds
+        yield from proof.to_text().splitlines()
 
     def _explain(self, text: str) -> Iterator[str]:
         yield from self._database.explain(text.rstrip("; ")).splitlines()

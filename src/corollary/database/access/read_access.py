@@ -96,6 +96,16 @@ class RelationView:
         return int(self.arrow().num_rows)
 
 
+def no_history() -> InputError:
+    """Return the error of asking a database in memory for earlier commits."""
+    return InputError.of(
+        "C0918",
+        "This database is in memory, so it has no history.",
+        None,
+        "open a warehouse with `corollary.open(DIRECTORY)`",
+    )
+
+
 class ReadAccess(WhyAccess):
     """The part of a database that reads and watches; without a store it is in memory."""
 
@@ -288,12 +298,7 @@ class ReadAccess(WhyAccess):
         self._state.check_open()
         if isinstance(self._store, WarehouseStore):
             return self._store
-        raise InputError.of(
-            "C0918",
-            "This database is in memory, so it has no history.",
-            None,
-            "open a warehouse with `corollary.open(DIRECTORY)`",
-        )
+        raise no_history()
 
     def _past(self, point: object) -> tuple[DatabaseState, MemoryStore]:
         """Return the state at a point in history, in memory."""

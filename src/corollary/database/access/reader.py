@@ -213,9 +213,10 @@ class Reader(ReadAccess):
 
     load = run = _refusal("change the program")
     explain = _refusal("see how something is computed")
-    transaction = stream = set_today = _refusal("change data")
+    transaction = stream = set_today = what_if = _refusal("change data")
     publish = _refusal("publish tables")
     deliver = _refusal("deliver alerts")
+    why_added = why_removed = _refusal("see which changes have led to others")
     grant = _refusal("grant anything")
     revoke = _refusal("revoke anything")
     grants = _refusal("see the grants of others")

@@ -26,8 +26,8 @@ class WhyAccess:
         >>> print(db.why("p(1, 3)").to_text(), end="")
         p(1, 3)        rule 2  program:3
         +- p(1, 2)     rule 1  program:3
-        |  +- e(1, 2)  program:4, commit 1
-        +- e(2, 3)     program:4, commit 1
+        |  +- e(1, 2)  program:4
+        +- e(2, 3)     program:4
         height 2, 4 tuples; no proof is lower
 
         Args:
@@ -77,7 +77,7 @@ class WhyAccess:
 
         Args:
             goal: a tuple such as `link("a", "d")`.
-            commit: its number; the last one if it is not given.
+            commit: its number; the last one that did it if it is not given.
             limits: a `corollary.provenance.limits.ProofLimits`.
 
         Returns:
@@ -93,3 +93,21 @@ class WhyAccess:
     def why_removed(self, goal: str, commit: int | None = None, *, limits: Any = None) -> Any:
         """Return why a commit has removed a tuple; see `why_added`."""
         return EXTENSIONS.answer_why("why-removed", self, goal, commit=commit, limits=limits)
+
+    @checked(fact=str)
+    def what_if(self, fact: str) -> Any:
+        """Return what would change without a base tuple, or with one that is not there.
+
+        A dry run of its deletion, whoever asserts it, or of its insertion; nothing is changed.
+
+        Args:
+            fact: a base tuple, such as `cable("a", "b")`; or several, with full stops between them.
+
+        Returns:
+            A `corollary.database.intake.pipeline.PipelineRun`: `transaction.changes` has what each
+            relation would gain and lose, `as_json` all of it.
+
+        Raises:
+            InputError: it is not a tuple of a base relation.
+        """
+        return EXTENSIONS.answer_why("what-if", self, fact)

@@ -115,6 +115,10 @@ def apply_operations(
         if target is None:
             continue
         touched.append(base)
+        if each.sign is State.ADDED and getattr(each.rows, "is_distributed", False):
+            engine.insert(target, each.rows)
+            del each
+            continue
         change = engine.insert if each.sign is State.ADDED else engine.delete
         for rows in _slices(each.rows):
             change(target, rows)
@@ -161,6 +165,9 @@ def _find_by_key(
 
 def _slices(rows: Any) -> Iterator[Any]:
     """Yield rows in parts that an engine can encode in little memory beside the rows themselves."""
+    if not isinstance(rows, Sequence) and hasattr(rows, "slices"):  # a handle
+        yield from rows.slices(ENCODED_MAX_ROWS)
+        return
     if isinstance(rows, Sequence) or len(rows) <= ENCODED_MAX_ROWS:
         yield rows
         return

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from corollary.core.arrow import empty_table
-from corollary.core.engine import TableHandle, ValueRange
+from corollary.core.engine import LocalTable, TableHandle, ValueRange
 from corollary.core.program import Relation
 from corollary.core.recorder import CountingRecorder
 from corollary.database.program.parts import working_copy
@@ -33,6 +33,10 @@ class PartRows:
     def table(self) -> "pa.Table":
         """Return all tuples, with their copies."""
         return self._empty if self._at is None else self._handle(self._at).table()
+
+    def handle(self) -> TableHandle:
+        """Return a handle on all tuples, with their copies."""
+        return LocalTable(self._empty) if self._at is None else self._handle(self._at)
 
     def _handle(self, name: str) -> TableHandle:
         handle = self._state.engine.handle(name)

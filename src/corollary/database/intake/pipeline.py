@@ -4,7 +4,7 @@ what changed in the sources and in the text → one transaction → commit → p
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from corollary.core.spark_io import is_spark_io
 from corollary.core.states import State
 from corollary.database.arguments import PATH, checked
 from corollary.database.changes import Changes
+from corollary.database.commit import OpenTransaction
 from corollary.database.database import Database, state_of, store_of
 from corollary.database.intake import quarantine
 from corollary.database.intake.dry_run import RunPlan, SourcePlan, SourceReading, try_out
@@ -72,6 +73,7 @@ class PipelineRun:
         quarantined: how many records are in quarantine.
         sources: what was read.
         plan: what a dry run has found.
+        why: proofs of what a dry run would violate, if they were asked for.
     """
 
     transaction: Transaction | None = None
@@ -83,6 +85,7 @@ class PipelineRun:
     seconds: float = 0.0
     sources: list[SourcePlan] = field(default_factory=list)
     plan: RunPlan | None = None
+    why: Sequence[object] = ()
 
     @property
     def changes(self) -> Changes:
@@ -105,15 +108,30 @@ def run(
     *,
     idempotency: str | None = None,
     is_dry: bool = False,
+    inspect: Callable[[OpenTransaction], None] | None = None,
 ) -> PipelineRun:
     """Bring a warehouse up to date with a program and its sources; or find out what that would do.
+
+    What `inspect` is for, `Transaction.inspect` says.
 
     Raises:
         InputError: the program or a source is not acceptable; nothing was changed.
         ConflictError: others committed first every time.
     """
     with state_of(database).lock:
-        outcome = _run(database, program, inputs or Inputs(), idempotency, is_dry=is_dry)
+        transaction = database.transaction(
+            idempotency=idempotency, publish=not is_dry, is_dry=is_dry
+        )
+        if inspect is not None:
+            transaction.inspect(inspect)
+        outcome = _run(
+            database,
+            program,
+            inputs or Inputs(),
+            transaction,
+            has_key=idempotency is not None,
+            is_dry=is_dry,
+        )
     if not is_dry:
         outcome.delivered = database.deliver()
     return outcome
@@ -152,15 +170,15 @@ def _run(
     database: Database,
     program: Program,
     inputs: Inputs,
-    idempotency: str | None,
+    transaction: Transaction,
     *,
+    has_key: bool,
     is_dry: bool,
 ) -> PipelineRun:
     began = time.monotonic()
     state = state_of(database)
     warnings = [each for each in check(program).warnings if each.code not in ONE_SHOT_WARNINGS]
     _refuse_writing(program)
-    transaction = database.transaction(idempotency=idempotency, publish=not is_dry, is_dry=is_dry)
     if transaction.is_repeated and is_dry:
         plan = try_out(database, transaction)
         return PipelineRun(transaction, warnings=warnings, plan=plan)
@@ -180,9 +198,10 @@ def _run(
         bad_rows=inputs.bad_rows,
         fetch=state.frames.read,
         console=state.console,
+        tasks=state.engine.tasks,
     )
     outcome = PipelineRun(warnings=warnings)
-    is_needed = idempotency is not None or state.day is not None
+    is_needed = has_key or state.day is not None
     if program != database.program:
         transaction.set_program(program)
         is_needed = True
@@ -268,7 +287,7 @@ class _SourceReader:
             change = self._change(source)
             relation = source.relation
             rows = change.added, change.removed
-            counts = change.added.num_rows, change.removed.num_rows
+            counts = len(change.added), len(change.removed)
             read = SourcePlan(
                 source.name, relation.name, SourceReading.READ, counts, len(change.bad_rows)
             )
@@ -297,7 +316,7 @@ class _SourceReader:
             if left is None:  # it is gone together with its source
                 continue
             rows = empty_table(left), PartRows(self.state, left, SOURCE_PREFIX + name).table()
-            counts = 0, rows[1].num_rows
+            counts = 0, len(rows[1])
             self._note(SourcePlan(name, left.name, SourceReading.GONE, counts))
             if left.name not in keys:  # it goes now, and nobody is taken by surprise
                 continue
@@ -332,7 +351,7 @@ class _SourceReader:
             refuse_quarantined(held, source)
         good = change.good_records
         if good is None:
-            good = len(earlier) + change.added.num_rows - change.removed.num_rows
+            good = len(earlier) + len(change.added) - len(change.removed)
         bad = held.num_rows + len(change.bad_rows)
         self.inputs.guards.check_records(source, change, good, bad)
         return change

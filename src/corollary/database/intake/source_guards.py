@@ -25,9 +25,10 @@ from corollary.core.arrow import expand_table
 from corollary.core.program import ROW_BOUND_FORMS, Directive, Relation, RowBound
 from corollary.errors import Diagnostic, InputError
 from corollary.warehouse.copies import row_difference
+from corollary.warehouse.files.file_rows import table_of
 from corollary.warehouse.set_difference import minus
 from corollary.warehouse.sources.quarantine import BadRow
-from corollary.warehouse.sources.source import Source, SourceChange
+from corollary.warehouse.sources.source import Rows, Source, SourceChange
 
 HALF = RowBound(share=0.5)
 """What is accepted where nothing else is said."""
@@ -103,11 +104,11 @@ class SourceGuards:
             message = _too_many_bad(bound, batch.place, good, len(bad), bad)
             is_frame = batch.directive is None
             raise _refusal("C0944", message, batch.directive, "max_bad", name, is_frame=is_frame)
-        if self._is_accepted(batch.directive, batch.removed.num_rows, size):
+        if self._is_accepted(batch.directive, len(batch.removed), size):
             return
         # A stream may delete what is not there.
         present = expand_table(read(), batch.relation)
-        removed = expand_table(batch.removed, batch.relation).cast(present.schema)
+        removed = expand_table(table_of(batch.removed), batch.relation).cast(present.schema)
         less = _minus_copies if batch.has_copies else minus
         found = replace(batch, removed=less(removed, less(removed, present)))
         self.check_deletes([found], {name: size})
@@ -132,9 +133,9 @@ class SourceGuards:
         for each in changes:
             name, bound = each.relation.name, self._deletes(each.directive)
             size = sizes[name]
-            if self._is_accepted(each.directive, each.removed.num_rows, size):
+            if self._is_accepted(each.directive, len(each.removed), size):
                 continue
-            added = [other.added for other in changes if other.relation.name == name]
+            added = [table_of(other.added) for other in changes if other.relation.name == name]
             deleted = _count_deleted(each, added)
             if not bound.is_exceeded(deleted, size):
                 continue
@@ -171,8 +172,8 @@ class SourceDifference:
 
     source: str
     relation: Relation
-    added: pa.Table
-    removed: pa.Table
+    added: Rows
+    removed: Rows
     key: tuple[str, ...] = ()
     directive: Directive | None = None
     has_copies: bool = False
@@ -227,7 +228,7 @@ def refuse_quarantined(held: pa.Table, source: Source) -> None:
 
 def _count_deleted(change: SourceDifference, added: Sequence[pa.Table]) -> int:
     """Return how many removed rows no source adds again; by key, if there is one."""
-    relation, removed = change.relation, change.removed
+    relation, removed = change.relation, table_of(change.removed)
     if not relation.types:
         return removed.num_rows if not any(each.num_rows for each in added) else 0
     now = pa.concat_tables([expand_table(each, relation) for each in added])

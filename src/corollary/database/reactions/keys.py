@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from corollary.core.arrow import dependency_violations, to_python
 from corollary.core.engine import Engine, Limits
+from corollary.core.logic import Value
 from corollary.core.program import NormalProgram, Program, Relation
 from corollary.core.recorder import CountingRecorder
 from corollary.core.states import State
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 MESSAGE_VIOLATIONS = 20
 """The maximum number of violations in a message."""
+
+Row = tuple[Value, ...]
 
 LOOKUP_MAX_SHARE = 4
 """Added tuples are looked up one by one unless they are more than one in this many."""
@@ -56,6 +59,20 @@ def resolve_dependencies(program: Program, normal: NormalProgram) -> Iterator[Re
                 yield ResolvedDependency(relation.name, key, rest, False, each.span)
 
 
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """Two tuples of a base relation that violate a key or a functional dependency.
+
+    Attributes:
+        relation: of the tuples, as users know it.
+        rows: the two tuples.
+    """
+
+    dependency: ResolvedDependency
+    relation: Relation
+    rows: tuple[Row, Row]
+
+
 def check_keys(
     engine: Engine,
     before: Collection[ResolvedDependency],
@@ -72,6 +89,26 @@ def check_keys(
         ConstraintError: with the tuples that contradict each other.
     """
     findings: list[Diagnostic] = []
+    for found, count in contradictions(engine, before, program, normal, limits):
+        findings += map(_finding, found)
+        if count > len(found):
+            more = f"and {count - len(found)} more of `{found[0].relation.name}`"
+            findings.append(Diagnostic("C0937", more, found[0].dependency.span))
+    if findings:
+        raise ConstraintError(findings)
+
+
+def contradictions(
+    engine: Engine,
+    before: Collection[ResolvedDependency],
+    program: Program,
+    normal: NormalProgram,
+    limits: Limits,
+) -> Iterator[tuple[list[Contradiction], int]]:
+    """Yield the first tuples that violate each key or functional dependency, and how many pairs do.
+
+    The arguments are those of `check_keys`.
+    """
     for each in resolve_dependencies(program, normal):
         name = normal.bases.get(each.relation, each.relation)
         if normal.relations[name].is_derived:
@@ -86,9 +123,11 @@ def check_keys(
         relation = normal.relations[each.relation]
         if each.relation in normal.bags:
             rows = rows.select(range(relation.arity))  # without the counts
-        findings += _violations(each, rows, relation)
-    if findings:
-        raise ConstraintError(findings)
+        sides = dependency_violations(rows, each.determinants, each.dependents)
+        first = (to_python(side.slice(0, MESSAGE_VIOLATIONS)) for side in sides)
+        found = [Contradiction(each, relation, pair) for pair in zip(*first, strict=True)]
+        if found:
+            yield found, sides[0].num_rows
 
 
 def _touched(
@@ -105,26 +144,16 @@ def _touched(
         engine.drop([into.name])
 
 
-def _violations(each: ResolvedDependency, rows: "pa.Table", relation: Relation) -> list[Diagnostic]:
-    found = dependency_violations(rows, each.determinants, each.dependents)
+def _finding(found: Contradiction) -> Diagnostic:
+    each, relation = found.dependency, found.relation
     named = ", ".join(relation.columns[at] for at in each.determinants)
     depend = ", ".join(relation.columns[at] for at in each.dependents)
     what = f"the key ({named})" if each.is_key else f"the same {named} and another {depend}"
-    listed = [
-        Diagnostic(
-            "C0937",
-            f"`{relation.name}` would hold two tuples with {what}: {one} and {other}.",
-            each.span,
-            "delete one of them in the same transaction; nothing was changed",
-        )
-        for one, other in (
-            sorted(format_row(row, relation.types) for row in pair)
-            for pair in zip(
-                *(to_python(side.slice(0, MESSAGE_VIOLATIONS)) for side in found), strict=True
-            )
-        )
-    ]
-    if found[0].num_rows > MESSAGE_VIOLATIONS:
-        more = f"and {found[0].num_rows - MESSAGE_VIOLATIONS} more of `{relation.name}`"
-        listed.append(Diagnostic("C0937", more, each.span))
-    return listed
+    one, other = sorted(format_row(row, relation.types) for row in found.rows)
+    return Diagnostic(
+        "C0937",
+        f"`{relation.name}` would hold two tuples with {what}: {one} and {other}.",
+        each.span,
+        "delete one of them in the same transaction; nothing was changed; `--why` of `run` and "
+        "`apply` says where both are from",
+    )

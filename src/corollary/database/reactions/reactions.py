@@ -75,10 +75,12 @@ class ReactionResult:
 
     Attributes:
         existing: the tuples that violate a new constraint and were there before.
+        violations: the tuples that violate a constraint because of the transaction, the first ones.
         findings: why the transaction must not be committed.
     """
 
     alerts: list[Alert] = field(default_factory=list)
+    violations: list[Violation] = field(default_factory=list)
     existing: list[Violation] = field(default_factory=list)
     findings: list[Diagnostic] = field(default_factory=list)
 
@@ -124,6 +126,8 @@ def evaluate_reactions(
         if not rows:
             continue
         if reaction.name == "abort":
+            shown = rows[:MESSAGE_VIOLATIONS]
+            result.violations += [_violation(reaction, row, normal) for row in shown]
             findings += _violation_findings(state, update, reaction, rows, rounds)
         else:
             relation = _relation(normal, name)
@@ -251,7 +255,8 @@ def _violation_findings(
     for row in rows[:MESSAGE_VIOLATIONS]:
         changes = causes.find(reaction.relation, row)
         caused = f"caused by {', '.join(changes)}; " if changes else ""
-        listed.append(_finding(reaction, row, normal, f"{caused}nothing was changed"))
+        note = f"{caused}nothing was changed; `--why` of `run` and `apply` proves it"
+        listed.append(_finding(reaction, row, normal, note))
     if len(rows) > MESSAGE_VIOLATIONS:
         more = f"`{reaction.relation}` has {len(rows) - MESSAGE_VIOLATIONS:,} more such tuples."
         listed.append(Diagnostic("C1051", more, reaction.span))

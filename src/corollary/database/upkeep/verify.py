@@ -329,7 +329,7 @@ class Verification:
             self._report.tables += 1
             shown, _ = noted[name]
             is_kept = shown >= self._inventory.oldest
-            history = _HistoryFrom(self._warehouse, shown) if is_kept else None
+            history = _HistoryFrom(self._warehouse, commit=shown) if is_kept else None
             try:
                 found = [each.message for each in publisher.check(relations[name], history)]
             except WarehouseError:
@@ -350,7 +350,7 @@ class _HistoryFrom(StoredHistory):
     The log of the table may name an earlier commit, which had the same rows.
     """
 
-    commit: int
+    commit: int = 0
 
     def content(self, relation: Relation, at: int) -> TableHandle:
         """Return all tuples that a relation had at a commit."""

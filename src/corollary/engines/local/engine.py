@@ -4,6 +4,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -196,7 +197,11 @@ class LocalEngine(SinglePlacement):
         for number, each in enumerate(saved):
             yield f"{number}{TUPLES_SUFFIX}", each.build_file(file_identity(dictionary))
 
-    def restore(self, files: Mapping[str, pa.Buffer]) -> set[str]:
+    def restore(
+        self,
+        files: Mapping[str, pa.Buffer],
+        paths: Mapping[str, Path] | None = None,  # noqa: ARG002 - for engines with tasks
+    ) -> set[str]:
         """Load the files of an index; return the relations that were loaded.
 
         Relations must have been declared, and those without a file must be empty. Files that are

@@ -7,7 +7,6 @@ at most their open changes, or a copy if a step here reads them.
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,7 +30,6 @@ from corollary.core.states import State
 from corollary.engines.local.prepared_plan import PreparedPlan
 from corollary.engines.spark import remote
 from corollary.engines.spark.partitioned.engine import PARTITIONS_PLACE, PartitioningEngine
-from corollary.engines.spark.partitioned.jobs import serve_number
 from corollary.engines.spark.resources import SparkResources
 from corollary.engines.spark.session import parallelism_of
 from corollary.rewrite.partitions import PARTITIONS
@@ -165,9 +163,6 @@ class DriverEngine(PartitioningEngine):
 
         return run_spark_job(self._resources.runner, request)
 
-    def _run_slices(self, slices: Mapping[int, bytes], title: str) -> list[bytes]:
-        return self._resources.run(partial(serve_number, slices), list(slices), title)
-
     # --- relations -----------------------------------------------------------------------------
 
     def drop(self, relations: Iterable[str]) -> None:
@@ -220,7 +215,7 @@ class DriverEngine(PartitioningEngine):
 
     # --- index files ---------------------------------------------------------------------------
 
-    def save(self, relations: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+    def save(self, relations: Iterable[str]) -> Iterator[tuple[str, bytes | Path]]:  # type: ignore[override]
         """Yield the files of an index of relations, as they are in OLD now: name and bytes."""
         names = list(relations)
         yield from super().save(name for name in names if name not in self._remote)
@@ -236,9 +231,11 @@ class DriverEngine(PartitioningEngine):
             described = {"shares": self.partition_count, "strata": manifest}
             yield MANIFEST, json.dumps(described).encode()
 
-    def restore(self, files: Mapping[str, pa.Buffer]) -> set[str]:
+    def restore(
+        self, files: Mapping[str, pa.Buffer], paths: Mapping[str, Path] | None = None
+    ) -> set[str]:
         """Fill declared relations from the files of an index; return which ones."""
-        found = super().restore(files)
+        found = super().restore(files, paths)
         if MANIFEST not in files:
             return found
         manifest = json.loads(files[MANIFEST].to_pybytes())

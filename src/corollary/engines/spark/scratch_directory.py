@@ -22,27 +22,40 @@ class ScratchDirectory:
 
     Args:
         prefix: the beginning of its name.
-        parent: where it is made; in the directory of temporary files, if it is not given.
+        parent: where it is made, and removed with it if that is empty then; in the directory of
+            temporary files, if it is not given or cannot be written.
     """
 
     def __init__(self, prefix: str, parent: Path | None = None) -> None:
-        root = Path(tempfile.gettempdir()) if parent is None else parent
-        _remove_abandoned(root, prefix)
-        self.path = Path(tempfile.mkdtemp(prefix=f"{prefix}-", dir=root))
+        temporary = Path(tempfile.gettempdir())
+        try:
+            self.path = _make(prefix, parent or temporary)
+        except OSError:
+            if parent is None:
+                raise
+            self.path, parent = _make(prefix, temporary), None
         lock = Path(f"{self.path}{LOCK_SUFFIX}").open("wb")  # noqa: SIM115 - held by the finalizer
         flock(lock, LOCK_EX)
-        self._finalizer = weakref.finalize(self, _remove, self.path, lock, os.getpid())
+        self._finalizer = weakref.finalize(self, _remove, self.path, lock, os.getpid(), parent)
 
     def close(self) -> None:
         """Remove it."""
         self._finalizer()
 
 
-def _remove(path: Path, lock: IO[bytes], owner: int) -> None:
+def _make(prefix: str, root: Path) -> Path:
+    root.mkdir(parents=True, exist_ok=True)
+    _remove_abandoned(root, prefix)
+    return Path(tempfile.mkdtemp(prefix=f"{prefix}-", dir=root)).absolute()
+
+
+def _remove(path: Path, lock: IO[bytes], owner: int, parent: Path | None) -> None:
     if os.getpid() == owner:  # not in a process that was forked from it
         shutil.rmtree(path, ignore_errors=True)
         with suppress(OSError):
             Path(f"{path}{LOCK_SUFFIX}").unlink(missing_ok=True)
+            if parent is not None:
+                parent.rmdir()  # unless others use it
     lock.close()
 
 

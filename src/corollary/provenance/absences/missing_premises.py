@@ -13,14 +13,19 @@ from math import prod
 import pyarrow as pa
 
 from corollary.core.arrow import sort_rows, to_python
-from corollary.core.logic import Literal, Rule, Variable, Wildcard
+from corollary.core.logic import Literal, Variable
 from corollary.core.plans import Step, working_relation
 from corollary.core.program import NormalProgram, Relation
 from corollary.core.recorder import CountingRecorder
 from corollary.core.types import NUMBER, Type
 from corollary.provenance.absences.known_values import known_relation
 from corollary.provenance.absences.nearest import body_of_parts, type_of
-from corollary.provenance.absences.rule_parts import Component, RuleParts, row_of
+from corollary.provenance.absences.rule_parts import (
+    Component,
+    RuleParts,
+    row_of,
+    with_named_wildcards,
+)
 from corollary.provenance.asked_state import AskedState
 from corollary.provenance.limits import Allowance
 from corollary.provenance.nodes import Row
@@ -102,10 +107,11 @@ def missing_premises(
 
 def _variants(asked: AskedState, relation: str) -> Iterator[tuple[_Variant, int]]:
     """Yield the rules of a relation without some literals, and how many values they range over."""
+    relations = asked.program.relations
     for rule in asked.program.rules:
         if rule.head.relation != relation:
             continue
-        named = _with_named_wildcards(rule, asked.program)
+        named = with_named_wildcards(rule, lambda name: relations[name].types).literals
         positions = [at for at, each in enumerate(rule.literals) if not each.negated]
         for count in range(1, min(len(positions), MISSING_MAX) + 1):
             for chosen in combinations(positions, count):
@@ -130,22 +136,6 @@ def has_more_literals(program: NormalProgram, relations: Iterable[str]) -> bool:
         for rule in program.rules
         if rule.head.relation in wanted
     )
-
-
-def _with_named_wildcards(rule: Rule, program: NormalProgram) -> list[Literal]:
-    """Return the literals of a rule, with variables in place of `_`."""
-    return [
-        replace(
-            literal,
-            slots=tuple(
-                Variable(f"_{number}.{at}", type_) if isinstance(slot, Wildcard) else slot
-                for at, (slot, type_) in enumerate(
-                    zip(literal.slots, program.relations[literal.relation].types, strict=True)
-                )
-            ),
-        )
-        for number, literal in enumerate(rule.literals)
-    ]
 
 
 def _target(component: Component) -> Relation:

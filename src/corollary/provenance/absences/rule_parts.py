@@ -11,8 +11,8 @@ Example: `h(x) :- a(x, y), b(y, z), c(z), z > 3`, b(y, z) fails: a(x, y) is one 
 c(z), z > 3 another. If c(z) fails too, z is tested by z > 3 only, and ranges over known numbers.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from corollary.core.logic import (
     EQUATIONS,
@@ -22,9 +22,11 @@ from corollary.core.logic import (
     Rule,
     Value,
     Variable,
+    Wildcard,
     variable_names,
     variables_of,
 )
+from corollary.core.types import Type
 from corollary.provenance.nodes import Row
 
 Part = Literal | Condition
@@ -114,6 +116,25 @@ class RuleParts:
             chosen = next((each for each in left if each.name not in given), left[0])
             yield chosen
             bound.add(chosen.name)
+
+
+def with_named_wildcards(rule: Rule, types: Callable[[str], Sequence[Type]]) -> Rule:
+    """Return a rule with variables in place of `_` in positive literals.
+
+    Args:
+        rule: the rule.
+        types: returns the types of a relation.
+    """
+    literals = []
+    for number, literal in enumerate(rule.literals):
+        slots = tuple(
+            Variable(f"_{number}.{at}", type_) if isinstance(slot, Wildcard) else slot
+            for at, (slot, type_) in enumerate(
+                zip(literal.slots, types(literal.relation), strict=True)
+            )
+        )
+        literals.append(literal if literal.negated else replace(literal, slots=slots))
+    return replace(rule, literals=tuple(literals))
 
 
 def row_of(literal: Literal, values: Mapping[str, Value]) -> Row | None:

@@ -2,10 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 from corollary.core.logic import (
-    Aggregation,
     Condition,
     Constant,
     Literal,
@@ -15,7 +13,6 @@ from corollary.core.logic import (
     Variable,
     Wildcard,
 )
-from corollary.core.printer import print_term, print_value
 from corollary.core.types import Type
 from corollary.database.program.goals import read_goal
 from corollary.database.program.loaded_program import LoadedProgram
@@ -74,7 +71,7 @@ def why_not(
     with state.lock:
         relation, row = read_tuple(state.loaded, goal)
         asked, allowance = asked_state(state), Allowance(limits)
-        (is_there,) = tuples_there(asked, relation, [row], allowance)
+        (is_there,) = tuples_there(asked, relation, [row])
         if is_there:
             raise InputError.of(
                 "C1421",
@@ -226,7 +223,7 @@ def _seed_of(asked: AskedState, relation: str) -> str | None:
     return None
 
 
-@dataclass
+@dataclass(slots=True)
 class AbsenceDrawing:
     """Makes attempts and their nodes of nearest instances.
 
@@ -277,35 +274,33 @@ class AbsenceDrawing:
                 text = condition_text(part, values)
                 yield FailingLiteral(text, CONDITION, self._add_note(ProofKind.COMPUTED, text))
             elif part.negated:
-                text = self._wording.literal_text(part, values)
+                text = self._negated_text(part, values)
                 yield FailingLiteral(text, BLOCKING, self._blocking(part, values))
-            elif part.relation in self._aggregates:
+            elif part.relation in self._wording.aggregations:
                 yield self._other_value(part, values)
             else:
                 text = self._wording.literal_text(part, values)
                 yield FailingLiteral(text, MISSING, self._missing(part, values, text))
 
-    @cached_property
-    def _aggregates(self) -> Mapping[str, Aggregation]:
-        return {each.relation: each for each in self.asked.program.aggregations}
-
     def _other_value(self, literal: Literal, values: Mapping[str, Value]) -> FailingLiteral:
-        """Return the failure of an aggregate that has another value, or no group."""
-        *group, value = (substitute(slot, values) for slot in literal.slots)
-        asked = Literal(literal.relation, (*group, Wildcard()))
+        """Return the failure of an aggregate, which has another value (proved), or no group."""
+        text = self._wording.aggregate_text(literal, values)
+        *group, _ = (substitute(slot, values) for slot in literal.slots)
         is_known = all(isinstance(each, Constant) for each in group)
-        there = matching_rows(self.asked, asked) if is_known else []
-        operator = self._aggregates[literal.relation].operator
-        wanted = print_term(value)
-        if not there:
-            text = f"{wanted} = {operator} of no group"
-            return FailingLiteral(text, CONDITION, self._add_note(ProofKind.COMPUTED, text))
-        if not self.shows_proofs:
-            text = f"{wanted} = {operator}, which is {print_value(there[0][-1])}"
-            return FailingLiteral(text, CONDITION)
-        first = self._proof_of(literal.relation, there[0])
-        _, _, term = self.nodes[first].text.partition(" = ")
-        return FailingLiteral(f"{wanted} = {term}", CONDITION, first)
+        there = None
+        if is_known and self.shows_proofs:
+            asked = Literal(literal.relation, (*group, Wildcard()))
+            there = next(iter(matching_rows(self.asked, asked)), None)
+        if there is not None:
+            return FailingLiteral(text, CONDITION, self._proof_of(literal.relation, there))
+        return FailingLiteral(text, CONDITION, self._add_note(ProofKind.COMPUTED, text))
+
+    def _negated_text(self, literal: Literal, values: Mapping[str, Value]) -> str:
+        projection = self._wording.projections.get(literal.relation)
+        if projection is None or projection.relation not in self._wording.aggregations:
+            return self._wording.literal_text(literal, values)
+        keys = [substitute(slot, values) for slot in literal.slots]
+        return f"no {self._wording.group_text(projection.relation, keys)}"
 
     def _missing(self, literal: Literal, values: Mapping[str, Value], text: str) -> int:
         wording, relation = self._wording, literal.relation

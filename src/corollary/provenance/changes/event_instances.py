@@ -1,28 +1,28 @@
 """Instances of active rules in a transaction that is open: events, and what triggers do.
 
-Event predicates have tuples only while a transaction runs. All of them are evaluated once more, on
-the net change; then instances of rules are found as those of views are: by a pipeline for each
+Event predicates have tuples only while a transaction runs. They are evaluated once more, on the net
+change; then instances of rules are found as those of views are: by a pipeline for each
 rule, led by the wanted tuples. Events may depend on each other, so the instances of all that a
 tuple needs are found first, and then chosen bottom-up, round by round.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from corollary.active.events import event_plan
+from corollary.active.events import event_plan, required_events
 from corollary.core.arrow import sort_rows, to_python
 from corollary.core.logic import Literal, Rule, Value, Variable
 from corollary.core.plans import event_relation, working_relation
 from corollary.core.program import MarkedRelation, Relation
 from corollary.core.recorder import CountingRecorder
-from corollary.core.states import CHANGES
-from corollary.core.types import NUMBER
+from corollary.core.states import CHANGES, State
+from corollary.core.types import NUMBER, Type
 from corollary.database.state import DatabaseState
 from corollary.maintain.draft import Draft
 from corollary.maintain.update import Update
 from corollary.provenance.absences.nearest import body_of_parts, type_of
-from corollary.provenance.absences.rule_parts import RuleParts, row_of
+from corollary.provenance.absences.rule_parts import RuleParts, row_of, with_named_wildcards
 from corollary.provenance.asked_state import AskedState
 from corollary.provenance.limits import Allowance
 from corollary.provenance.nodes import Row
@@ -76,21 +76,25 @@ class EventInstances:
         self._effects = {marks[each]: name for name, each in triggers.items() if each in marks}
 
     @contextmanager
-    def evaluated(self) -> Iterator[None]:
-        """Evaluate all event predicates; their tuples are in the engine until the end."""
+    def evaluated(self, goals: Collection[str]) -> Iterator[None]:
+        """Evaluate event predicates, what they need, and triggers.
+
+        Their tuples are in the engine until the end.
+        """
         engine, update = self._asked.engine, self._update
         declared = self._state.demand(update.new).goals
+        events = required_events(self._active, (*goals, *self._effects.values()))
         made = {
             event_relation(name): replace(
                 relation, name=event_relation(name), is_derived=False, is_declared=False
             )
             for name, relation in self._active.relations.items()
-            if name not in declared
+            if name in events and name not in declared
         }
         engine.declare(made)
         try:
             limits = self._allowance.bounded(self._asked.limits)
-            engine.run(event_plan(update, self._active.relations), CountingRecorder(), limits)
+            engine.run(event_plan(update, events), CountingRecorder(), limits)
             yield
         finally:
             engine.drop(made)
@@ -151,9 +155,15 @@ class EventInstances:
             engine.insert(wanted.name, [(number, *row) for number, row in enumerate(rows)])
             for rule in self._active.rules:
                 if rule.head.relation == head:
-                    yield from self._of_rule(rule, wanted, rows)
+                    yield from self._of_rule(with_named_wildcards(rule, self._types), wanted, rows)
         finally:
             engine.drop([wanted.name])
+
+    def _types(self, name: str) -> tuple[Type, ...]:
+        """Return the types of what a literal of an active rule names."""
+        relation, _ = self._active.marked.get(name, (name, State.NEW))
+        found = self._active.relations.get(relation) or self._asked.program.relations[relation]
+        return found.types
 
     def _wanted(self, head: str) -> Relation:
         shape = self._active.relations[head]

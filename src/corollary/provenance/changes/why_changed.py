@@ -6,7 +6,7 @@ have are marked, and so are absent ones that it has.
 """
 
 from collections.abc import Collection, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 
 from corollary.analysis.relevance import BOTH_SIGNS
@@ -168,9 +168,10 @@ class _Explanation:
             update = transaction.update
             if self._relation in {**update.old.relations, **update.new.relations}:
                 change = self._relation, self._sign
-                likely = causing_changes(
-                    self._recorded.before, update, change, self._row, self._allowance
-                )
+                with suppress(LimitError):
+                    likely = causing_changes(
+                        self._recorded.before, update, change, self._row, self._allowance
+                    )
             if self._sign is State.REMOVED and self._relation in asked.program.relations:
                 after = self._recorded.asked_after(asked)
                 self._absence_after = absence(after, self._relation, self._row, self._limits)
@@ -180,7 +181,7 @@ class _Explanation:
         relation = asked.program.relations.get(self._relation)
         if relation is None or relation.arity != len(self._row):
             return False
-        (is_there,) = tuples_there(asked, self._relation, [self._row], self._allowance)
+        (is_there,) = tuples_there(asked, self._relation, [self._row])
         return is_there
 
     # --- the least cause -----------------------------------------------------------------------
@@ -265,7 +266,7 @@ class _Explanation:
 
         tuples = [each for each in cause if each not in self._recorded.clauses]
         proof = self._trials.run(tuples, look, self._recorded.edit(cause))
-        return marked(proof, self._recorded.asked_before(), self._allowance, "+")
+        return marked(proof, self._recorded.asked_before(), "+")
 
     def _before_removed(self, goal: str, cause: Collection[BaseChange]) -> Proof:
         """Return the proof before, with what the cause breaks marked."""
@@ -275,7 +276,7 @@ class _Explanation:
         tuples = [each for each in cause if each not in self._recorded.clauses]
         return self._trials.run(
             tuples,
-            lambda after, _: marked(proof, after, self._allowance, "-"),
+            lambda after, _: marked(proof, after, "-"),
             self._recorded.edit(cause),
         )
 
@@ -285,13 +286,12 @@ class _Explanation:
         return replace(self._absence_after, goal=goal)
 
 
-def marked(proof: Proof, other: AskedState, allowance: Allowance, sign: str) -> Proof:
+def marked(proof: Proof, other: AskedState, sign: str) -> Proof:
     """Return a proof with marks on what is otherwise in another state.
 
     Args:
         proof: the proof.
         other: the state to compare with.
-        allowance: what is left of the limits.
         sign: the mark of tuples that the other state does not have; absent ones that it has get
             the opposite.
     """
@@ -309,7 +309,7 @@ def marked(proof: Proof, other: AskedState, allowance: Allowance, sign: str) -> 
                 marks[node.id] = mark
         for name, ids in by_relation.items():
             rows = [proof.nodes[at].row for at in ids]
-            there = tuples_there(other, name, rows, allowance)
+            there = tuples_there(other, name, rows)
             marks |= {
                 at: mark for at, is_in in zip(ids, there, strict=True) if is_in is not is_kept
             }

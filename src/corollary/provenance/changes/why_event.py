@@ -119,7 +119,7 @@ def why_event(
             instances = EventInstances(
                 before, after, transaction.update, recorded.triggers, allowance
             )
-            with instances.evaluated():
+            with instances.evaluated((literal.relation,)):
                 rows = [row for row in instances.tuples(literal.relation) if _fits(literal, row)]
                 goals = [(literal.relation, row) for row in rows[:MAX_ANSWERS]]
                 found = find_event_proofs(instances, goals, after, transaction, limits)
@@ -181,10 +181,10 @@ def find_event_proofs(
             proof = prove(asked, relation, row, limits)
             if proof.holds:
                 new[relation, row] = with_attempts(asked, proof, limits)
-    return EventProofs(asked, goals, chosen, new, dict(_changed_tuples(asked)), active.marked)
+    return EventProofs(asked, goals, chosen, new, dict(changed_tuples(asked)), active.marked)
 
 
-def _changed_tuples(asked: AskedState) -> Iterator[tuple[EventTuple, str]]:
+def changed_tuples(asked: AskedState) -> Iterator[tuple[EventTuple, str]]:
     """Yield the base tuples that a transaction changes, with their signs, unless they are many."""
     users = user_names(asked.program)
     engine = asked.engine
@@ -200,6 +200,14 @@ def _changed_tuples(asked: AskedState) -> Iterator[tuple[EventTuple, str]]:
             if engine.size(name, sign):
                 for row in to_python(engine.read(name, sign)):
                     yield (users.get(name, name), row), SIGNS[sign]
+
+
+def mark_of(node: ProofNode, changed: Mapping[EventTuple, str], *, is_new: bool) -> str:
+    """Return the sign of a tuple of a proof, in NEW or in OLD, that a transaction changes."""
+    sign = changed.get((node.relation, node.row), "")
+    if node.kind is ProofKind.ABSENT:
+        return sign if sign == ("-" if is_new else "+") else ""
+    return sign if sign == ("+" if is_new else "-") else ""
 
 
 NodeKey = tuple[object, ...]
@@ -238,8 +246,7 @@ class _Drawing:
 
     def _text(self, name: str, row: Row) -> str:
         relation, _ = self._found.marked.get(name, (name, State.NEW))
-        sign = name[0] if name in self._found.marked else ""
-        return f"{sign}{self._wording.tuple_text(relation, row)}"
+        return self._wording.tuple_text(relation, row)
 
     # --- events and changes --------------------------------------------------------------------
 
@@ -301,21 +308,25 @@ class _Drawing:
         return self._proof(relation, row, state)
 
     def _change(self, relation: str, row: Row, state: State) -> NodeKey:
-        """Add the node of a change, with the proof of its tuple below."""
+        """Add the node of a change, with the proof of its tuple below; a base tuple is its own."""
         key: NodeKey = ("change", relation, row, state)
-        if key not in self._nodes:
-            wording, sign = self._wording, SIGNS[state]
-            self._nodes[key] = ProofNode(
-                0,
-                ProofKind.CHANGE,
-                wording.user_name(relation),
-                wording.user_row(relation, row),
-                wording.user_types(relation),
-                text=f"{sign}{wording.tuple_text(relation, row)}",
-                sign=sign,
-            )
-            below = self._proof(relation, row, state)
-            self._edges[key] = ([] if below is None else [below], [])
+        if key in self._nodes:
+            return key
+        below = self._proof(relation, row, state)
+        if below is not None and self._nodes[below].kind is ProofKind.BASE:
+            self._nodes[below] = replace(self._nodes[below], sign=SIGNS[state])
+            return below
+        wording = self._wording
+        self._nodes[key] = ProofNode(
+            0,
+            ProofKind.CHANGE,
+            wording.user_name(relation),
+            wording.user_row(relation, row),
+            wording.user_types(relation),
+            text=wording.tuple_text(relation, row),
+            sign=SIGNS[state],
+        )
+        self._edges[key] = ([] if below is None else [below], [])
         return key
 
     def _note(self, literal: Literal, values: Mapping[str, Value]) -> NodeKey:
@@ -351,18 +362,12 @@ class _Drawing:
         ]
         for key, node in zip(keys, proof.nodes, strict=True):
             if key not in self._nodes:
-                self._nodes[key] = replace(node, sign=self._mark(node, is_new=is_new))
+                mark = mark_of(node, self._found.changed, is_new=is_new)
+                self._nodes[key] = replace(node, sign=mark)
                 premises = [keys[at] for at in node.premises]
                 self._edges[key] = premises, [keys[at] for at in node.notes]
         self._rules |= proof.rules
         return keys[0]
-
-    def _mark(self, node: ProofNode, *, is_new: bool) -> str:
-        """Return the sign of a tuple that the transaction changes."""
-        sign = self._found.changed.get((node.relation, node.row), "")
-        if node.kind is ProofKind.ABSENT:
-            return sign if sign == ("-" if is_new else "+") else ""
-        return sign if sign == ("+" if is_new else "-") else ""
 
     # --- numbers -------------------------------------------------------------------------------
 

@@ -334,12 +334,10 @@ def insertion_lines(insertions: InsertionSets) -> Iterator[str]:
 
 def change_text(change: BaseChange) -> str:
     """Return a change of a base tuple, or of a rule, with its sign."""
-    if change.op not in ("insert", "delete"):
-        sign = "+" if change.op.startswith("add") else "-"
-        return f"{sign}{change.relation}"
+    if change.is_rule:
+        return f"{change.op}{change.relation}"
     values = ", ".join(map(print_value, change.row, change.types))
-    sign = "+" if change.op == "insert" else "-"
-    return f"{sign}{print_relation(change.relation)}({values})"
+    return f"{change.op}{print_relation(change.relation)}({values})"
 
 
 # --- causes --------------------------------------------------------------------------------------

@@ -10,7 +10,6 @@ from corollary.database.program.loaded_program import Fact, read_facts
 from corollary.database.program.parts import MANUAL_PART
 from corollary.database.state import DatabaseState
 from corollary.provenance.asked_state import asked_state
-from corollary.provenance.limits import DEFAULT_LIMITS, Allowance
 from corollary.provenance.trials.wanted import tuples_there
 
 
@@ -42,9 +41,8 @@ def _operations(state: DatabaseState, fact: Fact) -> list[Operation]:
     relation, row = fact
     normal = state.loaded.normal
     base = normal.bases.get(relation, relation)
-    asked, allowance = asked_state(state), Allowance(DEFAULT_LIMITS)
     place = relation if base in normal.bags.values() else base
-    (is_there,) = tuples_there(asked, place, [row], allowance)
+    (is_there,) = tuples_there(asked_state(state), place, [row])
     if not is_there:
         return [Operation(State.ADDED, relation, [row])]
     parts = normal.parts.get(base, {MANUAL_PART: base})

@@ -45,6 +45,15 @@ def checksum_of(data: bytes | memoryview | pa.Buffer) -> str:
     return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
+def checksum_of_file(path: Path) -> str:
+    """Return the checksum of the bytes of a file.
+
+    Raises:
+        WarehouseError: it is missing or cannot be read.
+    """
+    return checksum_of(memory_map(path))
+
+
 class FileBatch:
     """Files that are written together: none may be referenced before all are synced.
 
@@ -83,8 +92,13 @@ class FileBatch:
         self._note(path)
         return checksum_of(data)
 
-    def link(self, source: Place, name: str) -> None:
-        """Give a file that is synced a second name; copy it where there are no hard links.
+    def link(self, source: Place, name: str, *, is_synced: bool = True) -> None:
+        """Give a file a second name; copy it where there are no hard links.
+
+        Args:
+            source: the file.
+            name: the second name.
+            is_synced: whether it was synced when it was written.
 
         A file and its second name are both on a disk, or both in the same bucket.
 
@@ -106,6 +120,8 @@ class FileBatch:
                 if error.errno not in _NO_LINK_ERRORS:
                     raise
                 shutil.copyfile(source, path)
+                is_synced = False
+            if not is_synced:
                 self._unsynced.append(path)
         except OSError as error:
             raise WarehouseError.cannot_write(path, error) from error

@@ -63,14 +63,14 @@ def read_unchanged(
     for pause in RETRY_PAUSES_SECONDS:
         with open_file(path, name, span) as file:
             before = fingerprint_of(os.fstat(file.fileno()))
-            _wait_for_tick(before)
+            wait_for_tick(before)
             try:
                 result = use(file)
             except (pa.ArrowException, OSError, InputError):
-                if _has_fingerprint(path, before):  # else it was half-written, and is read again
+                if has_fingerprint(path, before):  # else it was half-written, and is read again
                     raise
             else:
-                if _has_fingerprint(path, before):
+                if has_fingerprint(path, before):
                     return result, before
         time.sleep(pause)
     raise InputError.of(
@@ -122,14 +122,15 @@ def has_longer_line(data: bytes, max_bytes: int | None) -> bool:
     return False
 
 
-def _has_fingerprint(path: Path, fingerprint: Fingerprint) -> bool:
+def has_fingerprint(path: Path, fingerprint: Fingerprint) -> bool:
+    """Return whether a file exists and has a fingerprint."""
     try:
         return fingerprint_of(path.stat()) == fingerprint
     except OSError:
         return False
 
 
-def _wait_for_tick(fingerprint: Fingerprint) -> None:
+def wait_for_tick(fingerprint: Fingerprint) -> None:
     """Wait until another write would give the file another time."""
     # st_ctime, of the last change of content or metadata: users cannot set it.
     changed = fingerprint[2]

@@ -15,11 +15,12 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from corollary.core.engine import TableHandle, slice_table
+from corollary.core.engine import TableHandle, TaskPool, slice_table
 from corollary.errors import WarehouseError
 from corollary.warehouse.files import LIST_SUFFIX, durable_files
 from corollary.warehouse.files.column_bounds import statistics_of
 from corollary.warehouse.files.durable_files import FileBatch
+from corollary.warehouse.files.file_rows import RowsFile
 from corollary.warehouse.files.parquet_encoding import ROW_GROUP_ROWS, from_parquet, to_parquet
 from corollary.warehouse.files.places import Place
 
@@ -152,8 +153,31 @@ def read_table(root: Place, path: str, checksum: str) -> pa.Table:
     return pa.concat_tables(tables)
 
 
-def checked_files(root: Place, path: str, checksum: str) -> list[Place]:
+def table_files(root: Place, path: str, rows: int, checksum: str) -> list[RowsFile]:
+    """Return the Parquet files of a table with so many rows, unread.
+
+    Raises:
+        WarehouseError: the list of files is missing, or not what was written.
+    """
+    if not path.endswith(LIST_SUFFIX):
+        return [RowsFile(root.absolute(), path, rows, checksum)]
+    parts = _parts(durable_files.read(root, path, checksum))
+    return [
+        RowsFile(root.absolute(), sibling_path(path, each.name), each.rows, each.checksum)
+        for each in parts
+    ]
+
+
+def checked_files(
+    root: Place, path: str, checksum: str, tasks: TaskPool | None = None
+) -> list[Place]:
     """Return the Parquet files of a table, all of them as they were written.
+
+    Args:
+        root: the directory of the warehouse.
+        path: of the table.
+        checksum: of that file.
+        tasks: where several files are read to be compared with their checksums, if not here.
 
     Raises:
         WarehouseError: a file is missing, or not what was written.
@@ -162,9 +186,27 @@ def checked_files(root: Place, path: str, checksum: str) -> list[Place]:
     if not path.endswith(LIST_SUFFIX):
         return [root / path]
     named = [(sibling_path(path, each.name), each.checksum) for each in _parts(data)]
-    for _ in durable_files.read_several(root, named):
-        pass
+    if tasks is not None:
+        tasks.run("compare checksums", FileCheck(root.absolute()), named)
+    else:
+        for _ in durable_files.read_several(root, named):
+            pass
     return [root / name for name, _ in named]
+
+
+@dataclass(frozen=True, slots=True)
+class FileCheck:
+    """Compares files with their checksums; it is pickled, and called in tasks."""
+
+    root: Place
+
+    def __call__(self, file: tuple[str, str]) -> None:
+        """Compare one.
+
+        Raises:
+            WarehouseError: it is missing, or not what was written.
+        """
+        durable_files.read(self.root, *file)
 
 
 def expand_lists(root: Place, referenced: Mapping[str, str]) -> Iterator[tuple[str, str]]:

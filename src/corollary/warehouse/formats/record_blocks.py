@@ -44,6 +44,14 @@ class PeekedText:
         return found or self._text.read(size)
 
 
+def read_head(text: ReadableText, size: int) -> bytes:
+    """Return the first bytes of a text, fewer only if it has no more."""
+    head = b""
+    while len(head) < size and (piece := text.read(size - len(head))):
+        head += piece
+    return head
+
+
 @dataclass(frozen=True, slots=True)
 class RecordBlock:
     """Some records that follow each other.

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from corollary.core.arrow import nullary_table, schema_of
-from corollary.core.engine import LocalTable, TableHandle
+from corollary.core.engine import LocalTable, TableHandle, TaskPool
 from corollary.core.program import Relation
 from corollary.errors import Diagnostic, WarehouseError
 from corollary.warehouse.consistent_read import read_consistently
@@ -52,12 +52,20 @@ class History(Protocol):
         None means that there are none. The caller may link to the files, which are never modified.
         """
 
+    def tasks_for(self, relation: Relation) -> TaskPool | None:
+        """Return where the files of a relation are read and written; None for this process."""
+
 
 @dataclass(frozen=True, slots=True)
 class StoredHistory:
-    """The history that the warehouse stores."""
+    """The history that the warehouse stores.
+
+    Attributes:
+        tasks: where files of relations are read and written; None for this process.
+    """
 
     warehouse: Warehouse
+    tasks: TaskPool | None = None
 
     def changes(self, relation: Relation, after: int, upto: int) -> RelationDelta | None:
         """Return the net change of a relation by some commits."""
@@ -106,7 +114,11 @@ class StoredHistory:
         found = catalog.latest_snapshots(at).get(name)
         if found is None or catalog.changes(found.commit, at, name):
             return None
-        return checked_files(self.warehouse.root, found.path, found.checksum)
+        return checked_files(self.warehouse.root, found.path, found.checksum, self.tasks)
+
+    def tasks_for(self, relation: Relation) -> TaskPool | None:  # noqa: ARG002
+        """Return where files are read and written."""
+        return self.tasks
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +165,14 @@ class RecentHistory:
         """Return Parquet files that hold just the tuples that a relation had at a commit."""
         return self.fallback.snapshot_files(relation, at)
 
+    def tasks_for(self, relation: Relation) -> TaskPool | None:
+        """Return where the files of a relation are read and written.
+
+        That is where its tuples are.
+        """
+        is_distributed = self.current_content(relation.name).is_distributed
+        return self.fallback.tasks_for(relation) if is_distributed else None
+
 
 @dataclass(frozen=True, slots=True)
 class CopiesHistory:
@@ -183,6 +203,10 @@ class CopiesHistory:
     def snapshot_files(self, relation: Relation, at: int) -> list[Place] | None:
         """Return Parquet files that hold just the tuples of a relation; none has copies."""
         return None if relation.name in self.counts else self.counted.snapshot_files(relation, at)
+
+    def tasks_for(self, relation: Relation) -> TaskPool | None:
+        """Return where the files of a relation are read and written; here, if it has copies."""
+        return None if relation.name in self.counts else self.counted.tasks_for(relation)
 
 
 def net_delta(deltas: Sequence[RelationDelta], relation: Relation) -> RelationDelta:

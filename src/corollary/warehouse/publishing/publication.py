@@ -126,11 +126,15 @@ class Publication:
         """Apply the changes since the commit that the table shows."""
         if not state.files:
             return self._fill(state)
-        added, removed = self._changes(state, start)
+        changes = self._changes(state, start)
+        if changes is None:
+            return self.overwrite()
+        added, removed = changes
         if not added.num_rows and not removed.num_rows:
             self._catalog.record_published(self._relation.name, self._commit.number, state.version)
             return None
-        exchange, found = self._data.rewrite_without(state.files, removed)
+        tasks = self._history.tasks_for(self._relation)
+        exchange, found = self._data.rewrite_without(state.files, removed, tasks)
         if found != removed.num_rows:
             what = f"{removed.num_rows - found} of its rows are gone or altered"
             finding = checked_log.TableFinding(checked_log.TableDefect.CONTENT, what)
@@ -162,12 +166,17 @@ class Publication:
         )
         return self._record(version, rows, 0, len(new))
 
-    def _changes(self, shown: PublishedState, start: int) -> tuple[pa.Table, pa.Table]:
-        """Return the rows to add to the table, and those to remove from it."""
+    def _changes(self, shown: PublishedState, start: int) -> tuple[pa.Table, pa.Table] | None:
+        """Return the rows to add to the table, and those to remove from it.
+
+        None if they are not known, and there are too many rows to compare them here.
+        """
         delta = self._history.changes(self._relation, start, self._commit.number)
         if delta is None:
-            content = self._content().table()
-            every = published_rows(content, self._relation)
+            content = self._content()
+            if content.is_distributed:
+                return None
+            every = published_rows(content.table(), self._relation)
             return row_difference(self._data.read_all(shown.files), every)
         return (
             published_rows(delta.added, self._relation),

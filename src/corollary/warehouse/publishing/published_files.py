@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from corollary.core.arrow_buffers import bool_array, bool_values, index_array
-from corollary.core.engine import TableHandle, slice_table
+from corollary.core.engine import TableHandle, TaskPool, slice_table
 from corollary.core.program import Relation
 from corollary.warehouse.copies import match_copies, row_difference
 from corollary.warehouse.files import durable_files
@@ -35,6 +35,8 @@ from corollary.warehouse.publishing.checked_log import TableDefect, TableFinding
 from corollary.warehouse.publishing.delta_schema import published_rows, published_schema
 from corollary.warehouse.row_words import row_words
 
+REWRITTEN_MIN_FILES = 16
+"""So many files that may have one of the removed rows are rewritten by tasks, if there are any."""
 TIER_MAX_FILES = 16
 """The maximum number of files in a tier, and the ratio of their sizes."""
 _SORT_COLUMNS = 4
@@ -92,6 +94,24 @@ class PublishedFileWriter:
         written = data.write(published_rows(tuples, self.relation))
         data.sync()
         return written
+
+
+@dataclass(frozen=True, slots=True)
+class FileRewriter:
+    """Rewrites files without some rows; it is pickled, and called in tasks."""
+
+    directory: Place
+    owner: str
+    relation: str
+    schema: pa.Schema
+
+    def __call__(self, sought: tuple[PublishedFile, bytes]) -> tuple[int, list[NewFile]]:
+        """Return how many of the rows a file has, and the files that replace it then."""
+        file, rows = sought
+        data = PublishedFiles(self.directory, self.owner, self.relation, self.schema)
+        exchange, found = data.rewrite_without([file], durable_files.from_arrow_stream(rows))
+        data.sync()
+        return found, exchange.new
 
 
 class PublishedFiles:
@@ -191,15 +211,28 @@ class PublishedFiles:
         return pa.concat_tables([self._schema.empty_table(), *map(self.read, current)])
 
     def rewrite_without(
-        self, current: Sequence[PublishedFile], removed: pa.Table
+        self, current: Sequence[PublishedFile], removed: pa.Table, tasks: TaskPool | None = None
     ) -> tuple[FileReplacement, int]:
         """Rewrite the files that contain some of these rows without them.
 
         Of a row with copies, as many are removed as are given.
 
+        Args:
+            current: the files of the table.
+            removed: the rows.
+            tasks: where many files are rewritten, if the table has no copies; None for here.
+
         Returns:
             the exchange, and how many of the rows were found.
         """
+        if tasks is not None:
+            near = [
+                (file, within)
+                for file in current
+                if (within := rows_within(removed, file.low, file.high, file.nulls)).num_rows
+            ]
+            if len(near) >= REWRITTEN_MIN_FILES:
+                return self._rewrite_in_tasks(near, tasks)
         exchange = FileReplacement([], [])
         found = 0
         for file in sorted(current, key=lambda each: each.rows):
@@ -217,6 +250,22 @@ class PublishedFiles:
             exchange.old.append(file)
             exchange.new.extend(self.write(_without(rows, positions), is_sorted=True))
         return exchange, found
+
+    def _rewrite_in_tasks(
+        self, near: Sequence[tuple[PublishedFile, pa.Table]], tasks: TaskPool
+    ) -> tuple[FileReplacement, int]:
+        """Rewrite files, each without the rows that are within its bounds."""
+        rewriter = FileRewriter(
+            self._directory.absolute(), self._owner, self._relation, self._schema
+        )
+        sought = [(file, durable_files.to_arrow_stream(rows)) for file, rows in near]
+        results = tasks.run(f"publish {self._relation}", rewriter, sought)
+        exchange = FileReplacement([], [])
+        for (file, _), (found, new) in zip(near, results, strict=True):
+            if found:
+                exchange.old.append(file)
+                exchange.new.extend(new)
+        return exchange, sum(found for found, _ in results)
 
     def _may_contain(self, file: PublishedFile, sought: pa.ChunkedArray) -> bool:
         """Return whether the first column of a file has one of some values.

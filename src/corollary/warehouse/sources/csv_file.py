@@ -5,6 +5,7 @@ positions are recorded when it is first read; later files are read by name, so t
 was inserted between others is not mistaken for its neighbour.
 """
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
 
@@ -13,7 +14,13 @@ from corollary.warehouse.files.input_files import LINE_MAX_BYTES
 from corollary.warehouse.formats import delimited
 from corollary.warehouse.formats.delimited_records import split_records
 from corollary.warehouse.formats.dialect import Dialect, dialect_of
-from corollary.warehouse.formats.record_blocks import PeekedText, ReadableText, split_blocks
+from corollary.warehouse.formats.record_blocks import (
+    PeekedText,
+    ReadableText,
+    RecordBlock,
+    read_head,
+    split_blocks,
+)
 from corollary.warehouse.sources import schema_drift
 from corollary.warehouse.sources.file_tail import EarlierText
 from corollary.warehouse.sources.schema_drift import ExpectedColumns, FileRecords
@@ -74,8 +81,30 @@ def read(
         dialect = replace(dialect, has_other_columns=True)
     if earlier is not None:
         dialect = replace(dialect, has_header=False)
-    table, malformed = delimited.parse_blocks(blocks, name, relation, dialect, progress=progress)
-    return FileRecords(table, malformed, columns, named)
+    noted = _NotedQuotes(blocks)
+    table, malformed = delimited.parse_blocks(noted, name, relation, dialect, progress=progress)
+    return FileRecords(table, malformed, columns, named, noted.are_regular)
+
+
+def header_names(text: ReadableText, name: str, expected: ExpectedColumns) -> tuple[str, ...]:
+    """Return the names that the columns of the relation have in the headers of a file."""
+    head = read_head(text, _HEADER_MAX_BYTES)
+    dialect = syntax(expected, name).of_first_line(head)
+    columns = _header(head, dialect) if dialect.has_header else ()
+    return _names_at_positions(columns, dialect)
+
+
+class _NotedQuotes:
+    """Blocks of records; notes whether the quotes of all that were read are regular."""
+
+    def __init__(self, blocks: Iterable[RecordBlock]) -> None:
+        self._blocks = blocks
+        self.are_regular = True
+
+    def __iter__(self) -> Iterator[RecordBlock]:
+        for block in self._blocks:
+            self.are_regular &= block.has_regular_quotes
+            yield block
 
 
 def _header(data: bytes, dialect: Dialect) -> tuple[str, ...]:

@@ -8,13 +8,14 @@ table is compared with its earlier rows. Where equal rows are copies, those of G
 come.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
 import pyarrow as pa
 
 from corollary.core.arrow import expand_table
+from corollary.core.engine import TaskPool
 from corollary.errors import InputError
 from corollary.warehouse.copies import row_difference
 from corollary.warehouse.files import input_files
@@ -23,9 +24,14 @@ from corollary.warehouse.set_difference import minus
 from corollary.warehouse.sources import delta_snapshot, parquet_file
 from corollary.warehouse.sources.earlier_rows import EarlierRows
 from corollary.warehouse.sources.schema_drift import FileRecords
-from corollary.warehouse.sources.source import Position, SourceChange
-from corollary.warehouse.sources.source_keys import resolve_keys
+from corollary.warehouse.sources.source import Position, Rows, SourceChange
 from corollary.warehouse.sources.source_spec import InputSource, RunCollector, SourceSpec
+from corollary.warehouse.sources.tasks.portions import TaskFile
+from corollary.warehouse.sources.tasks.task_reading import (
+    compare_in_tasks,
+    estimated_rows,
+    read_in_tasks,
+)
 
 _READ_ATTEMPTS = 5
 """How often a table is opened again when a vacuum has removed a file meanwhile."""
@@ -132,16 +138,19 @@ class _Attempt:
         then: delta_snapshot.DeltaSnapshot | None,
         now: delta_snapshot.DeltaSnapshot,
         earlier: EarlierRows,
-    ) -> tuple[pa.Table, pa.Table]:
+    ) -> tuple[Rows, Rows]:
         """Return the rows that were added and those that were removed."""
         if then is None:
             return self._all(now, earlier)
         common = now.files.keys() & then.files.keys()
         removed_files = [each for path, each in then.files.items() if path not in common]
         added_files = [each for path, each in now.files.items() if path not in common]
-        if not removed_files:
+        tasks = self._tasks_for([*removed_files, *added_files])
+        if not removed_files and tasks is not None and not self._inlet.key.columns:
+            return self._compare_in_tasks(tasks, added_files, earlier, is_extension=True)
+        if not removed_files and tasks is None:
             return self._inlet.extension(earlier, self._read(added_files))
-        if not common or self._inlet.key.order:
+        if not common or self._inlet.key.order or tasks is not None:
             return self._all(now, earlier)
         try:
             removed = self._reread(removed_files)
@@ -151,25 +160,66 @@ class _Attempt:
         new = expand_table(self._read(added_files), self._inlet.relation)
         if self._inlet.has_copies:
             return row_difference(removed, new)
-        before = self._inlet.in_order(earlier.table())
         removed = minus(removed, new)
-        if removed.num_rows and _count_rows(then) != before.num_rows:
+        if removed.num_rows and _count_rows(then) != len(earlier):
             # Some row is in the table twice, so the common files may still have a removed one.
             for path in sorted(common):
                 removed = minus(removed, self._reread([now.files[path]]))
                 if not removed.num_rows:
                     break
-        added = minus(new, before)
-        if self._inlet.key.columns and added.num_rows:
-            rest = self._inlet.union([minus(before, removed), added])
-            resolve_keys(rest, self._inlet.key, self._inlet.relation, self._inlet.directive)
-        return added, removed
+        return self._inlet.revision(earlier, new, removed)
 
-    def _all(
-        self, now: delta_snapshot.DeltaSnapshot, earlier: EarlierRows
-    ) -> tuple[pa.Table, pa.Table]:
+    def _all(self, now: delta_snapshot.DeltaSnapshot, earlier: EarlierRows) -> tuple[Rows, Rows]:
         self.has_read_all = True
-        return self._inlet.replacement(earlier, self._read(now.files.values()))
+        files = list(now.files.values())
+        tasks = self._tasks_for(files)
+        if tasks is not None:
+            return self._compare_in_tasks(tasks, files, earlier, is_extension=False)
+        return self._inlet.replacement(earlier, self._read(files))
+
+    def _tasks_for(self, files: Sequence[delta_snapshot.DeltaFile]) -> TaskPool | None:
+        """Return where files are read; None if that is here."""
+        if self._inlet.tasks is None:
+            return None
+        return self._inlet.tasks_for(sum(map(self._estimated_rows, files)))
+
+    def _estimated_rows(self, file: delta_snapshot.DeltaFile) -> int:
+        """Return about how many rows a file has; none if a vacuum has removed it."""
+        if file.rows is not None:
+            return file.rows
+        try:
+            return estimated_rows(self._task_file(file), self._inlet.relation)
+        except FileNotFoundError:
+            return 0
+
+    def _compare_in_tasks(
+        self,
+        tasks: TaskPool,
+        files: Sequence[delta_snapshot.DeltaFile],
+        earlier: EarlierRows,
+        *,
+        is_extension: bool,
+    ) -> tuple[Rows, Rows]:
+        """Return the added and removed rows if the table has these files, or has got them."""
+        found = [self._task_file(each) for each in files]
+        reading = read_in_tasks(self._inlet, tasks, found, self._collector)
+        self.reread |= set(reading.files)
+        return compare_in_tasks(
+            self._inlet, tasks, earlier.handle(), reading.rows, is_extension=is_extension
+        )
+
+    def _task_file(self, file: delta_snapshot.DeltaFile) -> TaskFile:
+        name = self._name(file)
+        path = self._inlet.location.resolve(name)
+        return TaskFile(
+            name,
+            str(self._inlet.location.base / name),
+            str(path),
+            "parquet",
+            input_files.fingerprint_of(path.stat()),
+            file.partition,
+            allows_missing=True,
+        )
 
     def _read(self, files: Iterable[delta_snapshot.DeltaFile]) -> pa.Table:
         """Return the rows of files, and collect the malformed ones."""

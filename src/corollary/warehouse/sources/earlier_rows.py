@@ -6,7 +6,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from corollary.core.arrow_buffers import bool_array
-from corollary.core.engine import ValueRange
+from corollary.core.engine import LocalTable, TableHandle, ValueRange
 from corollary.warehouse.row_words import is_among, row_words
 
 
@@ -18,6 +18,9 @@ class EarlierRows(Protocol):
 
     def table(self) -> pa.Table:
         """Return all of them, with their copies and the columns of the relation in any order."""
+
+    def handle(self) -> TableHandle:
+        """Return a handle on the same."""
 
     def within(self, boxes: Sequence[Mapping[int, ValueRange]]) -> pa.Table:
         """Return those in one of several boxes, each once, perhaps with others.
@@ -41,6 +44,10 @@ class TableRows:
     def table(self) -> pa.Table:
         """Return all rows."""
         return self._rows
+
+    def handle(self) -> TableHandle:
+        """Return a handle on all rows."""
+        return LocalTable(self.table())
 
     def within(self, boxes: Sequence[Mapping[int, ValueRange]]) -> pa.Table:  # noqa: ARG002
         """Return all rows."""

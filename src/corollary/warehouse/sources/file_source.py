@@ -31,6 +31,7 @@ import pyarrow as pa
 from corollary.console import Progress
 from corollary.core.arrow import expand_table
 from corollary.core.arrow_buffers import bool_array
+from corollary.core.engine import TaskPool
 from corollary.errors import Diagnostic, InputError, Severity
 from corollary.warehouse.files import input_files
 from corollary.warehouse.files.durable_files import checksum_of
@@ -54,6 +55,12 @@ from corollary.warehouse.sources.file_tail import EarlierText, read_earlier_text
 from corollary.warehouse.sources.schema_drift import ExpectedColumns, FileRecords
 from corollary.warehouse.sources.source import Position, SourceChange
 from corollary.warehouse.sources.source_spec import InputSource, RunCollector, SourceSpec
+from corollary.warehouse.sources.tasks.portions import TaskFile
+from corollary.warehouse.sources.tasks.task_reading import (
+    compare_in_tasks,
+    estimated_rows,
+    read_in_tasks,
+)
 
 CHECKED_FIRST_MAX_BYTES = 1 << 24
 """Up to this size, the earlier text of a file is compared before its records are found."""
@@ -149,11 +156,15 @@ class FileSource(InputSource):
             InputError: a file cannot be read, or has rows that are not acceptable.
         """
         before = self._comparable(before)
+        is_for_tasks = False
         for _ in range(_READ_ATTEMPTS):
+            attempt = _Attempt(self._inlet, self._form, before)
             try:
-                return _Attempt(self._inlet, self._form, before).change(earlier)
+                return attempt.change(earlier, is_for_tasks=is_for_tasks)
             except FileNotFoundError:
                 continue
+            except _LargeFileError:
+                is_for_tasks = True
         raise InputError.of(
             "C0953",
             f"Files of `{self._inlet.location.display_name}` vanish while they are read; "
@@ -162,6 +173,10 @@ class FileSource(InputSource):
             self._inlet.directive.span,
             "run it again when their writer is done; nothing was changed",
         )
+
+
+class _LargeFileError(Exception):
+    """A file that only seemed to have got longer was altered, and is too large to be read here."""
 
 
 def _may_begin_with(opened: BinaryIO, entry: FileState) -> bool:
@@ -221,8 +236,18 @@ class _Attempt:
         self._altered: set[str] = set()
         self._is_single = is_single_file(inlet.location)
 
-    def change(self, earlier: EarlierRows) -> SourceChange:
-        """Return what has changed since the last reading."""
+    def change(self, earlier: EarlierRows, *, is_for_tasks: bool = False) -> SourceChange:
+        """Return what has changed since the last reading.
+
+        Args:
+            earlier: the rows that the source had then.
+            is_for_tasks: whether it is certainly too much to be read here.
+        """
+        other = [file for file in self._files if not self._is_known(file)]
+        about = sum(map(self._estimated_rows, other))
+        tasks = self._inlet.tasks if is_for_tasks else self._inlet.tasks_for(about)
+        if tasks is not None:
+            return self._change_in_tasks(tasks, other, earlier)
         for file in self._files:
             entry = self._known.get(file.name)
             if entry is None:
@@ -236,6 +261,61 @@ class _Attempt:
         before = [self._known[name] for name in (*self._altered, *removed)]
         rows = self._compare(earlier, [each.bounds for each in before if each.rows])
         reread = None if self._is_first else frozenset(self._whole) | removed
+        position = {"form": self._form, "files": self._noted}
+        good = sum(each.rows for each in self._noted.values())
+        return self._collector.to_source_change(rows, position, reread, self._warnings(), good)
+
+    def _is_known(self, file: ListedFile) -> bool:
+        """Whether a file is as it was at the last reading."""
+        entry = self._known.get(file.name)
+        return entry is not None and entry.fingerprint == file.fingerprint
+
+    def _estimated_rows(self, file: ListedFile) -> int:
+        """Return about how many rows of a file are new; of a text that got longer, few."""
+        rows = estimated_rows(self._task_file(file), self._inlet.relation)
+        entry = self._known.get(file.name)
+        size = file.fingerprint[0]
+        if entry is None or not (self._is_text(file) and 0 < entry.size < size):
+            return rows
+        return rows * (size - entry.size) // size
+
+    def _task_file(self, file: ListedFile) -> TaskFile:
+        return TaskFile(
+            file.name, self._shown(file), file.path, self._format(file), file.fingerprint
+        )
+
+    def _change_in_tasks(
+        self, tasks: TaskPool, other: Sequence[ListedFile], earlier: EarlierRows
+    ) -> SourceChange:
+        """Return what has changed, where it is too much to be read here.
+
+        Files that were added are read by themselves, if rows do not compete by a key. Otherwise all
+        files are, and compared with the earlier rows.
+        """
+        inlet = self._inlet
+        removed = self._known.keys() - {file.name for file in self._files}
+        is_new = all(file.name not in self._known for file in other)
+        is_extension = is_new and not (removed or self._is_first or inlet.key.columns)
+        files = other if is_extension else self._files
+        reading = read_in_tasks(
+            inlet,
+            tasks,
+            [self._task_file(file) for file in files],
+            self._collector,
+            rows_before={name: entry.rows for name, entry in self._known.items()},
+            has_bounds=not self._is_single,
+        )
+        for file in self._files:
+            found = reading.files.get(file.name)
+            self._noted[file.name] = (
+                self._known[file.name]
+                if found is None
+                else FileState(*file.fingerprint, found.checksum, found.rows, found.bounds)
+            )
+        rows = compare_in_tasks(
+            inlet, tasks, earlier.handle(), reading.rows, is_extension=is_extension
+        )
+        reread = None if self._is_first else frozenset(reading.files) | removed
         position = {"form": self._form, "files": self._noted}
         good = sum(each.rows for each in self._noted.values())
         return self._collector.to_source_change(rows, position, reread, self._warnings(), good)
@@ -364,6 +444,9 @@ class _Attempt:
             if earlier is not None and earlier.is_whole:
                 records = self._parse(text, file, earlier, progress)
                 return _Reading(records, text.checksum(), is_tail=True)
+        rows = estimated_rows(self._task_file(file), self._inlet.relation)
+        if self._inlet.tasks_for(rows) is not None:
+            raise _LargeFileError
         opened.seek(0)
         return self._read_text(opened, file)
 

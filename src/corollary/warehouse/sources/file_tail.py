@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from corollary.warehouse.formats.dialect import Dialect
-from corollary.warehouse.formats.record_blocks import count_lines, split_blocks
+from corollary.warehouse.formats.record_blocks import ReadableText, count_lines, split_blocks
 from corollary.warehouse.formats.text_stream import TextStream
 
 
@@ -33,7 +33,7 @@ def read_earlier_text(
         checksum: of these bytes.
         dialect: the syntax, which says where records end.
     """
-    part = _FirstBytes(text, size - text.mark_bytes)
+    part = FirstBytes(text, size - text.mark_bytes)
     head: bytes | None = None
     lines, has_regular_quotes = 0, True
     for block in split_blocks(part, dialect):
@@ -45,14 +45,14 @@ def read_earlier_text(
     return EarlierText(head or b"", lines, has_regular_quotes and part.last == b"\n")
 
 
-class _FirstBytes:
+class FirstBytes:
     """The first bytes of a text.
 
     Attributes:
         last: the last byte that was read.
     """
 
-    def __init__(self, text: TextStream, size: int) -> None:
+    def __init__(self, text: ReadableText, size: int) -> None:
         self._text = text
         self._left = size
         self.last = b""

@@ -34,6 +34,8 @@ def read(
     *,
     partition: Mapping[str, pa.Scalar] | None = None,
     allows_missing: bool = False,
+    row_groups: range | None = None,
+    first_row: int = 0,
     progress: Progress | None = None,
 ) -> FileRecords:
     """Return the records of a file; of a large one they are compact (`expand_table`).
@@ -44,6 +46,8 @@ def read(
         expected: the columns that it should have.
         partition: columns that have one value for the whole file (the partition of a Delta table).
         allows_missing: whether missing columns are null.
+        row_groups: those that are read, if not all are.
+        first_row: how many rows precede them.
         progress: is told how far the reading has come.
 
     Raises:
@@ -63,8 +67,7 @@ def read(
         columns = tuple(schema.names)
         if not relation.types:
             return FileRecords(nullary_table(min(1, parquet.metadata.num_rows)), [], columns)
-        first_row = 0
-        for batch in _batches(parquet, file, expected, partition):
+        for batch in _batches(parquet, file, expected, partition, row_groups):
             arrays = _columns(batch, relation, partition)
             good, found = convert_records(
                 arrays, name, expected, convert=from_arrow_or_dictionary, first_row=first_row
@@ -82,7 +85,11 @@ def read(
 
 
 def _batches(
-    parquet: pq.ParquetFile, file: BinaryIO, expected: ExpectedColumns, partition: Mapping[str, Any]
+    parquet: pq.ParquetFile,
+    file: BinaryIO,
+    expected: ExpectedColumns,
+    partition: Mapping[str, Any],
+    row_groups: range | None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a file, row group by row group, with the columns of the relation."""
     schema, relation = parquet.schema_arrow, expected.relation
@@ -91,7 +98,7 @@ def _batches(
         # Most of its texts are in dictionaries already: they are not copied for each row.
         texts = [each for each in present if schema.field(each).type == pa.string()]
         parquet = pq.ParquetFile(file, metadata=parquet.metadata, read_dictionary=texts)
-    yield from parquet.iter_batches(BATCH_ROWS, columns=present)
+    yield from parquet.iter_batches(BATCH_ROWS, row_groups=row_groups, columns=present)
 
 
 def _columns(

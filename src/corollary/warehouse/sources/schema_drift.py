@@ -49,6 +49,25 @@ class ExpectedColumns:
 
 
 @dataclass(slots=True)
+class FileSummary:
+    """What is known of a file without its rows.
+
+    Attributes:
+        rows: how many good rows it has.
+        malformed: the findings about malformed records; of many, the first ones.
+        bad_count: how many malformed records it has.
+        columns: the names of all its columns.
+        header_names: for each column of the relation, its name in the headers of the file.
+    """
+
+    rows: int
+    malformed: list[list[Diagnostic]]
+    bad_count: int
+    columns: tuple[str, ...] = ()
+    header_names: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
 class FileRecords:
     """The records of a file.
 
@@ -57,12 +76,20 @@ class FileRecords:
         malformed: the findings about each malformed record.
         columns: the names of all its columns.
         header_names: for each column of the relation, its name in the headers of the file.
+        has_regular_quotes: whether quotes are only around fields, and doubled inside.
     """
 
     table: pa.Table
     malformed: list[list[Diagnostic]] = field(default_factory=list)
     columns: tuple[str, ...] = ()
     header_names: tuple[str, ...] = ()
+    has_regular_quotes: bool = True
+
+    @property
+    def summary(self) -> FileSummary:
+        """What is known of the file without its rows."""
+        count = self.table.num_rows, self.malformed, len(self.malformed)
+        return FileSummary(*count, self.columns, self.header_names)
 
 
 def missing_column(
@@ -108,10 +135,10 @@ def retyped_column(expected: ExpectedColumns, file: str, column: int, found: obj
 
 
 def check_any_good_row(
-    expected: ExpectedColumns, file: str, reading: FileRecords, rows_before: int
+    expected: ExpectedColumns, file: str, reading: FileSummary, rows_before: int
 ) -> None:
     """Raise if a file that had good rows now has several records, and all are malformed."""
-    if not rows_before or reading.table.num_rows or len(reading.malformed) < _MALFORMED_MIN_RECORDS:
+    if not rows_before or reading.rows or reading.bad_count < _MALFORMED_MIN_RECORDS:
         return
     first = reading.malformed[0][0]
     found = Diagnostic(
@@ -124,10 +151,10 @@ def check_any_good_row(
     raise InputError([found])
 
 
-def has_lost_everything(expected: ExpectedColumns, reading: FileRecords, rows_before: int) -> bool:
+def has_lost_everything(expected: ExpectedColumns, reading: FileSummary, rows_before: int) -> bool:
     """Return whether a file that promises a header had good rows and is empty now."""
     promises_header = expected.directive.parameter("headers") == "true"
-    is_empty = not (reading.columns or reading.table.num_rows or reading.malformed)
+    is_empty = not (reading.columns or reading.rows or reading.bad_count)
     return promises_header and is_empty and rows_before > 0
 
 

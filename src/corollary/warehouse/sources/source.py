@@ -6,14 +6,18 @@ killed at any point is simply repeated.
 """
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import pyarrow as pa
 
+from corollary.core.engine import TableHandle
 from corollary.core.program import Directive, Relation
 from corollary.errors import Diagnostic
 from corollary.warehouse.sources.earlier_rows import EarlierRows
 from corollary.warehouse.sources.quarantine import BadRow
+
+Rows: TypeAlias = pa.Table | TableHandle
+"""Rows of a relation: a table, or a handle on those that tasks have read."""
 
 Position = dict[str, Any]
 """The state of a source when it was last read, as JSON values that only the source interprets."""
@@ -37,8 +41,8 @@ class SourceChange:
         emptied_files: the files that have lost everything, also the header that they promise.
     """
 
-    added: pa.Table
-    removed: pa.Table
+    added: Rows
+    removed: Rows
     position: Position
     bad_rows: tuple[BadRow, ...] = ()
     reread_files: frozenset[str] | None = frozenset()

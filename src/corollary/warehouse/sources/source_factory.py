@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from corollary.console import Console, SilentConsole
+from corollary.core.engine import TaskPool
 from corollary.core.program import Directive, Program, Relation
 from corollary.core.spark_io import display_name, is_spark_io
 from corollary.errors import InputError
@@ -37,6 +38,7 @@ def sources_of(
     bad_rows: BadRowPolicy = BadRowPolicy.ABORT,
     fetch: Fetch | None = None,
     console: Console | None = None,
+    tasks: TaskPool | None = None,
 ) -> list[Source]:
     """Return the sources of a program, one for each different `.input`, in its order.
 
@@ -50,6 +52,7 @@ def sources_of(
         bad_rows: what is done about malformed records.
         fetch: reads what is read through Spark.
         console: shows how far the reading of files has come.
+        tasks: where large files are read; None to read all of them here.
 
     Raises:
         InputError: `C0805`, a name leads outside the root; `C0956`, there is no such source, or
@@ -73,6 +76,7 @@ def sources_of(
             fetch=fetch,
             console=console,
             has_copies=relation.name in bags,
+            tasks=tasks,
         )
         if source.name in found:
             raise InputError.of(
@@ -96,6 +100,7 @@ def source_of(
     fetch: Fetch | None = None,
     console: Console | None = None,
     has_copies: bool = False,
+    tasks: TaskPool | None = None,
 ) -> Source:
     """Return the source of an `.input`; arguments as for `sources_of`.
 
@@ -126,6 +131,7 @@ def source_of(
         bad_rows,
         console or SilentConsole(),
         has_copies=has_copies,
+        tasks=tasks,
     )
     is_open = not directive.parameter("format") and channel_of(directive) == "file"
     if format_of(directive, place.name) == "delta" or (is_open and (path / LOG_DIRECTORY).is_dir()):

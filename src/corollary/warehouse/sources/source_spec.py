@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from corollary.console import Console, SilentConsole
 from corollary.core.arrow import empty_table, expand_table, nullary_table, schema_of
+from corollary.core.engine import TaskPool
 from corollary.core.program import Directive, Relation
 from corollary.errors import Diagnostic, InputError
 from corollary.warehouse.copies import row_difference
@@ -22,8 +23,9 @@ from corollary.warehouse.sources.schema_drift import (
     RECORDED_COLUMNS_MAX,
     ExpectedColumns,
     FileRecords,
+    FileSummary,
 )
-from corollary.warehouse.sources.source import Position, SourceChange
+from corollary.warehouse.sources.source import Position, Rows, SourceChange
 from corollary.warehouse.sources.source_keys import SourceKey, resolve_keys
 
 _POLICIES = ("new_columns", "max_bad", "max_deletes")
@@ -37,6 +39,7 @@ class SourceSpec:
     Attributes:
         console: shows how far the reading of files has come.
         has_copies: whether equal rows are copies, and not one row.
+        tasks: where large files are read; None if there are no other processes.
     """
 
     relation: Relation
@@ -46,11 +49,18 @@ class SourceSpec:
     bad_rows: BadRowPolicy
     console: Console = field(default_factory=SilentConsole)
     has_copies: bool = False
+    tasks: TaskPool | None = None
 
     @property
     def name(self) -> str:
         """The unique name of the source, the same in every run."""
         return f"{self.relation.name} < {self.location.name}"
+
+    def tasks_for(self, rows: int) -> TaskPool | None:
+        """Return where files with about so many rows are read; None if that is here."""
+        if self.tasks is None or self.has_copies or not self.relation.types:
+            return None
+        return self.tasks if self.tasks.is_large(rows) else None
 
     def settings_digest(self, kind: str) -> str:
         """Return a digest of all settings with which the same files have the same rows."""
@@ -172,13 +182,26 @@ class RunCollector:
             frozenset(before.get("columns", ())),
         )
         self._columns = set(self.expected.known_columns)
-        self._bad: dict[str, list[BadRow]] = {}
+        self._bad: dict[str, Sequence[BadRow]] = {}
         self._malformed: list[list[Diagnostic]] = []
         self._warnings: list[Diagnostic] = []
         self._emptied: list[str] = []
 
     def add_file(self, name: str, records: FileRecords, rows_before: int = 0) -> pa.Table:
         """Return the good rows of a file, and collect the rest.
+
+        Raises:
+            InputError: `C0950` or `C0951`; or there are too many malformed records to go on.
+        """
+        relation, source = self._inlet.relation.name, self._inlet.name
+        bad = to_bad_rows(relation, source, name, records.malformed)
+        self.add_summary(name, records.summary, bad, rows_before)
+        return records.table
+
+    def add_summary(
+        self, name: str, records: FileSummary, bad: Sequence[BadRow], rows_before: int = 0
+    ) -> None:
+        """Collect what is known of a file whose rows are elsewhere.
 
         Raises:
             InputError: `C0950` or `C0951`; or there are too many malformed records to go on.
@@ -198,17 +221,15 @@ class RunCollector:
         )
         named = expected.header_names or records.header_names
         self.expected = replace(expected, header_names=named, known_columns=known)
-        relation, source = expected.relation.name, self._inlet.name
-        self._bad[name] = to_bad_rows(relation, source, name, records.malformed)
+        self._bad[name] = bad
         if self._inlet.bad_rows is BadRowPolicy.ABORT:
             self._malformed += records.malformed
             if len(self._malformed) > SHOWN_FINDINGS_MAX:
                 self.raise_if_malformed()
-        return records.table
 
     def to_source_change(
         self,
-        rows: tuple[pa.Table, pa.Table],
+        rows: tuple[Rows, Rows],
         position: Position,
         reread: frozenset[str] | None,
         warnings: Sequence[Diagnostic] = (),

@@ -7,14 +7,17 @@ from typing import Any
 import pytest
 
 import corollary
+from corollary.core.arrow import to_python
 from corollary.core.engine import DRIVER_MEMORY_VARIABLE, TUPLE_BYTES, driver_memory
 from corollary.core.states import State
 from corollary.database import opening
 from corollary.database.database import Database, state_of
 from corollary.database.forecast import forecast_for_database
+from corollary.engines.spark.partitioned import engine as partitioned_engine
+from corollary.engines.spark.partitioned import table
 from corollary.errors import InputError
 from corollary.explain.forecast import forecast_as_json, print_forecast
-from support.in_process_partitions import InProcess
+from support.spark.in_process_partitions import InProcess, share_out
 
 PROGRAM = """
 .decl sale(id: number, shop: symbol, amount: number)
@@ -111,7 +114,7 @@ def test_nothing_is_left_that_nobody_needs(database: Database) -> None:
     engine = state_of(database).engine
     assert isinstance(engine, InProcess)
     kept = database.relation("sale")
-    for at in range(40):  # enough for folds
+    for at in range(40):  # enough for merging files
         with database.transaction() as tx:
             tx.delete("sale", [SALES[at]])
     (root,) = (each for each in engine._root.iterdir() if each.is_dir())
@@ -120,3 +123,63 @@ def test_nothing_is_left_that_nobody_needs(database: Database) -> None:
     assert {each.name for each in root.iterdir()} == files.files
     assert all(len(part.changes) < 16 for each in files.sets for part in each.partitions)
     assert len(kept.rows()) == 460
+
+
+def test_the_dictionary_forgets_what_has_only_passed(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(partitioned_engine, "DICTIONARY_MAX_BYTES", 20_000)
+    engine = state_of(database).engine
+    assert isinstance(engine, InProcess)
+    kept = database.relation("shop").rows()
+    sales, sizes = list(SALES), []
+    for at in range(30):
+        added = [(2000 + 50 * at + n, f"visitor {at} {n}", 1) for n in range(50)]
+        with database.transaction() as tx:
+            tx.insert("sale", added)
+        with database.transaction() as tx:
+            tx.delete("sale", added[1:])
+        sales.append(added[0])
+        sizes.append(engine._dictionary.nbytes)
+    assert min(sizes[15:]) < max(sizes[:15])
+    assert set(database.relation("sale").rows()) == set(sales)
+    assert database.relation("shop").rows() == kept
+    assert set(database.relation("total").rows()) == expected(SALES)[0]
+    with database.transaction() as tx:
+        tx.insert("shop", [("visitor 3 0", "t1")])
+    sums = dict(expected(SALES)[0])
+    assert dict(database.relation("total").rows()) == {**sums, "t1": sums["t1"] + 1}
+
+
+def test_texts_get_more_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The layout of a partitioned table has little room for texts that pass, or are looked up."""
+    share_out(monkeypatch, "partitions")
+    monkeypatch.setattr(table, "ROOM_BITS", 0)
+    monkeypatch.setattr(partitioned_engine, "WIDER_BITS", 1)
+    text = """.decl r(x: number, name: symbol)
+        .decl k(x: number)
+        .decl q(x: number, name: symbol)
+        q(x, n) :- k(x), r(x, n)."""
+    rows = [(n % 7, f"t{n}") for n in range(60)]
+    with corollary.open(None) as db, corollary.open(None) as other:
+        for each in (db, other):
+            each.load(text=text)
+        with db.transaction() as tx:
+            tx.insert("r", rows)
+        engine, fresh = (state_of(each).engine for each in (db, other))
+        assert isinstance(engine, InProcess)
+        assert isinstance(fresh, InProcess)
+        files = engine.partitioned_files("r")
+        assert files is not None
+        fresh._partition_place.interned_bits = 2
+        fresh.adopt("r", files)
+        made = fresh._tables["r"]
+        assert made.layout.columns[1].width == 2
+        with other.transaction() as tx:
+            tx.insert("k", [(n,) for n in range(7)])
+        assert made.layout.columns[1].width >= 6
+        assert set(other.relation("q").rows()) == set(rows)
+        # Of these texts, all but one are unknown to the files.
+        fresh.delete("r", [*((n % 7, f"u{n}") for n in range(200)), (3, "t3")])
+        assert to_python(fresh.read("r", State.REMOVED)) == [(3, "t3")]
+        fresh.rollback()

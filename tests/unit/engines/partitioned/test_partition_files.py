@@ -16,6 +16,8 @@ from corollary.core.arrow import from_python, to_python
 from corollary.core.program import Relation
 from corollary.core.types import DATE, FLOAT, NUMBER, SYMBOL, UNSIGNED, Type, decimal
 from corollary.engines.spark.partitioned import open_partition as opening
+from corollary.engines.spark.partitioned import partition_files
+from corollary.engines.spark.partitioned.jobs import PartitionJobs, serve_slice
 from corollary.engines.spark.partitioned.partition_files import (
     PartitionedFiles,
     StoredPartition,
@@ -23,6 +25,7 @@ from corollary.engines.spark.partitioned.partition_files import (
     partition_of,
     split_table,
 )
+from corollary.engines.spark.partitioned.source import PartitionSource
 
 PAIRS = Relation("p", ("x", "name"), (NUMBER.with_null(True), SYMBOL), False)
 
@@ -143,3 +146,67 @@ def test_files_survive_json(tmp_path: Path) -> None:
         assert rows_of(pa.concat_tables(read)) == rows_of(table)
     other = Relation("p", ("x", "name"), (NUMBER, SYMBOL), False)
     assert PartitionedFiles.from_json(root, other, files.to_json()) is None
+
+
+def test_merged_changes_have_the_same_effect(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Few tuples come and go many times; a partition that is open stays open."""
+    opened: list[str | None] = []
+    open_base = opening._open_base
+
+    def counted(root: str, relation: Relation, orders: Any, stored: StoredPartition) -> Any:
+        opened.append(stored.base)
+        return open_base(root, relation, orders, stored)
+
+    monkeypatch.setattr(opening, "_open_base", counted)
+    chance, root, orders = random.Random(5), str(tmp_path), ((0, 1),)
+    every = pairs(60)
+    known = set(chance.sample(every, 20))
+    stored = opening.write_partition(root, "base", PAIRS, orders, from_python(list(known), PAIRS))
+    merged = 0
+    for at in range(80):
+        removed = {each for each in known if chance.random() < 0.05}
+        added = {each for each in every if each not in known and chance.random() < 0.05}
+        tables = (from_python(list(each), PAIRS) for each in (added, removed))
+        change = opening.write_change(root, f"change{at}", *tables)
+        stored = stored.changed(change, stored.ranges)
+        known = known - removed | added
+        if (first := stored.merged_from) is not None:
+            name = f"merged{at}"
+            made = opening.merge_changes(root, name, PAIRS, stored.changes[first:-1])
+            stored = stored.with_merged(first, made)
+            merged += 1
+        assert stored.size == len(known)
+        found = opening.open_partition(root, PAIRS, orders, 0, stored)
+        assert rows_of(found.table()) == known
+    assert merged > 2
+    assert len(stored.changes) < 17
+    assert opened == ["base"]
+
+
+def test_a_relation_that_grows_gets_more_partitions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(partition_files, "PARTITION_TUPLES", 50)
+    jobs = PartitionJobs(
+        lambda slices, _: [serve_slice(each) for each in slices.values()], lambda: 2
+    )
+    files = PartitionedFiles.empty(str(tmp_path), PAIRS, [(1, 0)], 2)
+    known: set[tuple[Any, ...]] = set()
+    counts = []
+    for at in range(12):
+        added = {(n, f"t{n % 40}") for n in range(100 * at, 100 * at + 100)}
+        rows = from_python(list(added), PAIRS)
+        source = PartitionSource(files, jobs)
+        files = source.changed(rows, rows.slice(0, 0), opening.ranges_of(rows, PAIRS))
+        known |= added
+        counts.append(len(files.sets[0].partitions))
+        for each in files.sets:
+            read = [opening.read_partition(files, each, n) for n in range(len(each.partitions))]
+            assert rows_of(pa.concat_tables(read)) == known
+    assert counts[0] == 2
+    assert counts[-1] >= 16
+    source = PartitionSource(files, jobs)
+    keys = from_python([("t7",), ("none",)], Relation("k", ("k",), (SYMBOL,), False))
+    assert rows_of(source.match((1, 0), keys)) == {each for each in known if each[1] == "t7"}

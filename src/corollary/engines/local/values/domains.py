@@ -172,9 +172,17 @@ class NumericDomain:
         return self._most > 0 and not self._has_interned
 
     @property
+    def _interned_count(self) -> int:
+        return self._interned.count if self._stored is None else int(self._stored[0]["count"])
+
+    @property
     def _has_interned(self) -> bool:
-        count = self._interned.count if self._stored is None else self._stored[0]["count"]
-        return bool(count)
+        return self._interned_count > 0
+
+    @property
+    def code_bound(self) -> int:
+        """The code of the next value that is interned; all codes are smaller."""
+        return self._interned.first + self._interned_count
 
     @property
     def _loaded(self) -> InternedValues:

@@ -268,6 +268,11 @@ class SymbolDomain:
         return pa.concat_arrays(parts).take(index_array(order, nulls))
 
     @property
+    def code_bound(self) -> int:
+        """The code of the next new text; all codes are smaller."""
+        return self._arrow_count + len(self._pending)
+
+    @property
     def is_ordered(self) -> bool:
         """Whether codes are in the order of their values: never, they are in that of arrival."""
         return False

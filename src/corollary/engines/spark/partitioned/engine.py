@@ -2,8 +2,10 @@
 
 import shutil
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from weakref import WeakSet
 
@@ -13,25 +15,46 @@ from corollary.core.engine import (
     TUPLE_BYTES,
     BulkMode,
     Limits,
+    MapResult,
     RelationPlace,
     TableHandle,
     ValueRange,
 )
-from corollary.core.plans import Plan
+from corollary.core.logic import Value
+from corollary.core.plans import WORKING_SEPARATOR, Plan
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
-from corollary.core.states import State
+from corollary.core.states import CHANGES, State
 from corollary.engines.local.engine import LocalEngine
 from corollary.engines.local.storage.table import Table
+from corollary.engines.local.table_handle import decode_table
+from corollary.engines.local.values.codes import Dictionary
 from corollary.engines.spark.partitioned.handle import PartitionedHandle
-from corollary.engines.spark.partitioned.jobs import JobCounts, PartitionJobs
+from corollary.engines.spark.partitioned.jobs import JobCounts, PartitionJobs, serve_number
+from corollary.engines.spark.partitioned.loading import build_partitions
 from corollary.engines.spark.partitioned.operations import PartitionAddress, without_rows
 from corollary.engines.spark.partitioned.partition_files import PartitionedFiles, StoredPartition
 from corollary.engines.spark.partitioned.run import LayoutExceeded
+from corollary.engines.spark.partitioned.saved_files import restore_files, save_files
 from corollary.engines.spark.partitioned.table import PartitionedTable, PartitionPlace
+from corollary.engines.spark.resources import SparkResources
+from corollary.engines.spark.task_pool import SparkTaskPool
+from corollary.engines.spark.task_runner import Task
+
+LOAD_DIVISOR = 2
+"""A load that would take more than one in so many bytes of the budget does not pass the driver."""
+
+INSERTED_MAX_ROWS = 1 << 20
+"""So many tuples of a handle are inserted at once."""
 
 FETCHED_MAX_BYTES = 1 << 26
 """What queries have fetched is kept for the next one, up to this size."""
+
+DICTIONARY_MAX_BYTES = 1 << 26
+"""A dictionary of this size is trimmed when a transaction ends…"""
+
+DICTIONARY_GROWTH = 2
+"""…if it is so many times as large as after the last time: what it then holds is needed."""
 
 PARTITIONS_PLACE = "partitions"
 """The place of relations whose committed tuples are in partitions."""
@@ -59,16 +82,39 @@ class PartitioningEngine(LocalEngine):
         self._is_forced = is_forced
         self._memory = memory
         self._made_place: PartitionPlace | None = None
+        self._trimmed_bytes = 0
+        """The size of the dictionary when it was trimmed last."""
         self._handles: WeakSet[PartitionedHandle] = WeakSet()
+
+    _resources: SparkResources
+    """What it holds of Spark."""
 
     @property
     @abstractmethod
     def _root(self) -> Path:
         """The directory of the files of partitions."""
 
-    @abstractmethod
+    def _run_tasks(self, task: Task, numbers: Sequence[int], title: str) -> list[bytes]:
+        """Run a job with one task for each number; return the results in this order."""
+        return self._resources.run(task, numbers, title)
+
     def _run_slices(self, slices: Mapping[int, bytes], title: str) -> list[bytes]:
         """Run a job with one task for each slice of work."""
+        return self._run_tasks(partial(serve_number, slices), list(slices), title)
+
+    @property
+    def tasks(self) -> SparkTaskPool | None:
+        """Where large inputs are read."""
+        if find_spec("pyspark") is None:
+            return None
+        if self._is_forced:
+            most = -1
+        elif self._memory is not None:
+            most = self._memory // (TUPLE_BYTES * LOAD_DIVISOR)
+        else:
+            return None
+        slots = lambda: self.partition_count  # noqa: E731 - it may start Spark
+        return SparkTaskPool(self._run_tasks, lambda: self._root, slots, most)
 
     @property
     def _partition_place(self) -> PartitionPlace:
@@ -87,7 +133,7 @@ class PartitioningEngine(LocalEngine):
     # --- relations -----------------------------------------------------------------------------
 
     def _new_table(self, relation: Relation) -> Table:
-        if self._is_forced and relation.types:
+        if self._is_forced and relation.types and not _is_change(relation):
             return PartitionedTable(relation, self._partition_place)
         return super()._new_table(relation)
 
@@ -95,9 +141,9 @@ class PartitioningEngine(LocalEngine):
         return [each for each in self._tables.values() if isinstance(each, PartitionedTable)]
 
     def _partitioned_table(self, relation: str) -> PartitionedTable | None:
-        """Return the table of a relation whose committed tuples are in partitions."""
+        """Return the table of a relation whose committed or loaded tuples are in partitions."""
         table = self._tables[relation]
-        is_remote = isinstance(table, PartitionedTable) and table.source is not None
+        is_remote = isinstance(table, PartitionedTable) and table.held is not None
         return table if is_remote else None  # type: ignore[return-value]
 
     def is_partitioned(self, relation: str) -> bool:
@@ -106,7 +152,7 @@ class PartitioningEngine(LocalEngine):
 
     def place_of(self, relation: str) -> RelationPlace:
         """Return where the tuples of a relation are, and why."""
-        if self._is_forced and self.is_partitioned(relation):
+        if self._is_forced and (relation not in self._tables or self.is_partitioned(relation)):
             return RelationPlace(PARTITIONS_PLACE, "asked for")
         tuples = self.size(relation) if relation in self._tables else 0
         reason = f"its {tuples:,} tuples take about {TUPLE_BYTES * tuples >> 20:,} MB"
@@ -122,7 +168,7 @@ class PartitioningEngine(LocalEngine):
         here = {
             name: TUPLE_BYTES * table.size(State.NEW)
             for name, table in self._tables.items()
-            if not table.is_partitioned and table.types
+            if not table.is_partitioned and table.types and not _is_change(self._relations[name])
         }
         total = sum(here.values())
         for name in sorted(here, key=lambda each: -here[each]):
@@ -144,19 +190,69 @@ class PartitioningEngine(LocalEngine):
         self._unprepare(name)
 
     def partitioned_files(self, relation: str) -> PartitionedFiles | None:
-        """Return the files of the committed tuples of a relation, None if they are here."""
+        """Return the files of the committed or loaded tuples of a relation.
+
+        None if they are here.
+        """
         table = self._partitioned_table(relation)
         return None if table is None else table.files
 
     def adopt(self, relation: str, files: PartitionedFiles) -> None:
         """Make the tuples of files those of a relation; none of them passes the driver."""
+        self._make_partitioned(relation).adopt(files)
+
+    def _make_partitioned(self, relation: str) -> PartitionedTable:
+        """Return the table of a relation, whose tuples will be in partitions."""
         table = self._tables[relation]
         if not isinstance(table, PartitionedTable):
             declared = self._relations[relation]
             table = PartitionedTable(declared, self._partition_place, table.family)
             self._tables[relation] = table
             self._unprepare(relation)
-        table.adopt(files)
+        return table
+
+    def load(self, relation: str, rows: TableHandle) -> None:
+        """Add tuples that are outside of this process to a relation without any, as ADDED."""
+        assert not self.size(relation), f"`{relation}` is not empty"
+        table, place = self._make_partitioned(relation), self._partition_place
+        orders = table.known_orders
+        declared = self._relations[relation]
+        table.load(build_partitions(rows, declared, orders, place.root, place.jobs))
+
+    def insert(
+        self, relation: str, rows: Sequence[tuple[Value, ...]] | pa.Table | TableHandle
+    ) -> None:
+        """Add tuples to NEW of a relation; those already there are no change."""
+        if isinstance(rows, pa.Table | Sequence):
+            super().insert(relation, rows)
+        elif rows.is_distributed and not any(
+            self.size(relation, each) for each in (State.OLD, State.NEW)
+        ):
+            self.load(relation, rows)
+        else:
+            for each in rows.slices(INSERTED_MAX_ROWS):
+                super().insert(relation, each)
+
+    # --- index files ---------------------------------------------------------------------------
+
+    def save(self, relations: Iterable[str]) -> Iterator[tuple[str, bytes | Path]]:  # type: ignore[override]
+        """Yield the files of an index of relations, as they are in OLD now: name and bytes."""
+        names = list(relations)
+        files = {name: each for name in names if (each := self.partitioned_files(name))}
+        yield from super().save(name for name in names if name not in files)
+        yield from save_files(files.values())
+
+    def restore(
+        self, files: Mapping[str, pa.Buffer], paths: Mapping[str, Path] | None = None
+    ) -> set[str]:
+        """Fill declared relations from the files of an index; return which ones."""
+        found = super().restore(files)
+        if paths:
+            stored = restore_files(self._root, self._relations, files, paths)
+            for name, each in stored.items():
+                self.adopt(name, each)
+            found |= stored.keys()
+        return found
 
     def rename(self, old: str, new: str) -> None:
         """Give a relation another name, which must be unused."""
@@ -173,6 +269,13 @@ class PartitioningEngine(LocalEngine):
         if isinstance(table, PartitionedTable):
             table.relabel(self._relations[name])
 
+    def copy(self, source: str, target: str) -> None:
+        """Make the NEW tuples of one relation the OLD and NEW ones of another."""
+        if self._partitioned_table(source) is not None and not self.is_partitioned(target):
+            self._tables[target] = PartitionedTable(self._relations[target], self._partition_place)
+            self._unprepare(target)
+        super().copy(source, target)
+
     # --- changes -------------------------------------------------------------------------------
 
     def commit(self, relations: Iterable[str] | None = None) -> None:
@@ -182,6 +285,7 @@ class PartitioningEngine(LocalEngine):
         self._release()
         if names is None:
             self._partition_large()
+            self._trim_dictionary()
             self._sweep()
 
     def rollback(self) -> None:
@@ -194,6 +298,23 @@ class PartitioningEngine(LocalEngine):
         for table in self._partitioned_tables():
             if table.fetched_bytes:
                 table.release()
+
+    def _trim_dictionary(self) -> None:
+        """Forget the texts that only passed, once they are many: code the tables here anew."""
+        limit = max(DICTIONARY_MAX_BYTES, DICTIONARY_GROWTH * self._trimmed_bytes)
+        if self._made_place is None or self._dictionary.nbytes <= limit:
+            return
+        if any(table.has_change for table in self._tables.values()):
+            return
+        fresh = Dictionary()
+        for name, table in self._tables.items():
+            if not table.is_partitioned:
+                self._tables[name] = _recoded(table, self._dictionary, fresh)
+        self._dictionary = self._made_place.dictionary = fresh
+        for each in self._partitioned_tables():
+            each.release()
+        self._prepared.clear()  # their constants are codes of the old dictionary
+        self._trimmed_bytes = fresh.nbytes
 
     def _files_in_use(self) -> set[str]:
         """Return the paths of all files of tables."""
@@ -233,28 +354,33 @@ class PartitioningEngine(LocalEngine):
 
     def _partitioned_handle(self, relation: str, state: State) -> PartitionedHandle | None:
         table = self._partitioned_table(relation)
-        if table is None or state in (State.ADDED, State.REMOVED):
+        if table is None or table.held is None or state is State.REMOVED:
             return None
-        assert table.source is not None
+        if state is (State.OLD if table.is_loading else State.ADDED):
+            return None
         added, removed = table.change_tables()
         if state is State.OLD:
             added, removed = added.slice(0, 0), removed.slice(0, 0)
-        return PartitionedHandle(table.source, added, removed)
+        return PartitionedHandle(table.held, added, removed)
 
     def within(self, relation: str, boxes: Sequence[Mapping[int, ValueRange]]) -> pa.Table:
         """Return the tuples of NEW in one of several boxes, each once, perhaps with others."""
         table = self._partitioned_table(relation)
         if table is None:
             return super().within(relation, boxes)
-        assert table.source is not None
-        files = table.source.files
-        found = table.source.within(boxes)
+        assert table.held is not None
+        files = table.held.files
+        found = table.held.within(boxes)
         added, removed = table.change_tables()
         if removed.num_rows:
             orders = files.sets[0].orders
             address = PartitionAddress(files.root, files.relation, orders, 0, StoredPartition())
             found = without_rows(address, found, removed)
         return pa.concat_tables([found, added])
+
+    def duplicates(self, relation: str, columns: Sequence[int]) -> pa.Table:
+        """Return the tuples of NEW that agree with another one in some columns."""
+        return self._widening(partial(super().duplicates, relation, columns))
 
     # --- plans ---------------------------------------------------------------------------------
 
@@ -269,20 +395,38 @@ class PartitioningEngine(LocalEngine):
         if self._made_place is not None:
             self._made_place.jobs.recorder = recorder
         try:
-            return self._run_widening(plan, recorder, limits)
+            return self._widening(partial(super().run, plan, recorder, limits))
         finally:
             if self._made_place is not None:
                 self._made_place.jobs.recorder = None
 
-    def _run_widening(self, plan: Plan, recorder: Recorder, limits: Limits) -> int:
-        """Run a plan; begin anew with wider codes if those of texts that passed do not fit."""
+    def _widening(self, work: Callable[[], MapResult]) -> MapResult:
+        """Do some work; begin anew with wider codes if those of texts that passed do not fit."""
         while True:
             try:
-                return super().run(plan, recorder, limits)
+                return work()
             except LayoutExceeded:
                 self._partition_place.interned_bits += WIDER_BITS
                 for table in self._partitioned_tables():
                     table.widen_interned()
+
+
+def _is_change(relation: Relation) -> bool:
+    """Whether a relation holds the change of a virtual one, for a transaction."""
+    return relation.name.rpartition(WORKING_SEPARATOR)[2] in CHANGES
+
+
+def _recoded(table: Table, before: Dictionary, after: Dictionary) -> Table:
+    """Return a table with the committed tuples of another, coded by another dictionary."""
+    other = Table(table.types)
+    for order in table.old_layers():
+        other.want(order)
+    names = [f"c{at}" for at in range(len(table.types))]
+    rows = decode_table(table, State.OLD, names, before)
+    columns = [after.encode_arrow(rows.column(at), each) for at, each in enumerate(table.types)]
+    other.insert(columns, rows.num_rows)
+    other.commit()
+    return other
 
 
 def _paths(files: PartitionedFiles) -> set[str]:

@@ -14,7 +14,7 @@ from uuid import uuid4
 import numpy as np
 import pyarrow as pa
 
-from corollary.core.arrow_buffers import bool_array, bool_values
+from corollary.core.arrow_buffers import bool_array, bool_values, index_array
 from corollary.core.engine import BulkMode, ValueRange
 from corollary.core.program import Relation
 from corollary.core.states import State
@@ -24,6 +24,8 @@ from corollary.engines.local.evaluation.matches import find_matches
 from corollary.engines.local.storage.arrangement import Order
 from corollary.engines.local.storage.code_range import INTERNED_CODE, CodeRange, Codes, range_of
 from corollary.engines.local.storage.layout import Mask
+from corollary.engines.local.storage.sorting import first_mask
+from corollary.engines.local.storage.table import Table
 from corollary.engines.local.table_handle import decode_words
 from corollary.engines.local.values.codes import Dictionary
 from corollary.engines.spark.partitioned.partition_files import (
@@ -40,6 +42,9 @@ OPEN_MAX_BYTES = 1 << 30
 OPEN_MAX_PARTITIONS = 256
 """A process keeps no more partitions open: each one takes a few file mappings."""
 
+ASKED_MAX = 1 << 20
+"""A partition is opened anew after so many keys: those that it has not are in its dictionary."""
+
 STORED_NAME = "tuples"
 """The relation of every index: files stay valid when a relation gets another name."""
 
@@ -51,11 +56,16 @@ INTERNED_KINDS = (Kind.SYMBOL, Kind.FLOAT)
 
 
 class PartitionEngine(LocalEngine):
-    """The tuples of one partition, in the orders of its set."""
+    """The tuples of one partition, in the orders of its set.
+
+    Attributes:
+        asked: how many keys and tuples were looked up; the dictionary keeps their texts.
+    """
 
     def __init__(self, relation: Relation, orders: Sequence[Order]) -> None:
         super().__init__(BulkMode.NEVER)
         self._relation = relation
+        self.asked = 0
         self._columns = orders[0]
         """The column of the relation at each place."""
         self._places = tuple(self._columns.index(at) for at in range(len(self._columns)))
@@ -90,6 +100,7 @@ class PartitionEngine(LocalEngine):
 
     def matches(self, order: Order, keys: pa.Table) -> pa.Table:
         """Return the tuples whose first columns in an order are one of some distinct keys."""
+        self.asked += keys.num_rows
         table = self._tables[STORED_NAME]
         arrangement = table.arrangement(self._orders[order])
         layout = arrangement.layout
@@ -110,6 +121,7 @@ class PartitionEngine(LocalEngine):
 
     def contains(self, rows: pa.Table) -> Mask:
         """Return for each tuple whether it is there."""
+        self.asked += rows.num_rows
         columns, count = self._encode(STORED_NAME, rows.select(self._columns))
         return self._tables[STORED_NAME].contains_codes(columns, count, State.OLD)
 
@@ -230,6 +242,30 @@ def read_change(root: str, change: PartitionChange) -> tuple[pa.Table, pa.Table]
     return rows.slice(0, change.added), rows.slice(change.added)
 
 
+def merge_changes(
+    root: str, name: str, relation: Relation, changes: Sequence[PartitionChange]
+) -> PartitionChange:
+    """Write one file with the effect of several changes, in their order."""
+    pairs = [read_change(root, each) for each in changes]
+    rows = pa.concat_tables([table for pair in pairs for table in pair])
+    sizes = [size for each in changes for size in (each.added, each.removed)]
+    is_added = np.repeat(np.arange(len(sizes)) % 2 == 0, sizes)
+    dictionary, table = Dictionary(), Table(relation.types)
+    codes = [
+        dictionary.encode_arrow(rows.column(at), type_) for at, type_ in enumerate(relation.types)
+    ]
+    words = table.pack(codes, rows.num_rows)
+    order = np.argsort(words, kind="stable")
+    starts = first_mask(words[order]).nonzero()[0]
+    firsts, lasts = order[starts], order[np.append(starts[1:], len(order)) - 1]
+    # A tuple that came and went, or went and came, is as it was before.
+    kept = lasts[is_added[firsts] == is_added[lasts]]
+    gained, lost = kept[is_added[kept]], kept[~is_added[kept]]
+    added, removed = (rows.take(index_array(each)) for each in (gained, lost))
+    written = write_change(root, name, added, removed)
+    return replace(written, merged=tuple(each.file for each in changes))
+
+
 # --- opening -------------------------------------------------------------------------------------
 
 
@@ -250,11 +286,14 @@ def open_partition(
     """Return a partition at a version, and keep it open."""
     key = root, repr(relation), orders, number
     found = _open.get(key)
-    if found is None or not _is_later(stored, found.stored):
+    applied = None
+    if found is not None and found.engine.asked <= ASKED_MAX:
+        applied = _applied_changes(stored, found.stored)
+    if found is None or applied is None:
         found = _open[key] = _Opened(_open_base(root, relation, orders, stored), stored)
-        found.stored = replace(stored, changes=())
+        applied = 0
     _open.move_to_end(key)
-    for change in stored.changes[len(found.stored.changes) :]:
+    for change in stored.changes[applied:]:
         found.engine.change(*read_change(root, change))
     found.stored, found.bytes = stored, found.engine.bytes
     _evict()
@@ -270,9 +309,24 @@ def _open_base(
     return opened
 
 
-def _is_later(stored: StoredPartition, found: StoredPartition) -> bool:
-    """Whether a version is one that was opened, perhaps with further changes."""
-    return stored.base == found.base and stored.changes[: len(found.changes)] == found.changes
+def _applied_changes(stored: StoredPartition, found: StoredPartition) -> int | None:
+    """Return how many changes of a version were applied to another; None if it is no earlier one.
+
+    Files that were merged since count as applied if all of them were.
+    """
+    if stored.base != found.base:
+        return None
+    files = [each.file for each in found.changes]
+    at = count = 0
+    for change in stored.changes:
+        if files[at : at + 1] == [change.file]:
+            at += 1
+        elif change.merged and tuple(files[at : at + len(change.merged)]) == change.merged:
+            at += len(change.merged)
+        else:
+            break
+        count += 1
+    return count if at == len(files) else None
 
 
 def _evict() -> None:

@@ -17,11 +17,16 @@ from corollary.engines.local.storage.layout import Mask
 from corollary.engines.spark.partitioned.open_partition import (
     PartitionEngine,
     fold_partition,
+    merge_changes,
     new_name,
     open_partition,
     write_partition,
 )
-from corollary.engines.spark.partitioned.partition_files import StoredPartition, split_table
+from corollary.engines.spark.partitioned.partition_files import (
+    PartitionChange,
+    StoredPartition,
+    split_table,
+)
 
 
 def to_bytes(table: pa.Table) -> bytes:
@@ -133,6 +138,40 @@ class Fold:
         """Return what was written; each attempt writes a directory of its own."""
         name = new_name(address.relation.name, "base")
         return fold_partition(address.root, name, address.relation, address.orders, address.stored)
+
+
+@dataclass(frozen=True, slots=True)
+class MergeChanges:
+    """Make one file of the changes of a partition from one to before the last."""
+
+    first: int
+
+    def run(self, address: PartitionAddress) -> PartitionChange:
+        """Return the file."""
+        name = new_name(address.relation.name, "change")
+        changes = address.stored.changes[self.first : -1]
+        return merge_changes(address.root, name, address.relation, changes)
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Make several partitions of one: so many that there are a number of them in all."""
+
+    count: int
+
+    def run(self, address: PartitionAddress) -> dict[int, StoredPartition]:
+        """Return what was written, by number."""
+        rows, lead = address.open().table(), address.orders[0][0]
+        return {
+            number: write_partition(
+                address.root,
+                new_name(address.relation.name, "base"),
+                address.relation,
+                address.orders,
+                part,
+            )
+            for number, part in split_table(rows, address.relation, lead, self.count)
+        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,14 +28,20 @@ PARTITION_TUPLES = 1 << 21
 PARTITIONS_MAX_BITS = 16
 """There are at most 2 to the power of this many partitions of one lead."""
 
-FOLD_MIN_FILES = 16
-"""A partition with so many files of changes is written anew…"""
+SPLIT_RATIO = 2
+"""A relation whose partitions have so many times as many tuples gets more of them."""
 
 FOLD_DIVISOR = 4
-"""…and one whose changes have as many tuples as one in so many of its base."""
+"""A partition whose changes have as many tuples as one in so many of its base is written anew."""
 
 FOLD_MIN_TUPLES = 1 << 13
-"""Fewer tuples of changes than this are no reason by themselves: a base has a block at least."""
+"""Fewer tuples of changes than this are no reason to do so: a base has a block at least."""
+
+MERGE_MIN_FILES = 16
+"""Of so many files of changes, the later ones become one…"""
+
+MERGE_RATIO = 2
+"""…as long as a file has at most so many times the tuples of all after it."""
 
 ColumnRanges = tuple[CodeRange | None, ...]
 """For each column the codes of its integers, None where a value has no code of its own."""
@@ -83,11 +89,18 @@ class PartitionChange:
     Attributes:
         file: its path below the root.
         added, removed: how many tuples of each.
+        merged: the files that it replaces, with the same effect.
     """
 
     file: str
     added: int
     removed: int
+    merged: tuple[str, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """How many tuples it has."""
+        return self.added + self.removed
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,15 +129,33 @@ class StoredPartition:
     @property
     def is_due(self) -> bool:
         """Whether it should be folded: written anew with its changes."""
-        changed = sum(each.added + each.removed for each in self.changes)
-        is_large = changed >= max(FOLD_MIN_TUPLES, self.base_tuples // FOLD_DIVISOR)
-        return len(self.changes) >= FOLD_MIN_FILES or is_large
+        changed = sum(each.size for each in self.changes)
+        return changed >= max(FOLD_MIN_TUPLES, self.base_tuples // FOLD_DIVISOR)
+
+    @property
+    def merged_from(self) -> int | None:
+        """The first of the changes before the last that should be one file, None if none should.
+
+        The last one stays: tasks that have the partition open have not applied it yet.
+        """
+        last = len(self.changes) - 2
+        if last + 2 < MERGE_MIN_FILES:
+            return None
+        first, later = last, self.changes[last].size
+        while first and self.changes[first - 1].size <= MERGE_RATIO * later:
+            first -= 1
+            later += self.changes[first].size
+        return first if first < last else None
 
     @property
     def files(self) -> list[str]:
         """Its files and directories below the root."""
         base = [] if self.base is None else [self.base]
         return [*base, *(each.file for each in self.changes)]
+
+    def with_merged(self, first: int, change: PartitionChange) -> "StoredPartition":
+        """Return the partition with its changes from one to before the last replaced by one."""
+        return replace(self, changes=(*self.changes[:first], change, self.changes[-1]))
 
     def changed(self, change: PartitionChange, ranges: ColumnRanges) -> "StoredPartition":
         """Return the partition with one more change, whose tuples have codes in some ranges."""
@@ -225,6 +256,13 @@ class PartitionedFiles:
         """Return the set that has an order, None if there is none."""
         return next((each for each in self.sets if order in each.orders), None)
 
+    @property
+    def is_crowded(self) -> bool:
+        """Whether there should be more partitions for so many tuples."""
+        count = len(self.sets[0].partitions)
+        is_full = self.size > SPLIT_RATIO * PARTITION_TUPLES * count
+        return is_full and count < 1 << PARTITIONS_MAX_BITS
+
     def with_set(self, changed: PartitionSet) -> "PartitionedFiles":
         """Return the files with one set replaced or added."""
         others = {each.lead: each for each in self.sets}
@@ -274,7 +312,9 @@ def _partition_to_json(partition: StoredPartition) -> dict[str, Any]:
     return {
         "base": partition.base,
         "tuples": partition.base_tuples,
-        "changes": [[each.file, each.added, each.removed] for each in partition.changes],
+        "changes": [
+            [each.file, each.added, each.removed, each.merged] for each in partition.changes
+        ],
         "distinct": partition.distinct,
         "ranges": partition.ranges,
     }
@@ -284,7 +324,10 @@ def _partition_from_json(found: Mapping[str, Any]) -> StoredPartition:
     return StoredPartition(
         found["base"],
         found["tuples"],
-        tuple(PartitionChange(*each) for each in found["changes"]),
+        tuple(
+            PartitionChange(file, added, removed, tuple(merged))
+            for file, added, removed, merged in found["changes"]
+        ),
         tuple(found["distinct"]),
         tuple(None if each is None else CodeRange(*each) for each in found["ranges"]),
     )

@@ -26,6 +26,10 @@ COLLECT_VARIABLE = "COROLLARY_FORBID_COLLECT"
 """If this is set, reading a whole partitioned relation inside the engine is an error: for tests."""
 
 
+LEAD_MAX_TUPLES = 2
+"""If no more tuples agree in the first column on average, looking one up fetches all of them."""
+
+
 class LayoutExceeded(Exception):  # noqa: N818 - caught by the engine, which widens the layout
     """A value that passed has a code for which the layout of its table is too narrow."""
 
@@ -54,6 +58,7 @@ class PartitionedRun:
         "_absent",
         "_arena",
         "_dictionary",
+        "_is_narrow",
         "_present",
         "_slices",
         "_source",
@@ -72,6 +77,7 @@ class PartitionedRun:
         self._arena = GrowingArray(layout.dtype)
         self._slices: dict[int, _Slices] = {}
         self._whole: tuple[int, int] | None = None
+        self._is_narrow: bool | None = None
         self._present = self._absent = layout.empty
 
     def __len__(self) -> int:
@@ -117,6 +123,9 @@ class PartitionedRun:
         """Return for each needle whether it is among the words."""
         if self._whole is not None:
             return is_member(needles, self.words)
+        if self._has_narrow_leads:
+            # The tuples themselves are few: who looks up a key next finds them here.
+            return is_member(needles, self._with_leads_of(needles))
         missing = subtract_words(
             subtract_words(sort_distinct(needles), self._present), self._absent
         )
@@ -125,6 +134,22 @@ class PartitionedRun:
             self._present = sort_words(np.concatenate([self._present, missing[found]]))
             self._absent = sort_words(np.concatenate([self._absent, missing[~found]]))
         return is_member(needles, self._present)
+
+    @property
+    def _has_narrow_leads(self) -> bool:
+        """Whether few tuples agree in the first column."""
+        if self._is_narrow is None:
+            files = self._source.files
+            self._is_narrow = files.size <= LEAD_MAX_TUPLES * files.distinct[self.order[0]]
+        return self._is_narrow
+
+    def _with_leads_of(self, words: Words) -> Words:
+        """Return the words with the first columns of some, sorted."""
+        leads = [self.layout.unpack_column(words, 0)]
+        starts, ends = self.ranges(self.layout, leads, len(words))
+        sizes = ends - starts
+        shift = np.repeat(starts - (np.cumsum(sizes) - sizes), sizes)
+        return sort_distinct(self.take(np.arange(len(shift)) + shift))
 
     def ranges(self, layout: Layout, keys: list[Codes], count: int) -> tuple[Codes, Codes]:
         """Return for each key (values of the first columns) the slice of the arena that has it."""

@@ -22,6 +22,7 @@ from corollary.engines.spark.partitioned.partition_files import (
     PartitionedFiles,
     PartitionSet,
     StoredPartition,
+    partition_count,
     partition_of,
     split_table,
 )
@@ -207,20 +208,43 @@ class PartitionSource:
         return part.with_partitions(changed | dict(zip(built, results, strict=True)))
 
     def folded(self) -> PartitionedFiles:
-        """Write the partitions anew that have many changes; return the files."""
-        relation = self.files.relation
-        due = [
-            (part, number, address)
+        """Write partitions anew that have many changes, merge files; return the files."""
+        files, relation = self.files, self.files.relation
+        if files.is_crowded:
+            return self._split(partition_count(files.size, self.jobs.slots))
+        due: list[tuple[PartitionAddress, operations.PartitionOperation]] = []
+        for part in files.sets:
+            for address in self._addresses(part).values():
+                if address.stored.is_due:
+                    due.append((address, operations.Fold()))
+                elif (first := address.stored.merged_from) is not None:
+                    due.append((address, operations.MergeChanges(first)))
+        results = self.jobs.run(due, f"fold {relation.name}")
+        for (address, operation), made in zip(due, results, strict=True):
+            if isinstance(operation, operations.MergeChanges):
+                made = address.stored.with_merged(operation.first, made)
+            current = next(each for each in files.sets if each.lead == address.orders[0][0])
+            files = files.with_set(current.with_partitions({address.number: made}))
+        return files
+
+    def _split(self, count: int) -> PartitionedFiles:
+        """Make more partitions; return the files."""
+        tasks = [
+            (address, operations.Split(count))
             for part in self.files.sets
-            for number, address in self._addresses(part).items()
-            if address.stored.is_due
+            for address in self._addresses(part).values()
         ]
-        tasks = [(address, operations.Fold()) for _, _, address in due]
+        results = self.jobs.run(tasks, f"split {self.files.relation.name}")
         files = self.files
-        results = self.jobs.run(tasks, f"fold {relation.name}")
-        for (part, number, _), stored in zip(due, results, strict=True):
-            current = next(each for each in files.sets if each.lead == part.lead)
-            files = files.with_set(current.with_partitions({number: stored}))
+        for part in files.sets:
+            empty = replace(part, partitions=(StoredPartition(),) * count)
+            made = {
+                number: stored
+                for (address, _), found in zip(tasks, results, strict=True)
+                if address.orders == part.orders
+                for number, stored in found.items()
+            }
+            files = files.with_set(empty.with_partitions(made))
         return files
 
     def arranged(self, order: Order) -> PartitionedFiles:

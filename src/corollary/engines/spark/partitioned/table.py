@@ -36,6 +36,9 @@ from corollary.engines.spark.partitioned.source import PartitionSource
 INTERNED_BITS = 24
 """The codes of texts and floats that pass get so many bits in words, more once these are used."""
 
+ROOM_BITS = 2
+"""The codes of texts have room for so many bits more than they need, so that it lasts."""
+
 ALL_CODES_BITS = 63
 """The width of a column whose integers may be interned."""
 
@@ -60,9 +63,10 @@ class PartitionedTable(Table):
     Attributes:
         relation: name, columns and types.
         source: the committed tuples; None if there are none.
+        loading: the added tuples, if they are in partitions; nothing is committed then.
     """
 
-    __slots__ = ("_next", "_place", "relation", "source")
+    __slots__ = ("_next", "_place", "loading", "relation", "source")
 
     is_partitioned: ClassVar[bool] = True
 
@@ -72,13 +76,29 @@ class PartitionedTable(Table):
         super().__init__(relation.types, family)
         self.relation = relation
         self.source: PartitionSource | None = None
+        self.loading: PartitionSource | None = None
         self._place = place
         self._next: PartitionedFiles | None = None
 
     @property
+    def held(self) -> PartitionSource | None:
+        """The tuples in partitions: the committed ones, or those that are loaded."""
+        return self.loading or self.source
+
+    @property
+    def is_loading(self) -> bool:
+        """Whether the tuples in partitions are not committed yet."""
+        return self.loading is not None
+
+    @property
     def files(self) -> PartitionedFiles | None:
-        """The files of the committed tuples, None if there are none."""
-        return None if self.source is None else self.source.files
+        """The files of the tuples in partitions, None if there are none."""
+        return None if self.held is None else self.held.files
+
+    @property
+    def known_orders(self) -> list[Order]:
+        """The orders that probes need, as far as that is known."""
+        return [self.primary_order, *self._others, *self._wanted]
 
     def relabel(self, relation: Relation) -> None:
         """Give the relation another name, or its columns; the types are the same."""
@@ -93,12 +113,26 @@ class PartitionedTable(Table):
     def adopt(self, files: PartitionedFiles) -> None:
         """Replace the contents by the tuples of files, as OLD."""
         super().assign(self.layout.empty)
+        self.source = self._hold(files)
+        if self.source is not None:
+            self.release()
+            self._old = files.size
+
+    def load(self, files: PartitionedFiles) -> None:
+        """Replace the contents by the tuples of files, as ADDED."""
+        super().assign(self.layout.empty)
+        self.loading = self._hold(files)
+        if self.loading is not None:
+            self.release()
+            self._added = files.size
+
+    def _hold(self, files: PartitionedFiles) -> PartitionSource | None:
+        """Prepare orders for the tuples of files; return these, None if there are none."""
         self._others = {}
-        self.source = self._next = None
+        self.source = self.loading = self._next = None
         self._distinct_unknown()
         if not files.size:
-            return
-        self.source = PartitionSource(replace(files, relation=self.relation), self._place.jobs)
+            return None
         self.widen(self._ranges(files))
         layout = self.layout
         for order in (order for each in files.sets for order in each.orders):
@@ -107,8 +141,7 @@ class PartitionedTable(Table):
                 self._main = arrangement
             else:
                 self._others[order] = arrangement
-        self.release()
-        self._old = files.size
+        return PartitionSource(replace(files, relation=self.relation), self._place.jobs)
 
     def _distinct_unknown(self) -> None:
         self.distinct_estimates, self._estimated = (), 0
@@ -128,66 +161,108 @@ class PartitionedTable(Table):
 
     def release(self) -> None:
         """Forget what was fetched."""
-        if self.source is None:
-            return
         for each in (self._main, *self._others.values()):
-            each.runs = [
-                PartitionedRun(self.source, each.order, each.layout, self._place.dictionary)
-            ]
-            each.forget_layers()
+            self._release(each)
+
+    def _release(self, arrangement: Arrangement) -> None:
+        if self.held is None:
+            return
+        order, layout = arrangement.order, arrangement.layout
+        run = PartitionedRun(self.held, order, layout, self._place.dictionary)
+        if self.is_loading:
+            later = [each for each in arrangement.added if not isinstance(each, PartitionedRun)]
+            arrangement.added = [run, *later]
+        else:
+            arrangement.runs = [run]
+        arrangement.forget_layers()
 
     @property
     def fetched_bytes(self) -> int:
         """The size of what was fetched."""
-        if self.source is None:
+        if self.held is None:
             return 0
-        return sum(run.nbytes for each in (self._main, *self._others.values()) for run in each.runs)
+        return sum(
+            run.nbytes
+            for each in (self._main, *self._others.values())
+            for run in (each.added if self.is_loading else each.runs)
+        )
 
     def widen_interned(self) -> None:
         """Make room for more codes of texts."""
-        if self.source is not None:
-            self.widen(self._ranges(self.source.files))
+        if self.held is not None:
+            self.widen(self._ranges(self.held.files))
+
+    def _make_room(self) -> None:
+        """Let columns hold all codes of texts: one that does not fit would seem to be absent."""
+        if self.source is None:
+            return
+        assert self.family.current.layout is not None
+        for at, column in enumerate(self.family.current.layout.columns):
+            if self.types[at].kind in INTERNED_KINDS:
+                bound = self._place.dictionary.domain(self.types[at]).code_bound
+                if bound > column.last:
+                    wider = [CodeRange()] * len(self.types)
+                    wider[at] = CodeRange(0, bound.bit_length() + ROOM_BITS, column.has_null)
+                    self.widen(wider)
 
     # --- reading -------------------------------------------------------------------------------
+
+    @property
+    def layout(self) -> Layout:
+        """The current layout, which has room for all texts that the driver knows."""
+        self._make_room()
+        return super().layout
+
+    def arrangement(self, order: Order) -> Arrangement:
+        """Return the tuples sorted in an order, which is maintained from now on."""
+        self._make_room()
+        return super().arrangement(order)
 
     def order_for(self, bound: tuple[int, ...]) -> Order:
         """Return an order whose first columns are the bound ones, with partitions if possible."""
         found = super().order_for(bound)
-        if self.source is None or self.source.set_for(found) is not None:
+        if self.held is None or self.held.set_for(found) is not None:
             return found
         # Any column that is bound can lead: one that has partitions needs no others.
-        leads = [each.lead for each in self.source.files.sets if each.lead in bound]
+        leads = [each.lead for each in self.held.files.sets if each.lead in bound]
         if not leads:
             return found
-        distinct = self.source.files.distinct
+        distinct = self.held.files.distinct
         lead = max(leads, key=lambda column: distinct[column])
         rest = (column for column in self.primary_order if column not in bound)
         return (lead, *(column for column in bound if column != lead), *rest)
 
     def _arrange(self, order: Order) -> Arrangement:
-        if self.source is None:
+        if self.held is None:
             return super()._arrange(order)
-        self.source = replace(self.source, files=self.source.arranged(order))
+        held = replace(self.held, files=self.held.arranged(order))
         other = Arrangement(order, self.layout.permute(order))
-        other.runs = [PartitionedRun(self.source, order, other.layout, self._place.dictionary)]
+        if self.is_loading:
+            self.loading = held
+            self._release(other)
+            for run in self._main.added[1:]:
+                other.add(other.sort_words(run.words, self._main.layout))
+            return other
+        self.source = held
+        self._release(other)
         other.mark_stale(None, None)
         other.catch_up(self._main)
         return other
 
     def duplicates(self, columns: tuple[int, ...]) -> Words:
         """Return the tuples of NEW that agree with another one in some columns."""
-        if self.source is None or not columns:
+        if self.held is None or not columns:
             return super().duplicates(columns)
         arrangement = self.arrangement(self.order_for(columns))
-        assert self.source is not None
+        assert self.held is not None
         main = self.arrangement(self.primary_order)
-        candidates = [self._encode_rows(self.source.duplicates(columns))]
-        added = main.words(State.ADDED)
+        candidates = [self._encode_rows(self.held.duplicates(columns))]
+        added = self._added_here()
         if len(added):
             # An added tuple may agree with one that no other agreed with before.
             layout, order = arrangement.layout, arrangement.order
             keys = [self.layout.unpack_column(added, column) for column in order[: len(columns)]]
-            for run in arrangement.runs:
+            for run in arrangement.added[:1] if self.is_loading else arrangement.runs:
                 starts, ends = run.ranges(layout, keys, len(added))
                 sizes = ends - starts
                 shift = np.repeat(starts - (np.cumsum(sizes) - sizes), sizes)
@@ -206,15 +281,22 @@ class PartitionedTable(Table):
 
     def distinct_values(self) -> tuple[int, ...]:
         """Estimate the distinct values of the columns, from statistics of files."""
-        return super().distinct_values() if self.source is None else self.source.files.distinct
+        return super().distinct_values() if self.held is None else self.held.files.distinct
 
     def _make_bitmap(self, lookups: int) -> None:
         """Build none: that would read all tuples."""
 
     def change_tables(self) -> tuple[pa.Table, pa.Table]:
-        """Return the added and the removed tuples."""
+        """Return the added and the removed tuples that are here."""
+        removed = self.arrangement(self.primary_order).removed
+        return self._decode(self._added_here()), self._decode(removed)
+
+    def _added_here(self) -> Words:
+        """Return the added tuples that are not in partitions."""
         main = self.arrangement(self.primary_order)
-        return self._decode(main.words(State.ADDED)), self._decode(main.removed)
+        if not self.is_loading:
+            return main.words(State.ADDED)
+        return merge_words(self.layout.empty, *(run.words for run in main.added[1:]))
 
     def _decode(self, words: Words) -> pa.Table:
         return decode_words(
@@ -243,13 +325,21 @@ class PartitionedTable(Table):
         removed_words = self._encode_rows(removed)
         self.set_change(self.layout.convert(added, before), removed_words)
 
+    def extend(self, words: Words) -> None:
+        """Commit, then add sorted tuples that are not in NEW; ADDED is these and nothing else."""
+        before = self.layout
+        self.commit()  # which may widen the layout
+        self.add(self.layout.convert(words, before))
+
     def prefetch(self) -> None:
         """Write the files of the open change, so that `commit` cannot fail."""
         self._next = self._write()
 
     def _write(self) -> PartitionedFiles:
         added, removed = self.change_tables()
-        source = self.source
+        source = self.held
+        if self.loading is not None and not (added.num_rows or removed.num_rows):
+            return self.loading.files
         if source is None:
             jobs = self._place.jobs
             count = partition_count(added.num_rows, jobs.slots)
@@ -265,6 +355,9 @@ class PartitionedTable(Table):
 
     def rollback(self) -> None:
         """Discard the open change."""
+        if self.is_loading:
+            self.assign(self.layout.empty)
+            return
         super().rollback()
         self._next = None
         self.release()
@@ -272,7 +365,7 @@ class PartitionedTable(Table):
     def assign(self, words: Words) -> None:
         """Replace the contents by these sorted tuples, as ADDED."""
         super().assign(words)
-        self.source = self._next = None
+        self.source = self.loading = self._next = None
 
     def restore(
         self, before: Layout, runs: Mapping[Order, SortedRun], estimates: tuple[int, ...]

@@ -172,7 +172,11 @@ class SparkEngine(SinglePlacement):
         """Yield nothing: there is no index to keep."""
         return iter(())
 
-    def restore(self, files: Mapping[str, pa.Buffer]) -> set[str]:  # noqa: ARG002
+    def restore(
+        self,
+        files: Mapping[str, pa.Buffer],  # noqa: ARG002
+        paths: Mapping[str, Path] | None = None,  # noqa: ARG002
+    ) -> set[str]:
         """Return no relation: there is no index to read."""
         return set()
 

@@ -54,7 +54,7 @@ class StandaloneCluster:
         self.workers, self.cores, self.memory = workers, cores, memory
         self._directory = directory
         self._orders = directory / "orders"
-        paths = [str(TESTS / "support" / "executor_site"), *sys.path]
+        paths = [str(TESTS / "support" / "spark" / "executor_site"), *sys.path]
         self._environment = {
             **os.environ,
             **find_java().environment(),

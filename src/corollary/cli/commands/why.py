@@ -1,0 +1,186 @@
+"""`corollary why`, `why-not`, `why-added`, `why-removed` and `what-if`."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+from corollary.cli.answer_options import AnswerOptions, ProofLimitOptions
+from corollary.cli.databases import open_to_read
+from corollary.cli.options import ChangeOutputOptions, ReaderOptions, SnapshotOptions
+from corollary.cli.parameters import COUNT, family, warehouse
+from corollary.console import LONG_SECONDS
+
+if TYPE_CHECKING:
+    from corollary.provenance.proof import Absence
+
+FAILED = 1
+"""The exit status if a tuple does not hold."""
+
+commit_option = click.option(
+    "--commit",
+    type=click.IntRange(min=1),
+    help="The commit that did it. Default: the last one that did.",
+)
+
+
+@click.command()
+@warehouse
+@click.argument("goal")
+@family("read", SnapshotOptions)
+@family("limits", ProofLimitOptions)
+@family("output", AnswerOptions)
+def why(
+    warehouse: str,
+    goal: str,
+    read: SnapshotOptions,
+    limits: ProofLimitOptions,
+    output: AnswerOptions,
+) -> None:
+    """Prove a tuple: from which tuples, by which rules, down to the data.
+
+    Prints a proof of least height: each tuple once, with the rule that derives it, and of base
+    tuples who has given them: a line of a file, a line of the program, or a write by hand, and in
+    which commit. What a rule needs besides (tuples that are not there, conditions, aggregates)
+    stands below the tuples. A goal with variables proves its first 10 answers.
+
+    \b
+      corollary why warehouse 'link("a", "d")'
+      corollary why warehouse 'link("a", y)' --depth 1
+      corollary why warehouse 'link("a", "d")' --at 3
+      corollary why warehouse 'link("a", "d")' --as alice
+      corollary why warehouse 'link("a", "d")' --format svg > proof.svg
+
+    The last line says how high the proof is, and whether there may be a lower one; what was left
+    out because of a limit is listed. Exit status 1: the tuple does not hold; what it lacks first
+    is printed instead, and `corollary why-not` prints all of it.
+    """
+    with output.reporting(LONG_SECONDS) as console, open_to_read(warehouse, console) as database:
+        seen = ReaderOptions(read.reader).view(database)
+        proof = seen.why(goal, at=read.at, limits=limits.limits)
+        if proof.holds:
+            output.print(proof)
+            return
+        if proof.answers is None:
+            absence: Absence = seen.why_not(goal, at=read.at, limits=limits.limits)
+            output.print(replace(absence, attempts=absence.attempts[:1]))
+        else:
+            output.print(proof)
+        raise SystemExit(FAILED)
+
+
+@click.command("why-not")
+@warehouse
+@click.argument("goal")
+@click.option(
+    "--insertions",
+    type=COUNT,
+    default=0,
+    metavar="K",
+    show_default=True,
+    help="Look for sets of at most K base tuples that would make it true; 0 looks for none.",
+)
+@family("read", SnapshotOptions)
+@family("limits", ProofLimitOptions)
+@family("output", AnswerOptions)
+def why_not(
+    warehouse: str,
+    goal: str,
+    insertions: int,
+    read: SnapshotOptions,
+    limits: ProofLimitOptions,
+    output: AnswerOptions,
+) -> None:
+    """Say what a tuple lacks: of each rule the nearest attempts, and what fails in them.
+
+    An attempt is a rule with values for its variables. Those are shown in which the fewest
+    literals fail: a tuple that is missing, a tuple that is there and may not be (with its proof),
+    a condition that is false. --insertions looks for the base tuples whose insertion would make
+    it true; each set is tried out, so keys and constraints hold too.
+
+    \b
+      corollary why-not warehouse 'link("a", "z")'
+      corollary why-not warehouse 'link("a", "z")' --insertions 2
+      corollary why-not warehouse 'link("a", "z")' --at 3 --format json
+    """
+    with output.reporting(LONG_SECONDS) as console, open_to_read(warehouse, console) as database:
+        seen = ReaderOptions(read.reader).view(database)
+        found = seen.why_not(goal, at=read.at, insertions=insertions, limits=limits.limits)
+        output.print(found)
+
+
+@click.command("why-added")
+@warehouse
+@click.argument("goal")
+@commit_option
+@family("read", ReaderOptions)
+@family("limits", ProofLimitOptions)
+@family("output", AnswerOptions)
+def why_added(
+    warehouse: str,
+    goal: str,
+    commit: int | None,
+    read: ReaderOptions,
+    limits: ProofLimitOptions,
+    output: AnswerOptions,
+) -> None:
+    """Say which changes of a commit have added a tuple.
+
+    Finds changes of base tuples and rules of that commit that are enough to add the tuple, and
+    none of which can be left out; then prints what it lacked before, and its proof, in which these
+    changes have a sign. A change is necessary if the commit would not have done it without it.
+
+    \b
+      corollary why-added warehouse 'link("a", "d")' --commit 7
+    """
+    with output.reporting(LONG_SECONDS) as console, open_to_read(warehouse, console) as database:
+        output.print(read.view(database).why_added(goal, commit, limits=limits.limits))
+
+
+@click.command("why-removed")
+@warehouse
+@click.argument("goal")
+@commit_option
+@family("read", ReaderOptions)
+@family("limits", ProofLimitOptions)
+@family("output", AnswerOptions)
+def why_removed(
+    warehouse: str,
+    goal: str,
+    commit: int | None,
+    read: ReaderOptions,
+    limits: ProofLimitOptions,
+    output: AnswerOptions,
+) -> None:
+    """Say which changes of a commit have removed a tuple.
+
+    Finds changes of that commit that are enough to remove the tuple, and none of which can be left
+    out; then prints its proof before, in which what broke has a sign, and what it lacks since.
+
+    \b
+      corollary why-removed warehouse 'link("a", "d")' --commit 8
+    """
+    with output.reporting(LONG_SECONDS) as console, open_to_read(warehouse, console) as database:
+        output.print(read.view(database).why_removed(goal, commit, limits=limits.limits))
+
+
+@click.command("what-if")
+@warehouse
+@click.argument("fact")
+@family("output", ChangeOutputOptions)
+def what_if(warehouse: str, fact: str, output: ChangeOutputOptions) -> None:
+    """Try out a change: what would go without a base tuple, or come with one that is not there.
+
+    A dry run of its deletion, whoever asserts it (the program, a source, a write by hand), or of
+    its insertion if it is not there. Prints what `corollary apply --dry-run` prints, and changes
+    nothing. Several tuples have full stops between them. Exit status 3: a key or a constraint
+    would be violated.
+
+    \b
+      corollary what-if warehouse 'direct_link("a", "c")'
+      corollary what-if warehouse 'direct_link("a", "c"). direct_link("d", "a")' --format json
+    """
+    with output.reporting(LONG_SECONDS) as console, open_to_read(warehouse, console) as database:
+        from corollary.cli.report.changes import report_run
+
+        report_run(database.what_if(fact), database, warehouse, output, console)

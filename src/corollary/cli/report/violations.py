@@ -1,0 +1,88 @@
+"""`--why` of `run` and `apply`: proofs of what violates a key or a constraint."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from corollary.database.database import Database, state_of, warehouse_of
+from corollary.errors import ConstraintError
+
+if TYPE_CHECKING:
+    from corollary.database.intake.pipeline import PipelineRun
+    from corollary.provenance.changes.violations import ViolationExplainer, ViolationProof
+
+why_option = click.option(
+    "--why",
+    is_flag=True,
+    help="If a key or a constraint is violated, prove it, before everything is rolled back.",
+)
+
+PROVED_WITHOUT = ("sharing", "specialisation")
+"""Optimisations of events that `--why` leaves out: they replace the user's rules by others."""
+
+
+def proving_keywords(keywords: dict[str, Any], *, is_asked: bool) -> dict[str, Any]:
+    """Return the arguments with which a database is opened, so that events can be proved."""
+    if not is_asked:
+        return keywords
+    return {**keywords, "without": (*keywords["without"], *PROVED_WITHOUT)}
+
+
+@contextmanager
+def proving(database: Database, *, is_asked: bool) -> "Iterator[ViolationExplainer | None]":
+    """Let what a transaction violates be proved; a `ConstraintError` has the proofs then."""
+    if not is_asked:
+        yield None
+        return
+    from corollary.provenance.changes.violations import ViolationExplainer
+
+    explainer = ViolationExplainer(state_of(database))
+    try:
+        yield explainer
+    except ConstraintError as error:
+        error.why = with_origins(database, explainer.proofs())
+        raise
+
+
+def note_proofs(
+    outcome: "PipelineRun", database: Database, explainer: "ViolationExplainer | None"
+) -> None:
+    """Note in the outcome of a dry run why it would violate something."""
+    if explainer is not None and outcome.plan is not None and outcome.plan.constraints:
+        outcome.why = with_origins(database, explainer.proofs())
+
+
+def with_origins(
+    database: Database, proofs: "Sequence[ViolationProof]"
+) -> "tuple[ViolationProof, ...]":
+    """Return proofs in which base tuples of the state before say where they are from."""
+    from dataclasses import replace
+
+    from corollary.provenance.origins.origins import OriginFinder
+
+    finder = OriginFinder(state_of(database), warehouse_of(database))
+    found = []
+    for each in proofs:
+        nodes, cuts = finder.with_origins(each.proof.nodes)
+        proof = replace(each.proof, nodes=nodes, cuts=(*each.proof.cuts, *cuts))
+        found.append(replace(each, proof=proof))
+    return tuple(found)
+
+
+def proof_texts(proofs: Sequence[Any]) -> Iterator[str]:
+    """Yield the lines of proofs of violations."""
+    from corollary.provenance.forms.text import proof_lines
+
+    for each in proofs:
+        yield f"why {each.message}"
+        lines = list(proof_lines(each.proof))
+        if each.is_pair:
+            lines = lines[1:-1]  # two tuples, and no rule
+        yield from (f"  {line}" for line in lines)
+
+
+def proofs_as_json(proofs: Sequence[Any]) -> list[dict[str, Any]]:
+    """Return proofs of violations as JSON."""
+    return [{"message": each.message, "proof": each.proof.to_json()} for each in proofs]

@@ -1,0 +1,154 @@
+"""Why a transaction was refused: proofs of what violates a constraint or a key.
+
+They are found before the rollback, in the state that the transaction would have made, and finished
+after it: what needs the state before is asked then.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from corollary.core.values import format_value
+from corollary.database.commit import OpenTransaction
+from corollary.database.reactions.keys import Contradiction, contradictions, resolve_dependencies
+from corollary.database.reactions.reactions import Violation
+from corollary.database.state import DatabaseState
+from corollary.provenance.absences.why_not import with_attempts
+from corollary.provenance.asked_state import AskedState, asked_state
+from corollary.provenance.changes.event_instances import EventInstances, EventTuple
+from corollary.provenance.changes.why_event import (
+    EventProofs,
+    changed_tuples,
+    find_event_proofs,
+    mark_of,
+)
+from corollary.provenance.limits import DEFAULT_LIMITS, Allowance, ProofLimits
+from corollary.provenance.nodes import ProofKind, ProofNode
+from corollary.provenance.proof import Proof
+from corollary.provenance.trials.trials import asked_transaction
+from corollary.provenance.why import prove
+
+
+@dataclass(frozen=True, slots=True)
+class ViolationProof:
+    """What violates a constraint or a key, and why it is there.
+
+    Attributes:
+        message: what is violated.
+        is_pair: whether it is two tuples with one key, and not one that a rule derives.
+    """
+
+    message: str
+    proof: Proof
+    is_pair: bool = False
+
+
+@dataclass(slots=True)
+class ViolationExplainer:
+    """Proves what a transaction violates; `look` is for `Transaction.inspect`.
+
+    Args:
+        state: the database; opened without optimisations that merge or specialise events, else
+            those are not proved.
+        limits: of the work for each violation.
+    """
+
+    state: DatabaseState
+    limits: ProofLimits = DEFAULT_LIMITS
+    _found: list[ViolationProof] = field(default_factory=list)
+    _events: EventProofs | None = None
+    _messages: list[str] = field(default_factory=list)
+
+    def look(self, transaction: OpenTransaction) -> None:
+        """Prove what is violated, as far as the state before is not needed."""
+        self._found, self._events, self._messages = [], None, []
+        if not transaction.outcome.failures:
+            return
+        asked = asked_transaction(self.state, transaction)
+        changed = dict(changed_tuples(asked))
+        self._found = [
+            self._contradiction(each, asked, changed) for each in self._contradictions(transaction)
+        ]
+        events: list[Violation] = []
+        for each in transaction.outcome.violations:
+            if each.constraint in asked.program.active.relations:
+                events.append(each)
+            else:
+                proof = prove(asked, each.constraint, each.row, self.limits)
+                proof = _marked(with_attempts(asked, proof, self.limits), changed)
+                self._found.append(ViolationProof(_message(each), proof))
+        if events:
+            self._prove_events(events, asked, transaction)
+
+    def proofs(self) -> list[ViolationProof]:
+        """Return the proofs, after the transaction was rolled back."""
+        found = list(self._found)
+        if self._events is not None:
+            state = self.state
+            with state.lock:
+                proofs = self._events.proofs(asked_state(state), self.limits, state.commits)
+            found += map(ViolationProof, self._messages, proofs)
+        return found
+
+    # --- constraints ---------------------------------------------------------------------------
+
+    def _prove_events(
+        self, violations: list[Violation], asked: AskedState, transaction: OpenTransaction
+    ) -> None:
+        active = transaction.update.new.active
+        rounds = transaction.rounds
+        triggers = active.triggers if rounds is not None and rounds.chain else {}
+        shown = [each for each in violations if each.constraint not in active.merged]
+        instances = EventInstances(
+            self.state, asked, transaction.update, triggers, Allowance(self.limits)
+        )
+        goals: list[EventTuple] = [(each.constraint, each.row) for each in shown]
+        with instances.evaluated({name for name, _ in goals}):
+            self._events = find_event_proofs(instances, goals, asked, transaction, self.limits)
+        self._messages = [_message(each) for each in shown]
+
+    # --- keys ----------------------------------------------------------------------------------
+
+    def _contradictions(self, transaction: OpenTransaction) -> Iterator[Contradiction]:
+        state, after = self.state, transaction.after
+        known = set(resolve_dependencies(state.program, state.loaded.normal))
+        for found, _ in contradictions(
+            state.engine, known, after.program, after.normal, state.limits
+        ):
+            yield from found
+
+    def _contradiction(
+        self, found: Contradiction, asked: AskedState, changed: dict[EventTuple, str]
+    ) -> ViolationProof:
+        """Return both tuples that contradict each other, below what they agree in."""
+        dependency, relation = found.dependency, found.relation
+        values = ", ".join(
+            f"{relation.columns[at]} = {format_value(found.rows[0][at], relation.types[at])}"
+            for at in dependency.determinants
+        )
+        word = "key" if dependency.is_key else "dependency"
+        text = f"two tuples of {relation.name} with the {word} {values}"
+        root = ProofNode(0, ProofKind.COMPUTED, "", (), (), text=text, premises=(1, 2))
+        nodes = [root]
+        for at, row in enumerate(sorted(found.rows, key=repr), 1):
+            proof = prove(asked, relation.name, row, self.limits)
+            nodes.append(replace(proof.nodes[0], id=at, premises=(), notes=(), rule=None))
+        proof = Proof(
+            text,
+            asked.commit,
+            holds=True,
+            height=0,
+            minimal=True,
+            canonical=True,
+            nodes=tuple(nodes),
+        )
+        return ViolationProof(text, _marked(proof, changed), is_pair=True)
+
+
+def _marked(proof: Proof, changed: dict[EventTuple, str]) -> Proof:
+    """Return a proof in NEW with marks on the base tuples that the transaction changes."""
+    nodes = tuple(replace(node, sign=mark_of(node, changed, is_new=True)) for node in proof.nodes)
+    return replace(proof, nodes=nodes)
+
+
+def _message(violation: Violation) -> str:
+    return f"{violation.constraint}: {violation.message}"

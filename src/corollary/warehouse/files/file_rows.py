@@ -1,0 +1,116 @@
+"""Tuples in Parquet files that all processes see: what tasks have read, and large snapshots.
+
+The process that holds a handle on them reads none of them, unless it is asked for a table.
+"""
+
+import secrets
+import shutil
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Generic
+
+import pyarrow as pa
+
+from corollary.core.arrow import empty_table, schema_of
+from corollary.core.engine import MapResult, TableHandle, TaskPool, slice_table
+from corollary.core.program import Relation
+from corollary.warehouse.files import durable_files
+from corollary.warehouse.files.parquet_encoding import from_parquet
+from corollary.warehouse.files.places import Place
+
+
+@dataclass(frozen=True, slots=True)
+class RowsFile:
+    """A Parquet file of tuples.
+
+    Attributes:
+        root: the directory that its path is relative to.
+        path: of the file.
+        rows: how many tuples it has.
+        checksum: of its bytes, which is compared when it is read.
+    """
+
+    root: Place
+    path: str
+    rows: int
+    checksum: str
+
+    def read(self, relation: Relation) -> pa.Table:
+        """Return its tuples.
+
+        Raises:
+            WarehouseError: it is missing, or not what was written.
+        """
+        table = from_parquet(durable_files.read(self.root, self.path, self.checksum))
+        # By position: columns may have got other names since.
+        return table.rename_columns(list(relation.columns)).cast(schema_of(relation))
+
+
+class StagingDirectory:
+    """A new directory for files that tasks write; it is removed when nobody refers to it."""
+
+    def __init__(self, tasks: TaskPool) -> None:
+        self.path = tasks.directory / f"staged-{secrets.token_hex(16)}"
+        self.path.mkdir()
+        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FileRows:
+    """The tuples of files as one handle; they may be in several of them.
+
+    Attributes:
+        relation: whose tuples they are; it has columns.
+        files: where they are.
+        tasks: runs the work that is done on them.
+        directory: of the files, if they are removed with the last handle on them.
+    """
+
+    relation: Relation
+    files: Sequence[RowsFile]
+    tasks: TaskPool
+    directory: "StagingDirectory | None" = None
+
+    def __len__(self) -> int:
+        return sum(each.rows for each in self.files)
+
+    @property
+    def is_distributed(self) -> bool:
+        """True: they are not in this process."""
+        return True
+
+    def table(self) -> pa.Table:
+        """Return the tuples."""
+        return pa.concat_tables(
+            [empty_table(self.relation), *(each.read(self.relation) for each in self.files)]
+        )
+
+    def slices(self, max_rows: int) -> Iterator[pa.Table]:
+        """Yield the tuples in tables that are not too large."""
+        if not self.files:
+            yield empty_table(self.relation)
+        for each in self.files:
+            yield from slice_table(each.read(self.relation), max_rows)
+
+    def map_partitions(self, function: Callable[[pa.Table], MapResult]) -> list[MapResult]:
+        """Return the results of a function for the tuples of each file."""
+        use = UseOfRows(self.relation, function)
+        return self.tasks.run(f"use {self.relation.name}", use, self.files)
+
+
+@dataclass(frozen=True, slots=True)
+class UseOfRows(Generic[MapResult]):
+    """Applies a function to the tuples of a file, in a task."""
+
+    relation: Relation
+    function: Callable[[pa.Table], MapResult]
+
+    def __call__(self, file: RowsFile) -> MapResult:
+        """Return the result for a file."""
+        return self.function(file.read(self.relation))
+
+
+def table_of(rows: pa.Table | TableHandle) -> pa.Table:
+    """Return rows as a table in this process."""
+    return rows if isinstance(rows, pa.Table) else rows.table()

@@ -1,0 +1,196 @@
+"""What a task does with its portions of a source: reads and checks them, and writes their rows."""
+
+import os
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import astuple, dataclass, replace
+from pathlib import Path
+from typing import BinaryIO
+
+import pyarrow as pa
+
+from corollary.core.arrow import expand_table, from_python
+from corollary.errors import Diagnostic
+from corollary.warehouse.files import input_files
+from corollary.warehouse.files.durable_files import from_arrow_stream, to_arrow_stream
+from corollary.warehouse.files.file_rows import RowsFile
+from corollary.warehouse.formats.delimited import SHOWN_FINDINGS_MAX
+from corollary.warehouse.formats.record_blocks import read_head
+from corollary.warehouse.formats.text_stream import TextStream
+from corollary.warehouse.sources import csv_file, json_file, parquet_file
+from corollary.warehouse.sources.file_bounds import FileBounds, bounds_of
+from corollary.warehouse.sources.file_tail import EarlierText, FirstBytes
+from corollary.warehouse.sources.quarantine import QUARANTINE, BadRow, to_bad_rows
+from corollary.warehouse.sources.schema_drift import ExpectedColumns, FileRecords
+from corollary.warehouse.sources.tasks.portions import Portion
+from corollary.warehouse.sources.tasks.staged_rows import RowPieces, write_rows
+
+INLINE_BAD_ROWS = 1000
+"""Up to this many malformed records come with the report of a task; more are in a file."""
+_HEAD_BYTES = 1 << 20
+"""The first bytes of a text, in which its header is."""
+
+TextReader = Callable[..., FileRecords]
+_TEXT_READERS: dict[str, TextReader] = {"csv": csv_file.read, "jsonl": json_file.read}
+
+
+@dataclass(frozen=True, slots=True)
+class PortionReport:
+    """What a task tells of a portion.
+
+    Attributes:
+        rows: how many good rows it has.
+        bounds: of their columns.
+        columns: the names of all its columns.
+        header_names: for each column of the relation, its name in the headers of the file.
+        checksum: of the file, if the portion is all of a text.
+        findings: about the first malformed records.
+        bad_count: how many malformed records there are.
+        bad: the malformed records as an Arrow stream, or the name of a file that holds it.
+        is_irregular: whether quotes are irregular, so that records may begin elsewhere.
+        is_changed: whether the file is not the one that was listed; nothing else counts then.
+    """
+
+    portion: Portion
+    rows: int = 0
+    bounds: FileBounds = ()
+    columns: tuple[str, ...] = ()
+    header_names: tuple[str, ...] = ()
+    checksum: str = ""
+    findings: tuple[list[Diagnostic], ...] = ()
+    bad_count: int = 0
+    bad: bytes | str = b""
+    is_irregular: bool = False
+    is_changed: bool = False
+
+    def bad_rows(self) -> list[BadRow]:
+        """Return the malformed records."""
+        if not self.bad_count:
+            return []
+        data = self.bad if isinstance(self.bad, bytes) else Path(self.bad).read_bytes()
+        return [BadRow(**row) for row in from_arrow_stream(data).to_pylist()]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskReport:
+    """What a task tells of all its portions, and where their rows are."""
+
+    portions: tuple[PortionReport, ...]
+    staged: RowsFile | RowPieces | None
+
+
+@dataclass(frozen=True, slots=True)
+class PortionReader:
+    """Reads portions; it is pickled, and called in a task.
+
+    Attributes:
+        source: the name of the source.
+        root: the directory that files of rows are written to.
+        has_bounds: whether bounds of columns are wanted.
+        unnamed: the files that are read by position; the names in their headers are not expected.
+        write_pieces: writes rows so that those with the same key can be put together; None if
+            there is no key.
+    """
+
+    expected: ExpectedColumns
+    source: str
+    root: Path
+    has_bounds: bool
+    unnamed: frozenset[str]
+    write_pieces: Callable[[pa.Table], RowPieces] | None = None
+
+    def __call__(self, portions: Sequence[Portion]) -> TaskReport:
+        """Return what was read.
+
+        Raises:
+            InputError: a file cannot be read, or has other columns.
+        """
+        reports, tables = [], []
+        for portion in portions:
+            report, table = self._read(portion)
+            reports.append(report)
+            if table.num_rows and not (report.is_irregular or report.is_changed):
+                tables.append(table)
+        if not tables:
+            return TaskReport(tuple(reports), None)
+        rows = pa.concat_tables(tables)
+        write = self.write_pieces
+        staged = write_rows(self.root, rows) if write is None else write(rows)
+        return TaskReport(tuple(reports), staged)
+
+    def _read(self, portion: Portion) -> tuple[PortionReport, pa.Table]:
+        file, span = portion.file, self.expected.directive.span
+        nothing = self.expected.relation
+        changed = PortionReport(portion, is_changed=True), from_python((), nothing)
+        try:
+            with input_files.open_file(Path(file.path), file.shown, span) as opened:
+                if input_files.fingerprint_of(os.fstat(opened.fileno())) != file.fingerprint:
+                    return changed
+                records, checksum = self._records(opened, portion)
+            if not input_files.has_fingerprint(Path(file.path), file.fingerprint):
+                return changed
+        except FileNotFoundError:
+            return changed
+        except OSError as error:
+            raise input_files.file_error(file.shown, "read", error, span) from None
+        table = expand_table(records.table, self.expected.relation)
+        return self._report(portion, records, table, checksum), table
+
+    def _records(self, opened: BinaryIO, portion: Portion) -> tuple[FileRecords, str]:
+        file, expected = portion.file, self.expected
+        if file.name in self.unnamed:
+            expected = replace(expected, header_names=())
+        if not file.is_text:
+            groups = None if portion.end is None else range(portion.start, portion.end)
+            records = parquet_file.read(
+                opened,
+                file.shown,
+                expected,
+                partition=file.partition,
+                allows_missing=file.allows_missing,
+                row_groups=groups,
+                first_row=portion.before,
+            )
+            return records, ""
+        text = TextStream(opened, file.shown, expected.directive.span)
+        read = _TEXT_READERS[file.format]
+        if portion.is_whole:
+            records = read(text, file.shown, expected)
+            return records, text.checksum()
+        if not portion.start:
+            assert portion.end is not None
+            first = FirstBytes(text, portion.end - text.mark_bytes)
+            return read(first, file.shown, expected), ""
+        earlier = EarlierText(read_head(text, _HEAD_BYTES), portion.before, is_whole=True)
+        opened.seek(portion.start)
+        size = file.size if portion.end is None else portion.end
+        rest = FirstBytes(opened, size - portion.start)
+        return read(rest, file.shown, expected, earlier), ""
+
+    def _report(
+        self, portion: Portion, records: FileRecords, table: pa.Table, checksum: str
+    ) -> PortionReport:
+        relation, malformed = self.expected.relation.name, records.malformed
+        bad = to_bad_rows(relation, self.source, portion.file.name, malformed)
+        return PortionReport(
+            portion,
+            table.num_rows,
+            bounds_of(table) if self.has_bounds and table.num_rows else (),
+            () if portion.file.allows_missing else records.columns,
+            records.header_names,
+            checksum,
+            tuple(malformed[: SHOWN_FINDINGS_MAX + 1]),
+            len(bad),
+            self._stored(bad),
+            is_irregular=not (portion.is_whole or records.has_regular_quotes),
+        )
+
+    def _stored(self, bad: Sequence[BadRow]) -> bytes | str:
+        if not bad:
+            return b""
+        data = to_arrow_stream(from_python([astuple(each) for each in bad], QUARANTINE))
+        if len(bad) <= INLINE_BAD_ROWS:
+            return data
+        path = self.root / f"bad-{secrets.token_hex(16)}.arrow"
+        path.write_bytes(data)
+        return str(path)

@@ -1,0 +1,83 @@
+"""Portions: what one task reads of a source; a whole file, or a range of a large one."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from corollary.warehouse.files.input_files import Fingerprint
+
+PORTION_BYTES = 1 << 26
+"""The bytes of a portion of a large file, and of the small files that one task reads."""
+PARQUET_PORTION_BYTES = 1 << 24
+"""The same for Parquet, which is compressed."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFile:
+    """A file of a source as a task opens it.
+
+    Attributes:
+        name: in positions and in the quarantine.
+        shown: in messages.
+        path: the real path.
+        format: `csv`, `jsonl` or `parquet`.
+        fingerprint: when it was listed; it must not be written until all of it is read.
+        partition: the values of the columns that are not in it but in the log of its Delta table.
+        allows_missing: whether missing columns are null, as in a Delta table that has got columns;
+            its schema says which there are.
+    """
+
+    name: str
+    shown: str
+    path: str
+    format: str
+    fingerprint: Fingerprint
+    partition: Mapping[str, pa.Scalar] = field(default_factory=dict)
+    allows_missing: bool = False
+
+    @property
+    def size(self) -> int:
+        """Its bytes."""
+        return self.fingerprint[0]
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it is a text, with lines."""
+        return self.format != "parquet"
+
+
+@dataclass(frozen=True, slots=True)
+class Portion:
+    """What is read at once of a file: all of it, bytes of a text, or row groups of Parquet.
+
+    Attributes:
+        start: the first byte of the text, or the first row group.
+        end: the byte or row group after the last; None for all that follows.
+        before: how many line breaks, or rows, precede it.
+    """
+
+    file: TaskFile
+    start: int = 0
+    end: int | None = None
+    before: int = 0
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is the whole file."""
+        return self.start == 0 and self.end is None
+
+
+def group_by_size(portions: Iterable[Portion], max_bytes: int) -> Iterator[list[Portion]]:
+    """Yield portions together as long as their files are small, in their order."""
+    group: list[Portion] = []
+    total = 0
+    for each in portions:
+        size = each.file.size if each.is_whole else max_bytes
+        if group and total + size > max_bytes:
+            yield group
+            group, total = [], 0
+        group.append(each)
+        total += size
+    if group:
+        yield group

@@ -1,0 +1,154 @@
+"""What becomes of the rows that tasks have read: files of rows, or pieces of them by key.
+
+Without a key, a task writes its rows to a file. With one, rows with the same key have to meet: a
+task writes its rows as *pieces*, one for each partition of the keys, to one file, and the tasks of
+a second job each put the pieces of a partition together and resolve its keys.
+"""
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from corollary.core.arrow import empty_table, expand_table, schema_of
+from corollary.core.arrow_buffers import index_array
+from corollary.core.engine import PartitionsOf
+from corollary.core.program import Directive, Relation
+from corollary.warehouse.files.durable_files import FileBatch
+from corollary.warehouse.files.file_rows import RowsFile
+from corollary.warehouse.files.parquet_encoding import to_parquet
+from corollary.warehouse.set_difference import difference
+from corollary.warehouse.sources.source_keys import SourceKey, resolve_keys
+
+_MIX = 0x9E3779B9
+_COLUMN_PARTITIONS = 1 << 16
+"""The partitions of each column, from which those of several columns are made."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPartitions:
+    """Which partition a row belongs to, by the values of some columns.
+
+    Attributes:
+        columns: rows that agree in these are in the same partition.
+        count: how many partitions there are.
+        partitions_of: the same for one column.
+    """
+
+    relation: Relation
+    columns: tuple[int, ...]
+    count: int
+    partitions_of: PartitionsOf
+
+    def split(self, rows: pa.Table) -> list[pa.Table]:
+        """Return the rows of each partition."""
+        numbers = np.zeros(rows.num_rows, np.int64)
+        for at in self.columns:
+            found = self.partitions_of(rows, self.relation, at, _COLUMN_PARTITIONS)
+            numbers = (numbers * _MIX + found) % (1 << 31)
+        numbers = (numbers * _MIX >> 15) % self.count
+        order = np.argsort(numbers, kind="stable")
+        rows = rows.take(index_array(order))
+        bounds = np.searchsorted(numbers[order], np.arange(self.count + 1)).tolist()
+        return [rows.slice(start, end - start) for start, end in pairwise(bounds)]
+
+
+@dataclass(frozen=True, slots=True)
+class RowPieces:
+    """A file with a piece of rows for each partition, in the order of the partitions."""
+
+    path: str
+    rows: int
+
+    def read(self, partition: int, relation: Relation) -> pa.Table:
+        """Return the piece of a partition."""
+        with pa.memory_map(self.path) as file:
+            piece = pa.ipc.open_file(file).get_batch(partition)
+        return pa.Table.from_batches([piece]).cast(schema_of(relation))
+
+
+@dataclass(frozen=True, slots=True)
+class PieceWriter:
+    """Writes rows as pieces; it is pickled, and called in the process that has the rows."""
+
+    root: Path
+    partitions: KeyPartitions
+
+    def __call__(self, rows: pa.Table) -> RowPieces:
+        """Write some rows."""
+        relation = self.partitions.relation
+        rows = expand_table(rows.select(list(relation.columns)), relation).cast(schema_of(relation))
+        path = self.root / f"pieces-{secrets.token_hex(16)}.arrow"
+        options = pa.ipc.IpcWriteOptions(compression="lz4")
+        with (
+            pa.OSFile(str(path), "wb") as file,
+            pa.ipc.new_file(file, rows.schema, options=options) as writer,
+        ):
+            for piece in self.partitions.split(rows):
+                (batch,) = piece.combine_chunks().to_batches() or [_empty_batch(relation)]
+                writer.write_batch(batch)
+        return RowPieces(str(path), rows.num_rows)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyResolver:
+    """Puts the pieces of a partition together, with one row for each key, in a task."""
+
+    root: Path
+    relation: Relation
+    key: SourceKey
+    directive: Directive
+    pieces: Sequence[RowPieces]
+
+    def __call__(self, partition: int) -> RowsFile | None:
+        """Return the file with the rows of a partition; None if there are none.
+
+        Raises:
+            ConstraintError: `C0954`, rows are in conflict.
+        """
+        rows = read_pieces(self.pieces, partition, self.relation)
+        rows = resolve_keys(rows, self.key, self.relation, self.directive)
+        return write_rows(self.root, rows) if rows.num_rows else None
+
+
+@dataclass(frozen=True, slots=True)
+class PieceComparison:
+    """Compares the rows of a partition now with those that were there before, in a task."""
+
+    root: Path
+    relation: Relation
+    before: Sequence[RowPieces]
+    now: Sequence[RowPieces]
+
+    def __call__(self, partition: int) -> tuple[RowsFile | None, RowsFile | None]:
+        """Return the files of added and of removed rows of a partition."""
+        before = read_pieces(self.before, partition, self.relation)
+        now = read_pieces(self.now, partition, self.relation)
+        added, removed = (
+            write_rows(self.root, each) if each.num_rows else None
+            for each in difference(before, now)
+        )
+        return added, removed
+
+
+def read_pieces(pieces: Sequence[RowPieces], partition: int, relation: Relation) -> pa.Table:
+    """Return the rows of a partition."""
+    tables = [each.read(partition, relation) for each in pieces]
+    return pa.concat_tables([empty_table(relation), *tables])
+
+
+def write_rows(root: Path, rows: pa.Table) -> RowsFile:
+    """Write rows to a new file in a directory, and sync it."""
+    name = f"rows-{secrets.token_hex(16)}.parquet"
+    files = FileBatch(root)
+    checksum = files.write(name, to_parquet(rows))
+    return RowsFile(root, name, rows.num_rows, checksum)
+
+
+def _empty_batch(relation: Relation) -> pa.RecordBatch:
+    schema = schema_of(relation)
+    return pa.record_batch([pa.nulls(0, each.type) for each in schema], schema=schema)

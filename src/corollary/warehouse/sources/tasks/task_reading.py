@@ -1,0 +1,383 @@
+"""Reads files of a source in tasks: the jobs, and what is put together of their reports."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from corollary.core.engine import TableHandle, TaskPool
+from corollary.core.program import Relation
+from corollary.errors import InputError
+from corollary.warehouse.files import input_files
+from corollary.warehouse.files.file_rows import FileRows, RowsFile, StagingDirectory
+from corollary.warehouse.formats.record_blocks import PEEKED_BYTES, read_head
+from corollary.warehouse.formats.text_stream import TextStream
+from corollary.warehouse.sources import csv_file
+from corollary.warehouse.sources.file_bounds import FileBounds, merge_bounds
+from corollary.warehouse.sources.schema_drift import ExpectedColumns, FileSummary
+from corollary.warehouse.sources.source import Rows
+from corollary.warehouse.sources.source_spec import RunCollector, SourceSpec
+from corollary.warehouse.sources.tasks.portion_reader import (
+    PortionReader,
+    PortionReport,
+    TaskReport,
+)
+from corollary.warehouse.sources.tasks.portions import (
+    PARQUET_PORTION_BYTES,
+    PORTION_BYTES,
+    Portion,
+    TaskFile,
+    group_by_size,
+)
+from corollary.warehouse.sources.tasks.staged_rows import (
+    KeyPartitions,
+    KeyResolver,
+    PieceComparison,
+    PieceWriter,
+    RowPieces,
+)
+from corollary.warehouse.sources.tasks.text_ranges import (
+    RangeScan,
+    TextRange,
+    divide,
+    record_ranges,
+    scan_range,
+)
+
+QUARANTINED_MAX = 1_000_000
+"""The maximum number of malformed records that one reading of a source sets aside."""
+_FIELD_BYTES = 8
+"""About the bytes of a field of text…"""
+_PARQUET_FIELD_BYTES = 3
+"""…and of a value in a Parquet file."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFile:
+    """What is noted of a file that tasks have read."""
+
+    rows: int
+    bounds: FileBounds
+    checksum: str
+
+
+@dataclass(frozen=True, slots=True)
+class TaskReading:
+    """What tasks have read: the rows, which have one for each key, and notes on each file."""
+
+    rows: FileRows
+    files: Mapping[str, ReadFile]
+
+
+def estimated_rows(file: TaskFile, relation: Relation) -> int:
+    """Return about how many rows a file has."""
+    field = _FIELD_BYTES if file.is_text else _PARQUET_FIELD_BYTES
+    return file.size // (field * max(1, relation.arity))
+
+
+def read_in_tasks(
+    inlet: SourceSpec,
+    tasks: TaskPool,
+    files: Sequence[TaskFile],
+    collector: RunCollector,
+    *,
+    rows_before: Mapping[str, int] | None = None,
+    has_bounds: bool = False,
+) -> TaskReading:
+    """Read files of a source; malformed records, columns and warnings go to the collector.
+
+    Args:
+        inlet: the `.input`, of a relation with columns whose equal rows are one.
+        tasks: where they are read.
+        files: all of them are read.
+        collector: of this run.
+        rows_before: how many rows files had before.
+        has_bounds: whether the bounds of columns are noted.
+
+    Raises:
+        InputError: a file cannot be read, or has other columns; or too many records are malformed.
+        ConstraintError: `C0954`, rows with the same key are in conflict.
+        FileNotFoundError: a file was removed or written meanwhile.
+    """
+    job = _Job(inlet, tasks, files, collector.expected, has_bounds=has_bounds)
+    reports = job.read()
+    staged = [each.staged for each in reports if each.staged is not None]
+    found: dict[str, list[PortionReport]] = {each.name: [] for each in files}
+    for report in reports:
+        for portion in report.portions:
+            found[portion.portion.file.name].append(portion)
+    counted = sum(each.bad_count for portions in found.values() for each in portions)
+    if counted > QUARANTINED_MAX:
+        raise _too_many(inlet, counted)
+    noted = {}
+    for name, portions in found.items():
+        bad = [row for each in portions for row in each.bad_rows()]
+        collector.add_summary(name, _summary(portions), bad, (rows_before or {}).get(name, 0))
+        checksum = job.checksums.get(name, portions[0].checksum)
+        count = sum(each.rows for each in portions)
+        noted[name] = ReadFile(count, _bounds(portions), checksum)
+    collector.raise_if_malformed()
+    rows = FileRows(inlet.relation, job.resolve(staged), tasks, job.directory)
+    return TaskReading(rows, noted)
+
+
+def compare_in_tasks(
+    inlet: SourceSpec, tasks: TaskPool, before: TableHandle, now: FileRows, *, is_extension: bool
+) -> tuple[Rows, Rows]:
+    """Return the rows that a source has got and lost; a table where they are few.
+
+    Args:
+        inlet: the `.input`.
+        tasks: where they are compared.
+        before: the rows that it had.
+        now: those that it has; or, if it is an extension, those that were added to it.
+        is_extension: whether no row was lost.
+    """
+    if not len(before):
+        return now, inlet.empty_table()
+    partitions = key_partitions(inlet, tasks, len(before) + len(now))
+    directory = StagingDirectory(tasks)
+    pieces = StagingDirectory(tasks)
+    write = PieceWriter(pieces.path, partitions)
+    then, there = before.map_partitions(write), now.map_partitions(write)
+    compare = PieceComparison(directory.path, inlet.relation, then, there)
+    found = tasks.run(f"compare {inlet.name}", compare, range(partitions.count))
+    added, removed = (
+        FileRows(inlet.relation, [each for each in side if each is not None], tasks, directory)
+        for side in zip(*found, strict=True)
+    )
+    few = (each if tasks.is_large(len(each)) else each.table() for each in (added, removed))
+    now_there, gone = few
+    return now_there, inlet.empty_table() if is_extension else gone
+
+
+def key_partitions(inlet: SourceSpec, tasks: TaskPool, rows: int) -> KeyPartitions:
+    """Return the partitions in which rows that compete with each other meet."""
+    count = tasks.partition_count(rows)
+    columns = inlet.identifying_columns
+    return KeyPartitions(inlet.relation, columns, count, tasks.partitions_of)
+
+
+class _Job:
+    """The jobs of one reading.
+
+    Attributes:
+        checksums: of texts that are read by ranges.
+        directory: of the files that tasks write.
+    """
+
+    def __init__(
+        self,
+        inlet: SourceSpec,
+        tasks: TaskPool,
+        files: Sequence[TaskFile],
+        expected: ExpectedColumns,
+        *,
+        has_bounds: bool,
+    ) -> None:
+        self._inlet = inlet
+        self._tasks = tasks
+        self._files = files
+        self._has_bounds = has_bounds
+        self._expected, self._unnamed = _with_names(files, expected)
+        self._partitions = (
+            key_partitions(
+                inlet, tasks, sum(estimated_rows(each, inlet.relation) for each in files)
+            )
+            if inlet.key.columns
+            else None
+        )
+        self.checksums: dict[str, str] = {}
+        self.directory = StagingDirectory(tasks)
+
+    def read(self) -> list[TaskReport]:
+        """Return the reports of all files, each with all its portions.
+
+        Raises:
+            FileNotFoundError: a file was removed or written meanwhile.
+        """
+        if self._files:  # a later write has to show
+            input_files.wait_for_tick(max((each.fingerprint for each in self._files), key=_changed))
+        portions = [*self._divided(), *self._whole()]
+        reports = self._run(portions)
+        irregular = {
+            each.portion.file.name
+            for report in reports
+            for each in report.portions
+            if each.is_irregular
+        }
+        if irregular:
+            rest = [
+                report
+                for report in reports
+                if not irregular & {each.portion.file.name for each in report.portions}
+            ]
+            again = [Portion(each) for each in self._files if each.name in irregular]
+            reports = [*rest, *self._run(again)]
+        for report in reports:
+            for each in report.portions:
+                if each.is_changed:
+                    raise FileNotFoundError(each.portion.file.path)
+        return reports
+
+    def _run(self, portions: Sequence[Portion]) -> list[TaskReport]:
+        write = None
+        if self._partitions is not None:
+            write = PieceWriter(self.directory.path, self._partitions)
+        reader = PortionReader(
+            self._expected,
+            self._inlet.name,
+            self.directory.path,
+            self._has_bounds,
+            self._unnamed,
+            write,
+        )
+        groups = list(group_by_size(portions, PORTION_BYTES))
+        return self._tasks.run(f"read {self._inlet.name}", reader, groups)
+
+    def _whole(self) -> Iterator[Portion]:
+        """Yield the files that are read as a whole, or by row groups."""
+        for each in self._files:
+            if each.name in self.checksums:
+                continue
+            if each.is_text or each.size <= 2 * PARQUET_PORTION_BYTES:
+                yield Portion(each)
+            else:
+                yield from _row_groups(each)
+
+    def _divided(self) -> Iterator[Portion]:
+        """Yield the portions of large texts, whose records are found by a job of their own."""
+        asked: list[TextRange] = []
+        numbers: dict[str, range] = {}
+        for each in self._files:
+            is_quoted = _is_divisible(each, self._expected)
+            if is_quoted is None:
+                continue
+            start = len(asked)
+            asked.append(TextRange(each.path, each.shown, 0, each.size, False, is_checksum=True))
+            asked += (
+                TextRange(each.path, each.shown, *ends, is_quoted)
+                for ends in divide(each.size, PORTION_BYTES)
+            )
+            numbers[each.name] = range(start, len(asked))
+        scans = self._tasks.run(f"find the records of {self._inlet.name}", scan_range, asked)
+        for each in self._files:
+            if each.name in numbers:
+                checksum, *found = (scans[at] for at in numbers[each.name])
+                self.checksums[each.name] = checksum.checksum
+                yield from _portions(each, found)
+
+    def resolve(self, staged: Sequence[RowsFile | RowPieces]) -> list[RowsFile]:
+        """Return files with one row for each key."""
+        if self._partitions is None:
+            return [each for each in staged if isinstance(each, RowsFile)]
+        pieces = [each for each in staged if isinstance(each, RowPieces)]
+        resolver = KeyResolver(
+            self.directory.path,
+            self._inlet.relation,
+            self._inlet.key,
+            self._inlet.directive,
+            pieces,
+        )
+        numbers = range(self._partitions.count if pieces else 0)
+        found = self._tasks.run(f"check the key of {self._inlet.relation.name}", resolver, numbers)
+        for each in pieces:
+            Path(each.path).unlink(missing_ok=True)
+        return [each for each in found if each is not None]
+
+
+def _changed(fingerprint: input_files.Fingerprint) -> int:
+    return fingerprint[2]
+
+
+def _with_names(
+    files: Sequence[TaskFile], expected: ExpectedColumns
+) -> tuple[ExpectedColumns, frozenset[str]]:
+    """Return what is expected of files behind the first one with a header, and the others.
+
+    As if one was read after the other: the first header says how columns are called.
+    """
+    unnamed: set[str] = set()
+    if expected.header_names or expected.directive.parameter("headers") != "true":
+        return expected, frozenset()
+    for each in files:
+        if each.format != "csv":
+            continue
+        unnamed.add(each.name)
+        path, span = Path(each.path), expected.directive.span
+        with input_files.open_file(path, each.shown, span) as opened:
+            text = TextStream(opened, each.shown, span)
+            names = csv_file.header_names(text, each.shown, expected)
+        if names:
+            known = expected.known_columns
+            relation, directive = expected.relation, expected.directive
+            return ExpectedColumns(relation, directive, names, known), frozenset(unnamed)
+    return expected, frozenset()
+
+
+def _is_divisible(file: TaskFile, expected: ExpectedColumns) -> bool | None:
+    """Return whether quotes mean anything in a text that is read by ranges; None for others."""
+    if not file.is_text or file.size <= 2 * PORTION_BYTES:
+        return None
+    path, span = Path(file.path), expected.directive.span
+    with input_files.open_file(path, file.shown, span) as opened:
+        text = TextStream(opened, file.shown, span)
+        if text.is_compressed:
+            return None
+        head = read_head(text, PEEKED_BYTES)
+    if file.format != "csv":
+        return False
+    return csv_file.syntax(expected, file.name).of_first_line(head).is_quoted
+
+
+def _portions(file: TaskFile, scans: Sequence[RangeScan]) -> Iterator[Portion]:
+    for each in record_ranges(file.size, scans):
+        yield Portion(file, each.start, each.end, each.lines)
+
+
+def _row_groups(file: TaskFile) -> Iterator[Portion]:
+    """Yield portions of a Parquet file by its row groups."""
+    with input_files.open_file(Path(file.path), file.shown, None) as opened:
+        metadata = pq.ParquetFile(opened).metadata
+    start = rows = size = 0
+    before = 0
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        size += sum(group.column(at).total_compressed_size for at in range(group.num_columns))
+        rows += group.num_rows
+        if size >= PARQUET_PORTION_BYTES or number + 1 == metadata.num_row_groups:
+            yield Portion(file, start, number + 1, before)
+            start, before, size, rows = number + 1, before + rows, 0, 0
+
+
+def _summary(portions: Sequence[PortionReport]) -> FileSummary:
+    columns = tuple(dict.fromkeys(name for each in portions for name in each.columns))
+    return FileSummary(
+        sum(each.rows for each in portions),
+        [finding for each in portions for finding in each.findings],
+        sum(each.bad_count for each in portions),
+        columns,
+        portions[0].header_names,
+    )
+
+
+def _bounds(portions: Sequence[PortionReport]) -> FileBounds:
+    known = [each.bounds for each in portions if each.rows]
+    if not known:
+        return ()
+    first, *rest = known
+    for each in rest:
+        first = merge_bounds(first, each)
+    return first
+
+
+def _too_many(inlet: SourceSpec, counted: int) -> InputError:
+    place = inlet.location.display_name
+    return InputError.of(
+        "C1530",
+        f"{counted:,} records of `{place}` are malformed, and at most {QUARANTINED_MAX:,} are set "
+        "aside at once.",
+        inlet.directive.span,
+        "correct the source, or fit `.decl` and `.input` to its form; nothing was changed",
+    )

@@ -1,0 +1,1 @@
+"""Holds answers to why against the oracle."""

@@ -1,0 +1,149 @@
+"""Shares without Spark: requests are answered in this process, but pickled as they would be."""
+
+from __future__ import annotations
+
+import pickle
+import random
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from corollary.core.engine import Item, MapResult, PartitionsOf
+from corollary.database import opening
+from corollary.engines.local.engine import LocalEngine
+from corollary.engines.spark.driver import DriverEngine
+from corollary.engines.spark.partitioned import (
+    engine,
+    open_partition,
+    partition_files,
+    source,
+)
+from corollary.engines.spark.partitions import worker
+from corollary.engines.spark.partitions.messages import Request
+from corollary.engines.spark.task_pool import partitions_of
+
+SHARES = 3
+
+
+class InProcess(DriverEngine):
+    """An engine whose jobs are loops, and whose queries another engine answers."""
+
+    jobs = 0
+
+    def __init__(
+        self,
+        placement: str = "tasks",
+        shares: int = SHARES,
+        memory: int | None = None,
+        scratch: Path | None = None,
+    ) -> None:
+        super().__init__(
+            placement=placement, partition_count=shares, memory=memory, scratch=scratch
+        )
+
+    def _new_sql_engine(self) -> Counted:
+        return Counted()
+
+    def _run_tasks(
+        self, task: Callable[[int], bytes], numbers: Sequence[int], title: str
+    ) -> list[bytes]:
+        assert title
+        InProcess.jobs += 1
+        sent = pickle.dumps(task)
+        return [pickle.loads(sent)(number) for number in numbers]
+
+    def _run_job(self, request: Request) -> list[bytes]:
+        InProcess.jobs += 1
+        sent = pickle.dumps(request)
+        return [
+            worker.serve(pickle.loads(sent), partition)
+            for partition in reversed(range(request.partitions))
+        ]
+
+
+class Counted(LocalEngine):
+    """An engine that counts its runs as jobs."""
+
+    def run(self, *arguments: Any) -> int:
+        InProcess.jobs += 1
+        return super().run(*arguments)
+
+
+@contextmanager
+def everything_partitioned(number: int) -> Iterator[None]:
+    """Let all relations be in partitions in what is opened inside; a number says how it is there.
+
+    Perhaps partitions are tiny, tasks write what else the driver would, folds come early, tasks
+    find their partition closed, dictionaries are trimmed, and codes get too few bits at first.
+    """
+    chance = random.Random(number)
+    with pytest.MonkeyPatch.context() as patch:
+        share_out(patch, "partitions", chance.choice((1, 2, 3, 5)), chance.choice((1, 4, None)))
+        patch.setattr(partition_files, "PARTITION_TUPLES", chance.choice((1, 4, 1 << 21)))
+        patch.setattr(partition_files, "MERGE_MIN_FILES", chance.choice((2, 3, 16)))
+        patch.setattr(partition_files, "SPLIT_RATIO", chance.choice((1, 2)))
+        patch.setattr(partition_files, "FOLD_MIN_TUPLES", chance.choice((1, 1 << 13)))
+        patch.setattr(source, "BUILD_MIN_TUPLES", chance.choice((1, 1 << 16)))
+        patch.setattr(open_partition, "OPEN_MAX_PARTITIONS", chance.choice((1, 256)))
+        patch.setattr(open_partition, "ASKED_MAX", chance.choice((1, 1 << 20)))
+        patch.setattr(engine, "DICTIONARY_MAX_BYTES", chance.choice((0, 1 << 26)))
+        yield
+
+
+def share_out(
+    monkeypatch: pytest.MonkeyPatch,
+    placement: str = "tasks",
+    shares: int = SHARES,
+    interned_bits: int | None = None,
+) -> None:
+    """Let every database that is opened have its strata maintained elsewhere."""
+
+    def made(*_: Any, scratch: Path | None = None, **__: Any) -> InProcess:
+        found = InProcess(placement, shares, scratch=scratch)
+        if interned_bits is not None:
+            found._partition_place.interned_bits = interned_bits
+        return found
+
+    monkeypatch.setattr(opening, "create_engine", made)
+
+
+class InProcessTasks:
+    """Runs tasks one after the other, each twice, as if the first had been lost.
+
+    Attributes:
+        titles: of the jobs.
+        min_tuples: relations of so many tuples are large.
+    """
+
+    def __init__(self, directory: Path, min_tuples: int = 0, count: int = 3) -> None:
+        self.directory = directory
+        self.min_tuples = min_tuples
+        self.count = count
+        self.titles: list[str] = []
+        directory.mkdir(exist_ok=True)
+
+    def run(
+        self, title: str, function: Callable[[Item], MapResult], items: Sequence[Item]
+    ) -> list[MapResult]:
+        self.titles.append(title)
+        sent = pickle.dumps((function, items))
+        found: list[MapResult] = []
+        for number in range(len(items)):
+            for _ in range(2):
+                task, all_items = pickle.loads(sent)
+                reply = pickle.dumps(task(all_items[number]))
+            found.append(pickle.loads(reply))
+        return found
+
+    def is_large(self, tuples: int) -> bool:
+        return tuples >= self.min_tuples
+
+    def partition_count(self, tuples: int) -> int:
+        return self.count
+
+    @property
+    def partitions_of(self) -> PartitionsOf:
+        return partitions_of

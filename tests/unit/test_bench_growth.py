@@ -1,0 +1,85 @@
+"""The benchmark of growth: its files, what it watches, its figures and its plot."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import duckdb
+import numpy as np
+import pytest
+
+from support.paths import REPOSITORY
+
+sys.path.append(str(REPOSITORY))  # `bench` stands beside `tests`, not in `src`
+
+import corollary
+from bench.growth import plot, report, sales_files
+from bench.process import MemoryWatch, tree_seconds
+
+
+def step(seconds: float) -> dict[str, float]:
+    return {
+        "wall": seconds,
+        "processor": seconds,
+        **dict.fromkeys(("jobs", "stages", "tasks", "sent", "shuffled", "returned"), 1),
+    }
+
+
+def measured(rows: int, change: float, memory: int = 200_000_000) -> dict[str, object]:
+    found = {"change": step(change), "recompute": step(10), "query": step(8), "load": step(2)}
+    return {"rows": rows, "memory": memory, "java": 1, "differs": False, **found}
+
+
+def test_the_view_is_what_the_query_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sales_files, "FILE_ROWS", 400)
+    size = sales_files.write_files(tmp_path, 1_000)
+    files = sorted((tmp_path / "sale").iterdir())
+    assert [each.name for each in files] == ["00000.parquet", "00001.parquet", "00002.parquet"]
+    assert size == sum(each.stat().st_size for each in files)
+    with corollary.open(tmp_path / "warehouse", engine="local") as database:
+        database.run(tmp_path / "sales.dl", facts=tmp_path)
+        found = sorted(database.relation("answer").rows())
+        more = sales_files.sales(1_000, 10)
+        with database.transaction() as transaction:
+            transaction.insert("sale", more)  # no key is there already
+    with duckdb.connect() as connection:
+        for name in ("sale/*", "product", "store"):
+            view = name.partition("/")[0]
+            connection.execute(f"CREATE VIEW {view} AS FROM '{tmp_path}/{name}.parquet'")
+        assert sorted(connection.sql(sales_files.QUERY).fetchall()) == found
+
+
+def test_memory_and_processor_are_seen() -> None:
+    before = tree_seconds()
+    watch = MemoryWatch()
+    large = np.ones(20_000_000)
+    assert large.sum() == 20_000_000
+    while tree_seconds() == before:
+        large *= 1
+    watch.stop()
+    assert watch.peak >= large.nbytes
+    assert watch.java == 0
+
+
+def test_figures_are_judged() -> None:
+    small, large = measured(10_000_000, 1.0), measured(100_000_000, 1.6)
+    found = {
+        each.name.partition(": ")[2]: each for each in report.figures(100_000_000, 2, large, small)
+    }
+    assert found["recompute/change"].verdict == "missed"
+    assert found["growth"].verdict == "missed"
+    wrong = list(report.figures(10_000_000, 2, {**small, "differs": True}, None))
+    assert [each.verdict for each in wrong][:2] == ["WRONG", ""]
+    assert all("growth" not in each.name for each in wrong)
+
+
+def test_the_plot_has_every_size(tmp_path: Path) -> None:
+    drawn = plot.draw([measured(10**6, 1, 10**8), measured(10**8, 1, 2 * 10**8)])
+    root = ET.fromstring(drawn)
+    circles = [each for each in root if each.tag.endswith("circle")]
+    assert len(circles) == 2
+    places = [(float(each.get("cx", "")), float(each.get("cy", ""))) for each in circles]
+    assert places[0][0] < places[1][0]
+    assert places[0][1] > places[1][1]

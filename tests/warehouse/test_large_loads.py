@@ -1,0 +1,179 @@
+"""Loads that do not pass the driver: read, partitioned, stored and restored by tasks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+import corollary
+from corollary.core.arrow import to_python
+from corollary.database import warehouse_store
+from corollary.database.upkeep.verify import verify
+from corollary.engines.spark.partitioned import handle
+from corollary.engines.spark.partitioned.partition_files import PartitionedFiles
+from corollary.errors import ConstraintError, InputError
+from corollary.warehouse.files import multi_file_table
+from corollary.warehouse.publishing import published_files
+from support.spark.in_process_partitions import share_out
+from support.warehouse_scenarios import store_of
+
+PROGRAM = """
+.decl sale(id: number, shop: symbol, amount: number) key(id)
+.input sale(filename="sales", format="csv", delimiter=",", rfc4180=true)
+.decl total(shop: symbol, amount: number)
+total(s, t) :- sale(_, s, _), t = sum a : { sale(_, s, a) }.
+.output sale
+.output total
+"""
+
+REFUSED = """
+.decl bad(id: number)
+bad(i) :- +sale(i, _, 5).
+.abort bad "no {id}"
+"""
+
+
+@pytest.fixture(autouse=True)
+def partitioned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let all relations be partitioned, and no tuple of a large one be fetched."""
+    share_out(monkeypatch, "partitions")
+    monkeypatch.setattr(handle, "DISTRIBUTED_MIN_TUPLES", 1)
+
+
+def write(place: Path, name: str, rows: list[tuple[int, str, int]]) -> None:
+    (place / "sales").mkdir(exist_ok=True)
+    text = "".join(f"{id_},{shop},{amount}\n" for id_, shop, amount in rows)
+    (place / "sales" / name).write_text(text)
+
+
+def totals(rows: list[tuple[int, str, int]]) -> set[tuple[str, int]]:
+    return {(shop, sum(a for _, s, a in rows if s == shop)) for _, shop, _ in rows}
+
+
+ROWS = [(n, f"shop {n % 7}", n % 13) for n in range(300)]
+
+
+def published(place: Path, name: str) -> set[tuple[Any, ...]]:
+    return set(to_python(DeltaTable(str(place / "tables" / name)).to_pyarrow_table()))
+
+
+def test_a_first_load_and_what_follows(tmp_path: Path) -> None:
+    program = tmp_path / "p.dl"
+    program.write_text(PROGRAM)
+    write(tmp_path, "a.csv", ROWS[:200])
+    write(tmp_path, "b.csv", ROWS[200:])
+    place = tmp_path / "w"
+    with corollary.open(place) as db:
+        run = db.run(program, facts=tmp_path)
+        assert run.changes["sale"].counts == (300, 0)
+        files = db._state.engine.partitioned_files("sale")
+        assert isinstance(files, PartitionedFiles)
+        assert files.size == 300
+        assert set(db.relation("sale").rows()) == set(ROWS)
+        assert set(db.relation("total").rows()) == totals(ROWS)
+        store_of(db).fold(db._state)
+    assert {each.name for each in place.iterdir()} == {"catalog.sqlite", "data", "tables"}
+    assert published(place, "sale") == set(ROWS)
+    assert published(place, "total") == totals(ROWS)
+    now = [*ROWS[1:], (1000, "new", 5), (1001, "shop 1", 7)]
+    write(tmp_path, "a.csv", now[:199])
+    write(tmp_path, "c.csv", now[-2:])
+    with corollary.open(place) as db:
+        assert db._state.engine.partitioned_files("sale") is not None
+        run = db.run(program, facts=tmp_path)
+        assert run.changes["sale"].counts == (2, 1)
+        assert set(db.relation("sale").rows()) == set(now)
+        assert set(db.relation("total").rows()) == totals(now)
+    assert published(place, "sale") == set(now)
+    with corollary.open(place) as db:
+        assert set(db.relation("sale").rows()) == set(now)
+        assert not verify(store_of(db).warehouse).findings
+    with corollary.open(place, engine="local") as db:
+        assert set(db.relation("total").rows()) == totals(now)
+
+
+def test_tasks_rewrite_published_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was published of a large relation is altered where its tuples are."""
+    monkeypatch.setattr(published_files, "REWRITTEN_MIN_FILES", 2)
+    monkeypatch.setattr(published_files, "FILE_MAX_ROWS", 20)
+    monkeypatch.setattr(multi_file_table, "FILE_MAX_ROWS", 20)
+    used: list[int] = []
+    really = published_files.FileRewriter.__call__
+
+    def note(self: Any, sought: Any) -> Any:
+        used.append(1)
+        return really(self, sought)
+
+    monkeypatch.setattr(published_files.FileRewriter, "__call__", note)
+    program = tmp_path / "p.dl"
+    program.write_text(PROGRAM)
+    write(tmp_path, "a.csv", ROWS)
+    place = tmp_path / "w"
+    with corollary.open(place) as db:
+        db.run(program, facts=tmp_path)
+        assert published(place, "sale") == set(ROWS)
+        now = [row for row in ROWS if row[0] % 25]
+        write(tmp_path, "a.csv", now)
+        db.run(program, facts=tmp_path)
+        assert len(used) > 5
+    assert published(place, "sale") == set(now)
+
+
+def test_parts_that_share_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a second writer, what was loaded is both the relation and the part of its source."""
+    monkeypatch.setattr(warehouse_store, "FOLD_MIN_TUPLES", 100)
+    program = tmp_path / "p.dl"
+    program.write_text(PROGRAM)
+    write(tmp_path, "a.csv", ROWS)
+    rows = [*ROWS]
+    place = tmp_path / "w"
+    with corollary.open(place) as db:
+        db.run(program, facts=tmp_path)
+        for number in range(3):
+            more = [(1000 * (number + 1) + n, "by hand", n) for n in range(5)]
+            with db.transaction() as tx:
+                tx.insert("sale", more)
+            rows += more
+            is_folded = store_of(db)._folded == db.commits
+            assert is_folded == (number == 0)  # the parts are new then
+        assert set(db.relation("sale").rows()) == set(rows)
+    write(tmp_path, "a.csv", ROWS[1:])
+    with corollary.open(place) as db:
+        assert set(db.relation("total").rows()) == totals(rows)
+        run = db.run(program, facts=tmp_path)
+        assert run.changes["sale"].counts == (0, 1)
+        assert set(db.relation("sale").rows()) == set(rows[1:])
+        assert not verify(store_of(db).warehouse).findings
+
+
+def test_a_load_that_violates_a_key_changes_nothing(tmp_path: Path) -> None:
+    program = tmp_path / "p.dl"
+    program.write_text(PROGRAM)
+    write(tmp_path, "a.csv", ROWS)
+    write(tmp_path, "b.csv", [(7, "elsewhere", 1)])
+    with corollary.open(tmp_path / "w") as db:
+        with pytest.raises(ConstraintError, match="C0954"):
+            db.run(program, facts=tmp_path)
+        assert not db.commits
+        write(tmp_path, "b.csv", [])
+        db.run(program, facts=tmp_path)
+        assert set(db.relation("sale").rows()) == set(ROWS)
+
+
+def test_a_load_that_fails_later_is_undone(tmp_path: Path) -> None:
+    program = tmp_path / "p.dl"
+    program.write_text(
+        PROGRAM + '.decl bad(id: number)\nbad(i) :- +sale(i, _, 5).\n.abort bad "no {id}"\n'
+    )
+    write(tmp_path, "a.csv", ROWS)
+    with corollary.open(tmp_path / "w") as db:
+        with pytest.raises(InputError, match="no "):
+            db.run(program, facts=tmp_path)
+        assert not db.commits
+        rows = [(id_, shop, 6) for id_, shop, _ in ROWS]
+        write(tmp_path, "a.csv", rows)
+        db.run(program, facts=tmp_path)
+        assert set(db.relation("total").rows()) == totals(rows)
