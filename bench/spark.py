@@ -44,7 +44,7 @@ DELETES = 10
 RECOMPUTED = 3
 CHANGED = 1_000
 
-TINY, SMALL, MIDDLE, LARGE = 250, 500, 1_500, 4_000
+SMALL, MIDDLE, LARGE = 500, 1_500, 4_000
 """Nodes of random graphs with twice as many edges."""
 
 
@@ -72,7 +72,6 @@ def _figures(counted: Session, scale: float) -> Iterator[Figure]:
 
     _warm(counted)
     yield from _closure(counted, graph(SMALL))
-    yield from _by_queries(counted, graph(TINY))
     shared = yield from _closure(counted, graph(MIDDLE))
     yield from _loop(counted, graph(MIDDLE), shared)
     yield from _recursive(counted, data.random_tree(scaled(100_000))["edge"])
@@ -173,23 +172,6 @@ def _in_a_warehouse(
         return Figure(
             f"{label}: in a warehouse", _median(deletes), "s", 1.5, about, differences=wrong
         )
-
-
-def _by_queries(counted: Session, edges: pa.Table) -> Iterator[Figure]:
-    referee = corollary.open(None, engine="local")
-    referee.load(text=LEFT)
-    tuples = _counts(_insert(referee, edges))
-    with _opened(counted, None, "sql") as database:
-        initial = counted.timed(_insert, database, edges)
-        wrong = _unequal("tuples", _counts(initial.result), tuples)
-        name = f"{_about(tuples[0])}: sql initial"
-        yield Figure(name, initial.seconds, "s", None, _told(initial), differences=wrong)
-        for verb, word in ((_delete, "delete"), (_insert, "insert")):
-            (edge,) = _sample(edges, 1)
-            taken, expected = counted.timed(verb, database, edge), verb(referee, edge)
-            wrong = _unequal("changes", _counts(taken.result), _counts(expected))
-            name = f"{_about(tuples[0])}: sql {word}"
-            yield Figure(name, taken.seconds, "s", None, _told(taken), differences=wrong)
 
 
 # --- rivals --------------------------------------------------------------------------------------

@@ -96,7 +96,7 @@ def test_restarted_in_between(case: ActiveCase, tmp_path: Path) -> None:
     run_case(case, "auto", prepared(case, "auto", place), again)
 
 
-@pytest.mark.parametrize("placement", sampled(["tasks", "partitions", "sql"], 8))
+@pytest.mark.parametrize("placement", sampled(["tasks", "partitions"], 8))
 @pytest.mark.parametrize("case", CASES, ids=name_of)
 def test_placed_elsewhere(
     case: ActiveCase, placement: str, monkeypatch: pytest.MonkeyPatch

@@ -28,7 +28,7 @@ QUICK = {
             marks=() if (name_of(case), placement) in QUICK else pytest.mark.matrix(45),
         )
         for case in CASES
-        for placement in ("auto", "tasks", "sql")
+        for placement in ("auto", "tasks")
     ],
 )
 def test_active_rules(case: ActiveCase, placement: str, spark: Any) -> None:

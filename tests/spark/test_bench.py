@@ -39,7 +39,6 @@ def test_its_answers_agree(spark: Any, monkeypatch: pytest.MonkeyPatch, tmp_path
     monkeypatch.setattr(figures, "_warm", lambda _: None)
     monkeypatch.setattr(figures, "DELETES", 1)
     monkeypatch.setattr(figures, "RECOMPUTED", 1)
-    monkeypatch.setattr(figures, "_by_queries", lambda *_: ())  # other tests run queries
     monkeypatch.setattr(figures.data, "random_tree", lambda _: tree)  # few levels, so few jobs
     found = list(figures.run(0.01))
     assert {each.differences for each in found} == {()}

@@ -1,7 +1,7 @@
 """The cases of `tests/cases` on Spark: the same files, the same messages.
 
-A selection always runs, some of it with every result in files; of the others `make test` runs a
-sample.
+Facts are in partitions, and steps are queries. A selection always runs; of the others `make test`
+runs a sample.
 """
 
 from __future__ import annotations
@@ -14,21 +14,17 @@ import pytest
 from click.testing import CliRunner
 
 from corollary.cli.main import group
-from corollary.engines.spark.sql.engine import SparkEngine
 from support.cases.evaluation import FAILING, WORKING, feed, name_of
-from support.cases.spark_evaluation import FILES, QUICK, check
+from support.cases.spark_evaluation import QUICK, QueryEngine, check
 from support.selection import sampled
 
 pytestmark = pytest.mark.spark
 
 
 DEEP = {"recursion/chain_1000_generated"}
-"""A thousand rounds of files take a quarter of an hour, and show nothing that 300 do not."""
+"""A thousand rounds of queries take a quarter of an hour, and show nothing that 300 do not."""
 
 SHALLOW = [folder for folder in WORKING if name_of(folder) not in DEEP]
-MANY_ROUNDS = ("recursion", "souffle")
-"""A round of files takes a second: `make test` leaves these families out."""
-
 
 REFUSED = {"runtime_errors/error_with_witness", "runtime_errors/bad_pattern"}
 
@@ -38,33 +34,12 @@ def selected(folders: list[Path], quick: set[str]) -> list[Any]:
     return sampled(folders, 200, [folder for folder in folders if name_of(folder) in quick])
 
 
-@pytest.mark.parametrize("folder", selected(WORKING, QUICK), ids=name_of)
+@pytest.mark.parametrize("folder", selected(SHALLOW, QUICK), ids=name_of)
 def test_evaluation_writes_what_is_expected(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: Any
 ) -> None:
     feed(folder, monkeypatch)
-    engine = SparkEngine(spark)
-    check(folder, tmp_path, engine)
-    engine.close()
-
-
-@pytest.mark.parametrize(
-    "folder",
-    [
-        *selected([each for each in SHALLOW if each.parent.name not in MANY_ROUNDS], FILES),
-        *(
-            pytest.param(each, marks=pytest.mark.long)
-            for each in SHALLOW
-            if each.parent.name in MANY_ROUNDS
-        ),
-    ],
-    ids=name_of,
-)
-def test_evaluation_in_files_writes_what_is_expected(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: Any
-) -> None:
-    feed(folder, monkeypatch)
-    engine = SparkEngine(spark, small=0)
+    engine = QueryEngine(spark)
     check(folder, tmp_path, engine)
     engine.close()
 
@@ -85,4 +60,4 @@ def test_failing_runs_say_why_and_write_nothing(folder: Path, tmp_path: Path, sp
 
 def test_the_selections_are_there() -> None:
     names = {name_of(folder) for folder in (*WORKING, *FAILING)}
-    assert names >= QUICK | FILES | DEEP | REFUSED
+    assert names >= QUICK | DEEP | REFUSED

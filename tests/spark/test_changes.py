@@ -10,16 +10,12 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from corollary.core.arrow import to_python
 from corollary.core.engine import Limits
 from corollary.core.recorder import CountingRecorder
-from corollary.database.database import Database
 from corollary.database.program.loaded_program import load_program
-from corollary.database.state import DatabaseState
 from corollary.engines.local.engine import LocalEngine
-from corollary.engines.spark.sql.engine import SparkEngine
 from corollary.errors import EvaluationError
 from corollary.frontends.datalog.parser import parse
 from corollary.maintain.algorithms import seminaive
@@ -36,9 +32,10 @@ from support.cases.change_runs import (
     states,
 )
 from support.cases.changes import FORMS, ChangeCase, asserted, commit
+from support.cases.spark_evaluation import QueryEngine
 from support.comparison import comparable
 from support.generators.programs import Case, programs
-from support.maintained_database import closure, flips, opened
+from support.maintained_database import opened
 from support.selection import examples
 
 pytestmark = pytest.mark.spark
@@ -83,30 +80,6 @@ def test_maintenance(case: ChangeCase, algorithm: str, spark: Any) -> None:
     db.close()
 
 
-LONG = pytest.mark.long
-
-
-@pytest.mark.parametrize(
-    ("small", "count"), [pytest.param(0, 8, marks=LONG), pytest.param(4, 8, marks=LONG), (4, 4)]
-)
-def test_what_is_in_files_is_maintained_as_well(small: int, count: int, spark: Any) -> None:
-    dbs = [
-        Database(DatabaseState(LocalEngine(), "ranked")),
-        Database(DatabaseState(SparkEngine(spark, small=small), "ranked")),
-    ]
-    for db in dbs:
-        db.load(text=closure(type_="number"))
-    for inserts, deletes in flips(7, 4, count):
-        found = []
-        for db in dbs:
-            with db.transaction() as tx:
-                tx.delete("edge", sorted(deletes["edge"]))
-                tx.insert("edge", sorted(inserts["edge"]))
-            found.append(sorted(to_python(tx.changes["reach"].added)))
-            found.append(sorted(to_python(db._state.engine.read("reach"))))
-        assert found[:2] == found[2:]
-
-
 # ---------------------------------------------------------------------------------- random programs
 
 
@@ -129,8 +102,8 @@ def evaluated(case: Case, engine: Any) -> dict[str, Any] | str:
     return {name: comparable(to_python(engine.read(name))) for name in normal.relations}
 
 
-def check_case(case: Case, spark: Any, small: int) -> None:
-    engine = SparkEngine(spark, small=small)
+def check_case(case: Case, spark: Any) -> None:
+    engine = QueryEngine(spark)
     assert evaluated(case, engine) == evaluated(case, LocalEngine())
     engine.close()
 
@@ -138,13 +111,11 @@ def check_case(case: Case, spark: Any, small: int) -> None:
 @settings(max_examples=examples(1, 2), suppress_health_check=list(HealthCheck))
 @given(case=programs())
 def test_random_programs_give_the_same_on_both_engines(case: Case, spark: Any) -> None:
-    check_case(case, spark, 20_000)
+    check_case(case, spark)
 
 
 @pytest.mark.long
 @settings(max_examples=60, suppress_health_check=list(HealthCheck))
-@given(case=programs(), small=st.sampled_from([0, 3, 20_000]))
-def test_more_random_programs_give_the_same_on_both_engines(
-    case: Case, small: int, spark: Any
-) -> None:
-    check_case(case, spark, small)
+@given(case=programs())
+def test_more_random_programs_give_the_same_on_both_engines(case: Case, spark: Any) -> None:
+    check_case(case, spark)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
@@ -11,7 +12,7 @@ from support.paths import TESTS
 from support.selection import sampled
 
 pytestmark = pytest.mark.spark
-PARTS = ("tasks", "sql", "auto")
+PARTS = ("tasks", "auto")
 LONG_PARTS = ("documents", "cases")
 
 
@@ -39,6 +40,14 @@ def test_all_is_right_on_connect(what: str) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("placement", "lost"), [("tasks", 9)])
+@pytest.mark.parametrize(("placement", "lost"), [("tasks", 9), ("partitions", 8)])
 def test_executors_may_be_lost_in_the_middle(placement: str, lost: int) -> None:
     assert last_line("spark_cluster.py", placement) == f"lost {lost}"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("what", "number"), [("cases", 10), ("programs", 6)])
+def test_partitions_are_right_while_executors_are_lost(what: str, number: int) -> None:
+    found = re.fullmatch(r"run (\d+) lost (\d+)", last_line("spark_cluster.py", what, str(number)))
+    assert found is not None
+    assert all(int(each) > 0 for each in found.groups())

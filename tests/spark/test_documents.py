@@ -90,7 +90,7 @@ def test_one_large_document_on_spark(spark: Any) -> None:
     from corollary.documents.collection import Collection
     from corollary.documents.document import ActiveDocument
 
-    database = corollary.open(None, engine="spark", spark=spark, placement="sql")
+    database = corollary.open(None, engine="spark", spark=spark, placement="partitions")
     text = "r[" + " ".join(f"a[b[{at}]]" for at in range(50)) + " c[!f]]"
     with database:
         document = ActiveDocument.from_terms(text, collection=Collection(database))

@@ -12,9 +12,9 @@ from corollary.core.engine import Limits
 from corollary.database.database import Database
 from corollary.database.state import DatabaseState
 from corollary.engines.spark import session
-from corollary.engines.spark.sql.engine import SparkEngine
+from corollary.engines.spark.driver import DriverEngine
 from corollary.errors import EvaluationError, InputError, LimitError
-from support.maintained_database import closure, delete, insert
+from support.maintained_database import closure, insert
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,7 +30,7 @@ def test_other_engines_are_refused() -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("placement", ["tasks", "sql"])
+@pytest.mark.parametrize("placement", ["tasks", "partitions"])
 def test_the_session_that_is_passed_stays_as_it_is(spark: Any, placement: str) -> None:
     before = (spark.conf.get("spark.sql.ansi.enabled"), spark.catalog.listTables())
     db = corollary.open(None, spark=spark, placement=placement)
@@ -42,52 +42,32 @@ def test_the_session_that_is_passed_stays_as_it_is(spark: Any, placement: str) -
 
 
 @pytest.mark.spark
-def test_views_and_files_go_with_what_they_hold(spark: Any, tmp_path: Path) -> None:
-    engine = SparkEngine(spark, small=1, scratch=tmp_path)
+def test_files_go_with_what_they_hold(spark: Any, tmp_path: Path) -> None:
+    engine = DriverEngine(spark, placement="partitions", scratch=tmp_path)
     db = Database(DatabaseState(engine))
     db.load(text=closure(type_="number"))
     insert(db, "edge", [(1, 2), (2, 3)])
     assert list(tmp_path.glob("*/*"))
     engine.close()
     assert not list(tmp_path.iterdir())
-    left = engine.pieces.session.sql("SHOW TABLES").toArrow()["tableName"].to_pylist()
-    assert not [name for name in left if name.startswith(engine.pieces.prefix)]
 
 
 @pytest.mark.spark
-def test_jobs_are_shown_with_relation_and_round(
-    spark: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_jobs_are_shown_with_their_relation(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[str] = []
     context = spark.sparkContext
     monkeypatch.setattr(type(context), "setJobDescription", lambda _, text: shown.append(text))
-    db = corollary.open(None, spark=spark, placement="sql")
+    db = corollary.open(None, spark=spark, placement="partitions")
     db.load(text=closure(type_="number"))
     insert(db, "edge", [(1, 2), (2, 3), (3, 4)])
-    assert any(text and "reach" in text and "round 2" in text for text in shown)
-
-
-@pytest.mark.spark
-def test_a_small_step_is_one_job(spark: Any) -> None:
-    engine = SparkEngine(spark)
-    db = Database(DatabaseState(engine, "ranked"))
-    db.load(text=closure(type_="number"))
-    context = spark.sparkContext
-    context.setJobGroup("counted", "")
-    insert(db, "edge", [(1, 2), (2, 3), (3, 4)])  # rounds 1 and 2, and one that finds nothing
-    context._jsc.sc().listenerBus().waitUntilEmpty()  # who counts jobs hears of them late
-    assert len(context.statusTracker().getJobIdsForGroup("counted")) == engine.pieces.jobs <= 4
-    context.setJobGroup("counted again", "")
-    delete(db, "edge", [(3, 4)])
-    assert len(context.statusTracker().getJobIdsForGroup("counted again")) <= 8
-    context.setLocalProperty("spark.jobGroup.id", None)
-    db.close()
+    insert(db, "edge", [(4, 5)])
+    assert any(text and "probe reach" in text for text in shown)
 
 
 @pytest.mark.spark
 def test_a_failure_leaves_everything_as_it_was(spark: Any) -> None:
     limits = Limits(rounds=4)
-    db = corollary.open(None, spark=spark, placement="sql", limits=limits)
+    db = corollary.open(None, spark=spark, placement="partitions", limits=limits)
     db.load(
         text=""".decl n(x: number) .decl half(x: number, y: number)
 .decl up(x: number)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from corollary.core.arrow import to_python
 from corollary.database.upkeep.verify import verify
 from corollary.engines.spark.partitioned import handle
 from corollary.engines.spark.partitioned.run import COLLECT_VARIABLE
+from corollary.errors import InputError
 from corollary.warehouse.sources.tasks import portions, task_reading
 from support.warehouse_scenarios import store_of
 
@@ -30,6 +32,8 @@ PROGRAM = """
 .input c(filename="c", format="parquet")
 .decl d(x: number, s: symbol)
 .input d(filename="d", format="delta")
+.decl e(x: number, s: symbol) key(x)
+.input e(IO=spark, format="orc", filename="e")
 .output a
 .output d
 """
@@ -52,6 +56,7 @@ def test_sources_of_every_format(
     pq.write_table(table, tmp_path / "c" / "1.parquet", row_group_size=150)
     write_deltalake(tmp_path / "d", table.slice(0, 200))
     write_deltalake(tmp_path / "d", table.slice(200), mode="append")
+    spark.createDataFrame(ROWS, "x long, s string").repartition(3).write.orc(f"{tmp_path}/e")
     program = tmp_path / "p.dl"
     program.write_text(PROGRAM)
     place = tmp_path / "w"
@@ -61,22 +66,37 @@ def test_sources_of_every_format(
             run = db.run(program, facts=tmp_path)
             store_of(db).fold(db._state)
         assert run.quarantined == 1
-        assert {name: run.changes[name].counts for name in "abcd"} == dict.fromkeys(
-            "abcd", (400, 0)
+        assert {name: run.changes[name].counts for name in "abcde"} == dict.fromkeys(
+            "abcde", (400, 0)
         )
-        for name in "abcd":
+        for name in "abcde":
             assert set(db.relation(name).rows()) == set(ROWS)
     for name in "ad":
         shown = to_python(DeltaTable(str(place / "tables" / name)).to_pyarrow_table())
         assert set(shown) == set(ROWS)
     DeltaTable(tmp_path / "d").delete("x < 10")
+    spark.createDataFrame([(7, "seven"), (1, "two")], "x long, s string").write.orc(
+        f"{tmp_path}/e", mode="append"
+    )
+    with (
+        corollary.open(place, spark=spark, placement="partitions") as db,
+        pytest.raises(InputError, match="C0954"),
+    ):
+        db.run(program, facts=tmp_path)
+    frame = spark.createDataFrame([*ROWS[1:], (1000, "more")], "x long, s string")
+    shutil.rmtree(tmp_path / "e")
+    frame.write.orc(f"{tmp_path}/e")
     with (tmp_path / "b.jsonl").open("a") as file:
         file.write('{"x": 1000, "s": "more"}\n')
     with corollary.open(place, spark=spark, placement="partitions") as db:
         with monkeypatch.context() as patch:
             patch.setenv(COLLECT_VARIABLE, "1")
             run = db.run(program, facts=tmp_path)
-        assert {name: run.changes[name].counts for name in "bd"} == {"b": (1, 0), "d": (0, 10)}
+        assert {name: run.changes[name].counts for name in "bde"} == {
+            "b": (1, 0),
+            "d": (0, 10),
+            "e": (1, 1),
+        }
         assert set(db.relation("d").rows()) == set(ROWS[10:])
         assert not verify(store_of(db).warehouse).findings
     with corollary.open(place, engine="local") as db:

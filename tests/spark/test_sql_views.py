@@ -24,7 +24,7 @@ RECURSIVE = [
     *("organisation-levels", "parts-needed", "reachability-open_ways", "reachability-non_linear"),
     *("reachability-even_ways", "reachability-link_ways", "rights-allowed", "sequences-numbers"),
 ]
-PLACEMENTS = ("driver", "tasks", "sql")
+PLACEMENTS = ("driver", "tasks", "partitions")
 
 
 @pytest.fixture(scope="module")

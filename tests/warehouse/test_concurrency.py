@@ -40,7 +40,7 @@ WRITERS = examples(3, 4)
 EACH = {
     "sqlite": examples(8, 50),
     "postgresql": examples(5, 20),
-    "postgresql+s3": examples(2, 5),
+    "postgresql+s3": examples(3, 10),
 }
 
 

@@ -247,9 +247,9 @@ class SnapshotOptions(ReaderOptions):
 
 Placement = Annotated[
     str,
-    "Where Spark computes: in queries, in tasks that share the work, or here. By size: auto. In"
-    " partitions: all relations are outside of the driver.",
-    choice("auto", "sql", "tasks", "partitions", "driver"),
+    "Where Spark computes: in tasks that share the work, or here. By size: auto. In partitions: all"
+    " relations are outside of the driver.",
+    choice("auto", "tasks", "partitions", "driver"),
 ]
 DriverMemory = Annotated[
     str | None,

@@ -246,7 +246,6 @@ class Placement(StrEnum):
 
     DRIVER = "driver"
     TASKS = "tasks"
-    SQL = "sql"
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,12 +253,12 @@ class PlacedCall:
     """Call the procedure of a stratum in a placement; an engine with one placement just calls it.
 
     Attributes:
-        columns: the relations of the stratum; in `tasks`, with the column to partition each by.
+        columns: the relations of the stratum, with the column to partition each by.
     """
 
     procedure: str
     placement: Placement
-    columns: tuple[tuple[str, int | None], ...]
+    columns: tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True, slots=True)

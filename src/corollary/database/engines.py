@@ -1,11 +1,11 @@
 """Engines by name, and frames of the Spark session that the user works in."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from corollary.core.engine import Engine, bulk_mode
+from corollary.core.engine import Engine, MapResult, bulk_mode
 from corollary.core.program import Directive, Relation
 from corollary.errors import InputError
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 LOCAL, SPARK = "local", "spark"
-PLACEMENTS = ("auto", "driver", "tasks", "partitions", "sql")
+PLACEMENTS = ("auto", "driver", "tasks", "partitions")
 ENGINES = (LOCAL, SPARK)
 
 
@@ -32,8 +32,8 @@ def create_engine(
     Args:
         name: `local` or `spark`.
         spark: the session that the Spark engine uses; a local one if it is not given.
-        placement: where it runs strata: `auto`, `driver`, `tasks` or `sql`; in `partitions`, all
-            relations are partitioned.
+        placement: where it runs strata: `auto`, `driver` or `tasks`; in `partitions`, all relations
+            are partitioned.
         partition_count: how many tasks share a stratum; as many as run at once if it is not given.
         bulk: which steps DuckDB computes: `auto`, `always` or `never`; by the environment if it is
             not given.
@@ -88,6 +88,25 @@ class SparkFrames:
         from corollary.engines.spark.frames import read_input
 
         return read_input(self.spark, directive, paths, columns)
+
+    def map(
+        self,
+        directive: Directive,
+        paths: Sequence[Path],
+        columns: Sequence[str],
+        function: "Callable[[pa.Table], MapResult]",
+    ) -> "tuple[tuple[str, ...], pa.Table, list[MapResult]]":
+        """Apply a function to the rows of what an `.input` names, in Spark's tasks.
+
+        Returns:
+            The names of all columns, those that are wanted without rows, and the results.
+
+        Raises:
+            InputError: Spark cannot read it, or is missing.
+        """
+        from corollary.engines.spark.frames import map_input
+
+        return map_input(self.spark, directive, paths, columns, function)
 
     def write(
         self, table: "pa.Table", relation: Relation, directive: Directive, path: Path | None

@@ -12,7 +12,7 @@ from corollary.analysis.relevance import Signs
 from corollary.analysis.strata import strata
 from corollary.core.engine import Engine, Limits
 from corollary.core.monitoring_optimisations import NO_OPTIMISATIONS, MonitoringOptimisation
-from corollary.core.plans import Placement, Plan
+from corollary.core.plans import Plan
 from corollary.core.program import NormalProgram, Relation
 from corollary.core.recorder import CountingRecorder
 from corollary.core.states import State
@@ -29,7 +29,7 @@ from corollary.maintain.maintenance import (
     plan_payload_rebuild,
 )
 from corollary.maintain.payload import has_ranks, payload_kind, payload_relations
-from corollary.maintain.placing import PlacedPrograms, place_strata
+from corollary.maintain.placing import place_strata
 from corollary.maintain.update import EMPTY_PROGRAM, Update
 
 CACHE_MAX_PLANS = 64
@@ -139,7 +139,6 @@ class Planner:
             self.payload if before is after else self._valid(before, after),
             self._without,
             None if before is after else with_old_queries(placed.before, placed.after),
-            _without_totals(placed),
             refilled,
         )
         named = self._named if algorithm is None else parse_algorithms(algorithm)
@@ -255,9 +254,7 @@ class Planner:
         payload = update.valid_payload
         for procedure, record in recorder.strata.items():
             choice = maintenance.choices[procedure]
-            if not update.without_totals.isdisjoint(choice.relations):
-                payload -= set(choice.relations)
-            elif choice.algorithm in PAYLOAD_KEEPING_ALGORITHMS or _is_full(choice, record):
+            if choice.algorithm in PAYLOAD_KEEPING_ALGORITHMS or _is_full(choice, record):
                 payload |= set(choice.relations)
             elif choice.algorithm is not Algorithm.AUTONOMOUS:  # which does not touch payload
                 payload -= set(choice.relations)
@@ -318,17 +315,6 @@ class Planner:
             if was is not None and payload_kind(was, old) == payload_kind(stratum, new):
                 found |= members if members <= set(was.relations) else set()
         return self.payload & found
-
-
-def _without_totals(placed: PlacedPrograms) -> frozenset[str]:
-    """Return the aggregates that Spark computes by queries, which keep no totals."""
-    queried = {
-        name
-        for each in placed.places.values()
-        if each.placement is Placement.SQL
-        for name, _ in each.columns
-    }
-    return frozenset(each.relation for each in placed.after.aggregations) & queried
 
 
 def _is_similar(size: int, was: int) -> bool:

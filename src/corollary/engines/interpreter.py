@@ -26,8 +26,8 @@ TupleSet = TypeVar("TupleSet", bound=Sized)
 class StepTable(Protocol[TupleSet]):
     """A table of an engine, with the operations that steps need."""
 
-    def tuples(self, state: State) -> TupleSet:
-        """Return all tuples of a state."""
+    def contents(self) -> TupleSet:
+        """Return all tuples of NEW as another table takes them."""
 
     def size(self, state: State) -> int:
         """Return the number of tuples of a state."""
@@ -329,7 +329,7 @@ class Interpreter:
         self._assign(step, words, size)
 
     def _words(self, relation: str) -> Any:
-        return self._tables[relation].tuples(State.NEW)
+        return self._tables[relation].contents()
 
     def _size(self, relation: str) -> int:
         return self._tables[relation].size(State.NEW)

@@ -25,7 +25,6 @@ DELTA_NAMES = {State.ADDED: "add", State.REMOVED: "rem"}
 
 REMOTE_PLACEMENTS: Mapping[str, str] = {
     Placement.TASKS: "partitioned, in one Spark job",
-    Placement.SQL: "a Spark query for each step",
     "partitions": "tasks are asked for what a step looks up",
 }
 

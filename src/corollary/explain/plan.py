@@ -185,9 +185,8 @@ class _Printer:
                 passed = f" ({self._name(argument)})" if argument else ""
                 yield f"call {_display_name(procedure)}{passed}"
             case plans.PlacedCall(procedure=procedure, placement=placement, columns=columns):
-                by = ", ".join(f"{name} by column {at}" for name, at in columns if at is not None)
-                partitioned = f", partitioned: {by}" if placement is plans.Placement.TASKS else ""
-                yield f"call {_display_name(procedure)} ({placement}{partitioned})"
+                by = ", ".join(f"{name} by column {at}" for name, at in columns)
+                yield f"call {_display_name(procedure)} ({placement}, partitioned: {by})"
             case plans.RecordTrace(updates=updates, approximation=approximation):
                 yield (
                     f"record updates {self._references(updates)}"

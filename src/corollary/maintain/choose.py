@@ -164,7 +164,7 @@ def _for_aggregate(
     members = stratum.relations
     if any(each in update.added_aggregations for each in stratum.aggregations):
         return AlgorithmChoice(members, Algorithm.RECOMPUTE, "the aggregate is new")
-    if any(update.is_virtual(name) or name in update.without_totals for name in members):
+    if any(map(update.is_virtual, members)):
         reason = "an aggregate: its touched groups only"
         return AlgorithmChoice(members, Algorithm.AGGREGATES, reason)
     needs_payload = payload_kind(stratum, update.new) is not None

@@ -143,11 +143,7 @@ def maintain(
     """
     draft = Draft(update, is_traced)
     choices = {name: choice for name, (_, choice) in chosen.items()}
-    used = {
-        name: place
-        for name, place in (places or {}).items()
-        if name in choices and _runs_in(choices[name].algorithm, place.placement)
-    }
+    used = {name: place for name, place in (places or {}).items() if name in choices}
     main: list[plans.Step] = []
     for name, (stratum, choice) in chosen.items():
         main += _shared_rows(stratum, chosen, used, draft)
@@ -239,11 +235,6 @@ def _steps(algorithm: Algorithm, stratum: Stratum, draft: Draft) -> list[plans.S
             raise AssertionError("`choose` has replaced auto")
         case _:
             assert_never(algorithm)
-
-
-def _runs_in(algorithm: Algorithm, placement: plans.Placement) -> bool:
-    """Whether an algorithm can run in a placement; PF and EPF would need a query per invocation."""
-    return placement is not plans.Placement.SQL or algorithm not in (Algorithm.PF, Algorithm.EPF)
 
 
 def _call_if_changed(

@@ -10,9 +10,7 @@
 
 The first two hold exactly the tuples of p, each once; the others belong to an aggregate a. The
 database keeps a validity mark that says whether the invariant holds; it is cleared when an
-algorithm writes the relation without maintaining the payload. After an evaluation a rank is also
-the least height of a derivation inside of the stratum: a second mark says so until the stratum, or
-what it reads, may have changed.
+algorithm writes the relation without maintaining the payload.
 """
 
 from collections.abc import Container

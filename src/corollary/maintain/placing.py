@@ -1,4 +1,4 @@
-"""Place the strata of a program: on the driver, in partitions, or in Spark's queries."""
+"""Place the strata of a program: on the driver, or partitioned over tasks."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -47,14 +47,9 @@ def place_strata(engine: Engine, before: NormalProgram, after: NormalProgram) ->
         )
         if placement is not Placement.DRIVER:
             name = procedure_name(stratum.relations)
-            columns = pivot or dict.fromkeys(stratum.relations)
-            places[name] = PlacedCall(name, placement, tuple(columns.items()))
-    by_relation = {
-        name: {one: column for one, column in each.columns if column is not None}
-        for each in places.values()
-        if each.placement is Placement.TASKS
-        for name, _ in each.columns
-    }
+            assert pivot is not None, "only such a stratum is partitioned"
+            places[name] = PlacedCall(name, placement, tuple(pivot.items()))
+    by_relation = {name: dict(each.columns) for each in places.values() for name, _ in each.columns}
     if not by_relation:
         return PlacedPrograms(before, after, places)
     old = partition_program(before, by_relation, engine.partition_count)

@@ -32,7 +32,6 @@ class Update:
         changed: the signs of the changes of base relations.
         watched: virtual relations whose changes are needed, with the signs.
         valid_payload: relations whose ranks, counts or totals are valid.
-        without_totals: aggregates for which no totals are kept, because of where they are.
         refilled: new relations whose OLD is what their rules give on the old data.
         disabled_optimisations: optimisations that are switched off.
         old_for_queries: the program of OLD as new active rules query it, if it differs from `old`.
@@ -46,7 +45,6 @@ class Update:
     valid_payload: frozenset[str] = frozenset()
     disabled_optimisations: frozenset[MonitoringOptimisation] = frozenset()
     old_for_queries: NormalProgram | None = None
-    without_totals: frozenset[str] = frozenset()
     refilled: frozenset[str] = frozenset()
 
     @property

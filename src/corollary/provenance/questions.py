@@ -85,7 +85,11 @@ def _why_event(database: Database, goal: str, *, at: Any, limits: ProofLimits) -
     with state.lock:
         commit = None if at is None else commit_number(store.warehouse, read_point(at))
         proof = why_event(store, state, goal, commit=commit, limits=limits)
-        return _proof_with_origins(proof, OriginFinder(state, store.warehouse))
+    for number in (proof.commit, proof.commit - 1):  # some tuples are of the state before
+        found = _of_commit(database, proof, number)
+        assert isinstance(found, Proof)
+        proof = found
+    return proof
 
 
 def _why_not(

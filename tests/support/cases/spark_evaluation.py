@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
+from typing import Any
 
-from corollary.core.engine import Limits
+from corollary.core.engine import BulkMode, Limits
+from corollary.core.plans import Plan
+from corollary.core.recorder import Recorder
 from corollary.database.intake.evaluate_once import FileLocations, run_once
 from corollary.database.program.loaded_program import read_programs
-from corollary.engines.spark.sql.engine import SparkEngine
+from corollary.engines.spark.driver import DriverEngine
 from corollary.warehouse.formats.delimited import print_rows
 
 QUICK = {
@@ -22,13 +25,23 @@ QUICK = {
     "strings/match_contains",
     "types/wide",
 }
-FILES = {"strings/escapes"}
-"""With no result on the driver."""
 AMPLE = Limits(rounds=10_000, tuples=1_000_000, seconds=1200)
 """A round takes some tenths of a second here."""
 
 
-def check(folder: Path, directory: Path, engine: SparkEngine) -> None:
+class QueryEngine(DriverEngine):
+    """An engine whose facts are in partitions before they are read, and whose steps are queries."""
+
+    def __init__(self, spark: Any) -> None:
+        super().__init__(spark, placement="partitions", bulk=BulkMode.ALWAYS)
+
+    def run(self, plan: Plan, recorder: Recorder, limits: Limits) -> int:
+        """Run a plan."""
+        self.commit()
+        return super().run(plan, recorder, limits)
+
+
+def check(folder: Path, directory: Path, engine: DriverEngine) -> None:
     """Evaluate a case and compare what it writes and prints."""
     program = read_programs([folder / "program.dl"])
     outcome = run_once(program, FileLocations(folder / "facts", directory), AMPLE, engine=engine)

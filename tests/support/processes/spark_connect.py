@@ -20,9 +20,8 @@ from pyspark.sql import SparkSession
 import corollary
 from corollary.engines.spark.java import set_java_home
 from corollary.engines.spark.session import LOCAL_SETTINGS
-from corollary.engines.spark.sql.engine import SparkEngine
 from support.cases.evaluation import WORKING, name_of
-from support.cases.spark_evaluation import FILES, QUICK, check
+from support.cases.spark_evaluation import QUICK, QueryEngine, check
 from support.streaming.spark_documents import arrive
 from support.streaming.spark_documents import follow as follow_documents
 
@@ -59,14 +58,13 @@ def main(what: str) -> None:
 
 
 def evaluate(spark: SparkSession) -> None:
-    """Evaluate cases, some of them with every result in files."""
+    """Evaluate cases by queries."""
     for folder in WORKING:
-        for small, chosen in ((None, QUICK), (0, FILES)):
-            if name_of(folder) in chosen:
-                engine = SparkEngine(spark) if small is None else SparkEngine(spark, small=small)
-                with tempfile.TemporaryDirectory() as directory:
-                    check(folder, Path(directory), engine)
-                engine.close()
+        if name_of(folder) in QUICK:
+            engine = QueryEngine(spark)
+            with tempfile.TemporaryDirectory() as directory:
+                check(folder, Path(directory), engine)
+            engine.close()
 
 
 def follow(spark: SparkSession) -> None:

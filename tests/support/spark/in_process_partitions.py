@@ -13,7 +13,6 @@ import pytest
 
 from corollary.core.engine import Item, MapResult, PartitionsOf
 from corollary.database import opening
-from corollary.engines.local.engine import LocalEngine
 from corollary.engines.spark.driver import DriverEngine
 from corollary.engines.spark.partitioned import (
     engine,
@@ -29,7 +28,7 @@ SHARES = 3
 
 
 class InProcess(DriverEngine):
-    """An engine whose jobs are loops, and whose queries another engine answers."""
+    """An engine whose jobs are loops, and which has no queries."""
 
     jobs = 0
 
@@ -44,8 +43,8 @@ class InProcess(DriverEngine):
             placement=placement, partition_count=shares, memory=memory, scratch=scratch
         )
 
-    def _new_sql_engine(self) -> Counted:
-        return Counted()
+    def _steps_elsewhere(self, *_: Any) -> None:
+        return None
 
     def _run_tasks(
         self, task: Callable[[int], bytes], numbers: Sequence[int], title: str
@@ -62,14 +61,6 @@ class InProcess(DriverEngine):
             worker.serve(pickle.loads(sent), partition)
             for partition in reversed(range(request.partitions))
         ]
-
-
-class Counted(LocalEngine):
-    """An engine that counts its runs as jobs."""
-
-    def run(self, *arguments: Any) -> int:
-        InProcess.jobs += 1
-        return super().run(*arguments)
 
 
 @contextmanager

@@ -16,7 +16,9 @@ from corollary.core.functors import (
     CHOICES,
     FUNCTORS,
     LITERAL_ARGUMENTS,
+    PARTITION_OF,
     PATTERN_ARGUMENTS,
+    TIME_FORMATS,
     result_type,
 )
 from corollary.core.logic import NO_RULE, Condition, Constant, Expression, Functor, Variable
@@ -77,6 +79,9 @@ SAMPLES: dict[Type, tuple[Any, ...]] = {
     ),
 }
 
+INTERNAL = (CHECKED_SUM, PARTITION_OF, "range", "try")
+"""Functors that no user writes, and those that are no single value."""
+
 VARIABLES = {
     f"{name}{type_}": type_.with_null(name == "n") for name, type_ in product("xyn", TYPES)
 }
@@ -125,10 +130,16 @@ def random_rows(generator: random.Random, count: int) -> Rows:
 
 def applicable(dialect: SqlDialect) -> list[tuple[str, Kind]]:
     """Return the functors that a dialect has, each with a kind of operands or of what is chosen."""
-    kinds = [kind for kind in Kind if dialect.has_codes or kind is not Kind.UNSIGNED]
     logical = ("and", "or", "not")
-    choices = [(name, kind) for name in CHOICE_FORMS if name not in logical for kind in kinds]
+    choices = [(name, kind) for name in CHOICE_FORMS if name not in logical for kind in Kind]
     return sorted([*dialect.functors, *choices, *((name, Kind.BOOL) for name in logical)])
+
+
+def left_to_us(dialect: SqlDialect) -> list[tuple[str, Kind]]:
+    """Return the functors that a dialect has no form of, each with a kind of the first operand."""
+    known = {*applicable(dialect), *((name, kind) for name in INTERNAL for kind in Kind)}
+    every = {(name, kind) for name, each in FUNCTORS.items() for kind in each.kinds(0)}
+    return sorted(every - known)
 
 
 def random_expression(
@@ -179,6 +190,8 @@ def literal_choices(name: str, at: int) -> tuple[Any, ...]:
     if (name, at) in LITERAL_ARGUMENTS:
         values = LITERAL_ARGUMENTS[name, at]
         return tuple(each for each in values if -2 <= each < 5 or each in (8, 20, 32, 64))
+    if name in TIME_FORMATS and at == 1:
+        return ("%Y-%m-%d", "%F") if name != "format_time" else ("%Y-%j %H:%M", "%d.%m.%Y %f")
     if (name, at) == ("like", 1):
         return ("", "a%", "%a", "%b%", "_", "a_c%", "\\%", "%\\_", "a%\\\\", "%")
     return ("a", "[a-z]$", "^.b", "") if PATTERN_ARGUMENTS.get(name) == at else ()

@@ -152,7 +152,7 @@ def test_in_memory() -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("placement", ["driver", "sql"])
+@pytest.mark.parametrize("placement", ["driver", "partitions"])
 def test_on_spark(placement: str) -> None:
     with filled(None, engine="spark", placement=placement) as database:
         before = answers(database)

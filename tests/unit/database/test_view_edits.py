@@ -39,7 +39,7 @@ def test_any_edit_follows_any_other(algorithm: str, seed: int) -> None:
     walk(algorithm, seed)
 
 
-@pytest.mark.parametrize("placement", ["tasks", "partitions", "sql"])
+@pytest.mark.parametrize("placement", ["tasks", "partitions"])
 def test_any_edit_where_views_are_elsewhere(
     placement: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

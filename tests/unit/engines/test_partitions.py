@@ -39,7 +39,7 @@ from support.spark.in_process_partitions import InProcess, share_out
 from support.warehouse_scenarios import keep
 
 EXAMPLES = examples(4, 20)
-PLACEMENTS = ("tasks", "partitions", "sql")
+PLACEMENTS = ("tasks", "partitions")
 KINDS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     "stored": (("auto", "ranked", "dred", "recompute", "pf", "epf", MIXED), {}),
     "rules": (("auto", "ranked", "epf", "dred", MIXED), {"with_rules": True}),
@@ -72,7 +72,7 @@ def test_maintained_is_recomputed(
 @pytest.mark.matrix(3)
 @pytest.mark.parametrize(
     ("placement", "apart"),
-    [("tasks", driver.DISTRIBUTED_MIN_TUPLES), ("tasks", 1), ("partitions", 1), ("sql", 1)],
+    [("tasks", driver.DISTRIBUTED_MIN_TUPLES), ("tasks", 1), ("partitions", 1)],
 )
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_lasts(

@@ -605,9 +605,7 @@ def test_placements_are_told(tmp_path: Path) -> None:
     said = changed(tmp_path, CLOSURE, "--removed", "edge", "--placement", "tasks")
     assert "    placed in tasks: partitioned, in one Spark job" in said.splitlines()
     assert "(tasks, partitioned: " in said
-    said = changed(tmp_path, CLOSURE, "--removed", "edge", "--placement", "sql")
-    assert "    placed in sql: a Spark query for each step" in said.splitlines()
-    for placement in ("tasks", "sql", "driver"):
+    for placement in ("tasks", "driver"):
         found = document(tmp_path, CLOSURE, "--removed", "edge", "--placement", placement)
         assert [each["placement"] for each in found["choices"]] == [placement]
     assert "placed in" not in changed(tmp_path, CLOSURE, "--removed", "edge")

@@ -171,7 +171,7 @@ link(x, y) :- direct_link(x, y).              rule 1  network.dl:8
 link(x, z) :- link(x, y), direct_link(y, z).  rule 2  network.dl:9
    1 of 5 attempts in which 2 literals fail
    rule 2 with y = "c": 1 < 0 is false
-   and !off() is there
+   and off() is there
       off()                                   rule 1  network.dl:8
       +- down(7)                              by hand, commit 2
 it would hold after this set of changes (all of the smallest ones)

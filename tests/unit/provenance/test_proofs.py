@@ -464,3 +464,29 @@ def test_partitioned_relations_are_probed_like_others(monkeypatch: pytest.Monkey
     with db.transaction() as tx:
         tx.insert("edge", [(3, 8)])
     assert asked(db, "tc(0, 9)").height == 5
+
+
+def test_recursion_over_numbers() -> None:
+    db = opened(
+        """.decl n(x: number)
+        n(0).
+        n(x + 1) :- n(x), x < 50.
+        n(x + 5) :- n(x), x < 50."""
+    )
+    proof = asked(db, "n(50)")
+    assert (proof.height, proof.canonical, proof.size) == (10, True, 11)
+    assert [each.text for each in notes(proof)] == ["45 < 50", "50 = 45 + 5"]
+    assert exact(db) == {"n"}
+
+
+def test_rules_that_are_added_and_removed() -> None:
+    db = opened(CLOSURE, {"edge": path(6)})
+    shortcut = "tc(x, z) :- edge(x, y), edge(y, z)."
+    with db.transaction() as tx:
+        tx.add_rule(shortcut)
+    proof = asked(db, "tc(0, 6)")
+    assert (proof.height, proof.canonical, proof.rules[3].text) == (5, True, shortcut)
+    with db.transaction() as tx:
+        tx.remove_rule(shortcut)
+    proof = asked(db, "tc(0, 6)")
+    assert (proof.height, proof.canonical) == (6, True)

@@ -8,6 +8,7 @@ import corollary
 from corollary.database.database import state_of, store_of
 from corollary.database.warehouse_store import WarehouseStore
 from corollary.provenance.changes.why_event import why_event
+from corollary.provenance.limits import ProofLimits
 from corollary.provenance.proof import Proof
 
 NETWORK = """
@@ -33,7 +34,8 @@ opened(x) :- +ticket(x).
 def ask(db: corollary.Database, goal: str, commit: int | None = None) -> Proof:
     store = store_of(db)
     assert isinstance(store, WarehouseStore)
-    return why_event(store, state_of(db), goal, commit=commit)
+    limits = ProofLimits(seconds=60.0)
+    return why_event(store, state_of(db), goal, commit=commit, limits=limits)
 
 
 @pytest.fixture(params=["stored", "virtual"])

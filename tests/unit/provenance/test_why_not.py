@@ -49,7 +49,8 @@ def database() -> corollary.Database:
 
 
 def ask(db: corollary.Database, goal: str, insertions: int = 0) -> Absence:
-    return why_not(state_of(db), store_of(db), goal, insertions=insertions)
+    limits = ProofLimits(seconds=60.0)
+    return why_not(state_of(db), store_of(db), goal, insertions=insertions, limits=limits)
 
 
 def attempts(found: Absence) -> list[tuple[int, int, int, list[str]]]:

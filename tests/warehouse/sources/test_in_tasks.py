@@ -18,7 +18,7 @@ from corollary.core.types import FLOAT, NUMBER, SYMBOL
 from corollary.errors import InputError
 from corollary.warehouse.files.file_rows import FileRows, table_of
 from corollary.warehouse.sources.earlier_rows import TableRows
-from corollary.warehouse.sources.tasks import portions, task_reading
+from corollary.warehouse.sources.tasks import portions, staging, task_reading
 from support.selection import examples
 from support.source_model import FORMS, Row, Run, a_source, csv, parquet, refused
 from support.spark.in_process_partitions import InProcessTasks
@@ -142,7 +142,7 @@ def test_rows_with_one_key_meet(tmp_path: Path, tasks: InProcessTasks) -> None:
 def test_too_many_malformed_records(
     tmp_path: Path, tasks: InProcessTasks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(task_reading, "QUARANTINED_MAX", 9)
+    monkeypatch.setattr(staging, "QUARANTINED_MAX", 9)
     (tmp_path / "p.facts").write_text("bad\n" * 10)
     refused(Run(a_source(tmp_path, tasks=tasks, quarantine=True)).step, "C1530")
 

@@ -453,7 +453,7 @@ ACTS = st.lists(
 EXAMPLES = {
     "sqlite": examples(3, 10),
     "postgresql": examples(1, 3),
-    "postgresql+s3": examples(1, 3),
+    "postgresql+s3": examples(1, 2),
 }
 
 

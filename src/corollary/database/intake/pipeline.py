@@ -197,6 +197,7 @@ def _run(
         root=inputs.root,
         bad_rows=inputs.bad_rows,
         fetch=state.frames.read,
+        map_rows=state.frames.map,
         console=state.console,
         tasks=state.engine.tasks,
     )

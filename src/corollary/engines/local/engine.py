@@ -22,12 +22,14 @@ from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
 from corollary.core.statistics import Statistics
+from corollary.core.types import Type
 from corollary.engines.interpreter import Interpreter
 from corollary.engines.local import table_handle
-from corollary.engines.local.prepared_plan import PreparedPlan
+from corollary.engines.local.prepared_plan import PlanHooks, PreparedPlan, StepsElsewhere
 from corollary.engines.local.storage import index_files
 from corollary.engines.local.storage.blocks import file_identity
 from corollary.engines.local.storage.code_range import Codes
+from corollary.engines.local.storage.layout import LayoutFamily
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.values.codes import Dictionary
 
@@ -280,6 +282,20 @@ class LocalEngine(SinglePlacement):
         """Run a procedure outside this process; return whether it was run."""
         return False
 
+    def _working_table(
+        self,
+        name: str,  # noqa: ARG002 - an engine with other places names tables
+        types: tuple[Type, ...],
+        family: LayoutFamily | None,
+        plan: Plan,  # noqa: ARG002
+    ) -> Table:
+        """Return the table of a working relation of a plan."""
+        return Table(types, family)
+
+    def _steps_elsewhere(self, plan: Plan, tables: Mapping[str, Table]) -> StepsElsewhere | None:  # noqa: ARG002
+        """Return what runs steps outside this process, None if nothing does."""
+        return None
+
     def _unprepare(self, relation: str) -> None:
         """Discard the prepared plans that read or write a relation, as its table is replaced."""
         for key in [k for k, each in self._prepared.items() if relation in each.plan.types]:
@@ -294,7 +310,7 @@ class LocalEngine(SinglePlacement):
                 self._tables,
                 self._relations,
                 self._dictionary,
-                self._place,
+                PlanHooks(self._place, self._working_table, self._steps_elsewhere),
                 bulk=self._bulk,
             )
             self._prepared[id(plan)] = prepared

@@ -1,7 +1,7 @@
 """Prepared plans: the working tables and prepared steps of a plan, created once for many runs."""
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import assert_never
+from typing import Any, NamedTuple, Protocol, assert_never
 
 import pyarrow as pa
 
@@ -11,7 +11,7 @@ from corollary.core.pipeline import Reference
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
-from corollary.core.types import NUMBER
+from corollary.core.types import NUMBER, Type
 from corollary.engines.budget import Budget
 from corollary.engines.local.bulk.groups import BulkGroups
 from corollary.engines.local.bulk.queries import BulkQueries
@@ -27,13 +27,49 @@ from corollary.engines.local.evaluation.linear_loops import find_linear_loop
 from corollary.engines.local.evaluation.pipelines import RunContext, copied_reference
 from corollary.engines.local.evaluation.totals import compute_totals, read_totals
 from corollary.engines.local.storage.code_range import GROWTH_BITS, range_of_code
-from corollary.engines.local.storage.layout import Words
+from corollary.engines.local.storage.layout import LayoutFamily, Words
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.table_handle import decode_table
 from corollary.engines.local.values.codes import Dictionary
 
 SPARE_TABLES_MAX = 64
 """The maximum number of sets of local tables that are kept for a procedure's next invocations."""
+
+
+class StepsElsewhere(Protocol):
+    """Runs steps outside this process; it returns None where this process has to."""
+
+    def derive(self, step: plans.Derive, context: RunContext) -> tuple[Any, int] | None:
+        """Return the tuples of a step, and the leads' size; it may put off what is aggregated."""
+
+    def group(self, step: plans.Aggregate | plans.Total, context: RunContext) -> Any:
+        """Return the tuples of an aggregation."""
+
+    def read_totals(self, step: plans.ReadTotals, context: RunContext) -> Any:
+        """Return the groups and values that totals say."""
+
+    def recall(self, relation: str) -> plans.Derive | None:
+        """Return the derivation that was put off for a relation; it has to be run now."""
+
+    def extend_with_round(self, target: str, source: str, number: int) -> bool:
+        """Extend a table by the tuples of another, with a number as last column."""
+
+    def reset(self) -> None:
+        """End a run."""
+
+
+class PlanHooks(NamedTuple):
+    """What an engine does for a plan.
+
+    Attributes:
+        place: runs a procedure outside this process; returns whether it was run.
+        new_table: makes the table of a working relation.
+        steps_elsewhere: returns what runs single steps outside this process.
+    """
+
+    place: "Callable[[PreparedPlan, plans.PlacedCall], bool]"
+    new_table: Callable[[str, tuple[Type, ...], LayoutFamily | None, plans.Plan], Table]
+    steps_elsewhere: Callable[[plans.Plan, Mapping[str, Table]], StepsElsewhere | None]
 
 
 class PreparedPlan:
@@ -53,18 +89,20 @@ class PreparedPlan:
         engine_tables: Mapping[str, Table],
         relations: Mapping[str, Relation],
         dictionary: Dictionary,
-        place: "Callable[[PreparedPlan, plans.PlacedCall], bool]",
+        hooks: PlanHooks,
         *,
         bulk: BulkMode = BulkMode.AUTO,
     ) -> None:
         self.plan = plan
-        self._place = place
+        self._hooks = hooks
         self.dictionary = dictionary
         self.relations = relations
         self._held = engine_tables
         self._working = [name for name in plan.types if name not in engine_tables]
         self.tables = {
-            name: engine_tables[name] if name in engine_tables else Table(types)
+            name: engine_tables[name]
+            if name in engine_tables
+            else hooks.new_table(name, types, None, plan)
             for name, types in plan.types.items()
         }
         for step in plans.steps_of(plan):
@@ -72,9 +110,11 @@ class PreparedPlan:
                 self.tables[one].share_layout(self.tables[other])
         for name in plan.orders:
             self._arrange(name, self.tables[name])
+        self._elsewhere: StepsElsewhere | None = None
         self._bulk: BulkSteps | None = None
         self._groups: BulkGroups | None = None
         if bulk is not BulkMode.NEVER:
+            self._elsewhere = hooks.steps_elsewhere(plan, self.tables)
             queries = BulkQueries(self.tables, dictionary, bulk)
             self._bulk = BulkSteps(queries, plan.types)
             self._groups = BulkGroups(queries, plan, self._held.keys())
@@ -101,6 +141,8 @@ class PreparedPlan:
                 search.reset()
         if self._groups is not None:
             self._groups.reset()
+        if self._elsewhere is not None:
+            self._elsewhere.reset()
 
     def _arrange(self, name: str, table: Table) -> None:
         for order in self.plan.orders.get(name, ()):
@@ -113,6 +155,10 @@ class PreparedPlan:
 
         A step whose tuples are only aggregated may be put off until they are.
         """
+        if self._elsewhere is not None:
+            found = self._elsewhere.derive(step, self._context)
+            if found is not None:
+                return found
         if self._groups is not None and (led := self._groups.put_off(step)) is not None:
             return self.tables[step.target].layout.empty, led
         return self._derivation(step).run(self._context)
@@ -128,6 +174,10 @@ class PreparedPlan:
 
     def aggregate(self, step: plans.Aggregate) -> Words:
         """Return the tuples of a step, packed and sorted for its target."""
+        if self._elsewhere is not None:
+            found: Words | None = self._grouped_elsewhere(step)
+            if found is not None:
+                return found
         words = self._grouped(step)
         if words is None:
             body, target = self.tables[step.body.relation], self.tables[step.target]
@@ -138,11 +188,24 @@ class PreparedPlan:
 
     def total(self, step: plans.Total) -> Words:
         """Return the running totals of a step, packed and sorted for its target."""
+        if self._elsewhere is not None:
+            found: Words | None = self._grouped_elsewhere(step)
+            if found is not None:
+                return found
         words = self._grouped(step)
         if words is None:
             body, target = self.tables[step.body.relation], self.tables[step.target]
             words = compute_totals(step, body, target, self.dictionary)
         return words
+
+    def _grouped_elsewhere(self, step: plans.Aggregate | plans.Total) -> Any:
+        """Return the tuples of a step that runs outside; for another, see that its body is here."""
+        assert self._elsewhere is not None
+        found = self._elsewhere.group(step, self._context)
+        if found is None and (derive := self._elsewhere.recall(step.body.relation)) is not None:
+            tuples, _ = self._derivation(derive).run(self._context)
+            self.tables[derive.target].assign(tuples)
+        return found
 
     def _grouped(self, step: plans.Aggregate | plans.Total) -> Words | None:
         """Return the tuples of a bulk step; for another one, see to it that its body is there."""
@@ -156,11 +219,18 @@ class PreparedPlan:
 
     def read_totals(self, step: plans.ReadTotals) -> Words:
         """Return the groups and values of a step, packed and sorted for its target."""
+        if self._elsewhere is not None:
+            found: Words | None = self._elsewhere.read_totals(step, self._context)
+            if found is not None:
+                return found
         totals, target = self.tables[step.totals.relation], self.tables[step.target]
         return read_totals(step, totals, target, self.dictionary)
 
     def extend_with_round(self, target: str, source: str, number: int) -> None:
         """Extend a table by the tuples of another, with a number as last column."""
+        elsewhere = self._elsewhere
+        if elsewhere is not None and elsewhere.extend_with_round(target, source, number):
+            return
         table, plain = self.tables[target], self.tables[source]
         code = self.dictionary.encode_value(number, NUMBER)
         table.widen((*plain.layout.columns, range_of_code(code)), GROWTH_BITS)
@@ -178,7 +248,7 @@ class PreparedPlan:
 
     def run_placed_call(self, step: plans.PlacedCall) -> bool:
         """Run a procedure outside this process if possible; return whether it was run."""
-        return self._place(self, step)
+        return self._hooks.place(self, step)
 
     def run_narrow_rounds(self, loop: plans.Loop, number: int) -> tuple[int, bool]:
         """Run rounds of a loop tuple by tuple, if that is faster.
@@ -223,7 +293,8 @@ class PreparedPlan:
         return saved
 
     def _new_local(self, name: str) -> Table:
-        table = Table(self.plan.types[name], self.tables[name].family)
+        types, family = self.plan.types[name], self.tables[name].family
+        table = self._hooks.new_table(name, types, family, self.plan)
         self._arrange(name, table)
         return table
 

@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from corollary.core.engine import (
     BulkMode,
-    Engine,
     Limits,
     LocalTable,
     RelationPlace,
@@ -28,6 +27,7 @@ from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
 from corollary.engines.local.prepared_plan import PreparedPlan
+from corollary.engines.local.storage.table import Table
 from corollary.engines.spark import remote
 from corollary.engines.spark.partitioned.engine import PARTITIONS_PLACE, PartitioningEngine
 from corollary.engines.spark.resources import SparkResources
@@ -37,19 +37,18 @@ from corollary.rewrite.partitions import PARTITIONS
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from corollary.engines.spark.bulk.queries import SparkQueries
+    from corollary.engines.spark.bulk.steps import SparkSteps
+
     # Imported where they are used: small relations need none of it.
     from corollary.engines.spark.partitions.driver import PartitionedStratum
     from corollary.engines.spark.partitions.messages import Request
-    from corollary.engines.spark.sql.queries import Queries
 
 PARTITIONS_MIN_TUPLES = 1 << 24
 """A stratum of so many tuples is partitioned; the driver is quicker with fewer…"""
 
 PARTITIONS_MIN_INPUT_TUPLES = 1 << 20
 """…and so is one that is still empty and reads so many."""
-
-SQL_MIN_TUPLES = 1 << 28
-"""A stratum without a pivot that has and reads so many tuples is left to queries."""
 
 MANIFEST = "shares.json"
 """The file of an index that describes the partitioned strata."""
@@ -93,7 +92,7 @@ class DriverEngine(PartitioningEngine):
         self._parts = remote.PlanCache(remote.placed_parts)
         self._limits = Limits()
         self._resources = SparkResources(spark, scratch)
-        self._queries: Queries | None = None
+        self._bulk_queries: SparkQueries | None = None
         super().declare({PARTITIONS.name: PARTITIONS})
 
     # --- Spark ---------------------------------------------------------------------------------
@@ -103,15 +102,9 @@ class DriverEngine(PartitioningEngine):
         """The directory of the files of partitions."""
         return self._resources.root
 
-    def _new_sql_engine(self) -> Engine:
-        from corollary.engines.spark.sql.engine import SparkEngine
-
-        return SparkEngine(self._spark, scratch=self._scratch)
-
     @property
     def _stores(self) -> list[remote.RemoteStore]:
-        queries = [] if self._queries is None else [self._queries]
-        return [*self._partitioned.values(), *queries]
+        return list(self._partitioned.values())
 
     @property
     def default_placement(self) -> str:
@@ -136,11 +129,8 @@ class DriverEngine(PartitioningEngine):
         if self._placement != "auto":
             forced = Placement(self._placement)
             return forced if has_pivot or forced is not Placement.TASKS else Placement.DRIVER
-        stores = {type(self._remote[name]) for name in relations if name in self._remote}
-        if stores:  # they stay where they are
-            from corollary.engines.spark.partitions.driver import PartitionedStratum
-
-            return Placement.TASKS if PartitionedStratum in stores else Placement.SQL
+        if any(name in self._remote for name in relations):  # they stay where they are
+            return Placement.TASKS
         if self._spark is None and find_spec("pyspark") is None:
             return Placement.DRIVER
         size = sum(self.size(name, State.OLD) for name in relations if name in self._relations)
@@ -148,7 +138,7 @@ class DriverEngine(PartitioningEngine):
         is_large = size >= PARTITIONS_MIN_TUPLES
         if has_pivot and (is_large or (not size and lower >= PARTITIONS_MIN_INPUT_TUPLES)):
             return Placement.TASKS
-        return Placement.SQL if size + lower >= SQL_MIN_TUPLES else Placement.DRIVER
+        return Placement.DRIVER
 
     def close(self) -> None:
         """Remove all files and release the session."""
@@ -162,6 +152,16 @@ class DriverEngine(PartitioningEngine):
         from corollary.engines.spark.partitions.job import run_spark_job
 
         return run_spark_job(self._resources.runner, request)
+
+    def _steps_elsewhere(self, plan: Plan, tables: Mapping[str, Table]) -> "SparkSteps | None":
+        if not self._has_partitions(plan):
+            return None
+        from corollary.engines.spark.bulk.queries import SparkQueries
+        from corollary.engines.spark.bulk.steps import SparkSteps
+
+        if self._bulk_queries is None:
+            self._bulk_queries = SparkQueries(self._resources, self._partition_place, self._bulk)
+        return SparkSteps(self._bulk_queries, plan, tables, self._relations.keys())
 
     # --- relations -----------------------------------------------------------------------------
 
@@ -457,14 +457,8 @@ class DriverEngine(PartitioningEngine):
         return True
 
     def _store_of(self, step: PlacedCall) -> remote.RemoteStore:
-        if step.placement is Placement.TASKS:
-            known = self._partitioned.get(step.procedure)
-            return known or self._new_stratum(step.procedure, dict(step.columns))
-        if self._queries is None:
-            from corollary.engines.spark.sql.queries import Queries
-
-            self._queries = Queries(self._new_sql_engine())
-        return self._queries
+        known = self._partitioned.get(step.procedure)
+        return known or self._new_stratum(step.procedure, dict(step.columns))
 
     def _note_maintained(
         self, relation: str, store: remote.RemoteStore, needs: remote.DriverNeeds

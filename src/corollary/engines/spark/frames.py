@@ -12,24 +12,29 @@ session.
 | no columns   | a column `holds`, which is true    |
 """
 
+import pickle
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from corollary.core.arrow import schema_of
+from corollary.core.engine import MapResult
 from corollary.core.program import Directive, Relation
 from corollary.core.spark_io import CORRUPT_COLUMN, display_name, spark_options
 from corollary.engines.spark.session import describe_jobs, local_session, require_pyspark
-from corollary.errors import InputError, redact_password
+from corollary.errors import CorollaryError, InputError, redact_password
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 HOLDS_COLUMN = "holds"
+MAPPED_ROWS = 1 << 20
+"""A function is applied to about so many rows of an input at once."""
 UNSIGNED_TYPE = pa.decimal128(20, 0)
 """Spark has no unsigned integers."""
 
@@ -77,6 +82,71 @@ def read_input(
         names = tuple(frame.columns)
         with describe_jobs(session, f"read {name} for {directive.relation}"):
             return names, _selected(frame, names, wanted)
+
+
+def map_input(
+    spark: "SparkSession | None",
+    directive: Directive,
+    paths: Sequence[Path],
+    wanted: Sequence[str],
+    function: Callable[[pa.Table], MapResult],
+) -> tuple[tuple[str, ...], pa.Table, list[MapResult]]:
+    """Apply a function to the rows of an `.input`, some at a time, where Spark's tasks have them.
+
+    Args:
+        spark: the session of the user; None for the local one.
+        directive: the `.input`.
+        paths: the files or the folder to read; empty if it names none.
+        wanted: the columns of the relation, of which there are some; missing ones are left out.
+        function: can be pickled; a task that is run again calls it again.
+
+    Returns:
+        The names of all columns, the wanted columns without rows, and the results.
+
+    Raises:
+        InputError: `C0987`, Spark cannot read it; `C0988`, there is no such table.
+        CorollaryError: the one that the function raised.
+    """
+    name = display_name(directive)
+    with _reported("C0987", f"Spark cannot read `{name}`", directive):
+        session = _session(spark)
+        frame = _frame(session, directive, paths)
+        names = tuple(frame.columns)
+        selected = _select(frame, names, wanted)
+        if selected is None:
+            return names, _selected(frame, names, wanted), []
+        with describe_jobs(session, f"read {name} for {directive.relation}"):
+            columns = selected.limit(0).toArrow()
+            rows = selected.mapInArrow(partial(_map_batches, function), "reply binary").collect()
+    found = [pickle.loads(bytes(row[0])) for row in rows]  # noqa: S301 - our own tasks made it
+    for each in found:
+        if isinstance(each, CorollaryError):
+            raise each
+    return names, columns, found
+
+
+def _map_batches(
+    function: Callable[[pa.Table], Any], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the pickled results of a function for rows; Spark calls this in a task."""
+    for table in _tables(batches):
+        try:
+            found: object = function(table)
+        except CorollaryError as error:
+            found = error
+        reply = pa.array([pickle.dumps(found, protocol=5)], pa.binary())
+        yield pa.record_batch([reply], names=["reply"])
+
+
+def _tables(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        held.append(batch)
+        if sum(each.num_rows for each in held) >= MAPPED_ROWS:
+            yield pa.Table.from_batches(held)
+            held = []
+    if held:
+        yield pa.Table.from_batches(held)
 
 
 def make_frame(
@@ -163,13 +233,20 @@ def _selected(frame: "DataFrame", names: Sequence[str], wanted: Sequence[str]) -
 
     if not wanted:
         return frame.limit(1).select(spark.lit(True).alias(HOLDS_COLUMN)).toArrow()
+    selected = _select(frame, names, wanted)
+    if selected is not None:
+        return selected.toArrow()
+    is_ambiguous = any(name in wanted for name in names)  # which the caller reports
+    return frame.limit(0).toArrow() if is_ambiguous else pa.table({})
+
+
+def _select(frame: "DataFrame", names: Sequence[str], wanted: Sequence[str]) -> "DataFrame | None":
+    """Return the wanted columns of a frame; None if there are none, or two of one name."""
     present = [name for name in names if name in wanted or name == CORRUPT_COLUMN]
-    if len(set(present)) < len(present):  # the caller reports that they are ambiguous
-        return frame.limit(0).toArrow()
-    if not set(present) - {CORRUPT_COLUMN}:
-        return pa.table({})
+    if len(set(present)) < len(present) or not set(present) - {CORRUPT_COLUMN}:
+        return None
     quoted = ["`" + name.replace("`", "``") + "`" for name in present]
-    return frame.select(*quoted).toArrow()
+    return frame.select(*quoted)
 
 
 def _to_spark(table: pa.Table, schema: pa.Schema) -> pa.Table:

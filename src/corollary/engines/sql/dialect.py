@@ -77,6 +77,8 @@ class SqlDialect:
         to_test: makes a test of a value of the type `bool`.
         aggregates: the aggregates of a column by name and its kind.
         totals: the running totals of a column by its kind.
+        calls_own: whether queries may call functions of our own (`own_functions.py`), for what has
+            no form.
         write: makes the text of a tree, if not sqlglot's generator.
     """
 
@@ -93,6 +95,7 @@ class SqlDialect:
     anti_join: tuple[str, str]
     aggregates: Mapping[tuple[str, Kind], AggregateForm]
     totals: Mapping[Kind, TotalForm] = field(default_factory=dict)
+    calls_own: bool = False
     write: Callable[[Node], str] | None = None
 
     def text(self, query: Node) -> str:

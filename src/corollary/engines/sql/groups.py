@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from corollary.core.pipeline import Pipeline
-from corollary.core.types import Type
+from corollary.core.types import Kind, Type
 from corollary.engines.sql import nodes
 from corollary.engines.sql.aggregates import SOURCE, aggregate_form, count_rows
 from corollary.engines.sql.compiled import (
@@ -25,6 +25,7 @@ from corollary.engines.sql.compiled import (
 )
 from corollary.engines.sql.dialect import NotExactError, SqlDialect
 from corollary.engines.sql.nodes import Node
+from corollary.engines.sql.own_functions import DIGIT, PLACE, ReadDigits, SplitDigits, call_own
 from corollary.engines.sql.pipelines import EncodeConstant, query_of
 
 
@@ -103,6 +104,9 @@ class _Grouping:
         keys = [
             nodes.column(name, SOURCE) for at in self._groups if (name := names[at]) is not None
         ]
+        outputs = tuple(body.outputs[at] for at in self._groups)
+        if self._is_sum_of_floats():
+            return self._sum_digits(body, keys, names, outputs)
         items = [nodes.named(each, f"h{at}") for at, each in enumerate(keys)]
         marks: list[Node] = []
         places: list[tuple[int, int]] = []
@@ -122,9 +126,79 @@ class _Grouping:
         if not keys:  # an aggregate of no rows would be a row
             test = nodes.binary(exp.GT, count_rows(), nodes.integer(0, "BIGINT"))
             query.set("having", exp.Having(this=test))
-        outputs = tuple(body.outputs[at] for at in self._groups)
         found = CompiledQuery(query, body.fault_queries, mark is not None, outputs, body.inputs)
         return CompiledGroups(found, tuple(places))
+
+    def _is_sum_of_floats(self) -> bool:
+        """Whether the digits of floats are to be summed, which is a query of its own."""
+        if not self._dialect.calls_own or len(self._summaries) > 1:
+            return False
+        (summary,) = self._summaries
+        if summary.operator not in ("sum", "mean") or summary.column is None:
+            return False
+        return self._types[self._places[summary.column]].kind is Kind.FLOAT
+
+    def _sum_digits(
+        self,
+        body: CompiledQuery,
+        keys: Sequence[Node],
+        names: Sequence[str | None],
+        outputs: tuple[OutputColumn, ...],
+    ) -> CompiledGroups:
+        """Return the query for a sum or mean of floats, or its running totals.
+
+        Each float is expanded into the places that it counts at (`core/totals.py`), and what groups
+        have at each place is summed; the sums of a group's places are then read by our own code.
+        """
+        (summary,) = self._summaries
+        assert summary.column is not None
+        name = names[self._places[summary.column]]
+        if name is None:
+            raise NotExactError(f"`{summary.operator}` of a constant has no exact form in SQL")
+        kept = [nodes.named(each, f"h{at}") for at, each in enumerate(keys)]
+        has_mark = body.has_mark
+        mark = [nodes.named(nodes.column(MARK, SOURCE), MARK)] if has_mark else []
+        call = call_own(SplitDigits(summary.operator), nodes.column(name, SOURCE))
+        rows = nodes.select(
+            [*kept, *mark, nodes.call("INLINE", call)], nodes.subquery(body.query, SOURCE)
+        )
+        keys = [nodes.column(f"h{at}", SOURCE) for at in range(len(keys))]
+        kept = [nodes.named(each, f"h{at}") for at, each in enumerate(keys)]
+        marked = nodes.call("BOOL_OR", nodes.column(MARK, SOURCE))
+        mark = [nodes.named(marked, MARK)] if has_mark else []
+        place = nodes.column(PLACE, SOURCE)
+        total = nodes.call("SUM", nodes.column(DIGIT, SOURCE))
+        query = nodes.select(
+            [
+                *kept,
+                nodes.named(place, "m0"),
+                nodes.named(total, "m1"),
+                nodes.named(count_rows(), ROWS),
+                *mark,
+            ],
+            nodes.subquery(rows, SOURCE),
+            groups=[*keys, place],
+        )
+        # Digits that cancel out are no row; a marked one is kept, as it decides.
+        zero = nodes.integer(0, "BIGINT")
+        tests = [nodes.binary(exp.NEQ, total, zero), *([marked] if has_mark else [])]
+        query.set("having", exp.Having(this=nodes.any_of(tests)))
+        size = 2
+        if summary.result is not None:
+            digits = [nodes.column(each, SOURCE) for each in ("m0", "m1")]
+            pairs = nodes.call("NAMED_STRUCT", *_labelled((PLACE, DIGIT), digits))
+            call = call_own(ReadDigits(summary.operator), nodes.call("COLLECT_LIST", pairs))
+            query = nodes.select(
+                [*kept, nodes.named(call, "m0"), nodes.named(count_rows(), ROWS), *mark],
+                nodes.subquery(query, SOURCE),
+                groups=keys,
+            )
+            if not keys:
+                test = nodes.binary(exp.GT, count_rows(), zero)
+                query.set("having", exp.Having(this=test))
+            size = 1
+        found = CompiledQuery(query, body.fault_queries, has_mark, outputs, body.inputs)
+        return CompiledGroups(found, ((0, size),))
 
     def _summarise(
         self, summary: Summary, names: Sequence[str | None], marks: list[Node]
@@ -148,6 +222,15 @@ class _Grouping:
             raise NotExactError(f"running totals of {source} have no exact form in SQL")
         counted = count_rows() if summary.operator == "sum" else nodes.call("COUNT", column)
         return [counted, *form(column, source)]
+
+
+def _labelled(labels: Sequence[str], values: Sequence[Node]) -> list[Node]:
+    """Return values, each behind its label."""
+    return [
+        part
+        for label, value in zip(labels, values, strict=True)
+        for part in (nodes.string(label), value)
+    ]
 
 
 def _column_names(outputs: Sequence[OutputColumn]) -> list[str | None]:

@@ -27,6 +27,11 @@ def call(name: str, *arguments: Node) -> Node:
     return exp.Anonymous(this=name, expressions=list(arguments))
 
 
+def field(value: Node, name: str) -> Node:
+    """Return a field of a struct."""
+    return exp.Dot(this=value, expression=exp.to_identifier(name, quoted=True))
+
+
 def binary(kind: OperatorKind, one: Node, other: Node) -> Node:
     """Return an operator between two values, in parentheses."""
     made: Any = kind(this=one, expression=other)

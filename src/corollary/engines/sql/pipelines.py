@@ -6,10 +6,9 @@ its code, as long as that is enough, and as its value where an expression reads 
 has only a value.
 
 A row whose expression has no value is *marked*, and goes on: later stages drop it only if they are
-false for certain. So a mark in the result says that some instance of the body may lack a value, and
-the engine runs the pipeline again by its own code, which decides. A missing value that is looked up
-in a relation would be lost in a join; there the rows are dropped, and a query of its own (a *probe
-for faults*) says whether there were any.
+false for certain. So a mark in the result says that some instance of the body may lack a value: the
+engine runs the pipeline again by its own code, which decides. A missing value that is looked up in
+a relation would be lost in a join; there rows are dropped, and a *fault query* tells of them.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -34,7 +33,6 @@ from corollary.engines.sql.compiled import (
     MARK,
     CompiledQuery,
     Form,
-    InputTable,
     NotCompiled,
     OutputColumn,
 )
@@ -50,11 +48,18 @@ from corollary.engines.sql.forms import (
     replace_inner,
 )
 from corollary.engines.sql.nodes import Node
-from corollary.engines.sql.query_frames import FRAME, INNER, UNIT, QueryFrame, RowTest, fault_name
+from corollary.engines.sql.own_functions import FAULT, VALUE, evaluate_own
+from corollary.engines.sql.query_frames import (
+    FRAME,
+    INNER,
+    UNIT,
+    InputColumns,
+    QueryFrame,
+    RowTest,
+    fault_name,
+    fault_query,
+)
 from corollary.engines.sql.sql_expression import SqlExpression
-
-SOURCE = "s"
-"""The name of the relation that is joined to the rows so far."""
 
 EncodeConstant = Callable[[Constant], int]
 """Returns the code of a constant."""
@@ -123,7 +128,7 @@ class _Compiler:
         self._forms = VariableForms(pipeline, has_codes=dialect.has_codes, values=values)
         self._bound: set[str] = set()
         self._nullable: set[str] = set()
-        self._inputs: dict[Reference, dict[tuple[Form, int], None]] = {}
+        self._inputs = InputColumns()
         self._count = 0
         self._inner: dict[str, bool] = {}  # values of inner functors, and whether they may be null
         self._value_types: dict[str, Type] = {}  # what variables can be at most
@@ -156,14 +161,9 @@ class _Compiler:
         if frame.mark is not None:
             items.append(nodes.named(frame.mark, MARK))
         items = items or [nodes.named(nodes.integer(1, "BIGINT"), UNIT)]
-        inputs = tuple(
-            InputTable(self._table_name(source), source, tuple(columns))
-            for source, columns in self._inputs.items()
-        )
         query = nodes.select(items, frame.source())
-        return CompiledQuery(
-            query, tuple(self._fault_queries), frame.has_mark, tuple(outputs), inputs
-        )
+        faults = tuple(self._fault_queries)
+        return CompiledQuery(query, faults, frame.has_mark, tuple(outputs), self._inputs.tables())
 
     # --- stages --------------------------------------------------------------------------------
 
@@ -190,20 +190,22 @@ class _Compiler:
                     tests.append(self._same(slot, frame, stage.source, at))
                 case Variable(name=name) if name in first:
                     form = self._forms.form(name)
-                    one, two = (self._read(stage.source, form, each) for each in (first[name], at))
+                    one, two = (
+                        self._inputs.read(stage.source, form, each) for each in (first[name], at)
+                    )
                     tests.append(nodes.same(one, two, is_nullable=form is Form.VALUE))
                 case Variable(name=name):
                     first[name] = at
                     for form in Form:
                         if (form, name) in needed:
-                            fresh[form, name] = self._read(stage.source, form, at)
+                            fresh[form, name] = self._inputs.read(stage.source, form, at)
                 case Constant():
                     tests.append(self._same(slot, frame, stage.source, at))
                 case _:
                     pass
         self._bind(stage, first)
         on = nodes.every(tests)
-        source = nodes.table(self._use(stage.source), SOURCE)
+        source = self._inputs.use(stage.source)
         is_test = not fresh and not self._pipeline.is_bag
         if frame.query is None:
             made = self._select(frame, needed, fresh, source, where=on)
@@ -226,7 +228,7 @@ class _Compiler:
             for at, slot in enumerate(stage.slots)
             if isinstance(slot, Variable | Constant)
         ]
-        source = nodes.table(self._use(stage.source), SOURCE)
+        source = self._inputs.use(stage.source)
         made = self._select(frame, needed, {}, frame.source())
         assert made.query is not None
         side, kind = self._dialect.anti_join
@@ -239,9 +241,16 @@ class _Compiler:
             return self._keep(frame, needed, RowTest(truth, truth))
         # `is`, or a functor that makes a value of null, says nothing about rows that lack one.
         is_open = condition.operator == "is" or not is_strict(condition)
-        frame, (left, right) = self._unnest(frame, (condition.left, condition.right))
-        condition = Condition(condition.operator, left, right)
-        lowered = lower_condition(condition, self._values(frame, left, right), self._dialect)
+        try:
+            plain, (left, right) = self._unnest(frame, (condition.left, condition.right))
+            changed = Condition(condition.operator, left, right)
+            lowered = lower_condition(changed, self._values(plain, left, right), self._dialect)
+            frame = plain
+        except NotExactError:
+            if not self._dialect.calls_own:
+                raise
+            frame, lowered = self._call_own(frame, condition, condition.left, condition.right)
+            is_open = True  # our own code gives false for null
         possible = None if is_open else nodes.call("COALESCE", lowered.value, _TRUE)
         return self._keep(frame, needed, RowTest(lowered.value, possible, lowered.fault))
 
@@ -281,8 +290,7 @@ class _Compiler:
             return QueryFrame(frame.query, frame.columns, constants, frame.has_mark)
         if copied is not None:
             return self._copy(stage, copied.name, frame, needed)
-        frame, (plain,) = self._unnest(frame, (expression,))
-        lowered = lower_expression(plain, self._values(frame, plain), self._dialect)
+        frame, lowered = self._lower(frame, expression)
         self._value_types[name] = lowered.type
         if lowered.tests_itself:  # a text that occurs twice is long to read, for DuckDB too
             frame, (variable,) = self._add_columns(frame, [lowered], [type_of(expression)])
@@ -293,10 +301,8 @@ class _Compiler:
         if not stage.accepts_null:
             present = [nodes.is_present(lowered.value)]
             truth = nodes.any_of([*present, *([] if lowered.fault is None else [lowered.fault])])
-        is_lost = name in self._looked_up
-        return self._keep(
-            frame, needed, RowTest(truth, None, lowered.fault), fresh, is_lost=is_lost
-        )
+        test = RowTest(truth, None, lowered.fault)
+        return self._keep(frame, needed, test, fresh, is_lost=name in self._looked_up)
 
     def _copy(self, stage: Compute, other: str, frame: QueryFrame, needed: Needs) -> QueryFrame:
         """Bind a variable to the value of another one; a sum that is null has no value."""
@@ -311,9 +317,8 @@ class _Compiler:
             else nodes.is_present(column)
         )
         if isinstance(stage.expression, Functor):
-            is_lost = name in self._looked_up
             test = RowTest(None, None, nodes.negated(present))
-            return self._keep(frame, needed, test, fresh, is_lost=is_lost)
+            return self._keep(frame, needed, test, fresh, is_lost=name in self._looked_up)
         truth = None if stage.accepts_null else present
         return self._keep(frame, needed, RowTest(truth, None), fresh)
 
@@ -338,10 +343,7 @@ class _Compiler:
         source, fresh = frame.source(), fresh or {}
         fault = test.fault
         if fault is not None and is_lost:
-            unit = [nodes.named(nodes.integer(1, "BIGINT"), UNIT)]
-            query = nodes.select(unit, frame.source(), fault)
-            query.set("limit", exp.Limit(expression=exp.Literal.number(1)))
-            self._fault_queries.append(query)
+            self._fault_queries.append(fault_query(frame, fault))
             passed = [nodes.negated(fault), *([] if test.truth is None else [test.truth])]
             return self._select(frame, needed, fresh, source, where=nodes.every(passed))
         marks = [each for each in (fault, frame.mark) if each is not None]
@@ -388,6 +390,27 @@ class _Compiler:
         fault = fault_name(name)
         return frame.column(Form.VALUE, fault) if (Form.VALUE, fault) in frame.columns else None
 
+    def _lower(self, frame: QueryFrame, expression: Expression) -> tuple[QueryFrame, SqlExpression]:
+        """Return an expression as SQL, and the frame that it reads."""
+        try:
+            made, (plain,) = self._unnest(frame, (expression,))
+            return made, lower_expression(plain, self._values(made, plain), self._dialect)
+        except NotExactError:
+            if not self._dialect.calls_own:
+                raise
+            return self._call_own(frame, expression, expression)
+
+    def _call_own(
+        self, frame: QueryFrame, what: Expression | Condition, *sides: Expression
+    ) -> tuple[QueryFrame, SqlExpression]:
+        """Return what our own code computes, and the frame that has it."""
+        call, type_ = evaluate_own(what, sides, self._values(frame, *sides), self._dialect)
+        made = SqlExpression(call, None, True, type_)
+        frame, (variable,) = self._add_columns(frame, [made], [type_])
+        column = frame.column(Form.VALUE, variable.name)
+        value, fault = (nodes.field(column, name) for name in (VALUE, FAULT))
+        return frame, SqlExpression(value, fault, True, type_)
+
     def _unnest(
         self, frame: QueryFrame, expressions: Sequence[Expression]
     ) -> tuple[QueryFrame, tuple[Expression, ...]]:
@@ -428,32 +451,22 @@ class _Compiler:
         if constant is not None:
             if self._dialect.has_codes:
                 code = self._code(constant, frame)
-                return nodes.same(self._read(source, Form.CODE, column), code, is_nullable=False)
+                return nodes.same(
+                    self._inputs.read(source, Form.CODE, column), code, is_nullable=False
+                )
             value = self._dialect.constant(constant.value, type_of(constant))
             is_nullable = constant.value is None
             return nodes.same(
-                self._read(source, Form.VALUE, column), value, is_nullable=is_nullable
+                self._inputs.read(source, Form.VALUE, column), value, is_nullable=is_nullable
             )
         assert isinstance(slot, Variable)
         form = self._forms.form(slot.name)
         may_be_null = slot.name in self._nullable and self._types[source.relation][column].nullable
         return nodes.same(
-            self._read(source, form, column),
+            self._inputs.read(source, form, column),
             frame.column(form, slot.name),
             is_nullable=may_be_null and form is Form.VALUE,
         )
-
-    def _use(self, source: Reference) -> str:
-        self._inputs.setdefault(source, {})
-        return self._table_name(source)
-
-    def _table_name(self, source: Reference) -> str:
-        return f"t{list(self._inputs).index(source)}"
-
-    def _read(self, source: Reference, form: Form, column: int) -> Node:
-        """Return a column of a relation."""
-        self._inputs.setdefault(source, {})[form, column] = None
-        return nodes.column(f"{form}{column}", SOURCE)
 
     def _select(
         self,

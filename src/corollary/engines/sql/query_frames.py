@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from corollary.core.logic import Constant
+from corollary.core.pipeline import Reference
 from corollary.engines.sql import nodes
-from corollary.engines.sql.compiled import MARK, Form
+from corollary.engines.sql.compiled import MARK, Form, InputTable
 from corollary.engines.sql.nodes import Node
 
 FRAME = "f"
@@ -18,6 +19,9 @@ UNIT = "unit"
 
 INNER = "•"
 """The beginning of the names of values of inner functors."""
+
+SOURCE = "s"
+"""The name of the relation that is joined to the rows so far."""
 
 
 def fault_name(name: str) -> str:
@@ -69,3 +73,38 @@ class RowTest:
     truth: Node | None
     possible: Node | None
     fault: Node | None = None
+
+
+def fault_query(frame: QueryFrame, fault: Node) -> exp.Select:
+    """Return the query for a row in which a test for a missing value is true."""
+    unit = [nodes.named(nodes.integer(1, "BIGINT"), UNIT)]
+    query = nodes.select(unit, frame.source(), fault)
+    query.set("limit", exp.Limit(expression=exp.Literal.number(1)))
+    return query
+
+
+class InputColumns:
+    """The columns that a query reads of relations."""
+
+    def __init__(self) -> None:
+        self._columns: dict[Reference, dict[tuple[Form, int], None]] = {}
+
+    def use(self, source: Reference) -> Node:
+        """Return a relation as the source of a query."""
+        self._columns.setdefault(source, {})
+        return nodes.table(self._name(source), SOURCE)
+
+    def read(self, source: Reference, form: Form, column: int) -> Node:
+        """Return a column of a relation."""
+        self._columns.setdefault(source, {})[form, column] = None
+        return nodes.column(f"{form}{column}", SOURCE)
+
+    def tables(self) -> tuple[InputTable, ...]:
+        """Return the tables that are read."""
+        return tuple(
+            InputTable(self._name(source), source, tuple(columns))
+            for source, columns in self._columns.items()
+        )
+
+    def _name(self, source: Reference) -> str:
+        return f"t{list(self._columns).index(source)}"

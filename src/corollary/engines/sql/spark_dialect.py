@@ -7,9 +7,10 @@
 | float | DOUBLE |
 | decimal(p,s) | DECIMAL(p,s) |
 | bool, date, timestamp | BOOLEAN, DATE, TIMESTAMP |
+| unsigned | DECIMAL(20,0) |
 
-Unsigned numbers have no type of their own there, and are not computed with. Decimals are computed
-with as long as all digits on the way fit 38: beyond that, Spark rounds.
+Decimals are computed with as long as all digits on the way fit 38: beyond that, Spark rounds. What
+has no form here, arithmetic of unsigned numbers say, is computed by functions of our own.
 """
 
 from collections.abc import Sequence
@@ -18,6 +19,7 @@ from sqlglot import exp
 
 from corollary.core.functors import CHECKED_SUM
 from corollary.core.logic import Value
+from corollary.core.totals import word_count
 from corollary.core.types import DECIMAL_MAX_DIGITS, Kind, Type, decimal
 from corollary.core.values import format_value
 from corollary.engines.sql import nodes
@@ -38,6 +40,7 @@ from corollary.engines.sql.dialect import (
     SqlDialect,
 )
 from corollary.engines.sql.nodes import Node, OperatorKind
+from corollary.engines.sql.own_functions import MeanOfWords, SplitWords, call_own
 
 LONG, STRING = "BIGINT", "STRING"
 LEAST = -(2**63)
@@ -217,13 +220,48 @@ def _sum(value: Node, source: Type, result: Type) -> tuple[Node, Node | None]:
     """`sum` of 64 bits raises on the way: of both halves it cannot, below 2^31 rows."""
     if source.kind is Kind.DECIMAL:
         return _sum_of_decimals(value, source, result)
-    high = nodes.call("SUM", nodes.call("SHIFTRIGHT", value, exp.Literal.number(LIMB_BITS)))
-    low = nodes.call("SUM", nodes.binary(exp.BitwiseAnd, value, _long((1 << LIMB_BITS) - 1)))
+    high, low = (nodes.call("SUM", each) for each in _halves(value))
     unit = nodes.cast(nodes.string(str(1 << LIMB_BITS)), "DECIMAL(11,0)")
     upper = nodes.binary(exp.Mul, nodes.cast(high, "DECIMAL(20,0)"), unit)
     total = nodes.binary(exp.Add, upper, nodes.cast(low, "DECIMAL(20,0)"))
     zero = nodes.cast(nodes.string("0"), "DECIMAL(20,0)")
     return nodes.try_cast(nodes.call("COALESCE", total, zero), LONG), None
+
+
+def _halves(value: Node) -> tuple[Node, Node]:
+    """Return the upper and the lower 32 bits of an integer."""
+    high = nodes.call("SHIFTRIGHT", value, exp.Literal.number(LIMB_BITS))
+    return high, nodes.binary(exp.BitwiseAnd, value, _long((1 << LIMB_BITS) - 1))
+
+
+def _sum_of_unsigned(value: Node, source: Type, result: Type) -> tuple[Node, Node | None]:  # noqa: ARG001
+    zero = nodes.cast(nodes.string("0"), _type_name(source))
+    wide = f"DECIMAL({SUMMED_DIGITS_MAX},0)"
+    total = nodes.call("COALESCE", nodes.call("SUM", nodes.cast(value, wide)), zero)
+    most = nodes.cast(nodes.string(str(2**64 - 1)), _type_name(source))
+    fits = nodes.binary(exp.LTE, total, most)
+    return nodes.case((fits, nodes.cast(total, _type_name(source)))), None
+
+
+def _words(value: Node, source: Type) -> list[Node]:
+    """Return the sums of the words of a column (`core/totals.py`); 0 if there is no value."""
+    parts: Sequence[Node]
+    if source.kind is Kind.UNSIGNED or source.is_long_decimal:
+        call = call_own(SplitWords(source), value)
+        places = range(word_count(source))
+        parts = [nodes.call("GET", call, exp.Literal.number(at)) for at in places]
+    elif source.kind is Kind.DECIMAL:
+        unit = nodes.cast(nodes.string(str(10**source.scale)), f"DECIMAL({source.scale + 1},0)")
+        parts = _halves(nodes.cast(nodes.binary(exp.Mul, value, unit), LONG))
+    else:
+        parts = _halves(value)
+    return [nodes.call("COALESCE", nodes.call("SUM", each), _long(0)) for each in parts]
+
+
+def _mean(value: Node, source: Type, result: Type) -> tuple[Node, Node | None]:  # noqa: ARG001
+    """Rounded once, by our own code, from the exact sum; null for no values."""
+    words = _words(value, source)
+    return call_own(MeanOfWords(source), nodes.call("COUNT", value), *words), None
 
 
 def _sum_of_decimals(value: Node, source: Type, result: Type) -> tuple[Node, Node | None]:
@@ -243,7 +281,7 @@ _LOGIC = {"land": exp.BitwiseAnd, "lor": exp.BitwiseOr, "lxor": exp.BitwiseXor}
 _SHIFTS = {"bshl": "SHIFTLEFT", "bshr": "SHIFTRIGHT", "bshru": "SHIFTRIGHTUNSIGNED"}
 _DECIMAL_OPERATORS = {"+": exp.Add, "-": exp.Sub, "*": exp.Mul}
 _FLOAT_OPERATORS = {**_DECIMAL_OPERATORS, "/": exp.Div}
-_ORDERED = (Kind.SYMBOL, Kind.NUMBER, Kind.FLOAT, Kind.BOOL, Kind.DATE, Kind.TIMESTAMP)
+_ORDERED = tuple(kind for kind in Kind if kind is not Kind.DECIMAL)
 _SAME = FunctorForm(itself)
 
 FUNCTORS: dict[tuple[str, Kind], FunctorForm] = {
@@ -276,14 +314,17 @@ FUNCTORS: dict[tuple[str, Kind], FunctorForm] = {
     ("to_float", Kind.NUMBER): _cast_to("DOUBLE"),
     ("to_decimal", Kind.NUMBER): FunctorForm(_to_decimal, is_fallible=True),
     ("to_decimal", Kind.DECIMAL): FunctorForm(_to_decimal, is_fallible=True),
-    **{(CHECKED_SUM, kind): _SAME for kind in (Kind.NUMBER, Kind.FLOAT, Kind.DECIMAL)},
+    **{(CHECKED_SUM, kind): _SAME for kind in Kind},
 }
 
+_SUMMED = (Kind.NUMBER, Kind.UNSIGNED, Kind.DECIMAL)
 AGGREGATES: dict[tuple[str, Kind], AggregateForm] = {
     ("sum", Kind.NUMBER): _sum,
     ("sum", Kind.DECIMAL): _sum,
-    **{("min", kind): _aggregate("MIN") for kind in (*_ORDERED, Kind.DECIMAL)},
-    **{("max", kind): _aggregate("MAX") for kind in (*_ORDERED, Kind.DECIMAL)},
+    ("sum", Kind.UNSIGNED): _sum_of_unsigned,
+    **{("mean", kind): _mean for kind in _SUMMED},
+    **{("min", kind): _aggregate("MIN") for kind in Kind},
+    **{("max", kind): _aggregate("MAX") for kind in Kind},
 }
 
 SPARK = SqlDialect(
@@ -299,4 +340,6 @@ SPARK = SqlDialect(
     semi_join=("LEFT", "SEMI"),
     anti_join=("LEFT", "ANTI"),
     aggregates=AGGREGATES,
+    totals=dict.fromkeys(_SUMMED, _words),
+    calls_own=True,
 )

@@ -18,9 +18,7 @@ from corollary.maintain.payload import payload_kind
 def plan(stratum: Stratum, draft: Draft) -> list[Step]:
     """Return the steps that recompute a stratum."""
     if not any(draft.update.is_virtual(name) for name in stratum.relations):
-        has_payload = draft.update.without_totals.isdisjoint(stratum.relations)
-        payload = payload_kind(stratum, draft.update.new) if has_payload else None
-        return seminaive.plan(stratum, draft, payload)
+        return seminaive.plan(stratum, draft, payload_kind(stratum, draft.update.new))
     return _compare_states(stratum, draft)
 
 

@@ -16,7 +16,8 @@ has to go. Proofs are found one after another: in the state without the tuples c
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations, product
+from itertools import combinations, islice, product
+from math import prod
 
 from corollary.core.logic import Literal
 from corollary.core.program import NormalProgram
@@ -40,6 +41,9 @@ BaseSet = frozenset[BaseChange]
 
 SETS_MAX = 2_000
 """The maximum number of sets that are kept for one tuple."""
+
+COMBINED_MAX = 100_000
+"""The maximum number of combinations of sets that are made for one instance."""
 
 SEARCH_SHARE = 0.5
 """The share of the time in which sets are looked for; they are verified in the rest."""
@@ -93,34 +97,38 @@ class _Search:
         self._sets: dict[Tuple, set[BaseSet]] = {}
         self._cuts: dict[CutReason, ProofCut] = {}
         self._is_complete = not _has_nonmonotone_rules(asked.program, goal[0])
+        self._reserved = allowance.seconds * (1 - SEARCH_SHARE)
 
     # --- which tuples may be needed, level by level ---------------------------------------------
 
     def expand_levels(self) -> None:
         """Find what the goal needs, what that needs, and so on."""
         allowance, asked = self._allowance, self._asked
-        end = allowance.seconds * (1 - SEARCH_SHARE)
         types = {type_ for each in asked.program.relations.values() for type_ in each.types}
         given = zip(self._goal[1], asked.program.relations[self._goal[0]].types, strict=True)
         try:
             with known_values(asked, types, given, allowance):
                 level = self._open({self._goal})
-                while level:
+                while level and not self._is_over():
                     self._expand(level)
                     self._solve()
-                    singles = [each for each in self._sets.get(self._goal, ()) if len(each) == 1]
-                    if allowance.seconds < end:
-                        self._cut(CutReason.SECONDS)
-                        break
-                    if len(singles) > allowance.limits.dry_runs:
-                        self._cut(CutReason.DRY_RUNS, allowance.limits.dry_runs)
-                        break
                     every = (m for sets in self._needed.values() for one in sets for m in one)
                     level = self._open(set(every) - self._needed.keys())
         except LimitError:
             if allowance.seconds > 0:
                 raise
             self._cut(CutReason.SECONDS)
+
+    def _is_over(self) -> bool:
+        """Return whether no more sets are looked for: there are enough, or time is short."""
+        most = self._allowance.limits.dry_runs
+        if sum(len(each) == 1 for each in self._sets.get(self._goal, ())) > most:
+            self._cut(CutReason.DRY_RUNS, most)
+            return True
+        if self._allowance.seconds < self._reserved:
+            self._cut(CutReason.SECONDS)
+            return True
+        return False
 
     def _open(self, tuples: Iterable[Tuple]) -> dict[str, list[Row]]:
         """Return the derived ones of some tuples, by relation and in order."""
@@ -156,22 +164,25 @@ class _Search:
     # --- the sets of each tuple ----------------------------------------------------------------
 
     def _solve(self) -> None:
-        """Compute the sets of all tuples from what they need, to a fixpoint."""
+        """Compute the sets of all tuples from what they need, to a fixpoint.
+
+        Those of the levels before stay: what more tuples need only adds to them.
+        """
         users: dict[Tuple, set[Tuple]] = {}
         for head, sets in self._needed.items():
             for premise in {each for one in sets for each in one}:
                 users.setdefault(premise, set()).add(head)
-        self._sets = {}
         for premise in users:
             if not self._asked.program.relations[premise[0]].is_derived:
                 self._sets[premise] = {frozenset((self._insertion(premise),))}
-        work = list(self._needed)
-        while work:
-            head = work.pop()
+        work = dict.fromkeys(self._needed)  # a queue, in which each tuple is once
+        while work and not self._is_over():
+            head = next(iter(work))
+            del work[head]
             found = self._combine(head)
             if found != self._sets.get(head, set()):
                 self._sets[head] = found
-                work += users.get(head, ())
+                work |= dict.fromkeys(users.get(head, ()))
 
     def _combine(self, head: Tuple) -> set[BaseSet]:
         """Return the least sets that make a tuple true, by those of its premises so far."""
@@ -180,11 +191,12 @@ class _Search:
             options = [self._sets.get(each, set()) for each in premises]
             if not all(options):
                 continue
-            for chosen in product(*options):
+            for chosen in islice(product(*options), COMBINED_MAX):
                 union = frozenset().union(*chosen)
                 if len(union) <= self._max_size:
                     found.add(union)
-            if len(found) > SETS_MAX:
+            is_cut = prod(map(len, options)) > COMBINED_MAX
+            if is_cut or len(found) > SETS_MAX:
                 self._cut(CutReason.INSTANCES, SETS_MAX)
                 break
         return _least(found)
@@ -266,18 +278,13 @@ class WorkingSets:
             relation, row = self._goal
 
             def look(asked: AskedState, transaction: OpenTransaction) -> bool:
-                (is_there,) = tuples_there(asked, relation, [row], self._allowance)
+                (is_there,) = tuples_there(asked, relation, [row])
                 return is_there and not transaction.outcome.failures
 
             try:
                 self._known[changes] = self._trials.run(sorted(changes, key=_change_key), look)
-            except InputError:  # such as a value that overflows
+            except (InputError, LimitError):  # a value that overflows, triggers without an end
                 self._known[changes] = False
-            except LimitError as error:
-                if self._allowance.seconds > 0:  # triggers without an end
-                    self._known[changes] = False
-                else:
-                    raise TrialsOverError from error
         return self._known[changes]
 
 
@@ -303,7 +310,15 @@ def _has_nonmonotone_rules(program: NormalProgram, goal: str) -> bool:
 
 def _least(sets: set[BaseSet]) -> set[BaseSet]:
     """Return those sets that contain no other one."""
-    return {each for each in sets if not any(other < each for other in sets)}
+    return {
+        each
+        for each in sets
+        if not any(
+            frozenset(less) in sets
+            for size in range(1, len(each))
+            for less in combinations(each, size)
+        )
+    }
 
 
 def _sort_key(each: Tuple) -> tuple[str, list[tuple[bool, str, str]]]:

@@ -276,7 +276,8 @@ def attempt_words(attempt: Attempt) -> Iterator[str]:
     where = f" with {known}" if known else ""
     for place, each in enumerate(attempt.failing):
         rule = f"rule {attempt.rule}{where}: " if place == 0 else "and "
-        yield f"{rule}{each.literal} {FAILURES.get(each.kind, each.kind)}"
+        literal = each.literal.removeprefix("!") if each.kind == "blocking" else each.literal
+        yield f"{rule}{literal} {FAILURES.get(each.kind, each.kind)}"
 
 
 FAILURES = {"missing": "is missing", "blocking": "is there", "condition": "is false"}
@@ -301,7 +302,7 @@ def absence_lines(absence: ShownAbsence, depth: int | None = None) -> Iterator[s
         for each, line in zip(attempt.failing, words, strict=True):
             lines.append((f"{INDENT}{line}", ""))
             node = None if each.node is None else nodes[each.node]
-            if node is not None and (node.premises or node.notes):
+            if node is not None and node.kind not in (ProofKind.ABSENT, ProofKind.COMPUTED):
                 tree = tree_lines(nodes, rules, node.id, depth, shown)
                 lines += [(f"{INDENT * 2}{left}", right) for left, right in tree]
     yield from _aligned(lines)

@@ -133,8 +133,11 @@ class OriginFinder:
         if directive is None or "files" not in position:
             return dict.fromkeys(rows, (written, None))
         relation = self.state.loaded.normal.relations[name]
-        files = SourceFiles(relation, directive, position, list(self._folders()))
-        return {**dict.fromkeys(rows, (written, None)), **files.find(rows)}
+        folders = [*self._folders(position.get("folder", ""))]
+        files = SourceFiles(relation, directive, position, folders)
+        folder = Path(position.get("folder", ""))
+        found = {row: (str(folder / file), line) for row, (file, line) in files.find(rows).items()}
+        return {**dict.fromkeys(rows, (written, None)), **found}
 
     def _directive(self, name: str, written: str) -> Directive | None:
         """Return the `.input` of a source."""
@@ -143,21 +146,17 @@ class OriginFinder:
                 return each
         return None
 
-    def _folders(self) -> Iterator[Path]:
-        """Yield where files of sources may be: here, beside the program, beside the warehouse.
+    def _folders(self, folder: str) -> Iterator[Path]:
+        """Yield where files of a source may be, if names are relative to a folder.
 
-        A file counts only if it is the one that was read, by its size, times and inode.
+        The folder may be relative to where the command ran: here, or beside the warehouse. A file
+        counts only if it is the one that was read, by its size, times and inode.
         """
         assert self.warehouse is not None
-        folders = [Path()]
-        folders += [
-            Path(clause.span.file.name).parent
-            for clause in self.state.program.clauses
-            if clause.span is not None
-        ]
         root = self.warehouse.root
-        folders += [root.parent, root] if isinstance(root, Path) else []
-        yield from dict.fromkeys(folders)
+        yield Path(folder)
+        if isinstance(root, Path):
+            yield root.parent / folder
 
 
 def _facts(clauses: Iterable[logic.Clause], name: str) -> Iterator[tuple[Row, Span | None]]:

@@ -16,6 +16,9 @@ from corollary.provenance.nodes import BaseChange, Row
 
 Found = TypeVar("Found")
 
+LATE_RUNS = 4
+"""So many changes are tried out even if time is over: an answer with none of them says nothing."""
+
 
 class Trials:
     """Tries out changes of one state, as often as the limits allow.
@@ -33,7 +36,7 @@ class Trials:
     @property
     def is_exhausted(self) -> bool:
         """Whether nothing more may be tried."""
-        is_late = self._allowance.seconds <= 0
+        is_late = self._allowance.seconds <= 0 and self.runs >= LATE_RUNS
         return is_late or self.runs >= self._allowance.limits.dry_runs
 
     def run(

@@ -4,7 +4,7 @@
 |---|---|
 | meta | a property of the warehouse: its format, its id, the oldest commit that is kept |
 | programs | a program: its text, and the layout of its relations |
-| commits | a commit: its parent, the program in force, valid payload and exact ranks, an idempotency key |
+| commits | a commit: its parent, its program, valid payload and exact ranks, an idempotency key |
 | changes | what a commit did to one relation, inline or in a file; or all it holds from then on |
 | snapshots | one relation as it was at a commit, in a file |
 | indexes | a file of the index that an engine made of a commit |

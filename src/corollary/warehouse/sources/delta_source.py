@@ -5,7 +5,8 @@ row of G is removed if neither N nor F has it. F need not be read if no row is i
 that is so if the log counts as many rows for the earlier version as the relation had then. Where a
 version or a file of it no longer exists (vacuum), or rows with the same key are ordered, the whole
 table is compared with its earlier rows. Where equal rows are copies, those of G go and those of N
-come.
+come. Of a table with a change feed, neither G nor N is read. Many rows of G and N are compared by
+tasks.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,13 +22,14 @@ from corollary.warehouse.copies import row_difference
 from corollary.warehouse.files import input_files
 from corollary.warehouse.formats.delta_entries import LOG_DIRECTORY, entry_path
 from corollary.warehouse.set_difference import minus
-from corollary.warehouse.sources import delta_snapshot, parquet_file
+from corollary.warehouse.sources import delta_feed, delta_snapshot, parquet_file
 from corollary.warehouse.sources.earlier_rows import EarlierRows
 from corollary.warehouse.sources.schema_drift import FileRecords
 from corollary.warehouse.sources.source import Position, Rows, SourceChange
 from corollary.warehouse.sources.source_spec import InputSource, RunCollector, SourceSpec
 from corollary.warehouse.sources.tasks.portions import TaskFile
 from corollary.warehouse.sources.tasks.task_reading import (
+    PARQUET_FIELD_BYTES,
     compare_in_tasks,
     estimated_rows,
     read_in_tasks,
@@ -145,7 +147,16 @@ class _Attempt:
         common = now.files.keys() & then.files.keys()
         removed_files = [each for path, each in then.files.items() if path not in common]
         added_files = [each for path, each in now.files.items() if path not in common]
+        if self._is_feed_exact(then, earlier) and removed_files:
+            found = self._read_feed(then, now)
+            if found is not None:
+                self.reread |= {self._name(each) for each in removed_files}
+                return self._inlet.revision(earlier, *found)
         tasks = self._tasks_for([*removed_files, *added_files])
+        if tasks is not None and removed_files and common and not self._inlet.key.order:
+            found = self._diff_in_tasks(tasks, then, (removed_files, added_files), earlier)
+            if found is not None:
+                return self._inlet.revision(earlier, *found)
         if not removed_files and tasks is not None and not self._inlet.key.columns:
             return self._compare_in_tasks(tasks, added_files, earlier, is_extension=True)
         if not removed_files and tasks is None:
@@ -168,6 +179,55 @@ class _Attempt:
                 if not removed.num_rows:
                     break
         return self._inlet.revision(earlier, new, removed)
+
+    def _is_feed_exact(self, then: delta_snapshot.DeltaSnapshot, earlier: EarlierRows) -> bool:
+        """Whether no row was in the table twice, and none was malformed or left out."""
+        return not self._inlet.has_copies and _count_rows(then) == len(earlier)
+
+    def _read_feed(
+        self, then: delta_snapshot.DeltaSnapshot, now: delta_snapshot.DeltaSnapshot
+    ) -> tuple[pa.Table, pa.Table] | None:
+        """Return the rows that were added and removed by the feed; None if it does not serve."""
+        path = self._inlet.location.resolve(self._inlet.location.name)
+        versions = then.version, now.version
+        size = delta_feed.feed_bytes(path, *versions)
+        relation = self._inlet.relation
+        if size is None or not relation.types:
+            return None
+        if self._inlet.tasks_for(size // (PARQUET_FIELD_BYTES * relation.arity)) is not None:
+            return None
+        name = self._inlet.location.display_name
+        return delta_feed.read_feed(path, name, self._collector.expected, *versions)
+
+    def _diff_in_tasks(
+        self,
+        tasks: TaskPool,
+        then: delta_snapshot.DeltaSnapshot,
+        files: tuple[Sequence[delta_snapshot.DeltaFile], Sequence[delta_snapshot.DeltaFile]],
+        earlier: EarlierRows,
+    ) -> tuple[pa.Table, pa.Table] | None:
+        """Return what added files have and removed ones have not, and the reverse.
+
+        None if the files that stayed may have a removed row, a removed file is gone, or if there is
+        more than this process should hold.
+        """
+        removed, added = files
+        if self._inlet.has_copies or _count_rows(then) != len(earlier):
+            return None
+        try:
+            gone = [self._task_file(each) for each in removed]
+        except FileNotFoundError:
+            return None
+        unnoted = RunCollector(self._inlet, None)
+        before = read_in_tasks(self._inlet, tasks, gone, unnoted)
+        new = [self._task_file(each) for each in added]
+        now = read_in_tasks(self._inlet, tasks, new, self._collector)
+        self.reread |= {*before.files, *now.files}
+        rows = compare_in_tasks(self._inlet, tasks, before.rows, now.rows, is_extension=False)
+        came, went = rows
+        if not isinstance(came, pa.Table) or not isinstance(went, pa.Table):
+            return None
+        return came, went
 
     def _all(self, now: delta_snapshot.DeltaSnapshot, earlier: EarlierRows) -> tuple[Rows, Rows]:
         self.has_read_all = True

@@ -261,7 +261,8 @@ class _Attempt:
         before = [self._known[name] for name in (*self._altered, *removed)]
         rows = self._compare(earlier, [each.bounds for each in before if each.rows])
         reread = None if self._is_first else frozenset(self._whole) | removed
-        position = {"form": self._form, "files": self._noted}
+        folder = str(self._inlet.location.base)
+        position = {"form": self._form, "files": self._noted, "folder": folder}
         good = sum(each.rows for each in self._noted.values())
         return self._collector.to_source_change(rows, position, reread, self._warnings(), good)
 

@@ -26,7 +26,7 @@ from corollary.warehouse.sources.quarantine import BadRowPolicy
 from corollary.warehouse.sources.source import Source
 from corollary.warehouse.sources.source_keys import SourceKey
 from corollary.warehouse.sources.source_spec import SourceSpec
-from corollary.warehouse.sources.spark_source import Fetch, SparkSource
+from corollary.warehouse.sources.spark_source import Fetch, MapRows, SparkSource
 
 
 def sources_of(
@@ -37,6 +37,7 @@ def sources_of(
     root: Path | None = None,
     bad_rows: BadRowPolicy = BadRowPolicy.ABORT,
     fetch: Fetch | None = None,
+    map_rows: MapRows | None = None,
     console: Console | None = None,
     tasks: TaskPool | None = None,
 ) -> list[Source]:
@@ -51,6 +52,7 @@ def sources_of(
         root: the directory that files must lie in (`--root`); by default the base.
         bad_rows: what is done about malformed records.
         fetch: reads what is read through Spark.
+        map_rows: the same, without bringing rows here.
         console: shows how far the reading of files has come.
         tasks: where large files are read; None to read all of them here.
 
@@ -74,6 +76,7 @@ def sources_of(
             key=key,
             bad_rows=bad_rows,
             fetch=fetch,
+            map_rows=map_rows,
             console=console,
             has_copies=relation.name in bags,
             tasks=tasks,
@@ -98,6 +101,7 @@ def source_of(
     key: Sequence[str] = (),
     bad_rows: BadRowPolicy = BadRowPolicy.ABORT,
     fetch: Fetch | None = None,
+    map_rows: MapRows | None = None,
     console: Console | None = None,
     has_copies: bool = False,
     tasks: TaskPool | None = None,
@@ -119,8 +123,16 @@ def source_of(
         assert fetch is not None, "the caller has to read through Spark"
         folder = base if directive.parameter("filename") else Path()  # a table is in no folder
         place = SourceLocation(root or base, folder, display_name(directive), directive.span)
-        spec = SourceSpec(relation, directive, place, source_key, bad_rows, has_copies=has_copies)
-        return SparkSource(spec, fetch)
+        spec = SourceSpec(
+            relation,
+            directive,
+            place,
+            source_key,
+            bad_rows,
+            has_copies=has_copies,
+            tasks=tasks,
+        )
+        return SparkSource(spec, fetch, map_rows)
     place = SourceLocation(root or base, base, file_name_of(directive), directive.span)
     path = place.resolve(place.name)
     inlet = SourceSpec(

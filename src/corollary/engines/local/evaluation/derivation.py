@@ -128,36 +128,53 @@ class Derivation:
 
     def _reduce(self, target: Table, pieces: list[Words]) -> Words:
         words = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
-        match self._step.reduce:
-            case None:
-                return words if len(pieces) == 1 else sort_distinct(words)
-            case Reduce.MIN:
-                # The last column is the value: the first tuple of a sorted group has the least.
-                # Least by code, which for integers below 2^61 is least by value.
-                words = words if len(pieces) == 1 else sort_distinct(words)
-                return words[_starts(words, target.layout)]
-            case Reduce.SUM:
-                return self._subtract_known(self._sums(words, target))
+        if self._is_set and len(pieces) > 1:
+            words = sort_distinct(words)
+        words = reduce_words(words, self._step.reduce, target, self._dictionary)
+        return words if self._is_set else self._subtract_known(words)
 
-    def _sums(self, words: Words, target: Table) -> Words:
-        """Return each group with the sum of its last column, unless that is 0; null counts as 0."""
-        words = sort_words(words)
-        layout, type_ = target.layout, target.types[-1]
-        last = len(target.types) - 1
-        words = words[layout.unpack_column(words, last) != 0]
-        if not len(words):
+
+def reduce_words(
+    words: Words, reduce: Reduce | None, target: Table, dictionary: Dictionary
+) -> Words:
+    """Return tuples of which those that differ in their last column only become one.
+
+    Args:
+        words: the tuples, sorted and distinct unless they are summed.
+        reduce: how; None leaves them as they are.
+        target: the table that they are packed for.
+        dictionary: of their codes.
+    """
+    match reduce:
+        case None:
             return words
-        starts = _starts(words, layout)
-        values = self._dictionary.decode(layout.unpack_column(words, last), type_)
-        sizes = np.diff(np.append(starts, len(words)))
-        sums, too_large = sum_groups(values, starts, sizes, type_, type_)
-        nonzero = (sums != 0) if too_large is None else (sums != 0) | too_large
-        codes = self._dictionary.encode(
-            sums[nonzero], None if too_large is None else too_large[nonzero], type_
-        )
-        firsts = words[starts[nonzero]]
-        keys = [layout.unpack_column(firsts, at) for at in range(last)]
-        return target.pack([*keys, codes], len(firsts))
+        case Reduce.MIN:
+            # The last column is the value: the first tuple of a sorted group has the least.
+            # Least by code, which for integers below 2^61 is least by value.
+            return words[_starts(words, target.layout)]
+        case Reduce.SUM:
+            return _sums(words, target, dictionary)
+
+
+def _sums(words: Words, target: Table, dictionary: Dictionary) -> Words:
+    """Return each group with the sum of its last column, unless that is 0; null counts as 0."""
+    words = sort_words(words)
+    layout, type_ = target.layout, target.types[-1]
+    last = len(target.types) - 1
+    words = words[layout.unpack_column(words, last) != 0]
+    if not len(words):
+        return words
+    starts = _starts(words, layout)
+    values = dictionary.decode(layout.unpack_column(words, last), type_)
+    sizes = np.diff(np.append(starts, len(words)))
+    sums, too_large = sum_groups(values, starts, sizes, type_, type_)
+    nonzero = (sums != 0) if too_large is None else (sums != 0) | too_large
+    codes = dictionary.encode(
+        sums[nonzero], None if too_large is None else too_large[nonzero], type_
+    )
+    firsts = words[starts[nonzero]]
+    keys = [layout.unpack_column(firsts, at) for at in range(last)]
+    return target.pack([*keys, codes], len(firsts))
 
 
 def run_heads(runner: PipelineRunner, context: RunContext) -> Generator[HeadBatch]:

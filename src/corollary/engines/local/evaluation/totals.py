@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from corollary.core.logic import Aggregation
 from corollary.core.plans import ReadTotals, Total
 from corollary.core.totals import (
     ALL_PLACES,
@@ -290,7 +289,8 @@ def read_totals(step: ReadTotals, totals: Table, target: Table, dictionary: Dict
     if step.term.kind is Kind.FLOAT:
         is_start = first_mask(layout.prefix_keys(words, length))
         words = words[is_start]
-        values = _read_digits(step.aggregation, np.cumsum(is_start) - 1, *columns)
+        operator = step.aggregation.operator
+        values = read_digits(operator, np.cumsum(is_start) - 1, *columns)
     elif step.aggregation.operator == "mean":
         values = mean_of_words(columns[1:], columns[0], step.term.scale)
     else:
@@ -300,13 +300,11 @@ def read_totals(step: ReadTotals, totals: Table, target: Table, dictionary: Dict
     return sort_distinct(target.pack([*keys, codes], len(words)))
 
 
-def _read_digits(
-    aggregation: Aggregation, owners: Integers, places: Integers, digits: Integers
-) -> Any:
+def read_digits(operator: str, owners: Integers, places: Integers, digits: Integers) -> Any:
     """Return the sum or mean of each group.
 
     Args:
-        aggregation: says which.
+        operator: says which.
         owners: the group of each row, ascending.
         places: the place of each row; a group has at most one row for a place.
         digits: what it has there.
@@ -324,7 +322,7 @@ def _read_digits(
         nan, plus, minus = (matrix[place] > 0 for place in SPECIAL_TESTS)
         sums[plus], sums[minus] = np.inf, -np.inf
         sums[nan | (plus & minus)] = np.nan
-        if aggregation.operator == "mean":
+        if operator == "mean":
             sums /= matrix[SpecialPlace.COUNT]
         results[first : first + size] = sums
     return results

@@ -1,7 +1,7 @@
 """A relation in memory: the same tuples in several column orders, read in four states."""
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -136,6 +136,10 @@ class Table:
     def tuples(self, state: State, order: Order | None = None) -> Words:
         """Return all tuples of a state as one sorted array."""
         return self.arrangement(self.primary_order if order is None else order).words(state)
+
+    def contents(self) -> Any:
+        """Return all tuples of NEW as another table takes them."""
+        return self.tuples(State.NEW)
 
     def size(self, state: State) -> int:
         """Return the number of tuples of a state."""

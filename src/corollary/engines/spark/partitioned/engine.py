@@ -25,7 +25,9 @@ from corollary.core.plans import WORKING_SEPARATOR, Plan
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
 from corollary.core.states import CHANGES, State
+from corollary.core.types import Type
 from corollary.engines.local.engine import LocalEngine
+from corollary.engines.local.storage.layout import LayoutFamily
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.table_handle import decode_table
 from corollary.engines.local.values.codes import Dictionary
@@ -34,9 +36,11 @@ from corollary.engines.spark.partitioned.jobs import JobCounts, PartitionJobs, s
 from corollary.engines.spark.partitioned.loading import build_partitions
 from corollary.engines.spark.partitioned.operations import PartitionAddress, without_rows
 from corollary.engines.spark.partitioned.partition_files import PartitionedFiles, StoredPartition
+from corollary.engines.spark.partitioned.remote_table import RemoteTable, WorkingTable
 from corollary.engines.spark.partitioned.run import LayoutExceeded
 from corollary.engines.spark.partitioned.saved_files import restore_files, save_files
-from corollary.engines.spark.partitioned.table import PartitionedTable, PartitionPlace
+from corollary.engines.spark.partitioned.source import PartitionSource
+from corollary.engines.spark.partitioned.table import PartitionPlace
 from corollary.engines.spark.resources import SparkResources
 from corollary.engines.spark.task_pool import SparkTaskPool
 from corollary.engines.spark.task_runner import Task
@@ -134,17 +138,16 @@ class PartitioningEngine(LocalEngine):
 
     def _new_table(self, relation: Relation) -> Table:
         if self._is_forced and relation.types and not _is_change(relation):
-            return PartitionedTable(relation, self._partition_place)
+            return RemoteTable(relation, self._partition_place)
         return super()._new_table(relation)
 
-    def _partitioned_tables(self) -> list[PartitionedTable]:
-        return [each for each in self._tables.values() if isinstance(each, PartitionedTable)]
+    def _partitioned_tables(self) -> list[RemoteTable]:
+        return [each for each in self._tables.values() if isinstance(each, RemoteTable)]
 
-    def _partitioned_table(self, relation: str) -> PartitionedTable | None:
-        """Return the table of a relation whose committed or loaded tuples are in partitions."""
+    def _partitioned_table(self, relation: str, state: State = State.OLD) -> RemoteTable | None:
+        """Return the table of a relation that has tuples of a state in partitions."""
         table = self._tables[relation]
-        is_remote = isinstance(table, PartitionedTable) and table.held is not None
-        return table if is_remote else None  # type: ignore[return-value]
+        return table if isinstance(table, RemoteTable) and table.is_remote(state) else None
 
     def is_partitioned(self, relation: str) -> bool:
         """Whether the committed tuples of a relation are in partitions, or will be."""
@@ -181,7 +184,7 @@ class PartitioningEngine(LocalEngine):
         """Move a relation without an open change to partitions."""
         before = self._tables[name]
         assert not before.has_change
-        table = PartitionedTable(self._relations[name], self._partition_place, before.family)
+        table = RemoteTable(self._relations[name], self._partition_place, before.family)
         for order in before.old_layers():
             table.want(order)
         table.assign(before.tuples(State.OLD))
@@ -201,12 +204,12 @@ class PartitioningEngine(LocalEngine):
         """Make the tuples of files those of a relation; none of them passes the driver."""
         self._make_partitioned(relation).adopt(files)
 
-    def _make_partitioned(self, relation: str) -> PartitionedTable:
+    def _make_partitioned(self, relation: str) -> RemoteTable:
         """Return the table of a relation, whose tuples will be in partitions."""
         table = self._tables[relation]
-        if not isinstance(table, PartitionedTable):
+        if not isinstance(table, RemoteTable):
             declared = self._relations[relation]
-            table = PartitionedTable(declared, self._partition_place, table.family)
+            table = RemoteTable(declared, self._partition_place, table.family)
             self._tables[relation] = table
             self._unprepare(relation)
         return table
@@ -266,13 +269,13 @@ class PartitioningEngine(LocalEngine):
 
     def _relabel_table(self, name: str) -> None:
         table = self._tables[name]
-        if isinstance(table, PartitionedTable):
+        if isinstance(table, RemoteTable):
             table.relabel(self._relations[name])
 
     def copy(self, source: str, target: str) -> None:
         """Make the NEW tuples of one relation the OLD and NEW ones of another."""
         if self._partitioned_table(source) is not None and not self.is_partitioned(target):
-            self._tables[target] = PartitionedTable(self._relations[target], self._partition_place)
+            self._tables[target] = RemoteTable(self._relations[target], self._partition_place)
             self._unprepare(target)
         super().copy(source, target)
 
@@ -318,8 +321,13 @@ class PartitioningEngine(LocalEngine):
 
     def _files_in_use(self) -> set[str]:
         """Return the paths of all files of tables."""
-        found = [each.files for each in self._partitioned_tables()]
-        return {path for each in found if each is not None for path in _paths(each)}
+        return {
+            path
+            for table in self._partitioned_tables()
+            for source in (table.source, table.loading)
+            if source is not None
+            for path in _paths(source.files)
+        }
 
     def _sweep(self) -> None:
         """Remove what no table and no handle needs, and what lost tasks have left."""
@@ -353,25 +361,20 @@ class PartitioningEngine(LocalEngine):
         return handle
 
     def _partitioned_handle(self, relation: str, state: State) -> PartitionedHandle | None:
-        table = self._partitioned_table(relation)
-        if table is None or table.held is None or state is State.REMOVED:
+        table = self._partitioned_table(relation, state)
+        if table is None:
             return None
-        if state is (State.OLD if table.is_loading else State.ADDED):
-            return None
-        added, removed = table.change_tables()
-        if state is State.OLD:
-            added, removed = added.slice(0, 0), removed.slice(0, 0)
-        return PartitionedHandle(table.held, added, removed)
+        files, added, removed = table.parts(state)
+        source = PartitionSource(files, self._partition_place.jobs)
+        return PartitionedHandle(source, added, removed)
 
     def within(self, relation: str, boxes: Sequence[Mapping[int, ValueRange]]) -> pa.Table:
         """Return the tuples of NEW in one of several boxes, each once, perhaps with others."""
-        table = self._partitioned_table(relation)
+        table = self._partitioned_table(relation, State.NEW)
         if table is None:
             return super().within(relation, boxes)
-        assert table.held is not None
-        files = table.held.files
-        found = table.held.within(boxes)
-        added, removed = table.change_tables()
+        files, added, removed = table.parts(State.NEW)
+        found = PartitionSource(files, self._partition_place.jobs).within(boxes)
         if removed.num_rows:
             orders = files.sets[0].orders
             address = PartitionAddress(files.root, files.relation, orders, 0, StoredPartition())
@@ -383,6 +386,19 @@ class PartitioningEngine(LocalEngine):
         return self._widening(partial(super().duplicates, relation, columns))
 
     # --- plans ---------------------------------------------------------------------------------
+
+    def _working_table(
+        self, name: str, types: tuple[Type, ...], family: LayoutFamily | None, plan: Plan
+    ) -> Table:
+        if types and self._has_partitions(plan):
+            columns = tuple(f"c{at}" for at in range(len(types)))
+            relation = Relation(name, columns, types, False, is_declared=False)
+            return WorkingTable(relation, self._partition_place, family)
+        return super()._working_table(name, types, family, plan)
+
+    def _has_partitions(self, plan: Plan) -> bool:
+        """Whether a plan names a relation that may be in partitions."""
+        return any(isinstance(self._tables.get(name), RemoteTable) for name in plan.types)
 
     def run(self, plan: Plan, recorder: Recorder, limits: Limits) -> int:
         """Run the main procedure of a plan; return the number of rows that it handled.

@@ -339,10 +339,16 @@ def _evict() -> None:
 
 def read_partition(files: PartitionedFiles, part: PartitionSet, number: int) -> pa.Table:
     """Return all tuples of a partition; it is not kept open."""
-    stored = part.partitions[number]
-    opened = _open_base(files.root, files.relation, part.orders[:1], stored)
+    return read_stored(files.root, files.relation, part.orders, part.partitions[number])
+
+
+def read_stored(
+    root: str, relation: Relation, orders: Sequence[Order], stored: StoredPartition
+) -> pa.Table:
+    """Return all tuples of a partition of a set with some orders; it is not kept open."""
+    opened = _open_base(root, relation, tuple(orders[:1]), stored)
     for change in stored.changes:
-        opened.change(*read_change(files.root, change))
+        opened.change(*read_change(root, change))
     return opened.table()
 
 

@@ -20,6 +20,7 @@ from corollary.engines.spark.partitioned.open_partition import (
     merge_changes,
     new_name,
     open_partition,
+    read_stored,
     write_partition,
 )
 from corollary.engines.spark.partitioned.partition_files import (
@@ -128,6 +129,23 @@ class Subtract:
     def run(self, address: PartitionAddress) -> bytes:
         """Return the tuples of the partition that are not among the rows."""
         return to_bytes(without_rows(address, address.open().table(), from_bytes(self.rows)))
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """Compare a partition with another one of the same relation."""
+
+    other: PartitionAddress
+
+    def run(self, address: PartitionAddress) -> tuple[bytes, bytes]:
+        """Return the tuples that only the other one has, and those that it has not."""
+        before = address.open().table()
+        other = self.other
+        after = read_stored(other.root, other.relation, other.orders, other.stored)
+        return (
+            to_bytes(without_rows(address, after, before)),
+            to_bytes(without_rows(address, before, after)),
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from corollary.core.arrow import arrow_type
-from corollary.core.arrow_buffers import index_array
+from corollary.core.arrow_buffers import bool_array, index_array
 from corollary.core.engine import ValueRange
 from corollary.engines.local.storage.arrangement import Order
 from corollary.engines.local.storage.layout import Mask
@@ -125,6 +125,27 @@ class PartitionSource:
             return operations.Subtract(empty if asked is None else to_bytes(asked))
 
         return self._joined(self._ask(part, make, "compare").values())
+
+    def compare(self, files: PartitionedFiles) -> tuple[pa.Table, pa.Table]:
+        """Return the tuples that files have and this relation has not, and the reverse."""
+        part, others = self.files.sets[0], files.sets[0]
+        if len(part.partitions) != len(others.partitions):
+            rows = PartitionSource(files, self.jobs).read()
+            return rows.filter(bool_array(~self.contains(rows))), self.subtract(rows)
+        tasks = []
+        for number, (mine, theirs) in enumerate(
+            zip(part.partitions, others.partitions, strict=True)
+        ):
+            if mine.files or theirs.files:
+                relation = self.files.relation
+                one, two = (
+                    PartitionAddress(each.root, relation, part.orders, number, stored)
+                    for each, stored in ((self.files, mine), (files, theirs))
+                )
+                tasks.append((one, operations.Compare(two)))
+        found = self.jobs.run(tasks, f"compare {self.files.relation.name}")
+        added, removed = (self._joined(each[at] for each in found) for at in range(2))
+        return added, removed
 
     def duplicates(self, columns: Sequence[int]) -> pa.Table:
         """Return the tuples that agree with another one in some columns, the lead of a set one."""

@@ -22,7 +22,7 @@ from corollary.warehouse.sources.file_bounds import FileBounds, bounds_of
 from corollary.warehouse.sources.file_tail import EarlierText, FirstBytes
 from corollary.warehouse.sources.quarantine import QUARANTINE, BadRow, to_bad_rows
 from corollary.warehouse.sources.schema_drift import ExpectedColumns, FileRecords
-from corollary.warehouse.sources.tasks.portions import Portion
+from corollary.warehouse.sources.tasks.portions import Portion, TaskFile
 from corollary.warehouse.sources.tasks.staged_rows import RowPieces, write_rows
 
 INLINE_BAD_ROWS = 1000
@@ -95,8 +95,8 @@ class PortionReader:
     expected: ExpectedColumns
     source: str
     root: Path
-    has_bounds: bool
-    unnamed: frozenset[str]
+    has_bounds: bool = False
+    unnamed: frozenset[str] = frozenset()
     write_pieces: Callable[[pa.Table], RowPieces] | None = None
 
     def __call__(self, portions: Sequence[Portion]) -> TaskReport:
@@ -111,12 +111,21 @@ class PortionReader:
             reports.append(report)
             if table.num_rows and not (report.is_irregular or report.is_changed):
                 tables.append(table)
+        return TaskReport(tuple(reports), self._stage(tables))
+
+    def report(self, file: TaskFile, records: FileRecords) -> TaskReport:
+        """Return what is told of records that something else has read."""
+        table = expand_table(records.table, self.expected.relation)
+        told = self._report(Portion(file), records, table, "")
+        return TaskReport((told,), self._stage([table] if table.num_rows else []))
+
+    def _stage(self, tables: Sequence[pa.Table]) -> RowsFile | RowPieces | None:
+        """Write rows to a file."""
         if not tables:
-            return TaskReport(tuple(reports), None)
+            return None
         rows = pa.concat_tables(tables)
         write = self.write_pieces
-        staged = write_rows(self.root, rows) if write is None else write(rows)
-        return TaskReport(tuple(reports), staged)
+        return write_rows(self.root, rows) if write is None else write(rows)
 
     def _read(self, portion: Portion) -> tuple[PortionReport, pa.Table]:
         file, span = portion.file, self.expected.directive.span

@@ -8,14 +8,13 @@ import pyarrow.parquet as pq
 
 from corollary.core.engine import TableHandle, TaskPool
 from corollary.core.program import Relation
-from corollary.errors import InputError
 from corollary.warehouse.files import input_files
-from corollary.warehouse.files.file_rows import FileRows, RowsFile, StagingDirectory
+from corollary.warehouse.files.file_rows import FileRows, StagingDirectory
 from corollary.warehouse.formats.record_blocks import PEEKED_BYTES, read_head
 from corollary.warehouse.formats.text_stream import TextStream
 from corollary.warehouse.sources import csv_file
 from corollary.warehouse.sources.file_bounds import FileBounds, merge_bounds
-from corollary.warehouse.sources.schema_drift import ExpectedColumns, FileSummary
+from corollary.warehouse.sources.schema_drift import ExpectedColumns
 from corollary.warehouse.sources.source import Rows
 from corollary.warehouse.sources.source_spec import RunCollector, SourceSpec
 from corollary.warehouse.sources.tasks.portion_reader import (
@@ -31,12 +30,10 @@ from corollary.warehouse.sources.tasks.portions import (
     group_by_size,
 )
 from corollary.warehouse.sources.tasks.staged_rows import (
-    KeyPartitions,
-    KeyResolver,
     PieceComparison,
     PieceWriter,
-    RowPieces,
 )
+from corollary.warehouse.sources.tasks.staging import Staging, collect, key_partitions
 from corollary.warehouse.sources.tasks.text_ranges import (
     RangeScan,
     TextRange,
@@ -45,11 +42,9 @@ from corollary.warehouse.sources.tasks.text_ranges import (
     scan_range,
 )
 
-QUARANTINED_MAX = 1_000_000
-"""The maximum number of malformed records that one reading of a source sets aside."""
 _FIELD_BYTES = 8
 """About the bytes of a field of text…"""
-_PARQUET_FIELD_BYTES = 3
+PARQUET_FIELD_BYTES = 3
 """…and of a value in a Parquet file."""
 
 
@@ -72,7 +67,7 @@ class TaskReading:
 
 def estimated_rows(file: TaskFile, relation: Relation) -> int:
     """Return about how many rows a file has."""
-    field = _FIELD_BYTES if file.is_text else _PARQUET_FIELD_BYTES
+    field = _FIELD_BYTES if file.is_text else PARQUET_FIELD_BYTES
     return file.size // (field * max(1, relation.arity))
 
 
@@ -102,24 +97,19 @@ def read_in_tasks(
     """
     job = _Job(inlet, tasks, files, collector.expected, has_bounds=has_bounds)
     reports = job.read()
-    staged = [each.staged for each in reports if each.staged is not None]
     found: dict[str, list[PortionReport]] = {each.name: [] for each in files}
     for report in reports:
         for portion in report.portions:
             found[portion.portion.file.name].append(portion)
-    counted = sum(each.bad_count for portions in found.values() for each in portions)
-    if counted > QUARANTINED_MAX:
-        raise _too_many(inlet, counted)
     noted = {}
     for name, portions in found.items():
-        bad = [row for each in portions for row in each.bad_rows()]
-        collector.add_summary(name, _summary(portions), bad, (rows_before or {}).get(name, 0))
+        had = (rows_before or {}).get(name, 0)
+        collect(inlet, collector, name, portions, rows_before=had)
         checksum = job.checksums.get(name, portions[0].checksum)
         count = sum(each.rows for each in portions)
         noted[name] = ReadFile(count, _bounds(portions), checksum)
     collector.raise_if_malformed()
-    rows = FileRows(inlet.relation, job.resolve(staged), tasks, job.directory)
-    return TaskReading(rows, noted)
+    return TaskReading(job.staging.rows(reports), noted)
 
 
 def compare_in_tasks(
@@ -135,7 +125,7 @@ def compare_in_tasks(
         is_extension: whether no row was lost.
     """
     if not len(before):
-        return now, inlet.empty_table()
+        return now if tasks.is_large(len(now)) else now.table(), inlet.empty_table()
     partitions = key_partitions(inlet, tasks, len(before) + len(now))
     directory = StagingDirectory(tasks)
     pieces = StagingDirectory(tasks)
@@ -152,19 +142,12 @@ def compare_in_tasks(
     return now_there, inlet.empty_table() if is_extension else gone
 
 
-def key_partitions(inlet: SourceSpec, tasks: TaskPool, rows: int) -> KeyPartitions:
-    """Return the partitions in which rows that compete with each other meet."""
-    count = tasks.partition_count(rows)
-    columns = inlet.identifying_columns
-    return KeyPartitions(inlet.relation, columns, count, tasks.partitions_of)
-
-
 class _Job:
     """The jobs of one reading.
 
     Attributes:
         checksums: of texts that are read by ranges.
-        directory: of the files that tasks write.
+        staging: where the rows are.
     """
 
     def __init__(
@@ -181,15 +164,9 @@ class _Job:
         self._files = files
         self._has_bounds = has_bounds
         self._expected, self._unnamed = _with_names(files, expected)
-        self._partitions = (
-            key_partitions(
-                inlet, tasks, sum(estimated_rows(each, inlet.relation) for each in files)
-            )
-            if inlet.key.columns
-            else None
-        )
         self.checksums: dict[str, str] = {}
-        self.directory = StagingDirectory(tasks)
+        rows = sum(estimated_rows(each, inlet.relation) for each in files)
+        self.staging = Staging(inlet, tasks, rows)
 
     def read(self) -> list[TaskReport]:
         """Return the reports of all files, each with all its portions.
@@ -222,16 +199,13 @@ class _Job:
         return reports
 
     def _run(self, portions: Sequence[Portion]) -> list[TaskReport]:
-        write = None
-        if self._partitions is not None:
-            write = PieceWriter(self.directory.path, self._partitions)
         reader = PortionReader(
             self._expected,
             self._inlet.name,
-            self.directory.path,
+            self.staging.directory.path,
             self._has_bounds,
             self._unnamed,
-            write,
+            self.staging.write_pieces,
         )
         groups = list(group_by_size(portions, PORTION_BYTES))
         return self._tasks.run(f"read {self._inlet.name}", reader, groups)
@@ -267,24 +241,6 @@ class _Job:
                 checksum, *found = (scans[at] for at in numbers[each.name])
                 self.checksums[each.name] = checksum.checksum
                 yield from _portions(each, found)
-
-    def resolve(self, staged: Sequence[RowsFile | RowPieces]) -> list[RowsFile]:
-        """Return files with one row for each key."""
-        if self._partitions is None:
-            return [each for each in staged if isinstance(each, RowsFile)]
-        pieces = [each for each in staged if isinstance(each, RowPieces)]
-        resolver = KeyResolver(
-            self.directory.path,
-            self._inlet.relation,
-            self._inlet.key,
-            self._inlet.directive,
-            pieces,
-        )
-        numbers = range(self._partitions.count if pieces else 0)
-        found = self._tasks.run(f"check the key of {self._inlet.relation.name}", resolver, numbers)
-        for each in pieces:
-            Path(each.path).unlink(missing_ok=True)
-        return [each for each in found if each is not None]
 
 
 def _changed(fingerprint: input_files.Fingerprint) -> int:
@@ -351,17 +307,6 @@ def _row_groups(file: TaskFile) -> Iterator[Portion]:
             start, before, size, rows = number + 1, before + rows, 0, 0
 
 
-def _summary(portions: Sequence[PortionReport]) -> FileSummary:
-    columns = tuple(dict.fromkeys(name for each in portions for name in each.columns))
-    return FileSummary(
-        sum(each.rows for each in portions),
-        [finding for each in portions for finding in each.findings],
-        sum(each.bad_count for each in portions),
-        columns,
-        portions[0].header_names,
-    )
-
-
 def _bounds(portions: Sequence[PortionReport]) -> FileBounds:
     known = [each.bounds for each in portions if each.rows]
     if not known:
@@ -370,14 +315,3 @@ def _bounds(portions: Sequence[PortionReport]) -> FileBounds:
     for each in rest:
         first = merge_bounds(first, each)
     return first
-
-
-def _too_many(inlet: SourceSpec, counted: int) -> InputError:
-    place = inlet.location.display_name
-    return InputError.of(
-        "C1530",
-        f"{counted:,} records of `{place}` are malformed, and at most {QUARANTINED_MAX:,} are set "
-        "aside at once.",
-        inlet.directive.span,
-        "correct the source, or fit `.decl` and `.input` to its form; nothing was changed",
-    )

@@ -1,0 +1,41 @@
+"""Registers functions of our own with a session of Spark."""
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from corollary.engines.spark.bulk.own_code import own_code
+from corollary.engines.sql.nodes import Node
+from corollary.engines.sql.own_functions import OwnFunction, own_functions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pyspark.sql import SparkSession
+
+
+class SessionFunctions:
+    """The functions of our own that a session has; each is registered once."""
+
+    def __init__(self, session: "SparkSession") -> None:
+        self._session = session
+        self._known: set[str] = set()
+
+    def register(self, queries: "Iterable[Node]") -> None:
+        """Register the functions that queries call."""
+        for name, function in own_functions(queries).items():
+            if name not in self._known:
+                self._session.udf.register(name, _user_function(function))
+                self._known.add(name)
+
+
+def _user_function(function: OwnFunction) -> Any:
+    from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined]
+
+    run, result = own_code(function)
+
+    # Spark wants a function whose parameters it can list.
+    def apply(*columns: pa.Array) -> pa.Array:
+        return run(*columns)
+
+    return arrow_udf(apply, result)

@@ -1,0 +1,114 @@
+"""Relations as frames: tasks read the files of partitions, and apply the open change."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from corollary.core.arrow_buffers import bool_array
+from corollary.core.program import Relation
+from corollary.engines.local.storage.layout import Mask
+from corollary.engines.spark.bulk.spark_columns import column_names, schema_text, to_spark
+from corollary.engines.spark.partitioned.open_partition import (
+    PartitionEngine,
+    read_change,
+    read_partition,
+)
+from corollary.engines.spark.partitioned.operations import from_bytes, to_bytes
+from corollary.engines.spark.partitioned.partition_files import PartitionedFiles, split_table
+from corollary.engines.sql.query_frames import UNIT
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+BATCH_ROWS = 1 << 16
+"""The number of rows of the batches that tasks hand to Spark."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPartitions:
+    """Reads partitions inside tasks; Spark calls it with batches of their numbers.
+
+    Attributes:
+        numbers: the partitions that hold tuples; Spark counts them.
+        columns: those that are asked for.
+        added, removed: the tuples of the open change, by partition, as bytes.
+    """
+
+    files: PartitionedFiles
+    numbers: tuple[int, ...]
+    columns: tuple[int, ...]
+    added: Mapping[int, bytes]
+    removed: Mapping[int, bytes]
+
+    def __call__(self, places: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the tuples of the partitions at some places."""
+        for batch in places:
+            for place in batch.column(0).to_pylist():
+                for table in self._tables(self.numbers[place]):
+                    yield from self._batches(table)
+
+    def _tables(self, number: int) -> Iterator[pa.Table]:
+        removed = self.removed.get(number)
+        if removed is not None:
+            rows = pa.concat_tables(list(partition_tables(self.files, number)))
+            is_lost = find_rows(rows, from_bytes(removed), self.files.relation)
+            yield rows.filter(bool_array(~is_lost))
+        else:
+            yield from partition_tables(self.files, number)
+        if number in self.added:
+            yield from_bytes(self.added[number])
+
+    def _batches(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
+        types, names = self.files.relation.types, column_names(self.files.relation.types)
+        if not self.columns:
+            units = pa.repeat(pa.scalar(True), table.num_rows)
+            yield from pa.table({UNIT: units}).to_batches(max_chunksize=BATCH_ROWS)
+            return
+        arrays = [to_spark(table.column(at), types[at]) for at in self.columns]
+        made = pa.Table.from_arrays(arrays, names=[names[at] for at in self.columns])
+        yield from made.to_batches(max_chunksize=BATCH_ROWS)
+
+
+def partition_tables(files: PartitionedFiles, number: int) -> Iterator[pa.Table]:
+    """Yield the tuples of a partition."""
+    stored = files.sets[0].partitions[number]
+    if stored.base is not None or any(each.removed for each in stored.changes):
+        yield read_partition(files, files.sets[0], number)
+        return
+    for change in stored.changes:
+        yield read_change(files.root, change)[0]
+
+
+def find_rows(rows: pa.Table, others: pa.Table, relation: Relation) -> Mask:
+    """Return for each tuple whether it is among others."""
+    known = PartitionEngine(relation, [tuple(range(len(relation.types)))])
+    known.change(others, others.slice(0, 0))
+    return known.contains(rows)
+
+
+def partition_frame(
+    session: "SparkSession",
+    files: PartitionedFiles,
+    columns: Sequence[int],
+    added: pa.Table,
+    removed: pa.Table,
+) -> "DataFrame":
+    """Return columns of a partitioned relation, with its open change, as a frame."""
+    part, relation = files.sets[0], files.relation
+    count = len(part.partitions)
+    changes = [
+        {number: to_bytes(rows) for number, rows in split_table(each, relation, part.lead, count)}
+        for each in (added, removed)
+    ]
+    used = {number for number, stored in enumerate(part.partitions) if stored.files}
+    numbers = tuple(sorted(used | changes[0].keys())) or (0,)
+    names, types = column_names(relation.types), relation.types
+    schema = (
+        schema_text([names[at] for at in columns], [types[at] for at in columns])
+        if columns
+        else schema_text([UNIT], ())
+    )
+    read = ReadPartitions(files, numbers, tuple(columns), *changes)
+    return session.range(0, len(numbers), 1, len(numbers)).mapInArrow(read, schema)

@@ -1,0 +1,67 @@
+"""The columns of relations in Spark's queries, from and to Arrow (`sql/spark_dialect.py`).
+
+Queries read values: the columns of a relation are `v0`, `v1`, … A relation without columns has one
+there, `unit`, which is always true.
+"""
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from corollary.core.arrow import arrow_type, canonical_floats, nullary_table
+from corollary.core.types import BOOL, Kind, Type
+from corollary.engines.spark.frames import UNSIGNED_TYPE
+from corollary.engines.sql.compiled import Form
+from corollary.engines.sql.query_frames import UNIT
+from corollary.engines.sql.spark_dialect import SPARK
+
+ArrowColumn: TypeAlias = "pa.Array | pa.ChunkedArray"
+
+
+def column_names(types: Sequence[Type]) -> list[str]:
+    """Return the names of the columns of a relation."""
+    return [f"{Form.VALUE}{at}" for at in range(len(types))] or [UNIT]
+
+
+def schema_text(names: Sequence[str], types: Sequence[Type]) -> str:
+    """Return the schema of a relation as SQL has it."""
+    pairs = zip(names, types or (BOOL,), strict=True)
+    return ", ".join(f"{name} {SPARK.type_name(type_)}" for name, type_ in pairs)
+
+
+def spark_arrow_type(type_: Type) -> pa.DataType:
+    """Return the type in which Spark takes and gives the values of a type."""
+    return UNSIGNED_TYPE if type_.kind is Kind.UNSIGNED else arrow_type(type_)
+
+
+def to_spark(column: ArrowColumn, type_: Type) -> ArrowColumn:
+    """Return a column as Spark takes it."""
+    return column.cast(spark_arrow_type(type_))
+
+
+def from_spark(column: ArrowColumn, type_: Type) -> ArrowColumn:
+    """Return a column that Spark has given."""
+    target = arrow_type(type_)
+    if type_.kind is Kind.FLOAT:
+        return canonical_floats(column)
+    if type_.kind is Kind.DECIMAL and column.type.precision > target.precision:
+        return column.cast(target, safe=False)
+    return column if column.type == target else column.cast(target)
+
+
+def tuples_to_spark(table: pa.Table, types: Sequence[Type]) -> pa.Table:
+    """Return tuples as a table that Spark takes."""
+    if not types:
+        return pa.table({UNIT: pa.repeat(pa.scalar(True), table.num_rows)})
+    columns = [to_spark(each, type_) for each, type_ in zip(table.columns, types, strict=True)]
+    # Spark loses rows that follow an empty chunk.
+    return pa.Table.from_arrays(columns, names=column_names(types)).combine_chunks()
+
+
+def tuples_from_spark(table: pa.Table, types: Sequence[Type], names: Sequence[str]) -> pa.Table:
+    """Return tuples of a table that Spark has given."""
+    if not types:
+        return nullary_table(table.num_rows)
+    columns = [from_spark(each, type_) for each, type_ in zip(table.columns, types, strict=False)]
+    return pa.Table.from_arrays(columns, names=list(names))

@@ -1,0 +1,223 @@
+"""Steps of a plan as queries of Spark SQL, with a column for each column of the target.
+
+A query has the columns of the target's tuples, `v0`, `v1`, …, and `mark`, which is true for rows
+that may lack a value.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from corollary.core.pipeline import Pipeline, Reference
+from corollary.core.plans import Aggregate, Derive, ReadTotals, Reduce, Total
+from corollary.core.types import DECIMAL_MAX_DIGITS, NUMBER, Kind, Type
+from corollary.engines.local.bulk.fusion import GroupStep, scan, summary_of
+from corollary.engines.spark.bulk.spark_columns import column_names
+from corollary.engines.sql import nodes
+from corollary.engines.sql.aggregates import count_rows
+from corollary.engines.sql.compiled import (
+    MARK,
+    CompiledQuery,
+    Form,
+    InputTable,
+    NotCompiled,
+    OutputColumn,
+)
+from corollary.engines.sql.groups import GroupedRows, compile_groups
+from corollary.engines.sql.nodes import Node
+from corollary.engines.sql.own_functions import (
+    DIGIT,
+    PLACE,
+    JoinWords,
+    MeanOfWords,
+    ReadDigits,
+    call_own,
+)
+from corollary.engines.sql.pipelines import compile_pipeline
+from corollary.engines.sql.query_frames import InputColumns
+from corollary.engines.sql.spark_dialect import SPARK
+
+QUERY = "q"
+Types = Mapping[str, tuple[Type, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class StepQuery:
+    """A step as SQL.
+
+    Attributes:
+        trees: what own functions are looked for in.
+        text: the query.
+        fault_texts: each gives a row if an expression had no value that is looked up.
+        inputs: the tables that they read.
+    """
+
+    trees: tuple[Node, ...]
+    text: str
+    fault_texts: tuple[str, ...]
+    inputs: tuple[InputTable, ...]
+
+
+def derive_query(
+    step: Derive, types: Types, distinct_after: Mapping[int, Collection[int]]
+) -> StepQuery | NotCompiled:
+    """Return the heads of all pipelines of a step, or the reason why they have no query.
+
+    Args:
+        step: the step.
+        types: the column types of every relation.
+        distinct_after: for each pipeline the stages after which rows are made distinct.
+    """
+    head = types[step.target]
+    parts: list[CompiledQuery] = []
+    for at, pipeline in enumerate(step.pipelines):
+        found = compile_pipeline(
+            pipeline,
+            types,
+            head,
+            SPARK,
+            sums_last=step.reduce is Reduce.SUM,
+            distinct_after=distinct_after.get(at, ()),
+        )
+        if isinstance(found, NotCompiled):
+            return found
+        parts.append(found)
+    return _joined([_named(each, head, _head_values(each.outputs)) for each in parts], parts)
+
+
+def group_query(step: GroupStep, rows: Pipeline | None, types: Types) -> StepQuery | NotCompiled:
+    """Return the tuples of an aggregation, or the reason why they have no query.
+
+    Args:
+        step: the aggregation.
+        rows: what gives the rows of its body, None if they are a relation.
+        types: the column types of every relation.
+    """
+    body = types[step.body.relation]
+    pipeline = scan(step, types) if rows is None else rows
+    grouped = GroupedRows(pipeline, body, step.aggregation.groups)
+    found = compile_groups(grouped, [summary_of(step, types)], types, SPARK)
+    if isinstance(found, NotCompiled):
+        return found
+    ((first, count),) = found.summaries
+    columns = [nodes.column(f"m{at}", QUERY) for at in range(first, first + count)]
+    compiled = found.compiled
+    target = types[step.target]
+    query = _named(compiled, target, [*_head_values(compiled.outputs), *columns])
+    kept = _is_kept(step, columns, body)
+    if kept is not None:
+        query.set("where", exp.Where(this=kept))
+    return _joined([query], [compiled])
+
+
+def totals_query(step: ReadTotals, types: Types) -> StepQuery:
+    """Return the groups and values that running totals say."""
+    target = types[step.target]
+    length = len(target) - 1
+    table, source = InputColumns(), step.totals
+    table.use(source)
+    keys = [table.read(source, Form.VALUE, at) for at in range(length)]
+    rest = [table.read(source, Form.VALUE, at) for at in range(length, len(types[source.relation]))]
+    operator = step.aggregation.operator
+    groups: list[Node] = []
+    if step.term.kind is Kind.FLOAT:
+        labels = [nodes.string(PLACE), nodes.string(DIGIT)]
+        pairs = [part for pair in zip(labels, rest, strict=True) for part in pair]
+        listed = nodes.call("COLLECT_LIST", nodes.call("NAMED_STRUCT", *pairs))
+        value, groups = call_own(ReadDigits(operator), listed), keys
+    elif operator == "mean":
+        value = call_own(MeanOfWords(step.term), *rest)
+    else:
+        value = call_own(JoinWords(_widest(target[-1])), *rest[1:])
+    values = zip(column_names(target), (*keys, value), strict=True)
+    items = [nodes.named(each, name) for name, each in values]
+    mark = nodes.named(exp.Boolean(this=False), MARK)
+    query = nodes.select([*items, mark], table.use(source), groups=groups)
+    if groups == [] and step.term.kind is Kind.FLOAT:  # an aggregate of no rows would be a row
+        test = nodes.binary(exp.GT, count_rows(), nodes.integer(0, "BIGINT"))
+        query.set("having", exp.Having(this=test))
+    return StepQuery((query,), SPARK.text(query), (), table.tables())
+
+
+def numbered_query(source: Reference, types: Sequence[Type], number: int) -> StepQuery:
+    """Return the tuples of a relation with a number as last column."""
+    table = InputColumns()
+    table.use(source)
+    values = [table.read(source, Form.VALUE, at) for at in range(len(types))]
+    values.append(nodes.integer(number, SPARK.type_name(NUMBER)))
+    items = [nodes.named(value, f"{Form.VALUE}{at}") for at, value in enumerate(values)]
+    mark = nodes.named(exp.Boolean(this=False), MARK)
+    query = nodes.select([*items, mark], table.use(source))
+    return StepQuery((query,), SPARK.text(query), (), table.tables())
+
+
+def _is_kept(step: GroupStep, columns: Sequence[Node], body: tuple[Type, ...]) -> Node | None:
+    """Return the test whether a group has a value; None for all."""
+    match step:
+        case Aggregate(aggregation=aggregation):
+            if aggregation.operator in ("sum", "count"):
+                return None
+            return nodes.any_of([nodes.is_present(columns[0]), nodes.column(MARK, QUERY)])
+        case Total(aggregation=aggregation):
+            assert aggregation.value is not None
+            if body[aggregation.value].kind is Kind.FLOAT:
+                return None
+            zero = nodes.integer(0, "BIGINT")
+            tests = [nodes.binary(exp.NEQ, each, zero) for each in columns]
+            return nodes.any_of([*tests, nodes.column(MARK, QUERY)])
+
+
+def _head_values(outputs: Sequence[OutputColumn]) -> list[Node]:
+    """Return the columns of a query's result; constants are none of them."""
+    found: list[Node] = []
+    count = 0
+    for output in outputs:
+        if output.form is None:
+            assert output.constant is not None
+            found.append(SPARK.constant(output.constant.value, output.constant.type or NUMBER))
+        else:
+            found.append(nodes.column(f"h{count}", QUERY))
+            count += 1
+    return found
+
+
+def _named(compiled: CompiledQuery, types: Sequence[Type], values: Sequence[Node]) -> exp.Select:
+    """Return a query with the columns of a relation, and one for marks."""
+    items = [
+        nodes.named(nodes.cast(value, SPARK.type_name(_widest(type_))), name)
+        for name, type_, value in zip(column_names(types), types, values, strict=True)
+    ]
+    mark = nodes.column(MARK, QUERY) if compiled.has_mark else exp.Boolean(this=False)
+    source = compiled.query
+    if not compiled.has_mark:
+        source = nodes.select(
+            [exp.Star(), nodes.named(mark, MARK)], nodes.subquery(compiled.query, QUERY)
+        )
+    marked = nodes.named(nodes.column(MARK, QUERY), MARK)
+    return nodes.select([*items, marked], nodes.subquery(source, QUERY))
+
+
+def _widest(type_: Type) -> Type:
+    """Return a type with all digits: whether they are too many is not decided by a query."""
+    if type_.kind is not Kind.DECIMAL:
+        return type_
+    return replace(type_, precision=DECIMAL_MAX_DIGITS)
+
+
+def _joined(queries: Sequence[exp.Select], parts: Sequence[CompiledQuery]) -> StepQuery:
+    """Return the union of queries; the tables of each get names of their own."""
+    inputs: list[InputTable] = []
+    trees: list[Node] = []
+    faults: list[str] = []
+    texts: list[str] = []
+    for number, (query, part) in enumerate(zip(queries, parts, strict=True)):
+        names = {each.name: f"p{number}_{each.name}" for each in part.inputs}
+        inputs += [replace(each, name=names[each.name]) for each in part.inputs]
+        for tree in (query, *part.fault_queries):
+            renamed = tree.copy()
+            for table in list(renamed.find_all(exp.Table)):
+                table.set("this", exp.to_identifier(names[table.name], quoted=True))
+            trees.append(renamed)
+            (texts if tree is query else faults).append(SPARK.text(renamed))
+    return StepQuery(tuple(trees), " UNION ALL ".join(texts), tuple(faults), tuple(inputs))

@@ -1,0 +1,321 @@
+"""Steps of a plan that Spark SQL computes: they read much of what is in partitions.
+
+Results are written by tasks, and stay in partitions; few tuples come to the driver. Where a row may
+lack a value, the driver computes the step itself, and its judge decides.
+"""
+
+from collections.abc import Collection, Mapping
+from functools import cached_property
+
+import pyarrow as pa
+
+from corollary.core.engine import BULK_MIN_FRAME_ROWS, BULK_MIN_TUPLES
+from corollary.core.pipeline import Pipeline, Probe, Reference
+from corollary.core.plans import (
+    Aggregate,
+    Derive,
+    Evaluation,
+    Extend,
+    Plan,
+    ReadTotals,
+    Reduce,
+    StoreRelation,
+    Total,
+    steps_of,
+)
+from corollary.core.states import State
+from corollary.core.types import Type
+from corollary.engines.local.bulk.estimates import RowEstimates
+from corollary.engines.local.bulk.fusion import (
+    FusedSteps,
+    GroupStep,
+    find_fused_steps,
+    sources_of,
+)
+from corollary.engines.local.evaluation.pipelines import RunContext, record_probes
+from corollary.engines.local.storage.layout import Words
+from corollary.engines.local.storage.runs import sort_distinct
+from corollary.engines.local.storage.table import Table
+from corollary.engines.spark.bulk.queries import SparkQueries, read_table, working_relation
+from corollary.engines.spark.bulk.step_queries import (
+    StepQuery,
+    derive_query,
+    group_query,
+    numbered_query,
+    totals_query,
+)
+from corollary.engines.spark.bulk.writing import (
+    KnownTuples,
+    WritePartitions,
+    WrittenPartition,
+)
+from corollary.engines.spark.partitioned.operations import from_bytes, to_bytes
+from corollary.engines.spark.partitioned.partition_files import (
+    PartitionedFiles,
+    PartitionSet,
+    StoredPartition,
+    split_table,
+)
+from corollary.engines.spark.partitioned.remote_table import RemoteTable, TupleSet, WorkingTable
+from corollary.engines.spark.partitioned.remote_tuples import RemoteTuples
+from corollary.engines.sql.compiled import NotCompiled
+
+
+class SparkSteps:
+    """Runs steps of one plan by Spark SQL, where they read much of what is in partitions.
+
+    Args:
+        queries: runs them.
+        plan: the plan.
+        tables: the relations that it names.
+        held: those of the engine, whose lookups are recorded.
+    """
+
+    def __init__(
+        self, queries: SparkQueries, plan: Plan, tables: Mapping[str, Table], held: Collection[str]
+    ) -> None:
+        self._queries = queries
+        self._plan = plan
+        self._types = plan.types
+        self._tables = tables
+        self._held = held
+        self._estimates = RowEstimates(tables)
+        self._put_off: dict[str, Pipeline] = {}
+        # Steps that have met a row without a value: the driver runs them, from then on.
+        self._faulty: set[int] = set()
+
+    @cached_property
+    def _fused(self) -> FusedSteps:
+        return find_fused_steps(self._plan)
+
+    @cached_property
+    def _successors(self) -> dict[str, str]:
+        """For relations whose tuples another one takes over, that one."""
+        found: dict[str, str] = {}
+        for step in steps_of(self._plan):
+            match step:
+                case Extend(target=target, source=source):
+                    found[source] = target
+                case StoreRelation(relation=relation, source=source):
+                    found[source] = relation
+                case _:
+                    pass
+        return found
+
+    def reset(self) -> None:
+        """End a run: forget what was put off."""
+        self._put_off.clear()
+
+    # --- derivations ---------------------------------------------------------------------------
+
+    def derive(self, step: Derive, context: RunContext) -> tuple[TupleSet, int] | None:
+        """Return the tuples of a step and the leads' size, None if the driver has to compute it.
+
+        The tuples of a step that are only aggregated are not made: the aggregation has one query.
+        """
+        self._put_off.pop(step.target, None)
+        if id(step) in self._faulty or not self._types[step.target]:
+            return None
+        if not any(map(self._is_due, step.pipelines)):
+            return None
+        pipelines = [each for each in step.pipelines if self._lead_size(each)]
+        led = sum(map(self._lead_size, pipelines))
+        if self._fused.derivations.get(step.target) is step and self._is_groupable(step):
+            (self._put_off[step.target],) = step.pipelines
+            return self._tables[step.target].layout.empty, led
+        if step.reduce is not None and len(self._types[step.target]) == 1:
+            return None  # the only column is the one that is reduced
+        distinct = {
+            at: self._estimates.flow(each).distinct_after for at, each in enumerate(step.pipelines)
+        }
+        query = derive_query(step, self._types, distinct)
+        if isinstance(query, NotCompiled):
+            return None
+        for each in pipelines:
+            rows = record_probes(each, self._tables, self._held, context)
+            context.budget.count_rows(each, rows)
+        found = self._result(step, query, step.reduce, step.without, context)
+        if found is None:
+            self._faulty.add(id(step))
+            return None
+        return found, led
+
+    def _lead_size(self, pipeline: Pipeline) -> int:
+        lead = next((each.source for each in pipeline.stages if isinstance(each, Probe)), None)
+        return 1 if lead is None else self._tables[lead.relation].size(lead.state)
+
+    def _is_due(self, pipeline: Pipeline) -> bool:
+        """Whether a pipeline reads partitions, and much of them."""
+        if not any(self._is_remote(each) for each in sources_of(pipeline)):
+            return False
+        size = self._lead_size(pipeline)
+        if self._queries.is_forced:
+            return size > 0
+        return size >= BULK_MIN_TUPLES or (
+            size > 0 and self._estimates.flow(pipeline).most >= BULK_MIN_FRAME_ROWS
+        )
+
+    def _is_remote(self, reference: Reference) -> bool:
+        table = self._tables[reference.relation]
+        return isinstance(table, RemoteTable) and table.is_remote(reference.state)
+
+    # --- aggregations --------------------------------------------------------------------------
+
+    def _is_groupable(self, step: Derive) -> bool:
+        """Whether all aggregations of a derivation have a query of their own."""
+        (pipeline,) = step.pipelines
+        readers = {
+            id(each): each
+            for batch in self._fused.batches.values()
+            for each in batch
+            if each.body.relation == step.target
+        }
+        return not any(
+            isinstance(group_query(each, pipeline, self._types), NotCompiled)
+            or id(each) in self._faulty
+            or not self._types[each.target]
+            for each in readers.values()
+        )
+
+    def recall(self, relation: str) -> Derive | None:
+        """Return the derivation that was put off for a relation; the driver has to run it now."""
+        if self._put_off.pop(relation, None) is None:
+            return None
+        step = self._fused.derivations[relation]
+        self._faulty.add(id(step))
+        return step
+
+    def group(self, step: GroupStep, context: RunContext) -> TupleSet | None:
+        """Return the tuples of an aggregation, None if the driver has to compute them."""
+        rows = self._put_off.get(step.body.relation)
+        if id(step) in self._faulty or (rows is None and not self._is_group_due(step)):
+            return None
+        query = group_query(step, rows, self._types)
+        if isinstance(query, NotCompiled):
+            return None
+        without = step.without if isinstance(step, Aggregate) else ()
+        found = self._result(step, query, None, without, context)
+        if found is None:
+            self._faulty.add(id(step))
+        return found
+
+    def read_totals(self, step: ReadTotals, context: RunContext) -> TupleSet | None:
+        """Return the groups and values that totals say, None if the driver has to read them."""
+        size = self._tables[step.totals.relation].size(step.totals.state)
+        least = 1 if self._queries.is_forced else BULK_MIN_TUPLES
+        if not self._is_remote(step.totals) or size < least:
+            return None
+        return self._result(step, totals_query(step, self._types), None, (), context)
+
+    def _is_group_due(self, step: GroupStep) -> bool:
+        if (isinstance(step, Total) and step.is_weighted) or not self._types[step.target]:
+            return False
+        if not self._is_remote(step.body):
+            return False
+        size = self._tables[step.body.relation].size(step.body.state)
+        return size >= (1 if self._queries.is_forced else BULK_MIN_TUPLES)
+
+    # --- results -------------------------------------------------------------------------------
+
+    def _result(
+        self,
+        step: Evaluation,
+        query: StepQuery,
+        reduce: Reduce | None,
+        without: tuple[Reference, ...],
+        context: RunContext,
+    ) -> TupleSet | None:
+        """Return the tuples of a query; None if a row may lack a value."""
+        context.budget.check_seconds()
+        context.recorder.bulk()
+        found = self._written(step.target, query, reduce, without)
+        context.budget.check_seconds()
+        return found
+
+    def _written(
+        self,
+        target: str,
+        query: StepQuery,
+        reduce: Reduce | None = None,
+        without: tuple[Reference, ...] = (),
+    ) -> TupleSet | None:
+        types = self._types[target]
+        count = self._partition_count(target, without)
+        known = tuple(self._known(each, types, count) for each in without)
+        relation = working_relation(target, types)
+        inline = self._queries.collected_max // count
+        writer = WritePartitions(self._queries.root, relation, reduce, known, inline)
+        written = self._queries.run(query, self._tables, writer, count)
+        if written is None:
+            return None
+        if all(each.rows is not None or not each.stored.files for each in written):
+            return self._collected(self._tables[target], written)
+        partitions = [StoredPartition()] * count
+        for each in written:
+            partitions[each.number] = each.stored
+        orders = (tuple(range(len(types))),)
+        part = PartitionSet(orders, tuple(partitions))
+        return RemoteTuples(PartitionedFiles(self._queries.root, relation, (part,)))
+
+    def _collected(self, target: Table, written: list[WrittenPartition]) -> Words:
+        """Return few tuples as words of a table."""
+        tables = [from_bytes(each.rows) for each in written if each.rows is not None]
+        if not tables:
+            return target.layout.empty
+        rows = pa.concat_tables(tables)
+        columns = [
+            self._queries.dictionary.encode_arrow(rows.column(at), type_)
+            for at, type_ in enumerate(target.types)
+        ]
+        return sort_distinct(target.pack(columns, rows.num_rows))
+
+    def _known(self, reference: Reference, types: tuple[Type, ...], count: int) -> KnownTuples:
+        """Return the tuples of a relation that a result leaves out."""
+        table = self._tables[reference.relation]
+        relation = working_relation(reference.relation, types)
+
+        def split(rows: pa.Table) -> dict[int, bytes]:
+            return {
+                number: to_bytes(each) for number, each in split_table(rows, relation, 0, count)
+            }
+
+        if isinstance(table, RemoteTable) and table.is_remote(reference.state):
+            files, added, removed = table.parts(reference.state)
+            assert len(files.sets[0].partitions) == count, "partitioned alike"
+            return KnownTuples(files, split(added), split(removed))
+        rows = read_table(table, reference.state, self._queries.dictionary)
+        return KnownTuples(None, split(rows), {})
+
+    def _partition_count(self, target: str, without: tuple[Reference, ...]) -> int:
+        """Return how many partitions a result has: as many as what it is compared with."""
+        related = [each.relation for each in without]
+        name: str | None = target
+        while name is not None and name not in related:
+            related.append(name)
+            name = self._successors.get(name)
+        counts = [count for each in related if (count := self._count_of(each))]
+        every = [count for each in self._tables if (count := self._count_of(each))]
+        return counts[0] if counts else max(every)
+
+    def _count_of(self, name: str) -> int:
+        table = self._tables[name]
+        if not isinstance(table, RemoteTable) or not table.is_remote(State.NEW):
+            return 0
+        return len(table.files_of(State.NEW).sets[0].partitions)
+
+    # --- rounds --------------------------------------------------------------------------------
+
+    def extend_with_round(self, target: str, source: str, number: int) -> bool:
+        """Extend a table by the tuples of another, with a number as last column, if they are many.
+
+        Returns whether it has been done.
+        """
+        if not self._is_remote(Reference(source)):
+            return False
+        query = numbered_query(Reference(source), self._types[source], number)
+        found = self._written(target, query)
+        assert found is not None
+        table = self._tables[target]
+        assert isinstance(table, WorkingTable)
+        table.extend(found)
+        return True

@@ -1,0 +1,176 @@
+"""Results as partitions: tasks reduce the rows of a partition and write them as a file of changes.
+
+Rows with equal keys are in one partition, so that a task can make them distinct, sum them and leave
+out what is known by itself.
+"""
+
+import pickle
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from corollary.core.arrow_buffers import bool_array, bool_values, fixed_array, fixed_values
+from corollary.core.plans import Reduce
+from corollary.core.program import Relation
+from corollary.core.types import Type
+from corollary.engines.local.evaluation.derivation import reduce_words
+from corollary.engines.local.storage.runs import sort_distinct
+from corollary.engines.local.storage.table import Table
+from corollary.engines.local.table_handle import decode_words
+from corollary.engines.local.values.codes import Dictionary
+from corollary.engines.spark.bulk.reading import find_rows
+from corollary.engines.spark.bulk.spark_columns import column_names, from_spark
+from corollary.engines.spark.partitioned.open_partition import (
+    new_name,
+    open_partition,
+    own_ranges,
+    write_change,
+)
+from corollary.engines.spark.partitioned.operations import from_bytes, to_bytes
+from corollary.engines.spark.partitioned.partition_files import (
+    ColumnRanges,
+    PartitionedFiles,
+    StoredPartition,
+    partition_of,
+)
+from corollary.engines.sql.compiled import MARK
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+NUMBER_COLUMN = "number"
+WRITTEN = "written BINARY"
+"""What the tasks return: pickled `WrittenPartition`s."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownTuples:
+    """Tuples that a result leaves out: those of files, with an open change by partition."""
+
+    files: PartitionedFiles | None
+    added: Mapping[int, bytes]
+    removed: Mapping[int, bytes]
+
+    def filter(self, rows: pa.Table, number: int, relation: Relation) -> pa.Table:
+        """Return the rows of a partition that are not among them."""
+        is_known = np.zeros(rows.num_rows, np.bool_)
+        if self.files is not None:
+            part = self.files.sets[0]
+            stored = part.partitions[number]
+            if stored.files:
+                files = self.files
+                opened = open_partition(files.root, files.relation, part.orders, number, stored)
+                is_known = opened.contains(rows)
+        if number in self.removed:
+            is_known &= ~find_rows(rows, from_bytes(self.removed[number]), relation)
+        if number in self.added:
+            is_known |= find_rows(rows, from_bytes(self.added[number]), relation)
+        return rows.filter(bool_array(~is_known)) if is_known.any() else rows
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenPartition:
+    """What a task has written.
+
+    Attributes:
+        marks: how many rows may lack a value; then nothing is written.
+        rows: the tuples as bytes, if they are few.
+    """
+
+    number: int
+    stored: StoredPartition
+    marks: int
+    rows: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class WritePartitions:
+    """Writes partitions inside tasks; Spark calls it with the rows of some of them.
+
+    Attributes:
+        relation: what the rows are tuples of.
+        reduce: how rows that differ in their last column only become one.
+        known: what is left out.
+        inline_max: up to so many tuples are returned as well.
+    """
+
+    root: str
+    relation: Relation
+    reduce: Reduce | None
+    known: tuple[KnownTuples, ...]
+    inline_max: int
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield a row for each partition that has tuples, or rows that may lack a value."""
+        found = [batch for batch in batches if batch.num_rows]
+        if not found:
+            return
+        table = pa.Table.from_batches(found)
+        numbers = fixed_values(table.column(NUMBER_COLUMN).combine_chunks(), np.int64)
+        for number in np.unique(numbers).tolist():
+            rows = table.filter(bool_array(numbers == number))
+            written = pickle.dumps(self._write(rows, number), protocol=5)
+            yield pa.RecordBatch.from_arrays([pa.array([written], pa.binary())], ["written"])
+
+    def _write(self, table: pa.Table, number: int) -> WrittenPartition:
+        marks = int(bool_values(table.column(MARK).combine_chunks()).sum())
+        if marks:
+            return WrittenPartition(number, StoredPartition(), marks, None)
+        rows, ranges, distinct = self._reduced(table)
+        for each in self.known:
+            rows = each.filter(rows, number, self.relation)
+        if not rows.num_rows:
+            return WrittenPartition(number, StoredPartition(), 0, None)
+        empty = rows.slice(0, 0)
+        change = write_change(self.root, new_name(self.relation.name, "bulk"), rows, empty)
+        stored = replace(StoredPartition().changed(change, ranges), distinct=distinct)
+        inline = to_bytes(rows) if rows.num_rows <= self.inline_max else None
+        return WrittenPartition(number, stored, 0, inline)
+
+    def _reduced(self, table: pa.Table) -> tuple[pa.Table, ColumnRanges, tuple[int, ...]]:
+        """Return the tuples that rows say, the ranges of their codes, and distinct values."""
+        types, dictionary = self.relation.types, Dictionary()
+        target = Table(types)
+        columns = [
+            dictionary.encode_arrow(from_spark(table.column(name), type_), type_)
+            for name, type_ in zip(column_names(types), types, strict=True)
+        ]
+        words = target.pack(columns, table.num_rows)
+        if self.reduce is not Reduce.SUM:
+            words = sort_distinct(words)
+        words = reduce_words(words, self.reduce, target, dictionary)
+        if self.reduce is Reduce.SUM:
+            words = sort_distinct(words)
+        target.assign(words)
+        rows = decode_words(words, target.layout, types, self.relation.columns, dictionary)
+        return rows, own_ranges(types, target.layout.columns), target.distinct_values()
+
+
+def number_rows(type_: Type, count: int, column: pa.Array) -> pa.Array:
+    """Return the partition of each value."""
+    values = pa.chunked_array([from_spark(column, type_)])
+    return fixed_array(partition_of(values, type_, count), pa.int64())
+
+
+def write_partitions(
+    frame: "DataFrame", writer: WritePartitions, count: int
+) -> list[WrittenPartition]:
+    """Write the rows of a frame; return what was written, in no order."""
+    from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined]
+
+    lead = writer.relation.types[0]
+    number = partial(number_rows, lead, count)
+
+    def apply(column: pa.Array) -> pa.Array:
+        return number(column)
+
+    numbered = frame.withColumn(
+        NUMBER_COLUMN, arrow_udf(apply, "BIGINT")(column_names(writer.relation.types)[0])
+    )
+    placed = numbered.repartitionById(count, numbered[NUMBER_COLUMN].cast("INT"))
+    rows = placed.mapInArrow(writer, WRITTEN).collect()
+    return [pickle.loads(bytes(row[0])) for row in rows]  # noqa: S301 - our own tasks made it

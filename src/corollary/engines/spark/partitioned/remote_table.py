@@ -1,0 +1,214 @@
+"""Tables that take and give tuples in partitions: results of bulk steps never pass the driver."""
+
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+from corollary.core.states import State
+from corollary.engines.local.storage.arrangement import Arrangement, Order
+from corollary.engines.local.storage.layout import Words
+from corollary.engines.local.storage.runs import SortedRun
+from corollary.engines.local.storage.table import Table
+from corollary.engines.spark.partitioned.open_partition import own_ranges
+from corollary.engines.spark.partitioned.partition_files import PartitionedFiles
+from corollary.engines.spark.partitioned.remote_tuples import RemoteTuples, append_files
+from corollary.engines.spark.partitioned.run import PartitionedRun
+from corollary.engines.spark.partitioned.source import PartitionSource
+from corollary.engines.spark.partitioned.table import PartitionedTable
+
+TupleSet = Words | RemoteTuples
+
+
+class RemoteTable(PartitionedTable):
+    """The table of a stored relation; results in partitions are loaded into it."""
+
+    __slots__ = ()
+
+    _has_index: ClassVar[bool] = True
+
+    # --- reading -------------------------------------------------------------------------------
+
+    def is_remote(self, state: State) -> bool:
+        """Whether tuples of a state are in partitions."""
+        match state:
+            case State.ADDED:
+                return self.loading is not None
+            case State.OLD:
+                return self.source is not None
+            case State.NEW:
+                return self.source is not None or self.loading is not None
+            case _:
+                return False
+
+    def files_of(self, state: State) -> PartitionedFiles:
+        """Return the files of a state that is in partitions."""
+        found = self.loading if state is State.ADDED or self.source is None else self.source
+        assert found is not None
+        return found.files
+
+    def parts(self, state: State) -> tuple[PartitionedFiles, pa.Table, pa.Table]:
+        """Return the files of a state, and the tuples that were added and removed since, here.
+
+        The state is one that is in partitions.
+        """
+        added, removed = self.change_tables()
+        if state is State.OLD:
+            added, removed = added.slice(0, 0), removed.slice(0, 0)
+        return self.files_of(state), added, removed
+
+    def contents(self) -> Any:
+        """Return all tuples of NEW as another table takes them: words, or `RemoteTuples`."""
+        if not self.is_remote(State.NEW):
+            return self.tuples(State.NEW)
+        files, added, removed = self.parts(State.NEW)
+        if added.num_rows or removed.num_rows:
+            ranges = own_ranges(self.types, self.layout.columns)
+            files = PartitionSource(files, self._place.jobs).changed(added, removed, ranges)
+        return RemoteTuples(replace(files, sets=files.sets[:1]))
+
+    # --- writing -------------------------------------------------------------------------------
+
+    def assign(self, words: TupleSet) -> None:
+        """Replace the contents by these tuples, as ADDED."""
+        if isinstance(words, RemoteTuples):
+            self.load(words.files)
+        else:
+            super().assign(words)
+
+    def replace(self, words: TupleSet) -> None:
+        """Make NEW equal to the tuples given; the change becomes the difference from OLD."""
+        if not isinstance(words, RemoteTuples):
+            super().replace(words)
+        elif not self._old:
+            self.load(words.files)
+        elif self.source is None:
+            super().replace(self._collect(words))
+        else:
+            added, removed = self.source.compare(words.files)
+            packed = self._encode_rows(added)
+            before = self.layout
+            removed_words = self._encode_rows(removed)
+            self.set_change(self.layout.convert(packed, before), removed_words)
+
+    def _collect(self, tuples: RemoteTuples) -> Words:
+        return self._encode_rows(PartitionSource(tuples.files, self._place.jobs).read())
+
+    def add(self, words: TupleSet) -> None:
+        """Add tuples that are not in NEW; some may have been removed before."""
+        if not isinstance(words, RemoteTuples):
+            super().add(words)
+        elif self._old or self.has_change:
+            super().add(self._collect(words))
+        else:
+            self.load(words.files)
+
+    def remove(self, words: TupleSet) -> None:
+        """Remove tuples of OLD from NEW; some may have been removed and added again."""
+        super().remove(self._collect(words) if isinstance(words, RemoteTuples) else words)
+
+    def _write(self) -> PartitionedFiles:
+        files = super()._write()
+        # Results are files of changes: tasks make index files of them.
+        is_result = self.loading is not None and self._has_index
+        return PartitionSource(files, self._place.jobs).folded() if is_result else files
+
+
+class WorkingTable(RemoteTable):
+    """The table of a working relation: in partitions only where a bulk step has put it there.
+
+    Of one that rounds extend, OLD and ADDED may be in partitions both.
+    """
+
+    __slots__ = ()
+
+    _has_index = False
+
+    @property
+    def is_partitioned(self) -> bool:  # type: ignore[override]
+        """Whether some of its tuples are outside of this process."""
+        return self.is_remote(State.NEW)
+
+    @property
+    def _is_both(self) -> bool:
+        return self.source is not None and self.loading is not None
+
+    def files_of(self, state: State) -> PartitionedFiles:
+        """Return the files of a state that is in partitions."""
+        if state is not State.NEW or not self._is_both:
+            return super().files_of(state)
+        assert self.source is not None
+        assert self.loading is not None
+        first = replace(self.source.files, sets=self.source.files.sets[:1])
+        return append_files(first, self.loading.files)
+
+    def distinct_values(self) -> tuple[int, ...]:
+        """Estimate the distinct values of the columns, from statistics of files."""
+        return self.files_of(State.NEW).distinct if self._is_both else super().distinct_values()
+
+    def _arrange(self, order: Order) -> Arrangement:
+        source, loading = self.source, self.loading
+        if source is None or loading is None:
+            return super()._arrange(order)
+        self.source = replace(source, files=source.arranged(order))
+        self.loading = replace(loading, files=loading.arranged(order))
+        other = Arrangement(order, self.layout.permute(order))
+        self._release(other)
+        return other
+
+    def _release(self, arrangement: Arrangement) -> None:
+        source, loading = self.source, self.loading
+        if source is None or loading is None:
+            super()._release(arrangement)
+            return
+        order, layout = arrangement.order, arrangement.layout
+        runs: list[SortedRun] = [
+            PartitionedRun(each, order, layout, self._place.dictionary)
+            for each in (source, loading)
+        ]
+        arrangement.runs, arrangement.added = runs[:1], runs[1:]
+        arrangement.forget_layers()
+
+    def widen_interned(self) -> None:
+        """Make room for more codes of texts."""
+        super().widen_interned()
+        if self.source is not None:
+            self.widen(self._ranges(self.source.files))
+
+    def commit(self) -> None:
+        """Make NEW the OLD; the change must be settled."""
+        if self._is_both:
+            self.adopt(self.files_of(State.NEW))
+        elif self.is_remote(State.NEW):
+            super().commit()
+        else:
+            Table.commit(self)
+
+    def extend(self, words: TupleSet) -> None:
+        """Commit, then add tuples that are not in NEW; ADDED is these and nothing else."""
+        if not isinstance(words, RemoteTuples):
+            super().extend(words)
+            return
+        self.commit()
+        if self._old and self.source is None:
+            self._move_to_partitions(words.files)
+        if self.source is None or not len(words):
+            self.add(words)
+            return
+        self._distinct_unknown()
+        self.loading = PartitionSource(
+            replace(words.files, relation=self.relation), self._place.jobs
+        )
+        self._added = len(words)
+        self._others = {}  # made again when they are asked for
+        self.widen(self._ranges(words.files))
+        self._release(self.arrangement(self.primary_order))
+
+    def _move_to_partitions(self, like: PartitionedFiles) -> None:
+        """Write what is here in partitions like those of some files."""
+        count = len(like.sets[0].partitions)
+        files = PartitionedFiles.empty(like.root, self.relation, [], count)
+        rows = self._decode(self.tuples(State.OLD))
+        ranges = own_ranges(self.types, self.layout.columns)
+        source = PartitionSource(files, self._place.jobs)
+        self.adopt(source.changed(rows, rows.slice(0, 0), ranges))

@@ -1,0 +1,125 @@
+"""The rows of one reading: where tasks write them, and how those with the same key meet."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from corollary.core.engine import TaskPool
+from corollary.errors import InputError
+from corollary.warehouse.files.file_rows import FileRows, RowsFile, StagingDirectory
+from corollary.warehouse.sources.schema_drift import FileSummary
+from corollary.warehouse.sources.source_spec import RunCollector, SourceSpec
+from corollary.warehouse.sources.tasks.portion_reader import PortionReport, TaskReport
+from corollary.warehouse.sources.tasks.staged_rows import (
+    KeyPartitions,
+    KeyResolver,
+    PieceWriter,
+    RowPieces,
+)
+
+QUARANTINED_MAX = 1_000_000
+"""The maximum number of malformed records that one reading of a source sets aside."""
+
+
+def key_partitions(inlet: SourceSpec, tasks: TaskPool, rows: int) -> KeyPartitions:
+    """Return the partitions in which rows that compete with each other meet."""
+    count = tasks.partition_count(rows)
+    columns = inlet.identifying_columns
+    return KeyPartitions(inlet.relation, columns, count, tasks.partitions_of)
+
+
+class Staging:
+    """The rows of one reading.
+
+    Args:
+        inlet: the `.input`.
+        tasks: what reads it.
+        rows: about how many there are.
+
+    Attributes:
+        directory: of the files that tasks write.
+        write_pieces: writes rows in partitions of their keys; None if there is no key.
+    """
+
+    def __init__(self, inlet: SourceSpec, tasks: TaskPool, rows: int) -> None:
+        self._inlet = inlet
+        self._tasks = tasks
+        self.directory = StagingDirectory(tasks)
+        self.write_pieces: PieceWriter | None = None
+        if inlet.key.columns:
+            partitions = key_partitions(inlet, tasks, rows)
+            self.write_pieces = PieceWriter(self.directory.path, partitions)
+
+    def rows(self, reports: Sequence[TaskReport]) -> FileRows:
+        """Return the rows that tasks have read, with one for each key.
+
+        Raises:
+            ConstraintError: `C0954`, rows with the same key are in conflict.
+        """
+        staged = [each.staged for each in reports if each.staged is not None]
+        return FileRows(self._inlet.relation, self._resolve(staged), self._tasks, self.directory)
+
+    def _resolve(self, staged: Sequence[RowsFile | RowPieces]) -> list[RowsFile]:
+        if self.write_pieces is None:
+            return [each for each in staged if isinstance(each, RowsFile)]
+        pieces = [each for each in staged if isinstance(each, RowPieces)]
+        resolver = KeyResolver(
+            self.directory.path,
+            self._inlet.relation,
+            self._inlet.key,
+            self._inlet.directive,
+            pieces,
+        )
+        numbers = range(self.write_pieces.partitions.count if pieces else 0)
+        found = self._tasks.run(f"check the key of {self._inlet.relation.name}", resolver, numbers)
+        for each in pieces:
+            Path(each.path).unlink(missing_ok=True)
+        return [each for each in found if each is not None]
+
+
+def collect(
+    inlet: SourceSpec,
+    collector: RunCollector,
+    name: str,
+    portions: Sequence[PortionReport],
+    *,
+    rows_before: int = 0,
+    columns: tuple[str, ...] | None = None,
+) -> None:
+    """Collect what tasks tell of a file, all of whose portions they have read.
+
+    Args:
+        inlet: the `.input`.
+        collector: of this run.
+        name: of the file.
+        portions: what they tell.
+        rows_before: how many rows it had before.
+        columns: the names of all its columns, if the portions do not say it.
+
+    Raises:
+        InputError: `C1530`, too many records are malformed; or those of `add_summary`.
+    """
+    counted = sum(each.bad_count for each in portions)
+    if counted > QUARANTINED_MAX:
+        raise _too_many(inlet, counted)
+    bad = [row for each in portions for row in each.bad_rows()]
+    if columns is None:
+        columns = tuple(dict.fromkeys(name for each in portions for name in each.columns))
+    summary = FileSummary(
+        sum(each.rows for each in portions),
+        [finding for each in portions for finding in each.findings],
+        counted,
+        columns,
+        portions[0].header_names if portions else (),
+    )
+    collector.add_summary(name, summary, bad, rows_before)
+
+
+def _too_many(inlet: SourceSpec, counted: int) -> InputError:
+    place = inlet.location.display_name
+    return InputError.of(
+        "C1530",
+        f"{counted:,} records of `{place}` are malformed, and at most {QUARANTINED_MAX:,} are set "
+        "aside at once.",
+        inlet.directive.span,
+        "correct the source, or fit `.decl` and `.input` to its form; nothing was changed",
+    )

@@ -1,0 +1,120 @@
+"""Bulk steps on Spark: views of partitioned relations by queries, their results in partitions."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+import corollary
+from corollary.engines.spark.partitioned.run import COLLECT_VARIABLE
+from corollary.errors import EvaluationError
+
+pytestmark = pytest.mark.spark
+
+BASE = """
+.decl sale(id: number, product: number, amount: number?, price: decimal(12,2), weight: float,
+    units: unsigned, long: decimal(38,2))
+.decl product(id: number, category: symbol?)
+.decl edge(x: number, y: number)
+"""
+
+VIEWS = {
+    "joins": """
+.decl line(id: number, category: symbol?, amount: number?, cost: decimal(14,2), day: symbol)
+line(i, c, a, p * 1.19, cat("d", to_string(i))) :-
+    sale(i, q, a, p, _, _, _), product(q, c), i % 7 != 3.
+.decl rest(id: number, square: number)
+rest(i, i ^ 2) :- sale(i, q, _, _, _, _, _), !product(q, "a"), upper("x") = "X".
+""",
+    "groups of a join": """
+.decl total(category: symbol, amounts: number, mean: float)
+total(c, s, m) :-
+    product(_, c),
+    s = sum a : { sale(_, p, a, _, _, _, _), product(p, c) },
+    m = mean a : { sale(_, p, a, _, _, _, _), product(p, c) }.
+""",
+    "groups": """
+.decl other(product: number, weight: float, mean: float, units: unsigned, longs: decimal(38,2),
+    least: number, lines: number)
+other(q, w, v, u, l, m, n) :-
+    product(q, _),
+    w = sum x : { sale(_, q, _, _, x, _, _) },
+    v = mean x : { sale(_, q, _, _, x, _, _) },
+    u = sum y : { sale(_, q, _, _, _, y, _) },
+    l = sum z : { sale(_, q, _, _, _, _, z) },
+    m = min a : { sale(_, q, a, _, _, _, _) },
+    n = count : { sale(_, q, _, _, _, _, _) }.
+""",
+    "recursion without a pivot": """
+.decl pair(x: number, y: number)
+pair(x, y) :- edge(x, y).
+pair(x, z) :- pair(x, y), pair(y, z), !product(x, "b").
+""",
+}
+
+
+def sales(count: int) -> list[tuple[Any, ...]]:
+    return [
+        (
+            at,
+            at % 9,
+            None if at % 11 == 0 else at * 7 - 300,
+            Decimal(at * 13 % 1000) / 100,
+            (at % 10) / 3 + (1e16 if at % 5 == 0 else -1e16 if at % 5 == 1 else 0),
+            2**62 // (at + 1),
+            Decimal("9" * 30 + ".25") * (-1 if at % 2 else 1) + at,
+        )
+        for at in range(count)
+    ]
+
+
+FACTS = {
+    "sale": sales(120),
+    "product": [(at, ("a", "b", "c", None)[at % 4]) for at in range(8)],
+    "edge": [(at % 6, at * 5 % 7) for at in range(1, 8)],
+}
+
+
+def computed(views: str, monkeypatch: pytest.MonkeyPatch, **options: Any) -> dict[str, list[str]]:
+    """Return the views of facts that were there before."""
+    db = corollary.open(None, **options)
+    try:
+        db.load(text=BASE)
+        with db.transaction() as tx:
+            for name, rows in FACTS.items():
+                tx.insert(name, rows)
+        with monkeypatch.context() as patched:
+            patched.setenv(COLLECT_VARIABLE, "1")
+            changes = db.load(text=BASE + views).changes
+        return {name: sorted(map(repr, db.relation(name).rows())) for name in changes}
+    finally:
+        db.close()
+
+
+@pytest.mark.parametrize("kind", VIEWS)
+def test_views_of_partitioned_relations(
+    kind: str, spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are computed without reading a relation on the driver."""
+    expected = computed(VIEWS[kind], monkeypatch, engine="local")
+    found = computed(VIEWS[kind], monkeypatch, spark=spark, placement="partitions", bulk="always")
+    assert found == expected
+    assert all(expected.values())
+
+
+def test_a_missing_value_is_the_error_that_the_local_engine_raises(spark: Any) -> None:
+    text = BASE + ".decl q(i: number, r: number)\nq(i, 10 / (i - 5)) :- edge(i, _)."
+    messages = []
+    for options in ({"engine": "local"}, {"placement": "partitions", "bulk": "always"}):
+        db = corollary.open(None, spark=spark, **options)  # type: ignore[call-overload]
+        db.load(text=BASE)
+        with db.transaction() as tx:
+            tx.insert("edge", [(1, 1), (5, 2), (7, 3)])
+        with pytest.raises(EvaluationError) as raised:
+            db.load(text=text)
+        messages.append(str(raised.value))
+        assert sorted(db.relation("edge").rows()) == [(1, 1), (5, 2), (7, 3)]
+        db.close()
+    assert messages[0] == messages[1]
