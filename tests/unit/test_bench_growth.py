@@ -30,6 +30,8 @@ def step(seconds: float) -> dict[str, float]:
 
 def measured(rows: int, change: float, memory: int = 200_000_000) -> dict[str, object]:
     found = {"change": step(change), "recompute": step(10), "query": step(8), "load": step(2)}
+    for each in found.values():
+        each["memory"] = memory
     return {"rows": rows, "memory": memory, "java": 1, "differs": False, **found}
 
 
@@ -79,7 +81,7 @@ def test_the_plot_has_every_size(tmp_path: Path) -> None:
     drawn = plot.draw([measured(10**6, 1, 10**8), measured(10**8, 1, 2 * 10**8)])
     root = ET.fromstring(drawn)
     circles = [each for each in root if each.tag.endswith("circle")]
-    assert len(circles) == 2
+    assert len(circles) == 2 * len(plot.SERIES)
     places = [(float(each.get("cx", "")), float(each.get("cy", ""))) for each in circles]
     assert places[0][0] < places[1][0]
     assert places[0][1] > places[1][1]
