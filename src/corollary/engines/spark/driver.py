@@ -210,6 +210,7 @@ class DriverEngine(PartitioningEngine):
         if store is not None:
             store.apply_change(relation, remote.ChangedTuples(added, removed))
         if not self._is_remote_only(relation):
+            self._settle_load(relation)
             super().delete(relation, removed)
             super().insert(relation, added)
 

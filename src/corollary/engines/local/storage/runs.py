@@ -81,6 +81,10 @@ def subtract_words(words: Words, others: Words) -> Words:
 class SortedRun(Protocol):
     """Sorted, distinct words, in memory or in a file."""
 
+    @property
+    def is_here(self) -> bool:
+        """Whether this process can read all words as they are, to merge them with others."""
+
     def __len__(self) -> int:
         """Return the number of words."""
 
@@ -117,6 +121,8 @@ class MemoryRun:
     """
 
     __slots__ = ("_directories", "_searched", "words")
+
+    is_here = True
 
     def __init__(self, words: Words) -> None:
         self.words = words
@@ -190,7 +196,7 @@ def append_run(runs: list[SortedRun], words: Words) -> None:
     O(log n) times in all.
     """
     size = len(words)
-    while runs and len(runs[-1]) <= max(2 * size, SINGLE_RUN_MAX_WORDS - size):
+    while runs and runs[-1].is_here and len(runs[-1]) <= max(2 * size, SINGLE_RUN_MAX_WORDS - size):
         words = merge_words(runs[-1].words, words)
         del runs[-1]
         size = len(words)

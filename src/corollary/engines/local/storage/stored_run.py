@@ -136,6 +136,8 @@ class StoredRun:
 
     __slots__ = ("_is_missing", "_run", "_words", "stored")
 
+    is_here = True
+
     def __init__(self, stored: StoredOrder) -> None:
         self.stored = stored
         # The operating system gives memory to `np.empty` when a page is first written.

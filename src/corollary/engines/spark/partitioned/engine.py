@@ -236,6 +236,12 @@ class PartitioningEngine(LocalEngine):
             for each in rows.slices(INSERTED_MAX_ROWS):
                 super().insert(relation, each)
 
+    def _settle_load(self, relation: str) -> None:
+        """Make what was loaded the OLD of a relation, before a change of OLD and NEW."""
+        table = self._tables[relation]
+        if isinstance(table, RemoteTable) and table.is_loading:
+            table.commit()
+
     # --- index files ---------------------------------------------------------------------------
 
     def save(self, relations: Iterable[str]) -> Iterator[tuple[str, bytes | Path]]:  # type: ignore[override]

@@ -67,6 +67,8 @@ class PartitionedRun:
         "order",
     )
 
+    is_here = False
+
     def __init__(
         self, source: PartitionSource, order: Order, layout: Layout, dictionary: Dictionary
     ) -> None:

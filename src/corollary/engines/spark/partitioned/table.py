@@ -194,7 +194,7 @@ class PartitionedTable(Table):
 
     def _make_room(self) -> None:
         """Let columns hold all codes of texts: one that does not fit would seem to be absent."""
-        if self.source is None:
+        if self.held is None:
             return
         assert self.family.current.layout is not None
         for at, column in enumerate(self.family.current.layout.columns):
@@ -313,6 +313,10 @@ class PartitionedTable(Table):
 
     # --- writing -------------------------------------------------------------------------------
 
+    def _open(self, added: Words, removed: Words) -> None:
+        self.loading = None  # if tuples were loaded, those that stay are among the added ones
+        super()._open(added, removed)
+
     def replace(self, words: Words) -> None:
         """Make NEW equal to the sorted tuples given; the change becomes the difference from OLD."""
         if self.source is None:
@@ -330,6 +334,11 @@ class PartitionedTable(Table):
         before = self.layout
         self.commit()  # which may widen the layout
         self.add(self.layout.convert(words, before))
+
+    def _open(self, added: Words, removed: Words) -> None:
+        # What was loaded is among the added tuples that are given, or dropped.
+        self.loading = None
+        super()._open(added, removed)
 
     def prefetch(self) -> None:
         """Write the files of the open change, so that `commit` cannot fail."""
