@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 
+import pytest
 from hypothesis import given
 
+from oracles.provenance import Derivations
 from support.generators.scenarios import Scenario, unhurried
-from support.provenance.asking import judge_answers, scenarios_to_ask
+from support.maintained_database import apply, opened
+from support.provenance.asking import ask, judge_answers, scenarios_to_ask
+from support.provenance.judge import ProofJudge
 
 
 def test_proofs_are_valid_lowest_and_canonical() -> None:
@@ -22,3 +27,18 @@ def test_proofs_are_valid_lowest_and_canonical() -> None:
     assert counts["questions"] > 200, counts
     assert counts["high"], counts
     assert {"absent", "aggregate", "computed", "chains"} <= counts.keys(), counts
+
+
+@pytest.mark.parametrize("virtual", [(), ("same",)], ids=["stored", "virtual"])
+def test_a_tuple_with_nan_is_one_tuple(virtual: tuple[str, ...]) -> None:
+    text = (
+        ".decl e(x: float, y: float)\n.decl same(x: float, y: float) eqrel\n"
+        "same(x, y) :- e(x, y).\n"
+    )
+    base = {"e": {(math.nan, 1.0), (0.0, 1.0), (1.0, math.nan)}}
+    db = opened(text, "auto", virtual)
+    apply(db, (base, {}))
+    judge = ProofJudge(Derivations(text, base))
+    for row in ((math.nan, 0.0), (math.nan, math.nan), (0.0, math.nan)):
+        judge.judge(ask(db, ("same", row)), ("same", row))
+    assert judge.counts["chains"] == 3

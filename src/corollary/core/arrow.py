@@ -219,4 +219,9 @@ def _to_python_column(column: pa.ChunkedArray) -> list[Value]:
         # Arrow names the zone by a ZoneInfo, which is equal to datetime.UTC but not the same.
         return [value for chunk in column.chunks for value in _to_datetimes(chunk)]
     values: list[Value] = column.to_pylist()
+    if pa.types.is_floating(column.type) and pc.any(pc.is_nan(column)).as_py():
+        # One NaN for all: it equals itself in tuples and sets only if it is the same object.
+        return [
+            math.nan if isinstance(each, float) and math.isnan(each) else each for each in values
+        ]
     return values

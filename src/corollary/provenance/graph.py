@@ -109,7 +109,7 @@ class ProofGraph:
         weights, own, is_longer = step.weights, int(not step.is_passing), False
         if step.is_link and len(premises) > 1:
             chain, _ = instance.premises
-            is_longer = chain[1][0] != chain[1][1]
+            is_longer = chain[1][:1] != chain[1][1:]  # as tuples: NaN is itself
             if not is_longer:  # same(x, z) :- same(x, x), same.seed(x, z)
                 premises, weights = premises[1:], weights[1:]
             own = int(not is_longer)
