@@ -261,8 +261,7 @@ class _Attempt:
         before = [self._known[name] for name in (*self._altered, *removed)]
         rows = self._compare(earlier, [each.bounds for each in before if each.rows])
         reread = None if self._is_first else frozenset(self._whole) | removed
-        folder = str(self._inlet.location.base)
-        position = {"form": self._form, "files": self._noted, "folder": folder}
+        position = self._position()
         good = sum(each.rows for each in self._noted.values())
         return self._collector.to_source_change(rows, position, reread, self._warnings(), good)
 
@@ -317,9 +316,14 @@ class _Attempt:
             inlet, tasks, earlier.handle(), reading.rows, is_extension=is_extension
         )
         reread = None if self._is_first else frozenset(reading.files) | removed
-        position = {"form": self._form, "files": self._noted}
+        position = self._position()
         good = sum(each.rows for each in self._noted.values())
         return self._collector.to_source_change(rows, position, reread, self._warnings(), good)
+
+    def _position(self) -> Position:
+        """Return the position of now, and where the names of files were relative to."""
+        folder = str(self._inlet.location.base)
+        return {"form": self._form, "files": self._noted, "folder": folder}
 
     def _compare(
         self, earlier: EarlierRows, bounds: Sequence[FileBounds]
