@@ -23,6 +23,7 @@ from pathlib import Path
 import corollary
 
 LOOK_SECONDS = 0.01
+WATCH_SECONDS = 0.05
 MEGABYTE = 1 << 20
 
 
@@ -105,16 +106,21 @@ def middle(runs: Sequence[Spent]) -> Spent:
     )
 
 
-class MemoryWatch:
-    """Looks at the memory of this process, and of the Java processes below it, until stopped.
+class ProcessWatch:
+    """Looks at this process and all that come from it until stopped.
+
+    The time of a process that ends counts as far as it was seen last: not all of those that Spark
+    starts are waited for, and what is not waited for is in no total of the system.
 
     Attributes:
         peak: bytes of anonymous memory of this process.
         java: the same of all its Java processes together.
+        seconds: processor time of all of them.
     """
 
     def __init__(self) -> None:
         self.peak = self.java = 0
+        self.seconds = 0.0
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
@@ -125,22 +131,19 @@ class MemoryWatch:
         self._thread.join()
 
     def _watch(self) -> None:
-        while True:
+        first = {each: _ticks(each) for each in descendants(os.getpid())}
+        last = dict(first)
+        is_last = False
+        while not is_last:
+            is_last = self._ended.wait(WATCH_SECONDS)
+            found = list(descendants(os.getpid()))
+            for each in found:
+                last[each] = max(last.get(each, 0), _ticks(each))
             self.peak = max(self.peak, _anonymous_bytes(os.getpid()))
-            java = (each for each in descendants(os.getpid()) if _name(each) == "java")
+            java = (each for each in found if _name(each) == "java")
             self.java = max(self.java, sum(map(_anonymous_bytes, java)))
-            if self._ended.wait(LOOK_SECONDS):
-                return
-
-
-def tree_seconds(process: int | None = None) -> float:
-    """Return the processor time of a process and its descendants so far, of dead ones too."""
-    ticks = 0
-    for each in descendants(process or os.getpid()):
-        with suppress(OSError):
-            stat = Path("/proc", str(each), "stat").read_text(encoding="utf-8")
-            ticks += sum(map(int, stat.rpartition(")")[2].split()[11:15]))
-    return ticks / os.sysconf("SC_CLK_TCK")
+        ticks = sum(last.values()) - sum(first.values())
+        self.seconds = ticks / os.sysconf("SC_CLK_TCK")
 
 
 def descendants(process: int) -> Iterator[int]:
@@ -165,6 +168,14 @@ def _anonymous_bytes(process: int) -> int:
         for line in status.splitlines():
             if line.startswith("RssAnon:"):
                 return 1024 * int(line.split()[1])
+    return 0
+
+
+def _ticks(process: int) -> int:
+    """Return the processor time of a process alone."""
+    with suppress(OSError):
+        stat = Path("/proc", str(process), "stat").read_text(encoding="utf-8")
+        return sum(map(int, stat.rpartition(")")[2].split()[11:13]))
     return 0
 
 

@@ -18,7 +18,7 @@ make fuzz ARGS="--only answers --answers 10000"
 | nodes | closures after every flip of every edge of every graph with Warshall's algorithm |
 | advice | what the advisor makes of random programs with what has to hold of it |
 | queries | random SQL queries as views under changes, as bags, with DuckDB and SQLite |
-| answers | proofs of random tuples after random transactions with every instance of every rule |
+| answers | proofs of tuples, and attempts at absent ones, with all instances of all rules |
 
 Random parts go on in batches, each with a seed of its own, which is printed: `--seed` begins with
 another one, so that long runs add up. The walk over graphs is resumed by `--first`. A part whose
@@ -53,6 +53,7 @@ from support.generators.programs import FEATURES, Case, programs
 from support.generators.scenarios import Scenario, is_lively, scenarios
 from support.generators.scenarios import judge as judge_scenario
 from support.generators.sql_queries import SqlScenario, sql_scenarios
+from support.provenance.absences import judge_absences
 from support.provenance.asking import judge_answers, scenarios_to_ask
 from support.spark.in_process_partitions import everything_partitioned
 from support.sql.query_judge import judge_query
@@ -165,6 +166,12 @@ class Fuzz:
         self.counts["questions asked"] += found.pop("questions", 0)
         self.answered += found
 
+    def absences(self, case: Case) -> None:
+        """Ask why tuples do not hold."""
+        found = judge_absences(case)
+        self.counts["absences asked"] += found.pop("absences", 0)
+        self.answered += found
+
     def documents(self) -> None:
         """Ask random queries of shelves of random documents."""
         number = self.options.seed
@@ -258,6 +265,7 @@ def main() -> None:
     fuzz.advice()
     fuzz.batches("queries", options.queries, sql_scenarios(options.depth), fuzz.queries)
     fuzz.batches("questions asked", options.answers, scenarios_to_ask(), fuzz.answers)
+    fuzz.batches("absences asked", options.answers // 4, programs(simple=True), fuzz.absences)
     fuzz.report()
     if options.steps:
         share = fuzz.counts["changed"] / fuzz.counts["steps"]

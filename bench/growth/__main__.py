@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 import corollary
 from bench.growth import sales_files
 from bench.jobs import Session, session
-from bench.process import MemoryWatch, tree_seconds
+from bench.process import ProcessWatch
 from corollary.database.database import Database
 from corollary.engines.spark.partitioned import partition_files
 
@@ -92,13 +92,12 @@ class Growth:
 
     def step(self, name: str, work: Callable[[], Any]) -> Any:
         """Do something, and note what it took."""
-        watch = MemoryWatch()
-        before = tree_seconds()
+        watch = ProcessWatch()
         taken = self.counted.timed(work)
         watch.stop()
         self.found[name] = {
             "wall": taken.seconds,
-            "processor": tree_seconds() - before,
+            "processor": watch.seconds,
             "memory": watch.peak,
             "java": watch.java,
             **asdict(taken.cost),

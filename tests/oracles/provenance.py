@@ -294,7 +294,7 @@ class Derivations:
         if len(open_) > VARIABLES_MAX:
             return RuleAbsence(number, None, frozenset())
         best, found = len(parts) + 1, set()
-        for values in itertools.product(*(self._domain(body.types[name].name) for name in open_)):
+        for values in itertools.product(*(self.domain(body.types[name].name) for name in open_)):
             env = {**fixed, **dict(zip(open_, values, strict=True))}
             failing = frozenset(place for place, part in enumerate(parts) if not part.holds(env))
             if len(failing) > best:
@@ -311,7 +311,7 @@ class Derivations:
             found.add(Attempt(frozenset(parts[place].literal for place in failing), shown))
         return RuleAbsence(number, best, frozenset(found))
 
-    def _domain(self, type_: str) -> list[Any]:
+    def domain(self, type_: str) -> list[Any]:
         """Return every value of a type that occurs in a relation or in the program."""
         if type_ not in self._domains:
             found = {

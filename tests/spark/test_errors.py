@@ -43,13 +43,14 @@ def test_the_session_that_is_passed_stays_as_it_is(spark: Any, placement: str) -
 
 @pytest.mark.spark
 def test_files_go_with_what_they_hold(spark: Any, tmp_path: Path) -> None:
-    engine = DriverEngine(spark, placement="partitions", scratch=tmp_path)
+    scratch = tmp_path / "scratch"
+    engine = DriverEngine(spark, placement="partitions", scratch=scratch)
     db = Database(DatabaseState(engine))
     db.load(text=closure(type_="number"))
     insert(db, "edge", [(1, 2), (2, 3)])
-    assert list(tmp_path.glob("*/*"))
+    assert list(scratch.glob("*/*"))
     engine.close()
-    assert not list(tmp_path.iterdir())
+    assert not scratch.exists()
 
 
 @pytest.mark.spark

@@ -14,6 +14,8 @@ from corollary.database import warehouse_store
 from corollary.database.upkeep.verify import verify
 from corollary.engines.spark.partitioned import handle
 from corollary.engines.spark.partitioned.partition_files import PartitionedFiles
+from corollary.engines.spark.partitioned.run import COLLECT_VARIABLE
+from corollary.engines.spark.partitioned.source import PartitionSource
 from corollary.errors import ConstraintError, InputError
 from corollary.warehouse.files import multi_file_table
 from corollary.warehouse.publishing import published_files
@@ -60,7 +62,7 @@ def published(place: Path, name: str) -> set[tuple[Any, ...]]:
     return set(to_python(DeltaTable(str(place / "tables" / name)).to_pyarrow_table()))
 
 
-def test_a_first_load_and_what_follows(tmp_path: Path) -> None:
+def test_a_first_load_and_what_follows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "p.dl"
     program.write_text(PROGRAM)
     write(tmp_path, "a.csv", ROWS[:200])
@@ -69,6 +71,9 @@ def test_a_first_load_and_what_follows(tmp_path: Path) -> None:
     with corollary.open(place) as db:
         run = db.run(program, facts=tmp_path)
         assert run.changes["sale"].counts == (300, 0)
+        with monkeypatch.context() as patch:
+            patch.setattr(PartitionSource, "read", None)
+            assert len(db.relation("sale")) == 300
         files = db._state.engine.partitioned_files("sale")
         assert isinstance(files, PartitionedFiles)
         assert files.size == 300
@@ -147,6 +152,27 @@ def test_parts_that_share_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         assert run.changes["sale"].counts == (0, 1)
         assert set(db.relation("sale").rows()) == set(rows[1:])
         assert not verify(store_of(db).warehouse).findings
+
+
+def test_without_an_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The snapshot is partitioned again, and later changes are applied to it there."""
+    program = tmp_path / "p.dl"
+    program.write_text(PROGRAM)
+    write(tmp_path, "a.csv", ROWS)
+    place = tmp_path / "w"
+    now = [*ROWS]
+    for number in range(3):
+        monkeypatch.setenv(COLLECT_VARIABLE, "1")
+        with corollary.open(place) as db:
+            assert store_of(db)._folded == 0
+        monkeypatch.delenv(COLLECT_VARIABLE)
+        with corollary.open(place) as db:
+            run = db.run(program, facts=tmp_path)
+            assert run.changes["sale"].counts == ((1, 2) if number else (300, 0))
+            assert set(db.relation("sale").rows()) == set(now)
+            assert set(db.relation("total").rows()) == totals(now)
+        now = [*now[2:], (2000 + number, "new", 1)]
+        write(tmp_path, "a.csv", now)
 
 
 def test_a_load_that_violates_a_key_changes_nothing(tmp_path: Path) -> None:

@@ -191,8 +191,8 @@ class WarehouseStore:
         encoded = 0
         for name, snapshot in warehouse.catalog.latest_snapshots(number).items():
             if name in relations and name not in start and snapshot.commit >= full.get(name, 0):
-                tuples = warehouse.snapshot_rows(snapshot, every[name], engine.tasks)
-                engine.insert(name, tuples)
+                rows = warehouse.snapshot_rows(snapshot, every[name], engine.tasks)
+                _fill_relation(engine, name, rows)
                 start[name] = snapshot.commit
                 encoded += snapshot.rows
         for name in relations & full.keys():
@@ -204,7 +204,7 @@ class WarehouseStore:
             if stored.relation not in relations or commit <= start.get(stored.relation, lowest):
                 continue
             # Changes of payload mean nothing without the payload that they change.
-            if stored.is_full or not _is_payload(stored.relation):
+            if stored.is_full or not stored.relation.endswith(PAYLOAD_SUFFIXES):
                 known.add(stored.relation)
             if stored.relation in known:
                 change = self._read_change(stored, every[stored.relation], engine.tasks)
@@ -481,14 +481,17 @@ def _owner(payload: str) -> str:
     return payload.partition(WORKING_SEPARATOR)[0]
 
 
-def _is_payload(name: str) -> bool:
-    return name.endswith(PAYLOAD_SUFFIXES)
-
-
 def _apply(engine: Engine, name: str, change: _Change) -> None:
     """Apply a recorded change to a relation; all its tuples, if it is no delta."""
     if isinstance(change, RelationDelta):
         engine.apply_change(name, change.added, change.removed)
     else:
         engine.clear([name])
-        engine.insert(name, change)
+        _fill_relation(engine, name, change)
+
+
+def _fill_relation(engine: Engine, name: str, tuples: "pa.Table | TableHandle") -> None:
+    """Give an empty relation tuples; those of a handle become OLD before they are changed."""
+    engine.insert(name, tuples)
+    if getattr(tuples, "is_distributed", False):
+        engine.commit([name])

@@ -9,12 +9,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import pairwise
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corollary.core.arrow import single_array, sort_rows, to_python
-from corollary.core.arrow_buffers import fixed_values, number_scalar, python_array
+from corollary.core.arrow import nullary_table, single_array, sort_rows, to_python
+from corollary.core.arrow_buffers import fixed_values, index_array, python_array
 from corollary.core.logic import NO_RULE, Aggregation, Literal, Value
 from corollary.core.pipeline import Reference
 from corollary.core.plans import working_relation
@@ -98,13 +100,23 @@ def find_groups(
     finally:
         asked.engine.drop(declared)
     return {
-        group: _group(aggregation, group, _members(table, number), most)
-        for number, group in enumerate(groups)
+        group: _group(aggregation, group, rows, most)
+        for group, rows in zip(groups, _split(table, len(groups)), strict=True)
     }
 
 
-def _members(table: pa.Table, number: int) -> pa.Table:
-    return table.filter(pc.equal(table.column(0), number_scalar(number))).remove_column(0)
+def _split(table: pa.Table, count: int) -> list[pa.Table]:
+    """Return the rows of each group, whose number is in the first column of a table."""
+    numbers = fixed_values(single_array(table.column(0)), "i8")
+    order = np.argsort(numbers, kind="stable")
+    rows = table.take(index_array(order)).remove_column(0)
+    bounds = np.searchsorted(numbers[order], np.arange(count + 1)).tolist()
+    return [_slice(rows, start, end) for start, end in pairwise(bounds)]
+
+
+def _slice(rows: pa.Table, start: int, end: int) -> pa.Table:
+    # As a slice, a table without columns would lose its rows.
+    return rows.slice(start, end - start) if rows.num_columns else nullary_table(end - start)
 
 
 def _group(aggregation: Aggregation, group: Row, members: pa.Table, most: int) -> GroupRows:

@@ -642,7 +642,7 @@ def test_a_whole_delivery_on_any_catalog(place: str, listener: Listener) -> None
         insert(db)
         directory = db._store.alert_directory
         # In an object store there is no file to append to: these alerts wait, and say why.
-        assert db.deliver().alerts == 9 if directory else 6
+        assert db.deliver().alerts == (9 if directory else 6)
         if directory is None:
             assert "`--alerts`" in str(outbox_state(house_of(db).catalog).error)
         else:

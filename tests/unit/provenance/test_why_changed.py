@@ -175,3 +175,25 @@ def test_what_triggers_did_is_among_the_causes(tmp_path: Path) -> None:
             tx.insert("order", [(7,)])
         found = explain(db, "open(7)", State.ADDED)
         assert [(each.change.op, each.change.relation) for each in found.cause] == [("+", "stock")]
+
+
+SHOP = """
+CREATE TABLE sale(item INT, shop STRING, price DECIMAL(8,2));
+CREATE VIEW dear AS SELECT item, shop FROM sale WHERE price > 3;
+"""
+
+
+def test_a_copy_of_a_row_is_a_cause(tmp_path: Path) -> None:
+    with corollary.open(tmp_path / "w") as db:
+        db.sql(SHOP)
+        db.sql("INSERT INTO sale VALUES (1, 'x', 2.50), (2, 'x', 4.00), (2, 'x', 4.00)")
+        db.sql("INSERT INTO sale VALUES (3, 'y', 9.00)")
+        db.sql("DELETE FROM sale WHERE item = 3")
+        twice = explain(db, 'dear(2, "x")', State.ADDED, 2)
+        (cause,) = twice.cause
+        assert (cause.change.relation, cause.change.row[:2]) == ("sale", (2, "x"))
+        assert not cause.necessary  # the other copy would have done
+        (once,) = explain(db, 'dear(3, "y")', State.ADDED, 3).cause
+        assert once.necessary
+        removed = explain(db, 'dear(3, "y")', State.REMOVED, 4)
+        assert [each.change.op for each in removed.cause] == ["-"]

@@ -5,8 +5,10 @@ from pathlib import Path
 import pytest
 
 import corollary
+from corollary.core.states import State
 from corollary.database.database import state_of, store_of
 from corollary.database.warehouse_store import WarehouseStore
+from corollary.provenance.changes.why_changed import why_changed
 from corollary.provenance.changes.why_event import why_event
 from corollary.provenance.limits import ProofLimits
 from corollary.provenance.proof import Proof
@@ -132,3 +134,17 @@ def test_a_recursive_event_is_well_founded(tmp_path: Path) -> None:
         found = drawn(ask(db, "new(2)"))
         assert found["new(2)"][1] == ["new(1)", "e(1, 2)"]
         assert found["new(1)"][1] == ["e(0, 1)"]
+
+
+def test_a_tuple_that_a_trigger_added_has_its_rule(network: corollary.Database) -> None:
+    store = store_of(network)
+    assert isinstance(store, WarehouseStore)
+    limits = ProofLimits(seconds=60.0)
+    found = why_changed(store, state_of(network), 'ticket("h1")', State.ADDED, limits=limits)
+    assert (found.commit, [each.change.relation for each in found.cause]) == (3, ["ticket"])
+    assert isinstance(found.after, Proof)
+    root = found.after.nodes[0]
+    assert (root.kind, root.text, root.sign) == ("change", 'ticket("h1")', "+")
+    assert root.rule is not None
+    assert found.after.rules[root.rule].text.startswith("+ticket(y) :-")
+    assert [found.after.nodes[at].text for at in root.premises] == ['lost("r", "h1")']

@@ -159,3 +159,14 @@ def test_the_same_question_has_the_same_answer(database: corollary.Database) -> 
         return ask(database, 'reach("a", "e")', 2).to_json()
 
     assert once() == once()
+
+
+def test_a_view_in_sql_has_its_query_block() -> None:
+    with corollary.open(None) as db:
+        db.sql("CREATE TABLE sale(item INT, price DECIMAL(8,2))")
+        db.sql("CREATE VIEW dear AS SELECT item FROM sale WHERE price > 3")
+        db.sql("INSERT INTO sale VALUES (1, 2.50), (1, 2.50)")
+        found = ask(db, "dear(1)")
+        assert [each.failing[0].literal for each in found.attempts] == ["2.50 > 3.00"]
+        (rule,) = found.rules.values()
+        assert rule.text.startswith("SELECT item FROM sale") or "CREATE VIEW dear" in rule.text

@@ -23,6 +23,7 @@ from corollary.database.intake.pipeline import Inputs
 from corollary.database.intake.pipeline import run as run_pipeline
 from corollary.database.program.parts import SOURCE_PREFIX
 from corollary.engines.local.engine import LocalEngine
+from corollary.engines.spark.partitioned import handle
 from corollary.errors import InputError
 from corollary.frontends.datalog.parser import parse
 from corollary.source import SourceFile
@@ -30,8 +31,10 @@ from corollary.warehouse.files import input_files
 from corollary.warehouse.formats import record_blocks
 from corollary.warehouse.formats.block_tables import BlockTables
 from corollary.warehouse.sources.file_bounds import bounds_of, boxes_of, is_within
+from corollary.warehouse.sources.tasks import portions, task_reading
 from support.selection import examples
 from support.source_model import Row, Run, a_source, canonical, csv, parquet
+from support.spark.in_process_partitions import share_out
 
 DECIMAL = Type(Kind.DECIMAL, precision=6, scale=2)
 WIDE = Relation(
@@ -308,8 +311,26 @@ all_of(i, n) :- p(i, _, _, _, _, _, _), n = count : {{ p(i, _, _, _, _, _, _) }}
 def test_warehouses_follow_files(
     tmp_path_factory: pytest.TempPathFactory, seed: int, has_key: bool, form: str
 ) -> None:
+    follow_files(tmp_path_factory.mktemp("followed"), seed, has_key, form)
+
+
+@given(seed=st.integers(0, 2**32), has_key=st.booleans(), form=st.sampled_from(["csv", "parquet"]))
+@settings(max_examples=examples(1, 20), deadline=None)
+def test_partitioned_warehouses_follow_files(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, has_key: bool, form: str
+) -> None:
+    """The same if tasks read all files, and all relations are in partitions."""
+    with pytest.MonkeyPatch.context() as patch:
+        share_out(patch, "partitions")
+        patch.setattr(handle, "DISTRIBUTED_MIN_TUPLES", 1)
+        for module in (portions, task_reading):
+            patch.setattr(module, "PORTION_BYTES", 100)
+        follow_files(tmp_path_factory.mktemp("followed"), seed, has_key, form)
+
+
+def follow_files(place: Path, seed: int, has_key: bool, form: str) -> None:
+    """Run a program on files that change, and compare with a warehouse made anew each time."""
     numbers = random.Random(seed)
-    place = tmp_path_factory.mktemp("followed")
     (place / "files").mkdir()
     key, order = (" key(id, part)", ', order="price"') if has_key else ("", "")
     text = PROGRAM.format(key=key, order=order, form=form)

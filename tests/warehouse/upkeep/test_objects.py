@@ -23,6 +23,7 @@ from corollary.warehouse.files import durable_files
 from corollary.warehouse.files.object_path import ObjectPath
 from corollary.warehouse.publishing.publisher import Publisher
 from corollary.warehouse.warehouse import Warehouse
+from corollary.warehouse.warehouse_catalog import parse_location
 from support.postgresql_server import Server
 from support.processes.object_store_server import ObjectStoreServer
 from support.warehouse_history import House, state
@@ -114,10 +115,9 @@ def test_a_copy_that_is_interrupted(
     house: House, places: Callable[[], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is left if it can be helped; and what is left is no obstacle."""
-    place = places()
-    target = Warehouse.open(place).root  # its catalog is of no use: another one is named below
+    fresh = places()
+    target = parse_location(fresh)[0]
     assert isinstance(target, ObjectPath)
-    fresh = places().partition("?")[0] + f"?data={target}"
     write = durable_files.write
 
     def interrupted(*arguments: Any) -> str:

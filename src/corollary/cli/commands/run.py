@@ -99,7 +99,7 @@ def command(
     relation shows what was added and removed, what maintained it, where, and in what time. A source
     that looks broken (most of its records are malformed, most rows of a relation would go) is
     refused; --max-bad and --max-deletes, or the same parameters of an `.input`, allow it. A
-    warehouse is a directory, or postgresql://user@host/name?data=DIRECTORY.
+    warehouse is a directory, or postgresql://user@host/name?data=PLACE.
 
     Views may change freely from run to run: other columns, rules or names. --dry-run shows first
     what that would do: what is read, which relations are new, changed, rebuilt or dropped and why,

@@ -93,7 +93,8 @@ class RelationView:
         return self._frames.create_frame(self.arrow(), schema_of(self.shape), view)
 
     def __len__(self) -> int:
-        return int(self.arrow().num_rows)
+        known = None if self._is_bag(self.name) else self._size(self.name)
+        return int(self.arrow().num_rows) if known is None else known
 
 
 def no_history() -> InputError:

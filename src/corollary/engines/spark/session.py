@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 PRIVATE_SETTINGS = {
     "spark.sql.ansi.enabled": "false",  # errors give null, which our SQL tells from other nulls
     "spark.sql.session.timeZone": "UTC",
+    # What is broadcast passes the driver, and takes several times its compressed size there.
+    "spark.sql.autoBroadcastJoinThreshold": str(1 << 20),
     "spark.sql.leafNodeDefaultParallelism": "1",  # so that small tables need no exchange
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",

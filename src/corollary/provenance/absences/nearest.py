@@ -91,7 +91,11 @@ class _ComponentRows:
 
 
 def nearest_instances(
-    asked: AskedState, relation: str, rows: Sequence[Row], allowance: Allowance
+    asked: AskedState,
+    relation: str,
+    rows: Sequence[Row],
+    allowance: Allowance,
+    rules: Sequence[Rule] | None = None,
 ) -> tuple[list[list[NearestInstances]], bool]:
     """Return for each tuple the nearest instances of each rule, and whether time was enough.
 
@@ -100,17 +104,18 @@ def nearest_instances(
         relation: the relation of the tuples, in the normal program.
         rows: the tuples.
         allowance: what is left of the limits.
+        rules: with heads that have the columns of the relation; its own if they are not given.
     """
     found: list[list[NearestInstances]] = [[] for _ in rows]
     if not rows:
         return found, True
     try:
         with wanted_relation(asked, relation, rows) as wanted:
-            for rule in asked.program.rules:
-                if rule.head.relation == relation:
-                    search = _Search(asked, rule, wanted, rows, allowance)
-                    for number, nearest in search.run():
-                        found[number].append(nearest)
+            own = [rule for rule in asked.program.rules if rule.head.relation == relation]
+            for rule in own if rules is None else rules:
+                search = _Search(asked, rule, wanted, rows, allowance)
+                for number, nearest in search.run():
+                    found[number].append(nearest)
     except LimitError:
         if allowance.seconds > 0:  # a limit of the database, and not of the question
             raise

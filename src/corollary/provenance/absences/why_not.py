@@ -13,6 +13,7 @@ from corollary.core.logic import (
     Variable,
     Wildcard,
 )
+from corollary.core.program import NormalProgram
 from corollary.core.types import Type
 from corollary.database.program.goals import read_goal
 from corollary.database.program.loaded_program import LoadedProgram
@@ -175,7 +176,8 @@ def attempts_at(
 ) -> tuple[list[list[NearestInstances]], bool]:
     """Return for each tuple the nearest instances of the user's rules, and whether time was enough.
 
-    The tuples of an equivalence are those of its seed, in both directions.
+    The tuples of an equivalence are those of its seed, in both directions; rows of a bag are those
+    whose copies are counted.
 
     Args:
         asked: the state in which the tuples are not there.
@@ -185,7 +187,8 @@ def attempts_at(
     """
     seed = _seed_of(asked, relation)
     if seed is None:
-        found, is_complete = nearest_instances(asked, relation, rows, allowance)
+        rules = _rules_of_copies(asked.program, relation)
+        found, is_complete = nearest_instances(asked, relation, rows, allowance, rules or None)
     else:
         both = [*rows, *((y, x) for x, y in rows)]
         either, is_complete = nearest_instances(asked, seed, both, allowance)
@@ -198,6 +201,28 @@ def attempts_at(
         for nearest in found
     ]
     return shown, is_complete
+
+
+def _rules_of_copies(program: NormalProgram, relation: str) -> list[Rule]:
+    """Return the rules that derive copies of the rows of a bag, with heads of its columns."""
+    counts = program.bags.get(relation)
+    aggregations = {each.relation: each for each in program.aggregations}
+    found: list[Rule] = []
+    for rule in program.rules:
+        counted = [each for each in rule.literals if each.relation in aggregations]
+        if rule.head.relation != counts or len(counted) != 1:
+            continue
+        aggregation, keys = aggregations[counted[0].relation], counted[0].slots
+        row = rule.head.slots[:-1]
+        if not all(slot in keys for slot in row):
+            continue
+        columns = [aggregation.groups[keys.index(slot)] for slot in row]
+        found += [
+            replace(each, head=Literal(relation, tuple(each.head.slots[at] for at in columns)))
+            for each in program.rules
+            if each.head.relation == aggregation.body
+        ]
+    return found
 
 
 def _nearer_variants(found: Iterable[NearestInstances]) -> list[NearestInstances]:

@@ -91,13 +91,15 @@ class _Search:
         return CausingChanges(tuple(sorted(self._base(seen), key=repr)), is_complete)
 
     def _base(self, seen: ChangedTuples) -> Iterator[BaseChange]:
-        users = user_names(self._update.new)
+        program = self._update.new
+        users, counts = user_names(program), {rows: bag for bag, rows in program.bags.items()}
         for (name, sign), rows in seen.items():
             relation = self._relations[name]
             if not relation.is_derived:
                 op = "+" if sign is State.ADDED else "-"
+                end = -1 if name in counts else None  # a copy of a row, without its count
                 for row in rows:
-                    yield BaseChange(op, users.get(name, name), row, relation.types)
+                    yield BaseChange(op, users.get(name, name), row[:end], relation.types[:end])
 
     def _direct(self, change: tuple[str, State], rows: set[Row]) -> ChangedTuples | None:
         """Return the direct causes of tuples; None if those of a relation cannot be read."""

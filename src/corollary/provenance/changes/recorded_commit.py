@@ -93,7 +93,12 @@ class RecordedCommit:
             rows = table
             if without is not None and (without.op, without.relation) == (op, name):
                 shape = replace(self.after.normal.relations[name], types=without.types)
-                rows = minus(table, from_python([without.row], shape))
+                if name in self.after.normal.bags:  # one copy of it
+                    copies = to_python(table)
+                    copies.remove(without.row)
+                    rows = from_python(copies, shape)
+                else:
+                    rows = minus(table, from_python([without.row], shape))
             yield op, name, rows
 
     def edit(self, chosen: Collection[BaseChange]) -> Edit | None:

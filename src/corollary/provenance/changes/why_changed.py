@@ -9,6 +9,8 @@ from collections.abc import Collection, Iterator
 from contextlib import closing, suppress
 from dataclasses import replace
 
+import pyarrow as pa
+
 from corollary.analysis.relevance import BOTH_SIGNS
 from corollary.core.arrow import from_python
 from corollary.core.plans import watched_name
@@ -23,8 +25,10 @@ from corollary.errors import InputError, LimitError
 from corollary.provenance.absences.why_not import absence, read_tuple, with_attempts
 from corollary.provenance.asked_state import AskedState
 from corollary.provenance.changes.causing_changes import CausingChanges, causing_changes
+from corollary.provenance.changes.event_instances import EventInstances
 from corollary.provenance.changes.least_cause import LeastCause, LeastCauseSearch, OverError
 from corollary.provenance.changes.recorded_commit import RecordedCommit, recorded_commit
+from corollary.provenance.changes.why_event import EventProofs, find_event_proofs
 from corollary.provenance.limits import DEFAULT_LIMITS, Allowance, ProofLimits
 from corollary.provenance.nodes import BaseChange, Cause, CutReason, ProofCut, ProofKind, Row
 from corollary.provenance.proof import Absence, ChangeExplanation, Proof
@@ -85,17 +89,27 @@ def last_change(store: WarehouseStore, goal: str, sign: State, loaded: LoadedPro
     catalog = store.warehouse.catalog
     latest = catalog.latest_commit()
     first, last = int(catalog.meta("oldest")) - 1, 0 if latest is None else latest.number
+    counts = loaded.normal.bags.get(relation, relation)
     found = [
         each
-        for name in (relation, watched_name(relation))
+        for name in dict.fromkeys((counts, watched_name(counts)))
         for each in catalog.changes(max(first, 0), last, name)
     ]
     for number, stored in sorted(found, key=lambda each: -each[0]):
         delta = store.warehouse.read_change(stored)
-        rows = delta.added if sign is State.ADDED else delta.removed
-        if rows.num_columns == shape.arity and len(rows) and not len(minus(wanted, rows)):
+        came, went = (_has_row(each, wanted) for each in (delta.added, delta.removed))
+        # In counts of copies, a row that is in both has only more of them, or fewer.
+        if (came, went) == (sign is State.ADDED, sign is State.REMOVED):
             return number
     return None
+
+
+def _has_row(table: pa.Table, wanted: pa.Table) -> bool:
+    """Whether a table has a row, perhaps with further columns."""
+    if table.num_columns < wanted.num_columns or not len(table):
+        return False
+    rows = table.select(range(wanted.num_columns)).rename_columns(wanted.column_names)
+    return not len(minus(wanted, rows))
 
 
 def _no_change(goal: str, sign: State, number: int | None, last: int | None) -> InputError:
@@ -132,6 +146,7 @@ class _Explanation:
         self._trials = Trials(recorded.before, MemoryStore(), self._allowance)
         self._absence_after: Absence | None = None
         self._was_cut = False
+        self._trigger: EventProofs | None = None
         below = _below(recorded.before.loaded.normal, relation)
         below |= _below(recorded.after.normal, relation)
         self._below = below
@@ -152,7 +167,10 @@ class _Explanation:
         """Return whether the commit has done it; note what may have caused it."""
         before = self._recorded.before
         was_there = self._is_there(self._recorded.asked_before())
-        for name in self._below & before.loaded.normal.relations.keys():
+        needed = set(self._below)
+        if self._recorded.triggers:
+            needed |= {name for name, _ in before.loaded.normal.active.marked.values()}
+        for name in needed & before.loaded.normal.relations.keys():
             if before.loaded.normal.relations[name].is_virtual:
                 before.watch(name, BOTH_SIGNS)
         edit = self._recorded.edit(self._recorded.clauses)
@@ -172,10 +190,30 @@ class _Explanation:
                     likely = causing_changes(
                         self._recorded.before, update, change, self._row, self._allowance
                     )
+            with suppress(LimitError):
+                self._trigger = self._triggered(asked, transaction)
             if self._sign is State.REMOVED and self._relation in asked.program.relations:
                 after = self._recorded.asked_after(asked)
                 self._absence_after = absence(after, self._relation, self._row, self._limits)
         return is_there, likely
+
+    def _triggered(self, asked: AskedState, transaction: OpenTransaction) -> EventProofs | None:
+        """Return how a trigger has added the tuple, if one has."""
+        recorded = self._recorded
+        effect = self._relation, State.ADDED
+        names = [name for name, each in recorded.triggers.items() if each == effect]
+        if self._sign is not State.ADDED or not names:
+            return None
+        after = recorded.asked_after(asked)
+        instances = EventInstances(
+            recorded.before, after, transaction.update, recorded.triggers, self._allowance
+        )
+        goals = [(names[0], self._row)]
+        with instances.evaluated(names):
+            if self._row not in instances.tuples(names[0]):
+                return None
+            found = find_event_proofs(instances, goals, after, transaction, self._limits)
+        return replace(found, marked={**found.marked, names[0]: effect})
 
     def _is_there(self, asked: AskedState) -> bool:
         relation = asked.program.relations.get(self._relation)
@@ -193,6 +231,8 @@ class _Explanation:
             every = [*self._recorded.members(self._bases), *self._rules]
         tries = self._limits.dry_runs - self._trials.runs
         likely = [*self._rules, *self._likely.changes]
+        if every is not None:
+            likely = [each for each in likely if each in set(every)]
         if not self._does(frozenset(likely)):
             likely = every if every is not None else self._recorded.members(self._bases)
         least = LeastCauseSearch(self._does_once, every, likely, tries).run()
@@ -257,7 +297,13 @@ class _Explanation:
         return absence(asked, self._relation, self._row, self._limits, goal)
 
     def _after_added(self, goal: str, cause: Collection[BaseChange]) -> Proof:
-        """Return the proof in the state before with the cause done to it, what is new marked."""
+        """Return the proof in the state before with the cause done to it, what is new marked.
+
+        Of a tuple that a trigger has added, it is the trigger's rule, and what set it off.
+        """
+        if self._trigger is not None:
+            before, number = self._recorded.asked_before(), self._recorded.number
+            return self._trigger.proofs(before, self._limits, number)[0]
 
         def look(asked: AskedState, _: OpenTransaction) -> Proof:
             after = self._recorded.asked_after(asked)

@@ -36,7 +36,7 @@ def restore(backup: str, warehouse: str, output: WorkOutputOptions) -> None:
     """Make a warehouse of a backup.
 
     FROM is what `corollary backup` has made (or any warehouse); WAREHOUSE is a directory that is
-    empty or does not exist, or postgresql://USER@HOST/NAME?data=DIRECTORY for a database without a
+    empty or does not exist, or postgresql://USER@HOST/NAME?data=PLACE for a database without a
     warehouse. Nothing is overwritten: move a damaged warehouse away first. The backup stays as it
     is, and every file of it is compared with its checksum.
 

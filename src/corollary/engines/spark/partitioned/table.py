@@ -313,6 +313,10 @@ class PartitionedTable(Table):
 
     # --- writing -------------------------------------------------------------------------------
 
+    def _open(self, added: Words, removed: Words) -> None:
+        self.loading = None  # if tuples were loaded, those that stay are among the added ones
+        super()._open(added, removed)
+
     def replace(self, words: Words) -> None:
         """Make NEW equal to the sorted tuples given; the change becomes the difference from OLD."""
         if self.source is None:
