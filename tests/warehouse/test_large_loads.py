@@ -175,6 +175,25 @@ def test_without_an_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         write(tmp_path, "a.csv", now)
 
 
+def test_an_index_that_was_lost(tmp_path: Path) -> None:
+    """What was committed since the snapshot is there, although the index was newer."""
+    program = tmp_path / "p.dl"
+    program.write_text(PROGRAM)
+    write(tmp_path, "a.csv", ROWS)
+    place = tmp_path / "w"
+    with corollary.open(place) as db:
+        db.run(program, facts=tmp_path)
+        store_of(db).fold(db._state)
+        for now in (ROWS[1:], [*ROWS[2:], (1000, "new", 1)]):
+            write(tmp_path, "a.csv", now)
+            db.run(program, facts=tmp_path)
+    for file in place.glob("data/*/index-*"):
+        file.unlink()
+    with corollary.open(place) as db:
+        assert set(db.relation("sale").rows()) == set(now)
+        assert set(db.relation("total").rows()) == totals(now)
+
+
 def test_a_load_that_violates_a_key_changes_nothing(tmp_path: Path) -> None:
     program = tmp_path / "p.dl"
     program.write_text(PROGRAM)

@@ -335,11 +335,6 @@ class PartitionedTable(Table):
         self.commit()  # which may widen the layout
         self.add(self.layout.convert(words, before))
 
-    def _open(self, added: Words, removed: Words) -> None:
-        # What was loaded is among the added tuples that are given, or dropped.
-        self.loading = None
-        super()._open(added, removed)
-
     def prefetch(self) -> None:
         """Write the files of the open change, so that `commit` cannot fail."""
         self._next = self._write()
