@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-WIDTH, HEIGHT, LEFT, BOTTOM = 640, 360, 70, 50
+WIDTH, HEIGHT, LEFT, BOTTOM = 640, 360, 90, 50
 BYTES_A_ROW = 60
 """What a tuple takes on the driver where a relation is held there."""
-SERIES = (("load", "at the load", "#963"), ("change", "during changes", "#247"))
-"""Steps whose peaks are drawn."""
+SERIES = (("load", "at the load", "#963", -10), ("change", "during changes", "#247", 20))
+"""Steps whose peaks are drawn: their names here, what they are called, colour, where figures are."""
 ROWS = (1e5, 1e9)
 MEGABYTES = (10, 100_000)
 
@@ -46,13 +46,13 @@ def draw(found: Sequence[dict[str, Any]]) -> str:
     (x1, y1), (x2, y2) = ((_x(rows), _y(peak)) for rows, peak in ends)
     parts.append(_line(x1, y1, x2, y2, "#c66"))
     parts.append(_text(_x(1.2e8), _y(2.5e4), "60 B a row: all on the driver", "end"))
-    for step, label, colour in SERIES:
+    for step, label, colour, below in SERIES:
         points = sorted((each["rows"], each[step]["memory"] / 1e6) for each in found)
         path = " ".join(f"{_x(rows):.1f},{_y(peak):.1f}" for rows, peak in points)
         parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
         for rows, peak in points:
             parts.append(f'<circle cx="{_x(rows):.1f}" cy="{_y(peak):.1f}" r="4" fill="{colour}"/>')
-            parts.append(_text(_x(rows), _y(peak) - 10, f"{peak:,.0f} MB", "middle"))
+            parts.append(_text(_x(rows), _y(peak) + below, f"{peak:,.0f} MB", "middle"))
         parts.append(_text(_x(points[-1][0]) + 40, _y(points[-1][1]) + 4, label, "start"))
     return "\n".join([*parts, "</svg>"]) + "\n"
 
