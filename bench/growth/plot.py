@@ -15,7 +15,7 @@ WIDTH, HEIGHT, LEFT, BOTTOM = 640, 360, 90, 50
 BYTES_A_ROW = 60
 """What a tuple takes on the driver where a relation is held there."""
 SERIES = (("load", "at the load", "#963", -10), ("change", "during changes", "#247", 20))
-"""Steps whose peaks are drawn: their names here, what they are called, colour, where figures are."""
+"""Steps whose peaks are drawn: their names, what they are called, colour, where figures are."""
 ROWS = (1e5, 1e9)
 MEGABYTES = (10, 100_000)
 
