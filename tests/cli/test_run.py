@@ -282,8 +282,6 @@ def test_many_malformed_lines_are_reported_up_to_a_bound() -> None:
 # ---------------------------------------------------------------------- what is wrong with programs
 
 NOT_SUPPORTED = {
-    ".comp C { .decl p(x: number) }": "component",
-    ".init c = C": "component",
     ".type P = [a: number, b: number]": "record",
     ".type T = A { x: number } | B {}": "algebraic",
     ".functor f(x: number): number": "functor",
@@ -292,7 +290,6 @@ NOT_SUPPORTED = {
     ".decl p(x: number)\np(1).\np(x) <= p(y) :- x < y.": "subsumption",
     ".decl p(x: number)\np(autoinc()).": "autoinc",
     ".decl p(x: number)\np($).": "$",
-    ".decl p(x: number)\n.override p": ".override",
     ".lattice L { }": ".lattice",
     ".decl p(x: number)\n.input p(IO=sqlite, dbname=\"d\")": "IO=sqlite",
 }  # fmt: skip

@@ -106,7 +106,7 @@ def test_nothing_to_share_out_never_starts_spark(monkeypatch: pytest.MonkeyPatch
     def refused(*_: Any) -> None:
         pytest.fail("a session was asked for")
 
-    monkeypatch.setattr("corollary.engines.spark.driver.private_session", refused)
+    monkeypatch.setattr("corollary.engines.spark.resources.private_session", refused)
     with corollary.open(None) as db:
         assert isinstance(db._state.engine, DriverEngine)
         db.load(text=PROGRAM)

@@ -22,40 +22,42 @@ class ScratchDirectory:
 
     Args:
         prefix: the beginning of its name.
-        parent: where it is made, and removed with it if that is empty then; in the directory of
-            temporary files, if it is not given or cannot be written.
+        parent: where it is made; in the directory of temporary files, if it is not given or cannot
+            be written. Directories that are made for it go with it, once nobody else uses them.
     """
 
     def __init__(self, prefix: str, parent: Path | None = None) -> None:
         temporary = Path(tempfile.gettempdir())
         try:
-            self.path = _make(prefix, parent or temporary)
+            self.path, made = _make(prefix, parent or temporary)
         except OSError:
             if parent is None:
                 raise
-            self.path, parent = _make(prefix, temporary), None
+            self.path, made = _make(prefix, temporary)
         lock = Path(f"{self.path}{LOCK_SUFFIX}").open("wb")  # noqa: SIM115 - held by the finalizer
         flock(lock, LOCK_EX)
-        self._finalizer = weakref.finalize(self, _remove, self.path, lock, os.getpid(), parent)
+        self._finalizer = weakref.finalize(self, _remove, self.path, lock, os.getpid(), made)
 
     def close(self) -> None:
         """Remove it."""
         self._finalizer()
 
 
-def _make(prefix: str, root: Path) -> Path:
+def _make(prefix: str, root: Path) -> tuple[Path, list[Path]]:
+    """Make a directory; return it, and those that were made for it, the innermost first."""
+    made = [each for each in (root, *root.parents) if not each.exists()]
     root.mkdir(parents=True, exist_ok=True)
     _remove_abandoned(root, prefix)
-    return Path(tempfile.mkdtemp(prefix=f"{prefix}-", dir=root)).absolute()
+    return Path(tempfile.mkdtemp(prefix=f"{prefix}-", dir=root)).absolute(), made
 
 
-def _remove(path: Path, lock: IO[bytes], owner: int, parent: Path | None) -> None:
+def _remove(path: Path, lock: IO[bytes], owner: int, made: list[Path]) -> None:
     if os.getpid() == owner:  # not in a process that was forked from it
         shutil.rmtree(path, ignore_errors=True)
         with suppress(OSError):
             Path(f"{path}{LOCK_SUFFIX}").unlink(missing_ok=True)
-            if parent is not None:
-                parent.rmdir()  # unless others use it
+            for each in made:
+                each.rmdir()  # unless others use it
     lock.close()
 
 
