@@ -61,7 +61,6 @@ def test_memory_and_processor_are_seen() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
     watch.stop()
     assert watch.peak >= large.nbytes
-    assert watch.java == 0
     assert watch.seconds >= 0.3  # the last look was a moment before the end
 
 
