@@ -143,16 +143,12 @@ class StandaloneCluster:
 
     def executors(self) -> list[int]:
         """Return the processes of the executors: the Java processes that the workers started."""
-        found = []
-        for worker in self._processes[1:]:
-            tasks = Path("/proc", str(worker.pid), "task").glob("*/children")
-            found += [int(pid) for each in tasks for pid in each.read_text().split()]
-        return found
+        return [pid for worker in self._processes[1:] for pid in _children(worker.pid)]
 
     def wait_for_executors(self) -> None:
-        """Wait until every worker has an executor."""
+        """Wait until every worker has an executor; one that has lost it may show both."""
         for _ in range(STARTING_SECONDS * 10):
-            if len(self.executors()) == self.workers:
+            if all(_children(worker.pid) for worker in self._processes[1:]):
                 return
             time.sleep(0.1)
         raise AssertionError(f"{len(self.executors())} executors")
@@ -169,6 +165,11 @@ class StandaloneCluster:
     def is_waiting(self) -> bool:
         """Whether no task has come to the point yet."""
         return self._orders.exists()
+
+
+def _children(process: int) -> list[int]:
+    tasks = Path("/proc", str(process), "task").glob("*/children")
+    return [int(pid) for each in tasks for pid in each.read_text().split()]
 
 
 @contextmanager
