@@ -25,7 +25,7 @@ from corollary.core.statistics import Statistics
 from corollary.core.types import Type
 from corollary.engines.interpreter import Interpreter
 from corollary.engines.local import table_handle
-from corollary.engines.local.prepared_plan import PlanHooks, PreparedPlan, StepsElsewhere
+from corollary.engines.local.prepared_plan import PlanHooks, PreparedPlan, RemoteSteps
 from corollary.engines.local.storage import index_files
 from corollary.engines.local.storage.blocks import file_identity
 from corollary.engines.local.storage.code_range import Codes
@@ -292,7 +292,7 @@ class LocalEngine(SinglePlacement):
         """Return the table of a working relation of a plan."""
         return Table(types, family)
 
-    def _steps_elsewhere(self, plan: Plan, tables: Mapping[str, Table]) -> StepsElsewhere | None:  # noqa: ARG002
+    def _steps_elsewhere(self, plan: Plan, tables: Mapping[str, Table]) -> RemoteSteps | None:  # noqa: ARG002
         """Return what runs steps outside this process, None if nothing does."""
         return None
 

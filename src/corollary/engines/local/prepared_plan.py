@@ -36,7 +36,7 @@ SPARE_TABLES_MAX = 64
 """The maximum number of sets of local tables that are kept for a procedure's next invocations."""
 
 
-class StepsElsewhere(Protocol):
+class RemoteSteps(Protocol):
     """Runs steps outside this process; it returns None where this process has to."""
 
     def derive(self, step: plans.Derive, context: RunContext) -> tuple[Any, int] | None:
@@ -69,7 +69,7 @@ class PlanHooks(NamedTuple):
 
     place: "Callable[[PreparedPlan, plans.PlacedCall], bool]"
     new_table: Callable[[str, tuple[Type, ...], LayoutFamily | None, plans.Plan], Table]
-    steps_elsewhere: Callable[[plans.Plan, Mapping[str, Table]], StepsElsewhere | None]
+    steps_elsewhere: Callable[[plans.Plan, Mapping[str, Table]], RemoteSteps | None]
 
 
 class PreparedPlan:
@@ -110,7 +110,7 @@ class PreparedPlan:
                 self.tables[one].share_layout(self.tables[other])
         for name in plan.orders:
             self._arrange(name, self.tables[name])
-        self._elsewhere: StepsElsewhere | None = None
+        self._elsewhere: RemoteSteps | None = None
         self._bulk: BulkSteps | None = None
         self._groups: BulkGroups | None = None
         if bulk is not BulkMode.NEVER:

@@ -13,7 +13,7 @@ from corollary.errors import InputError, LimitError
 from corollary.provenance.absences.insertions import (
     BaseSet,
     InsertionSearch,
-    TrialsOverError,
+    TrialLimitError,
     WorkingSets,
     find_insertions,
 )
@@ -49,7 +49,7 @@ def find_changes(
                 ordered = tuple(sorted(each, key=lambda change: (change.relation, repr(change))))
                 if ordered not in sets:
                     sets.append(ordered)
-        except TrialsOverError:
+        except TrialLimitError:
             found.cuts.append(ProofCut(works.reason, None, trials.runs))
             break
     size = min(map(len, sets), default=None)
@@ -93,7 +93,7 @@ def _deletions(
         larger: dict[BaseSet, None] = {}
         for each in level:
             if trials.is_exhausted:
-                raise TrialsOverError
+                raise TrialLimitError
 
             def leaves(state: AskedState, _: OpenTransaction) -> list[BaseChange]:
                 return list(_leaves(state, blocker, works.limits))

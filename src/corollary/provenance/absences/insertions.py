@@ -224,7 +224,7 @@ class _Search:
                         sets.append(tuple(sorted(each, key=_change_key)))
                     else:
                         self._is_complete = False
-                except TrialsOverError:
+                except TrialLimitError:
                     self._cut(works.reason, self._trials.runs)
                     break
             if sets:
@@ -238,7 +238,7 @@ class _Search:
         self._cuts[reason] = ProofCut(reason, None, shown, total)
 
 
-class TrialsOverError(Exception):
+class TrialLimitError(Exception):
     """No more changes may be tried out."""
 
 
@@ -270,11 +270,11 @@ class WorkingSets:
         """Return whether a set of changes is enough.
 
         Raises:
-            TrialsOverError: it was not tried, and no more may be.
+            TrialLimitError: it was not tried, and no more may be.
         """
         if changes not in self._known:
             if self._trials.is_exhausted:
-                raise TrialsOverError
+                raise TrialLimitError
             relation, row = self._goal
 
             def look(asked: AskedState, transaction: OpenTransaction) -> bool:

@@ -23,7 +23,7 @@ MAX_TRIED_SIZE = 3
 Changes = tuple[BaseChange, ...]
 
 
-class OverError(Exception):
+class CauseLimitError(Exception):
     """No more sets may be tried."""
 
 
@@ -45,7 +45,7 @@ class LeastCauseSearch:
     """Looks for the least cause.
 
     Args:
-        does: whether a set of changes does it; raises `OverError` if no more may be tried.
+        does: whether a set of changes does it; raises `CauseLimitError` if no more may be tried.
         every: all changes that can matter, or None if they are too many to list.
         likely: those that may have caused it; they do it together.
         tries: how many sets may be tried.
@@ -86,7 +86,7 @@ class LeastCauseSearch:
             for fewer in self._dropping(best):
                 best = fewer
             return LeastCause(best, True, tried >= len(best) - 1)
-        except OverError:
+        except CauseLimitError:
             return LeastCause(best, len(best) == 1, len(best) == 1 or tried >= len(best) - 1)
 
     def _try(self, changes: Iterable[BaseChange]) -> bool:
@@ -95,7 +95,7 @@ class LeastCauseSearch:
             if not key:
                 return False
             if len(self._known) >= self._tries:
-                raise OverError
+                raise CauseLimitError
             self._known[key] = self._does(key)
         return self._known[key]
 

@@ -26,7 +26,7 @@ from corollary.provenance.absences.why_not import absence, read_tuple, with_atte
 from corollary.provenance.asked_state import AskedState
 from corollary.provenance.changes.causing_changes import CausingChanges, causing_changes
 from corollary.provenance.changes.event_instances import EventInstances
-from corollary.provenance.changes.least_cause import LeastCause, LeastCauseSearch, OverError
+from corollary.provenance.changes.least_cause import CauseLimitError, LeastCause, LeastCauseSearch
 from corollary.provenance.changes.recorded_commit import RecordedCommit, recorded_commit
 from corollary.provenance.changes.why_event import EventProofs, find_event_proofs
 from corollary.provenance.limits import DEFAULT_LIMITS, Allowance, ProofLimits
@@ -251,7 +251,7 @@ class _Explanation:
 
     def _does_once(self, changes: frozenset[BaseChange]) -> bool:
         if self._trials.is_exhausted:
-            raise OverError
+            raise CauseLimitError
         return self._does(changes)
 
     def _does(self, changes: Collection[BaseChange]) -> bool:
