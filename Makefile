@@ -66,7 +66,7 @@ soak: $(STAMP) ## make thousands of transactions of one row: time and disk have 
 
 requirements: $(STAMP) ## recompile requirements/*.txt after a change of pyproject.toml
 	$(COMPILE) pyproject.toml $(ARGS) --group build --extra dev --output-file requirements/dev.txt
-	$(COMPILE) pyproject.toml $(ARGS) --group build --extra spark --constraint requirements/dev.txt \
+	$(COMPILE) pyproject.toml $(ARGS) --group build --extra spark --extra serve --constraint requirements/dev.txt \
 		--output-file requirements/runtime.txt
 	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["java"])' \
 		| $(COMPILE) - $(ARGS) --output-file requirements/java.txt

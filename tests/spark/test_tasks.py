@@ -14,7 +14,7 @@ from corollary.core.arrow import to_python
 from corollary.core.engine import Limits
 from corollary.database.upkeep.verify import verify
 from corollary.engines.spark.driver import DriverEngine
-from corollary.engines.spark.partitions import driver
+from corollary.engines.spark.strata import driver
 from corollary.errors import InputError, LimitError
 from support.warehouse_scenarios import store_of
 

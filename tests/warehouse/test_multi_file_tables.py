@@ -17,8 +17,8 @@ from corollary.database.database import Database
 from corollary.database.upkeep.backup import copy
 from corollary.database.upkeep.retention import Retention, collect
 from corollary.database.upkeep.verify import verify
-from corollary.engines.spark.partitions import driver, versions, worker
-from corollary.engines.spark.partitions.messages import Reply, Request
+from corollary.engines.spark.strata import driver, versions, worker
+from corollary.engines.spark.strata.messages import Reply, Request
 from corollary.errors import WarehouseError
 from corollary.warehouse.files import LIST_SUFFIX, multi_file_table
 from corollary.warehouse.publishing import published_files

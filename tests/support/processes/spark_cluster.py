@@ -24,7 +24,7 @@ from corollary.database import opening
 from corollary.database.upkeep.verify import verify
 from corollary.engines.spark.driver import DriverEngine
 from corollary.engines.spark.partitioned import handle, partition_files, source
-from corollary.engines.spark.partitions import driver
+from corollary.engines.spark.strata import driver
 from support.cases.change_runs import CASES, run_case
 from support.generators.scenarios import Scenario, judge, scenarios, unhurried
 from support.spark.standalone_cluster import StandaloneCluster, standalone_cluster
@@ -60,7 +60,7 @@ FEW = (
     (partition_files, "FOLD_MIN_TUPLES"),
 )
 """From here on, few tuples are treated as many are."""
-WORKER = "corollary.engines.spark.partitions.worker"
+WORKER = "corollary.engines.spark.strata.worker"
 PUBLISHED = "corollary.warehouse.publishing.published_files:PublishedFileWriter.__call__"
 STORED = "corollary.warehouse.files.multi_file_table:TableFileWriter.__call__"
 POINTS = {

@@ -20,8 +20,8 @@ from corollary.engines.spark.partitioned import (
     partition_files,
     source,
 )
-from corollary.engines.spark.partitions import worker
-from corollary.engines.spark.partitions.messages import Request
+from corollary.engines.spark.strata import worker
+from corollary.engines.spark.strata.messages import Request
 from corollary.engines.spark.task_pool import partitions_of
 
 SHARES = 3

@@ -17,8 +17,8 @@ from corollary.core.arrow import arrow_type, to_python
 from corollary.core.program import Relation
 from corollary.core.types import Kind, Type
 from corollary.engines.spark.partitioned import handle
-from corollary.engines.spark.partitions import driver, versions
-from corollary.engines.spark.partitions.messages import partitions_of
+from corollary.engines.spark.strata import driver, versions
+from corollary.engines.spark.strata.messages import partitions_of
 from support.cases.change_runs import CASES, VARIANTS, name_of, run_case
 from support.cases.changes import ChangeCase
 from support.generators.scenarios import Scenario, judge, scenarios, unhurried

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from corollary.engines.spark.bulk.steps import SparkSteps
 
     # Imported where they are used: small relations need none of it.
-    from corollary.engines.spark.partitions.driver import PartitionedStratum
-    from corollary.engines.spark.partitions.messages import Request
+    from corollary.engines.spark.strata.driver import PartitionedStratum
+    from corollary.engines.spark.strata.messages import Request
 
 PARTITIONS_MIN_TUPLES = 1 << 24
 """A stratum of so many tuples is partitioned; the driver is quicker with fewer…"""
@@ -149,7 +149,7 @@ class DriverEngine(PartitioningEngine):
         self._resources.close()
 
     def _run_job(self, request: "Request") -> list[bytes]:
-        from corollary.engines.spark.partitions.job import run_spark_job
+        from corollary.engines.spark.strata.job import run_spark_job
 
         return run_spark_job(self._resources.runner, request)
 
@@ -254,7 +254,7 @@ class DriverEngine(PartitioningEngine):
         self, manifest: Mapping[str, Any], files: Mapping[str, pa.Buffer]
     ) -> set[str]:
         """Restore the partitions of a stratum from the files of an index; return its relations."""
-        from corollary.engines.spark.partitions.versions import write_base
+        from corollary.engines.spark.strata.versions import write_base
 
         directories = [
             write_base(self._root, _prefix(manifest["number"], partition), files)
@@ -267,7 +267,7 @@ class DriverEngine(PartitioningEngine):
 
     def _new_stratum(self, procedure: str, pivots: Iterable[str]) -> "PartitionedStratum":
         """Return a partitioned stratum that holds nothing yet."""
-        from corollary.engines.spark.partitions.driver import PartitionedStratum
+        from corollary.engines.spark.strata.driver import PartitionedStratum
 
         title = ", ".join(pivots)
         stratum = PartitionedStratum(self._run_job, self._root, self.partition_count, title)

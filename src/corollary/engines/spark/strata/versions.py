@@ -13,12 +13,12 @@ from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 
-from corollary.engines.spark.partitions.messages import (
+from corollary.engines.spark.remote import RelationDeltas
+from corollary.engines.spark.strata.messages import (
     PartitionBase,
     PartitionLogEntry,
     write_pickle,
 )
-from corollary.engines.spark.remote import RelationDeltas
 
 LOG_MAX_ENTRIES = 64
 """The next job writes new bases when the log has so many entries…"""

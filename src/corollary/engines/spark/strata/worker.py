@@ -19,8 +19,8 @@ import pyarrow as pa
 from corollary.core.plans import Plan, steps_of
 from corollary.core.states import State
 from corollary.engines.local.engine import LocalEngine
-from corollary.engines.spark.partitions import messages
 from corollary.engines.spark.remote import ChangedTuples
+from corollary.engines.spark.strata import messages
 from corollary.errors import CorollaryError
 from corollary.rewrite.partitions import PARTITIONS
 

@@ -20,11 +20,11 @@ from corollary.core.engine import MapResult, TableHandle, slice_table
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
-from corollary.engines.spark.partitions import messages
-from corollary.engines.spark.partitions.job import report_run, unpickle_replies
-from corollary.engines.spark.partitions.versions import VersionLog
-from corollary.engines.spark.partitions.worker import read_partition
 from corollary.engines.spark.remote import ChangedTuples, PlanCache, RelationDeltas, RemoteRun
+from corollary.engines.spark.strata import messages
+from corollary.engines.spark.strata.job import report_run, unpickle_replies
+from corollary.engines.spark.strata.versions import VersionLog
+from corollary.engines.spark.strata.worker import read_partition
 from corollary.rewrite.partitions import PARTITIONS
 
 DISTRIBUTED_MIN_TUPLES = 1 << 17

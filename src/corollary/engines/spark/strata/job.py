@@ -6,9 +6,9 @@ from functools import partial
 
 from corollary.core.plans import steps_of
 from corollary.core.recorder import Recorder
-from corollary.engines.spark.partitions.messages import Reply, Request, TaskRecorder
-from corollary.engines.spark.partitions.worker import serve
 from corollary.engines.spark.remote import RemoteRun
+from corollary.engines.spark.strata.messages import Reply, Request, TaskRecorder
+from corollary.engines.spark.strata.worker import serve
 from corollary.engines.spark.task_runner import TaskRunner
 
 
