@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ cut(x, y) :- -path(x, y).
 .alert cut "no way from {x} to {y}"
 """
 ALICE = Principal("alice", Role.READ)
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 60.0
 
 Rows = set[tuple[Any, ...]]
 
@@ -115,6 +116,16 @@ async def until(
             follower.take(await anext(events))
 
 
+async def take(events: AsyncIterator[Event], count: int) -> list[Event]:
+    """Return the next events, without signs of life, which come when the machine is slow."""
+    found: list[Event] = []
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while len(found) < count:
+            event = await anext(events)
+            found += [event] if event.event else []
+    return found
+
+
 def request(*relations: str, alerts: bool = False, since: int | None = None) -> EventsRequest:
     return EventsRequest(relations=relations, alerts=alerts, since=since)
 
@@ -126,7 +137,7 @@ def test_events_come_in_the_form_of_the_specification(tmp_path: Path) -> None:
             assert encode_event(await anext(events)) == b"id: 1\n\n"
             commit(database, subscriptions, "+ab", "+bc")
             commit(database, subscriptions, "-ab")
-            text = "".join([encode_event(await anext(events)).decode() for _ in range(6)])
+            text = b"".join(map(encode_event, await take(events, 6))).decode()
         assert text == (
             'event: change\ndata: {"commit": 2, "relation": "any", "added": [[]], "removed": [], '
             '"counts": [1, 0]}\n\n'
@@ -171,7 +182,7 @@ def test_who_resumes_misses_nothing_and_repeats_at_most_a_commit(tmp_path: Path)
         assert follower.state["path"] == set(database.relation("path").rows())
         assert follower.state["edge"] == set(database.relation("edge").rows())
         numbers = [each.json["commit"] for each in follower.events if each.event == "change"]
-        assert all(after >= before - 1 for before, after in zip(numbers, numbers[1:], strict=False))
+        assert all(after >= before - 1 for before, after in pairwise(numbers))
 
     run(tmp_path, scenario)
 
@@ -236,11 +247,11 @@ def test_commits_that_are_not_kept_are_a_reset(tmp_path: Path) -> None:
         for since, reason in ((1, "no longer kept"), (999, "commit 999 does not exist")):
             asked = request("edge", "path", since=since)
             async with aclosing(subscriptions.subscribe(OWNER, asked)) as events:
-                found = [await anext(events) for _ in range(3)]
-            assert [each.event for each in found] == ["reset", "reset", ""]
-            assert [each.id for each in found] == [None, 7, 7]
-            assert [each.json["relation"] for each in found[:2]] == ["edge", "path"]
-            assert all(reason in each.json["reason"] for each in found[:2])
+                found = await take(events, 2)
+            assert [each.event for each in found] == ["reset", "reset"]
+            assert [each.id for each in found] == [None, 7]
+            assert [each.json["relation"] for each in found] == ["edge", "path"]
+            assert all(reason in each.json["reason"] for each in found)
             for each in found:
                 follower.take(each)
         assert follower.state["edge"] == set(database.relation("edge").rows())
@@ -265,9 +276,9 @@ def test_a_slow_subscriber_reads_the_feed_at_its_own_pace(
             for at in range(20):
                 commit(database, subscriptions, f"+{chr(65 + at)}b")
                 await until(quick_events, quick, lambda: quick.token == database.commits)
-            assert subscriptions._metrics.subscriber_lag >= 19  # noqa: SLF001 - what is counted
+            assert subscriptions._metrics.subscriber_lag >= 19
             await until(slow_events, slow, lambda: slow.token == database.commits)
-        numbers = [each.id for each in slow.events]
+        numbers = list(dict.fromkeys(each.id for each in slow.events))
         assert numbers == list(range(1, 22))
         assert slow.state == quick.state
 
@@ -281,7 +292,7 @@ def test_a_large_commit_is_a_reset(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         async with aclosing(subscriptions.subscribe(OWNER, request("edge"))) as events:
             await anext(events)
             commit(database, subscriptions, *(f"+{chr(65 + at)}b" for at in range(11)))
-            found = await anext(events)
+            (found,) = await take(events, 1)
             assert (found.event, found.id) == ("reset", 2)
             assert found.json["reason"] == "the commit has changed 11 tuples"
 
@@ -302,11 +313,11 @@ def test_grants_are_looked_up_for_every_event(tmp_path: Path) -> None:
             await anext(events)
             await anext(everything)
             commit(database, subscriptions, "+ab", "+bc")
-            found = [await anext(events) for _ in range(2)]
+            found = await take(events, 2)
             assert [each.json["relation"] for each in found] == ["edge", "path"]
             database.revoke("alice", "edge")
             commit(database, subscriptions, "-ab")
-            found = [await anext(events) for _ in range(2)]
+            found = await take(events, 2)
             assert [(each.event, each.json["relation"]) for each in found] == [
                 ("reset", "edge"),
                 ("change", "path"),
@@ -315,16 +326,11 @@ def test_grants_are_looked_up_for_every_event(tmp_path: Path) -> None:
             assert '"a", "b"' not in found[0].data  # and no alert: `cut` was never granted
             database.grant("alice", "edge", "cut")
             commit(database, subscriptions, "-bc")
-            found = [await anext(events) for _ in range(4)]
+            found = await take(events, 4)
             assert [each.event for each in found] == ["reset", "change", "change", "alert"]
-            seen = [await anext(everything) for _ in range(5)]
-            assert [each.json["relation"] for each in seen] == [
-                "edge",
-                "path",
-                "path",
-                "edge",
-                "path",
-            ]
+            # Who reads late gets what is granted then.
+            seen = await take(everything, 6)
+            assert [each.json["relation"] for each in seen] == ["edge", "path"] * 3
 
     run(tmp_path, scenario)
 
@@ -365,16 +371,19 @@ def test_everybody_hears_when_the_server_stops(tmp_path: Path) -> None:
 
 def test_commits_of_other_processes_and_other_programs_are_seen(tmp_path: Path) -> None:
     async def scenario(database: Database, subscriptions: SubscriptionHub) -> None:
-        follower = Follower(database, "edge")
-        async with aclosing(subscriptions.subscribe(OWNER, request("edge"))) as events:
+        follower = Follower(database, "path")
+        async with aclosing(subscriptions.subscribe(OWNER, request("path"))) as events:
             follower.take(await anext(events))
             with corollary.open(tmp_path / "wh", engine="local") as other:
                 with other.transaction() as transaction:
                     transaction.insert("edge", [("o", "p")])
-                other.load(text=".decl edge(x: symbol, y: symbol, z: number)")
+                other.load(
+                    text=".decl edge(x: symbol, y: symbol) .decl path(x: symbol) "
+                    "path(x) :- edge(x, _)."
+                )
             await until(events, follower, lambda: follower.token == 3)
-        assert [each.event for each in follower.events if each.event] == ["change", "change"]
-        removed = follower.events[-1].json
-        assert (removed["added"], removed["removed"]) == ([], [["o", "p"]])
+        assert [each.event for each in follower.events if each.event] == ["change", "reset"]
+        assert follower.events[-1].json["reason"] == "it has other columns"
+        assert follower.state["path"] == {("o",)}
 
     run(tmp_path, scenario)
