@@ -57,6 +57,7 @@ COMMANDS = {
         "Let a reader not see relations of a warehouse any more.",
     ),
     "grants": ("commands.upkeep.grants:grants", "List who may see what of a warehouse."),
+    "token": ("commands.token:command", "Say who may ask a server of a warehouse."),
     "status": ("commands.upkeep.status:command", "Show what a warehouse holds, and its condition."),
     "verify": (
         "commands.upkeep.verify:command",
