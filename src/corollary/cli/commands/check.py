@@ -6,7 +6,6 @@ from pathlib import Path
 import click
 
 from corollary.cli.options import CheckOutputOptions
-from corollary.cli.output import diagnostic_as_json
 from corollary.cli.parameters import family, programs
 from corollary.cli.report.tables import counted
 
@@ -43,7 +42,7 @@ def command(programs: tuple[Path, ...], strict: bool, output: CheckOutputOptions
                 errors = len(error.diagnostics)
         warnings = len(diagnostics) - errors
         output.show(
-            lambda: {"diagnostics": [diagnostic_as_json(each) for each in diagnostics]},
+            lambda: {"diagnostics": [each.as_json() for each in diagnostics]},
             (render(each) + "\n" for each in diagnostics),
         )
         if not output.is_json:
