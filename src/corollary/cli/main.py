@@ -30,6 +30,10 @@ COMMANDS = {
         "commands.why:what_if",
         "Try out the deletion of a base tuple, or its insertion.",
     ),
+    "serve": (
+        "commands.serve:command",
+        "Keep a warehouse open for many clients: over HTTP, with a page.",
+    ),
     "log": ("commands.log:command", "List the commits of a warehouse, newest first."),
     "changes": (
         "commands.changes:command",

@@ -218,11 +218,21 @@ class TokenStore:
         return None if found is None or found.kind != kind or _has_expired(found) else found
 
     def _credentials(self) -> Mapping[str, StoredCredential]:
+        if self.is_stale:
+            self.refresh()
+        return self._by_digest
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether the next look-up will read the catalog, if `refresh` is not called before."""
+        return time.monotonic() - self._read_at >= REFRESH_SECONDS
+
+    def refresh(self) -> None:
+        """Read the catalog, unless another thread has just done so."""
         with self._lock:
-            if time.monotonic() - self._read_at >= REFRESH_SECONDS:
+            if self.is_stale:
                 self._by_digest = {each.digest: each for each in self._stored.all()}
                 self._read_at = time.monotonic()
-            return self._by_digest
 
     def _forget(self) -> None:
         with self._lock:

@@ -9,7 +9,7 @@ from corollary.database.database import Database, state_of, store_of
 from corollary.database.history import commit_number, read_point
 from corollary.errors import AccessError
 from corollary.serve.handlers.cursors import parse_cursor
-from corollary.serve.principals import Principal, AccessRole
+from corollary.serve.principals import AccessRole, Principal
 from corollary.serve.requests import QueryRequest, RelationRowsRequest, SqlRequest
 from corollary.serve.service import ServiceLimits
 
