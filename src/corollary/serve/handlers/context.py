@@ -10,13 +10,18 @@ from corollary.database.history import commit_number, read_point
 from corollary.errors import AccessError
 from corollary.serve.handlers.cursors import parse_cursor
 from corollary.serve.principals import Principal, Role
-from corollary.serve.requests import QueryRequest, RelationRowsRequest, SqlRequest
+from corollary.serve.requests import (
+    QuarantineRequest,
+    QueryRequest,
+    RelationRowsRequest,
+    SqlRequest,
+)
 from corollary.serve.service import ServiceLimits
 
 SNAPSHOTS_MAX = 4
 """How many earlier states are kept open."""
 
-PagedRequest = QueryRequest | SqlRequest | RelationRowsRequest
+PagedRequest = QueryRequest | SqlRequest | RelationRowsRequest | QuarantineRequest
 
 
 class HandlerContext:

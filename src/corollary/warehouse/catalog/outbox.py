@@ -102,6 +102,29 @@ def alerts_of_commit(catalog: Connections, number: int) -> list[Alert]:
         return [_queued_alert(row).alert for row in connection.rows(query, number)]
 
 
+def recent_alerts(
+    catalog: Connections, limit: int, events: frozenset[str] | None = None
+) -> list[tuple[queued_alert.QueuedAlert, bool]]:
+    """Return the last alerts of the outbox, newest first, and whether each was delivered.
+
+    Args:
+        catalog: the catalog.
+        limit: the maximum number of alerts.
+        events: only those of these events; all if it is not given.
+    """
+    chosen, arguments = "", tuple[str, ...]()
+    if events is not None:
+        arguments = tuple(sorted(events))
+        chosen = f"WHERE event IN ({', '.join('?' * len(arguments)) or 'NULL'})"
+    query = (
+        f"SELECT * FROM corollary_outbox {chosen}"  # noqa: S608 - values are arguments
+        " ORDER BY commit_number DESC, place_in_commit LIMIT ?"
+    )
+    with catalog.read_transaction() as connection:
+        rows = connection.rows(query, *arguments, limit)
+        return [(_queued_alert(row), row.delivered is not None) for row in rows]
+
+
 def _queued_alert(row: Any, attempts: int = 0) -> queued_alert.QueuedAlert:
     try:
         shape = json.loads(row.shape)
