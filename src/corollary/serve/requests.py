@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar, TypeVar, Union, get_args, get_origi
 
 from corollary.analysis.phrases import suggest_name
 from corollary.errors import InputError
-from corollary.serve.principals import Role
+from corollary.serve.principals import AccessRole
 
 JSON_MAX_ROWS = 10_000
 """The maximum number of rows in an answer of JSON; a cursor leads to the rest."""
@@ -37,7 +37,7 @@ class Request:
         is_write: whether only the process that commits can answer it.
     """
 
-    role: ClassVar[Role] = Role.READ
+    role: ClassVar[AccessRole] = AccessRole.READ
     is_write: ClassVar[bool] = False
 
     min_commit: Annotated[
@@ -105,7 +105,7 @@ class RelationRowsRequest(Request):
 class ApplyRequest(Request):
     """A transaction: tuples to insert and delete, and rules to add and remove."""
 
-    role: ClassVar[Role] = Role.WRITE
+    role: ClassVar[AccessRole] = AccessRole.WRITE
     is_write: ClassVar[bool] = True
 
     changes: Annotated[
@@ -126,7 +126,7 @@ class ApplyRequest(Request):
 class WhatIfRequest(Request):
     """What would follow if a base tuple were deleted, or, if it is not there, inserted."""
 
-    role: ClassVar[Role] = Role.WRITE
+    role: ClassVar[AccessRole] = AccessRole.WRITE
     is_write: ClassVar[bool] = True
 
     fact: Annotated[str, 'A tuple of a base relation, such as `edge("a", "b")`.']
@@ -218,7 +218,7 @@ class WhyNotRequest(ProofRequest):
 class WhyAddedRequest(ProofRequest):
     """Which changes of a commit have added a tuple."""
 
-    role: ClassVar[Role] = Role.WRITE
+    role: ClassVar[AccessRole] = AccessRole.WRITE
 
     fact: Fact
     commit: Annotated[int | None, "The commit; the last one that did if not given."] = None
@@ -228,7 +228,7 @@ class WhyAddedRequest(ProofRequest):
 class WhyRemovedRequest(ProofRequest):
     """Which changes of a commit have removed a tuple."""
 
-    role: ClassVar[Role] = Role.WRITE
+    role: ClassVar[AccessRole] = AccessRole.WRITE
 
     fact: Fact
     commit: Annotated[int | None, "The commit; the last one that did if not given."] = None
@@ -241,7 +241,7 @@ class WhyRemovedRequest(ProofRequest):
 class ExplainRequest(Request):
     """How a goal or a question in SQL is answered, or the whole program is evaluated."""
 
-    role: ClassVar[Role] = Role.WRITE
+    role: ClassVar[AccessRole] = AccessRole.WRITE
 
     question: Annotated[
         str | None, "A goal, or a question in SQL; the program in force if not given."
@@ -252,7 +252,7 @@ class ExplainRequest(Request):
 class CheckRequest(Request):
     """Everything that is wrong or doubtful about a program; it is not put into force."""
 
-    role: ClassVar[Role] = Role.WRITE
+    role: ClassVar[AccessRole] = AccessRole.WRITE
 
     program: Annotated[str, "The text of the program."]
 
@@ -261,7 +261,7 @@ class CheckRequest(Request):
 class ProgramRequest(Request):
     """The program in force."""
 
-    role: ClassVar[Role] = Role.WRITE
+    role: ClassVar[AccessRole] = AccessRole.WRITE
 
     at: At = None
 
@@ -270,7 +270,7 @@ class ProgramRequest(Request):
 class PutProgramRequest(Request):
     """Puts another program into force; what differs is maintained, the data stays."""
 
-    role: ClassVar[Role] = Role.ADMIN
+    role: ClassVar[AccessRole] = AccessRole.ADMIN
     is_write: ClassVar[bool] = True
 
     program: Annotated[str, "The text of the program."]
@@ -293,7 +293,7 @@ class GraphRequest(Request):
 class StatusRequest(Request):
     """What the warehouse holds."""
 
-    role: ClassVar[Role] = Role.WRITE
+    role: ClassVar[AccessRole] = AccessRole.WRITE
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,7 +307,7 @@ class AlertsRequest(Request):
 class QuarantineRequest(Request):
     """The malformed records that were set aside."""
 
-    role: ClassVar[Role] = Role.WRITE
+    role: ClassVar[AccessRole] = AccessRole.WRITE
 
     limit: Limit = None
     cursor: Cursor = None
@@ -319,14 +319,14 @@ class QuarantineRequest(Request):
 class AdviceRequest(Request):
     """Which views are worth storing, by the queries that were asked."""
 
-    role: ClassVar[Role] = Role.WRITE
+    role: ClassVar[AccessRole] = AccessRole.WRITE
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentsRequest(Request):
     """The documents that streams write into: their verdicts, and what they wait for."""
 
-    role: ClassVar[Role] = Role.WRITE
+    role: ClassVar[AccessRole] = AccessRole.WRITE
 
 
 # --- from JSON and to it ------------------------------------------------------------------------

@@ -3,6 +3,9 @@
 from typing import Any
 
 from corollary.core.arrow import to_python
+from corollary.core.printer import print_value
+from corollary.core.types import TIMESTAMP
+from corollary.core.values import format_value
 from corollary.database.access.reader import Reader
 from corollary.database.database import Database, state_of, warehouse_of
 from corollary.errors import InputError
@@ -47,14 +50,27 @@ def answer_alerts(context: HandlerContext, who: Principal, request: AlertsReques
     granted = database.granted if isinstance(database, Reader) else None
     found: dict[tuple[int, str, str], dict[str, Any]] = {}
     alerts = [] if warehouse is None else recent_alerts(warehouse.catalog, request.limit, granted)
+    timestamps: dict[int, str] = {}
+    if warehouse is not None and alerts:
+        timestamps = {
+            each.number: format_value(each.time, TIMESTAMP) for each in warehouse.commits()
+        }
     for queued, is_delivered in alerts:
-        document = queued.alert.as_json()
-        key = queued.commit, queued.alert.event, repr(queued.alert.row)
+        alert = queued.alert
+        key = queued.commit, alert.event, repr(alert.row)
+        values = ", ".join(map(print_value, alert.row, alert.types))
         entry = found.setdefault(
-            key, {"commit": queued.commit, **document, "sinks": [], "delivered": True}
+            key,
+            {
+                "commit": queued.commit,
+                "timestamp": timestamps.get(queued.commit),
+                **alert.as_json(),
+                "goal": f"{alert.event}({values})",
+                "sinks": [],
+                "delivered": True,
+            },
         )
-        sink = queued.alert.sink
-        entry["sinks"].append(str(sink.kind))
+        entry["sinks"].append(str(alert.sink.kind))
         entry["delivered"] = entry["delivered"] and is_delivered
     return Answer.of(commit, {"alerts": list(found.values()), "commit": commit})
 

@@ -125,6 +125,28 @@ def recent_alerts(
         return [(_queued_alert(row), row.delivered is not None) for row in rows]
 
 
+def count_alerts(
+    catalog: Connections, since: int, events: frozenset[str] | None = None
+) -> dict[int, int]:
+    """Return how many alerts the commits after one have in the outbox, each counted once.
+
+    Args:
+        catalog: the catalog.
+        since: the commit before the first one.
+        events: only those of these events; all if it is not given.
+    """
+    query = (
+        "SELECT commit_number, event, count(DISTINCT row) FROM corollary_outbox"
+        " WHERE commit_number > ? GROUP BY commit_number, event"
+    )
+    found: dict[int, int] = {}
+    with catalog.read_transaction() as connection:
+        for number, event, count in connection.rows(query, since):
+            if events is None or event in events:
+                found[number] = found.get(number, 0) + int(count)
+    return found
+
+
 def _queued_alert(row: Any, attempts: int = 0) -> queued_alert.QueuedAlert:
     try:
         shape = json.loads(row.shape)
