@@ -173,20 +173,38 @@ class EventsRequest(Request):
 # --- why ----------------------------------------------------------------------------------------
 
 Fact = Annotated[str, 'A tuple, such as `link("a", "b")`.']
-Picture = Annotated[bool, "Whether the answer is a picture, in SVG, and not JSON."]
+Form = Annotated[str, "How the answer is written: `json`, `text`, or `svg`, a picture."]
+Depth = Annotated[int | None, "How many levels of a proof a text unfolds; all if not given."]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProofRequest(Request):
+    """What all questions about proofs have.
+
+    What is left out because of a limit is said.
+    """
+
+    form: Form = "json"
+    depth: Depth = None
+    limit_nodes: Annotated[int | None, "The maximum number of nodes that are shown."] = None
+    limit_expanded: Annotated[
+        int | None, "The maximum number of tuples whose instances are looked for."
+    ] = None
+    limit_dry_runs: Annotated[int | None, "The maximum number of changes that are tried out."] = (
+        None
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class WhyRequest(Request):
+class WhyRequest(ProofRequest):
     """A proof of a tuple."""
 
     fact: Fact
     at: At = None
-    svg: Picture = False
 
 
 @dataclass(frozen=True, slots=True)
-class WhyNotRequest(Request):
+class WhyNotRequest(ProofRequest):
     """What a tuple lacks that does not hold."""
 
     fact: Fact
@@ -194,29 +212,26 @@ class WhyNotRequest(Request):
     insertions: Annotated[
         int | None, "How many base tuples, at most, the sets have that would make it true."
     ] = None
-    svg: Picture = False
 
 
 @dataclass(frozen=True, slots=True)
-class WhyAddedRequest(Request):
+class WhyAddedRequest(ProofRequest):
     """Which changes of a commit have added a tuple."""
 
     role: ClassVar[AccessRole] = AccessRole.WRITE
 
     fact: Fact
     commit: Annotated[int | None, "The commit; the last one that did if not given."] = None
-    svg: Picture = False
 
 
 @dataclass(frozen=True, slots=True)
-class WhyRemovedRequest(Request):
+class WhyRemovedRequest(ProofRequest):
     """Which changes of a commit have removed a tuple."""
 
     role: ClassVar[AccessRole] = AccessRole.WRITE
 
     fact: Fact
     commit: Annotated[int | None, "The commit; the last one that did if not given."] = None
-    svg: Picture = False
 
 
 # --- the program --------------------------------------------------------------------------------
@@ -224,11 +239,13 @@ class WhyRemovedRequest(Request):
 
 @dataclass(frozen=True, slots=True)
 class ExplainRequest(Request):
-    """How a goal or a question in SQL is answered: the steps of its plan."""
+    """How a goal or a question in SQL is answered, or the whole program is evaluated."""
 
     role: ClassVar[AccessRole] = AccessRole.WRITE
 
-    question: Annotated[str, "A goal, or a question in SQL."]
+    question: Annotated[
+        str | None, "A goal, or a question in SQL; the program in force if not given."
+    ] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +283,7 @@ class GraphRequest(Request):
     """Which relation is computed from which: those that may be seen."""
 
     at: At = None
-    svg: Picture = False
+    form: Form = "json"
 
 
 # --- the state of things ------------------------------------------------------------------------
@@ -329,7 +346,8 @@ def request_kind(cls: type[Request]) -> str:
 
 def request_kinds() -> dict[str, type[Request]]:
     """Return all classes of requests by their names."""
-    return {request_kind(each): each for each in Request.__subclasses__()}
+    direct = [*Request.__subclasses__(), *ProofRequest.__subclasses__()]
+    return {request_kind(each): each for each in direct if each is not ProofRequest}
 
 
 def request_as_json(request: Request) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 from dataclasses import replace
+from typing import Any
 
 from corollary.database.access.read_access import ReadAccess
 from corollary.database.access.reader import Reader
@@ -10,13 +11,18 @@ from corollary.database.history import commit_number, read_point
 from corollary.errors import AccessError
 from corollary.serve.handlers.cursors import parse_cursor
 from corollary.serve.principals import AccessRole, Principal
-from corollary.serve.requests import QueryRequest, RelationRowsRequest, SqlRequest
+from corollary.serve.requests import (
+    QuarantineRequest,
+    QueryRequest,
+    RelationRowsRequest,
+    SqlRequest,
+)
 from corollary.serve.service import ServiceLimits
 
 SNAPSHOTS_MAX = 4
 """How many earlier states are kept open."""
 
-PagedRequest = QueryRequest | SqlRequest | RelationRowsRequest
+PagedRequest = QueryRequest | SqlRequest | RelationRowsRequest | QuarantineRequest
 
 
 class HandlerContext:
@@ -25,11 +31,15 @@ class HandlerContext:
     Args:
         database: the database.
         limits: the bounds on requests.
+
+    Attributes:
+        timings: by commit, how the last commits of this server were made.
     """
 
     def __init__(self, database: Database, limits: ServiceLimits) -> None:
         self.database = database
         self.limits = limits
+        self.timings: dict[int, dict[str, Any]] = {}
         self._snapshots: OrderedDict[int, ReadAccess] = OrderedDict()
         state_of(database).limits = replace(state_of(database).limits, seconds=limits.seconds)
 
