@@ -60,14 +60,24 @@ class Event:
     """An event of a subscription, as server-sent events have it.
 
     Attributes:
-        event: `change`, `alert`, `reset` or `bye`.
-        data: a JSON object.
+        event: `change`, `alert`, `reset` or `bye`; empty if only the commit is told.
+        data: a JSON object, encoded, since many subscribers get the same one.
         id: the commit, on the last event of a commit.
     """
 
     event: str
-    data: Mapping[str, Any]
+    data: str
     id: int | None = None
+
+    @classmethod
+    def of(cls, event: str, data: Mapping[str, Any], number: int | None = None) -> "Event":
+        """Return an event whose data is encoded."""
+        return cls(event, json.dumps(data, ensure_ascii=False), number)
+
+    @property
+    def json(self) -> Any:
+        """The data, decoded."""
+        return json.loads(self.data)
 
 
 @dataclass(eq=False)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Role(StrEnum):
+class AccessRole(StrEnum):
     """What somebody may do; each role may do all that those before it may."""
 
     READ = "read"
@@ -14,16 +14,16 @@ class Role(StrEnum):
     ADMIN = "admin"
     """Does everything, also changes the program."""
 
-    def includes(self, other: "Role") -> bool:
+    def includes(self, other: "AccessRole") -> bool:
         """Return whether this role may do what another one may.
 
-        >>> Role.WRITE.includes(Role.READ), Role.WRITE.includes(Role.ADMIN)
+        >>> AccessRole.WRITE.includes(AccessRole.READ), AccessRole.WRITE.includes(AccessRole.ADMIN)
         (True, False)
         """
         return ORDER.index(self) >= ORDER.index(other)
 
 
-ORDER = tuple(Role)
+ORDER = tuple(AccessRole)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +36,8 @@ class Principal:
     """
 
     name: str
-    role: Role
+    role: AccessRole
 
 
-OWNER = Principal("owner", Role.ADMIN)
+OWNER = Principal("owner", AccessRole.ADMIN)
 """Who runs the server, and could open the files of the warehouse as well."""

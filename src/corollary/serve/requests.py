@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar, TypeVar, Union, get_args, get_origi
 
 from corollary.analysis.phrases import suggest_name
 from corollary.errors import InputError
-from corollary.serve.principals import Role
+from corollary.serve.principals import AccessRole
 
 JSON_MAX_ROWS = 10_000
 """The maximum number of rows in an answer of JSON; a cursor leads to the rest."""
@@ -37,7 +37,7 @@ class Request:
         is_write: whether only the process that commits can answer it.
     """
 
-    role: ClassVar[Role] = Role.READ
+    role: ClassVar[AccessRole] = AccessRole.READ
     is_write: ClassVar[bool] = False
 
     min_commit: Annotated[
@@ -105,7 +105,7 @@ class RelationRowsRequest(Request):
 class ApplyRequest(Request):
     """A transaction: tuples to insert and delete, and rules to add and remove."""
 
-    role: ClassVar[Role] = Role.WRITE
+    role: ClassVar[AccessRole] = AccessRole.WRITE
     is_write: ClassVar[bool] = True
 
     changes: Annotated[
@@ -126,7 +126,7 @@ class ApplyRequest(Request):
 class WhatIfRequest(Request):
     """What would follow if a base tuple were deleted, or, if it is not there, inserted."""
 
-    role: ClassVar[Role] = Role.WRITE
+    role: ClassVar[AccessRole] = AccessRole.WRITE
     is_write: ClassVar[bool] = True
 
     fact: Annotated[str, 'A tuple of a base relation, such as `edge("a", "b")`.']
@@ -173,20 +173,38 @@ class EventsRequest(Request):
 # --- why ----------------------------------------------------------------------------------------
 
 Fact = Annotated[str, 'A tuple, such as `link("a", "b")`.']
-Picture = Annotated[bool, "Whether the answer is a picture, in SVG, and not JSON."]
+Form = Annotated[str, "How the answer is written: `json`, `text`, or `svg`, a picture."]
+Depth = Annotated[int | None, "How many levels of a proof a text unfolds; all if not given."]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProofRequest(Request):
+    """What all questions about proofs have.
+
+    What is left out because of a limit is said.
+    """
+
+    form: Form = "json"
+    depth: Depth = None
+    limit_nodes: Annotated[int | None, "The maximum number of nodes that are shown."] = None
+    limit_expanded: Annotated[
+        int | None, "The maximum number of tuples whose instances are looked for."
+    ] = None
+    limit_dry_runs: Annotated[int | None, "The maximum number of changes that are tried out."] = (
+        None
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class WhyRequest(Request):
+class WhyRequest(ProofRequest):
     """A proof of a tuple."""
 
     fact: Fact
     at: At = None
-    svg: Picture = False
 
 
 @dataclass(frozen=True, slots=True)
-class WhyNotRequest(Request):
+class WhyNotRequest(ProofRequest):
     """What a tuple lacks that does not hold."""
 
     fact: Fact
@@ -194,29 +212,26 @@ class WhyNotRequest(Request):
     insertions: Annotated[
         int | None, "How many base tuples, at most, the sets have that would make it true."
     ] = None
-    svg: Picture = False
 
 
 @dataclass(frozen=True, slots=True)
-class WhyAddedRequest(Request):
+class WhyAddedRequest(ProofRequest):
     """Which changes of a commit have added a tuple."""
 
-    role: ClassVar[Role] = Role.WRITE
+    role: ClassVar[AccessRole] = AccessRole.WRITE
 
     fact: Fact
     commit: Annotated[int | None, "The commit; the last one that did if not given."] = None
-    svg: Picture = False
 
 
 @dataclass(frozen=True, slots=True)
-class WhyRemovedRequest(Request):
+class WhyRemovedRequest(ProofRequest):
     """Which changes of a commit have removed a tuple."""
 
-    role: ClassVar[Role] = Role.WRITE
+    role: ClassVar[AccessRole] = AccessRole.WRITE
 
     fact: Fact
     commit: Annotated[int | None, "The commit; the last one that did if not given."] = None
-    svg: Picture = False
 
 
 # --- the program --------------------------------------------------------------------------------
@@ -224,18 +239,20 @@ class WhyRemovedRequest(Request):
 
 @dataclass(frozen=True, slots=True)
 class ExplainRequest(Request):
-    """How a goal or a question in SQL is answered: the steps of its plan."""
+    """How a goal or a question in SQL is answered, or the whole program is evaluated."""
 
-    role: ClassVar[Role] = Role.WRITE
+    role: ClassVar[AccessRole] = AccessRole.WRITE
 
-    question: Annotated[str, "A goal, or a question in SQL."]
+    question: Annotated[
+        str | None, "A goal, or a question in SQL; the program in force if not given."
+    ] = None
 
 
 @dataclass(frozen=True, slots=True)
 class CheckRequest(Request):
     """Everything that is wrong or doubtful about a program; it is not put into force."""
 
-    role: ClassVar[Role] = Role.WRITE
+    role: ClassVar[AccessRole] = AccessRole.WRITE
 
     program: Annotated[str, "The text of the program."]
 
@@ -244,7 +261,7 @@ class CheckRequest(Request):
 class ProgramRequest(Request):
     """The program in force."""
 
-    role: ClassVar[Role] = Role.WRITE
+    role: ClassVar[AccessRole] = AccessRole.WRITE
 
     at: At = None
 
@@ -253,7 +270,7 @@ class ProgramRequest(Request):
 class PutProgramRequest(Request):
     """Puts another program into force; what differs is maintained, the data stays."""
 
-    role: ClassVar[Role] = Role.ADMIN
+    role: ClassVar[AccessRole] = AccessRole.ADMIN
     is_write: ClassVar[bool] = True
 
     program: Annotated[str, "The text of the program."]
@@ -266,7 +283,7 @@ class GraphRequest(Request):
     """Which relation is computed from which: those that may be seen."""
 
     at: At = None
-    svg: Picture = False
+    form: Form = "json"
 
 
 # --- the state of things ------------------------------------------------------------------------
@@ -276,7 +293,7 @@ class GraphRequest(Request):
 class StatusRequest(Request):
     """What the warehouse holds."""
 
-    role: ClassVar[Role] = Role.WRITE
+    role: ClassVar[AccessRole] = AccessRole.WRITE
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +307,7 @@ class AlertsRequest(Request):
 class QuarantineRequest(Request):
     """The malformed records that were set aside."""
 
-    role: ClassVar[Role] = Role.WRITE
+    role: ClassVar[AccessRole] = AccessRole.WRITE
 
     limit: Limit = None
     cursor: Cursor = None
@@ -302,14 +319,14 @@ class QuarantineRequest(Request):
 class AdviceRequest(Request):
     """Which views are worth storing, by the queries that were asked."""
 
-    role: ClassVar[Role] = Role.WRITE
+    role: ClassVar[AccessRole] = AccessRole.WRITE
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentsRequest(Request):
     """The documents that streams write into: their verdicts, and what they wait for."""
 
-    role: ClassVar[Role] = Role.WRITE
+    role: ClassVar[AccessRole] = AccessRole.WRITE
 
 
 # --- from JSON and to it ------------------------------------------------------------------------
@@ -329,7 +346,8 @@ def request_kind(cls: type[Request]) -> str:
 
 def request_kinds() -> dict[str, type[Request]]:
     """Return all classes of requests by their names."""
-    return {request_kind(each): each for each in Request.__subclasses__()}
+    direct = [*Request.__subclasses__(), *ProofRequest.__subclasses__()]
+    return {request_kind(each): each for each in direct if each is not ProofRequest}
 
 
 def request_as_json(request: Request) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 from dataclasses import replace
+from typing import Any
 
 from corollary.database.access.read_access import ReadAccess
 from corollary.database.access.reader import Reader
@@ -9,14 +10,19 @@ from corollary.database.database import Database, state_of, store_of
 from corollary.database.history import commit_number, read_point
 from corollary.errors import AccessError
 from corollary.serve.handlers.cursors import parse_cursor
-from corollary.serve.principals import Principal, Role
-from corollary.serve.requests import QueryRequest, RelationRowsRequest, SqlRequest
+from corollary.serve.principals import AccessRole, Principal
+from corollary.serve.requests import (
+    QuarantineRequest,
+    QueryRequest,
+    RelationRowsRequest,
+    SqlRequest,
+)
 from corollary.serve.service import ServiceLimits
 
 SNAPSHOTS_MAX = 4
 """How many earlier states are kept open."""
 
-PagedRequest = QueryRequest | SqlRequest | RelationRowsRequest
+PagedRequest = QueryRequest | SqlRequest | RelationRowsRequest | QuarantineRequest
 
 
 class HandlerContext:
@@ -25,11 +31,15 @@ class HandlerContext:
     Args:
         database: the database.
         limits: the bounds on requests.
+
+    Attributes:
+        timings: by commit, how the last commits of this server were made.
     """
 
     def __init__(self, database: Database, limits: ServiceLimits) -> None:
         self.database = database
         self.limits = limits
+        self.timings: dict[int, dict[str, Any]] = {}
         self._snapshots: OrderedDict[int, ReadAccess] = OrderedDict()
         state_of(database).limits = replace(state_of(database).limits, seconds=limits.seconds)
 
@@ -58,7 +68,7 @@ class HandlerContext:
             number = self._number(at)
             if number != self.commit:
                 return self._past(who, number), number
-        if who.role is Role.READ:
+        if who.role is AccessRole.READ:
             return self.database.reader(who.name), self.commit
         return self.database, self.commit
 
@@ -68,7 +78,7 @@ class HandlerContext:
         Raises:
             AccessError: who asks is limited to grants.
         """
-        if who.role is Role.READ:
+        if who.role is AccessRole.READ:
             raise AccessError.of(
                 "C1041",
                 f"`{who.name}` reads, and cannot {what}.",
@@ -101,7 +111,7 @@ class HandlerContext:
             if len(self._snapshots) > SNAPSHOTS_MAX:
                 self._snapshots.popitem(last=False)[1].close()
         self._snapshots.move_to_end(number)
-        if who.role is not Role.READ:
+        if who.role is not AccessRole.READ:
             return found
         return Reader(state_of(found), store_of(found), who.name, store_of(self.database).grants)
 
@@ -119,7 +129,7 @@ class HandlerContext:
         return *self.view(who, cursor.commit), cursor.offset
 
 
-def refuse_below(who: Principal, role: Role, what: str) -> None:
+def refuse_below(who: Principal, role: AccessRole, what: str) -> None:
     """Refuse what needs a higher role.
 
     Raises:

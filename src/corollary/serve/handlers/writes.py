@@ -7,7 +7,7 @@ from corollary.database.intake.change_files import ChangeFile, parse_changes
 from corollary.database.intake.day import read_day
 from corollary.serve.answers import Answer
 from corollary.serve.handlers.context import HandlerContext, refuse_below
-from corollary.serve.principals import Principal, Role
+from corollary.serve.principals import AccessRole, Principal
 from corollary.serve.requests import ApplyRequest
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def read_lines(context: HandlerContext, who: Principal, request: ApplyRequest) -
     content = request.changes.encode("utf-8", "surrogatepass")
     found = parse_changes(content, CHANGES_NAME, state_of(context.database).loaded.normal)
     if found.edits:
-        refuse_below(who, Role.ADMIN, "change rules")
+        refuse_below(who, AccessRole.ADMIN, "change rules")
     return found
 
 
