@@ -3,13 +3,13 @@
 Only the catalog is read, and the changes themselves where rows of a feed are asked for.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from functools import cache
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from corollary.core.plans import watched_name, watched_relation
 from corollary.core.program import NormalProgram, Relation
@@ -95,6 +95,19 @@ class CommitSummary:
     has_new_program: bool
     idempotency: str | None
 
+    def as_json(self) -> dict[str, Any]:
+        """Return the commit as `log` prints it."""
+        return {
+            "commit": self.number,
+            "timestamp": format_value(self.at, TIMESTAMP),
+            "changes": {
+                name: {"added": added, "removed": removed}
+                for name, (added, removed) in self.changes.items()
+            },
+            "new_program": self.has_new_program,
+            "idempotency_key": self.idempotency,
+        }
+
 
 def commit_log(
     warehouse: WarehouseCatalog, limit: int | None = None, granted: frozenset[str] | None = None
@@ -107,7 +120,26 @@ def commit_log(
         granted: the relations that a reader may see, who sees no idempotency keys then; all if it
             is not given.
     """
-    commits = warehouse.commits(limit)
+    return _summaries(warehouse, warehouse.commits(limit), granted)
+
+
+def commit_summary(
+    warehouse: WarehouseCatalog, number: int, granted: frozenset[str] | None = None
+) -> CommitSummary:
+    """Return one commit as the log shows it; see `commit_log`.
+
+    Raises:
+        WarehouseError: it does not exist, or is no longer kept.
+    """
+    commit = warehouse.commit_at(number)
+    assert commit is not None  # only without a number there may be none
+    return _summaries(warehouse, [commit], granted)[0]
+
+
+def _summaries(
+    warehouse: WarehouseCatalog, commits: Sequence[Commit], granted: frozenset[str] | None
+) -> list[CommitSummary]:
+    """Return commits that follow one another, newest first, as the log shows them."""
     if not commits:
         return []
     programs = _Programs(warehouse)
