@@ -181,7 +181,9 @@ class ProofTree:
 
     def _place(self, rule: int | None) -> str:
         found = self._rules.get(str(rule), {})
-        return f"{found['file']}:{found['line']}" if found.get("file") else ""
+        if not found.get("file"):
+            return ""
+        return f"{found['file'].rpartition('/')[2]}:{found['line']}"
 
     def _rule_parts(self, rule: int | None, below: Sequence[int]) -> tuple[RulePart, ...]:
         """Return a rule's text; each literal names the node that stands for it."""

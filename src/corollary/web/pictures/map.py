@@ -17,6 +17,7 @@ from corollary.web.wording import number, short_number
 
 BOX_HEIGHT, FLOOR_GAP, ROW_GAP, BOX_GAP, BEND = 56.0, 58.0, 20.0, 34.0, 14.0
 CHARACTER, PADDING, NARROWEST, WIDEST_FLOOR = 8.45, 34.0, 118.0, 1180.0
+NARROWEST_MAP = 820.0
 LEFT, TOP, RIGHT = 92.0, 26.0, 28.0
 """The room left of the boxes is for the names of the floors."""
 NAME_MAX_CHARACTERS = 30
@@ -155,7 +156,7 @@ class MapPicture:
     def _spread(self) -> None:
         """Give every place its x and y; boxes move towards what they are connected to."""
         rows = [row for floor in self._rows for row in floor]
-        widest = max((_width_of(row) for row in rows), default=0.0)
+        widest = max(NARROWEST_MAP, *(_width_of(row) for row in rows))
         for row in rows:
             x = LEFT + (widest - _width_of(row)) / 2
             for place in row:
