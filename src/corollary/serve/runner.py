@@ -4,8 +4,8 @@ import asyncio
 import os
 import signal
 import socket
-import sys
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -99,12 +99,11 @@ class ServerRun:
 
 def run_in_loop(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
     """Run a server in a loop of its own: that of uvloop, if it is installed."""
-    factory = None
-    if sys.platform != "win32":
-        try:
-            from uvloop import new_event_loop as factory  # type: ignore[no-redef]
-        except ImportError:
-            factory = None
+    factory: Callable[[], asyncio.AbstractEventLoop] | None = None
+    with suppress(ImportError):
+        import uvloop
+
+        factory = uvloop.new_event_loop
     with asyncio.Runner(loop_factory=factory) as runner:
         runner.run(main())
 

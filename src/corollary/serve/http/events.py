@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from starlette.responses import Response, StreamingResponse
 
-from corollary.serve.answers import Event, ServiceError, encode_json
+from corollary.serve.answers import Event, ServiceError
 from corollary.serve.handlers.failures import service_error
 from corollary.serve.http.responses import respond_with_error
 
@@ -17,14 +17,16 @@ PING = b": ping\n\n"
 
 
 def format_event(event: Event) -> bytes:
-    r"""Return the text of an event.
+    r"""Return the text of an event; one without a name tells the commit only.
 
-    >>> format_event(Event("change", {"commit": 42}, 42))
+    >>> format_event(Event("change", '{"commit": 42}', 42))
     b'id: 42\nevent: change\ndata: {"commit": 42}\n\n'
     """
-    mark = b"" if event.id is None else b"id: %d\n" % event.id
+    lines = [] if event.id is None else [f"id: {event.id}"]
+    if event.event:
+        lines += [f"event: {event.event}", f"data: {event.data}"]
     # JSON has no line breaks outside of texts, where they are escaped.
-    return b"%sevent: %s\ndata: %s\n\n" % (mark, event.event.encode(), encode_json(event.data))
+    return ("\n".join(lines) + "\n\n").encode("utf-8", "surrogatepass")
 
 
 async def respond_with_events(
@@ -76,7 +78,7 @@ class _EventStream:
             while True:
                 await asyncio.wait([self._next], timeout=self._ping_seconds)
                 if not self._is_valid():
-                    yield format_event(Event("bye", {"reason": "the token has ended"}))
+                    yield format_event(Event.of("bye", {"reason": "the token has ended"}))
                     return
                 if not self._next.done():
                     yield PING
@@ -89,7 +91,7 @@ class _EventStream:
         except StopAsyncIteration:
             return
         except ServiceError as error:
-            yield format_event(Event("bye", error.as_json()))
+            yield format_event(Event.of("bye", error.as_json()))
         finally:
             await self.close()
 

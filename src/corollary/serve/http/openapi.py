@@ -225,15 +225,16 @@ def _is_needed(each: "dataclasses.Field[Any]") -> bool:
 def _answer(endpoint: Endpoint) -> Schema:
     text = inspect.cleandoc(endpoint.request.__doc__ or "")
     commit = {"schema": {"type": "integer"}, "description": "The commit that the answer has seen."}
+    content: Schema = {JSON_TYPE: _reference("Document")}
     match endpoint.answer:
         case AnswerForm.DOCUMENT:
-            content = {JSON_TYPE: _reference("Document")}
+            pass
         case AnswerForm.ROWS:
             content = {JSON_TYPE: _reference("Rows"), ARROW_TYPE: {}}
         case AnswerForm.EVENTS:
             return {"description": text, "content": {EVENTS_TYPE: {}}}
         case AnswerForm.PROOF:
-            content = {JSON_TYPE: _reference("Document"), PICTURE_TYPE: {}}
+            content[PICTURE_TYPE] = {}
         case AnswerForm.PICTURE:
             content = {PICTURE_TYPE: {}}
     return {"description": text, "headers": {COMMIT_HEADER: commit}, "content": content}

@@ -2,14 +2,14 @@
 
 import json
 from collections.abc import Mapping
-from functools import cache
+from dataclasses import fields
 from typing import Any, NoReturn, get_args, get_origin, get_type_hints
 
 from starlette.requests import Request as HttpRequest
 
 from corollary.errors import InputError
 from corollary.serve.http import refusals
-from corollary.serve.http.endpoints import AnswerForm, BodyForm, Endpoint
+from corollary.serve.http.endpoints import ENDPOINTS, AnswerForm, BodyForm, Endpoint
 from corollary.serve.http.responses import ARROW_TYPE, PICTURE_TYPE
 from corollary.serve.requests import EventsRequest, Request, parse_request
 
@@ -26,35 +26,35 @@ async def read_request(endpoint: Endpoint, http: HttpRequest) -> Request:
         ServiceError: the body cannot be read.
         InputError: a field is missing, unknown, or has another type.
     """
-    fields = _parameters(endpoint, http)
+    found = _parameters(endpoint, http)
     match endpoint.body:
         case BodyForm.NONE:
             pass
         case BodyForm.OBJECT:
-            fields |= parse_object(await http.body())
+            found |= parse_object(await http.body())
         case BodyForm.CHANGES:
-            fields |= _changes(await http.body())
+            found |= _changes(await http.body())
         case BodyForm.PROGRAM:
-            fields |= _program(await http.body(), http.headers.get("content-type", ""))
+            found |= _program(await http.body(), http.headers.get("content-type", ""))
     accepted = http.headers.get("accept", "")
     if endpoint.answer is AnswerForm.ROWS and ARROW_TYPE in accepted:
-        fields["arrow"] = True
+        found["arrow"] = True
     if endpoint.answer is AnswerForm.PROOF and PICTURE_TYPE in accepted:
-        fields["svg"] = True
-    fields |= endpoint.fixed
+        found["svg"] = True
+    found |= endpoint.fixed
     if endpoint.body is BodyForm.CHANGES and IDEMPOTENCY_HEADER in http.headers:
-        fields["idempotency_key"] = http.headers[IDEMPOTENCY_HEADER]
+        found["idempotency_key"] = http.headers[IDEMPOTENCY_HEADER]
     last = http.headers.get(LAST_EVENT_HEADER, "")
     if endpoint.request is EventsRequest and last.isascii() and last.isdigit():
-        fields["since"] = int(last)  # a browser that comes back knows more than its address does
-    return parse_request(endpoint.request, fields)
+        found["since"] = int(last)  # a browser that comes back knows more than its address does
+    return parse_request(endpoint.request, found)
 
 
 def _parameters(endpoint: Endpoint, http: HttpRequest) -> dict[str, Any]:
     """Return the fields of the path and of the query; an empty parameter counts as none."""
-    types = field_types(endpoint.request)
+    types = FIELD_TYPES[endpoint.request]
     names = {endpoint.aliases.get(name, name): name for name in types}
-    fields: dict[str, Any] = {}
+    found: dict[str, Any] = {}
     for parameter in dict.fromkeys(http.query_params.keys()):
         texts = [each for each in http.query_params.getlist(parameter) if each]
         name = names.get(parameter, parameter)
@@ -63,20 +63,19 @@ def _parameters(endpoint: Endpoint, http: HttpRequest) -> dict[str, Any]:
                 "C1631", f"`{name}` is part of the path.", None, "leave out the parameter"
             )
         if texts:
-            fields[name] = _value(parameter, texts, types.get(name, str))
+            found[name] = _value(parameter, texts, types.get(name, str))
     for name in endpoint.path_fields:
-        fields[name] = _value(name, [http.path_params[name]], types[name])
-    return fields
+        found[name] = _value(name, [http.path_params[name]], types[name])
+    return found
 
 
-@cache
-def field_types(request: type[Request]) -> Mapping[str, Any]:
-    """Return the types of the fields of a request."""
-    return {
-        name: kind
-        for name, kind in get_type_hints(request).items()
-        if name in request.__dataclass_fields__
-    }
+def _field_types(request: type[Request]) -> Mapping[str, Any]:
+    hints = get_type_hints(request)
+    return {each.name: hints[each.name] for each in fields(request)}
+
+
+FIELD_TYPES = {each.request: _field_types(each.request) for each in ENDPOINTS}
+"""The types of the fields of each request."""
 
 
 def alternatives(kind: Any) -> tuple[Any, ...]:

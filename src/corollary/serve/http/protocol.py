@@ -7,7 +7,7 @@ would keep its connection and what is buffered for it for ever.
 import asyncio
 from typing import Any, ClassVar
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from corollary.serve.http.settings import ServerSettings
 
@@ -38,7 +38,8 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Read some bytes; a head that gets too long ends the connection."""
-        if self._head_timer is None and (self.cycle is None or self.cycle.response_complete):
+        cycle: RequestResponseCycle | None = self.cycle
+        if self._head_timer is None and (cycle is None or cycle.response_complete):
             self._begin_head()
         if self._head_timer is not None:
             self._head_bytes += len(data)

@@ -81,11 +81,15 @@ class HttpServer:
             "timeout_keep_alive": settings.keep_alive_seconds,
             "timeout_graceful_shutdown": DRAIN_SECONDS,
         }
-        tls = {}
-        if certificate is not None:
-            tls = {"ssl_certfile": certificate[0], "ssl_keyfile": certificate[1]}
-        proxy = {"proxy_headers": settings.is_behind_proxy, "forwarded_allow_ips": "*"}
-        public = Config(app, limit_concurrency=settings.connections, **common, **proxy, **tls)
+        public = Config(
+            app,
+            limit_concurrency=settings.connections,
+            proxy_headers=settings.is_behind_proxy,
+            forwarded_allow_ips="*",
+            ssl_certfile=None if certificate is None else certificate[0],
+            ssl_keyfile=None if certificate is None else certificate[1],
+            **common,
+        )
         self._private_config = Config(_of_owner(app), proxy_headers=False, **common)
         try:
             public.load()
@@ -128,14 +132,14 @@ class HttpServer:
 
         loop = asyncio.get_running_loop()
         opened = await loop.create_unix_server(protocol, sock=private, backlog=BACKLOG)
-        self._server.servers.append(opened)  # type: ignore[arg-type]
+        self._server.servers.append(opened)
 
 
 class _UvicornServer(uvicorn.Server):
     """A server that leaves signals to others."""
 
     @contextmanager
-    def capture_signals(self) -> Iterator[None]:  # type: ignore[override]
+    def capture_signals(self) -> Iterator[None]:
         yield
 
 
