@@ -58,7 +58,7 @@ def _print_error(error: CorollaryError, *, is_json: bool) -> None:
         diagnostics = error.diagnostics if isinstance(error, InputError) else ()
         found: dict[str, Any] = {
             "error": str(error),
-            "diagnostics": [diagnostic_as_json(each) for each in diagnostics],
+            "diagnostics": [each.as_json() for each in diagnostics],
         }
         if why:
             from corollary.cli.report.violations import proofs_as_json
@@ -72,19 +72,6 @@ def _print_error(error: CorollaryError, *, is_json: bool) -> None:
 
         for line in proof_texts(why):
             click.echo(line, err=True)
-
-
-def diagnostic_as_json(diagnostic: Diagnostic) -> dict[str, Any]:
-    """Return a diagnostic as a JSON object."""
-    span = diagnostic.span
-    position = {"file": span.file.name, "line": span.line, "column": span.column} if span else {}
-    return {
-        "code": diagnostic.code,
-        "severity": str(diagnostic.severity),
-        "message": diagnostic.message,
-        **position,
-        "note": diagnostic.note,
-    }
 
 
 def print_json(value: Any) -> None:

@@ -45,17 +45,9 @@ def command(
         asked = None if relation is None else find_relation(catalog, relation, read.reader, granted)
         feeds = change_feed(catalog, asked, first, commit, granted)
         if output.is_json:
-            from corollary.database.changes import json_rows
+            from corollary.database.changes import feed_as_json
 
-            documents = [
-                {
-                    "relation": changed.name,
-                    "columns": list(changed.columns),
-                    "rows": json_rows(table, changed, is_sorted=True),
-                }
-                for changed, table in feeds
-            ]
-            print_json({"changes": documents})
+            print_json({"changes": [feed_as_json(*each) for each in feeds]})
             return
         is_first = True
         for changed, table in feeds:

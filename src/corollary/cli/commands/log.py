@@ -1,7 +1,7 @@
 """`corollary log`."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -37,7 +37,7 @@ def command(warehouse: str, limit: int | None, read: ReaderOptions, output: Form
 
         with open_catalog(warehouse) as catalog:
             commits = commit_log(catalog, limit, read.granted(catalog))
-        output.show(lambda: {"commits": [_as_json(each) for each in commits]}, _lines(commits))
+        output.show(lambda: {"commits": [each.as_json() for each in commits]}, _lines(commits))
 
 
 def _lines(commits: "Sequence[CommitSummary]") -> Iterator[str]:
@@ -59,16 +59,3 @@ def _cells(commit: "CommitSummary") -> list[list[str]]:
         comma_separated(changes) or ["no tuple"],
         [", ".join(remarks)],
     ]
-
-
-def _as_json(commit: "CommitSummary") -> dict[str, Any]:
-    return {
-        "commit": commit.number,
-        "timestamp": format_value(commit.at, TIMESTAMP),
-        "changes": {
-            name: {"added": added, "removed": removed}
-            for name, (added, removed) in commit.changes.items()
-        },
-        "new_program": commit.has_new_program,
-        "idempotency_key": commit.idempotency,
-    }

@@ -121,8 +121,17 @@ def read_changes(file: str, program: NormalProgram) -> ChangeFile:
         InputError: `C0804`, it cannot be read; or lines do not fit the program.
     """
     name = "<stdin>" if file == STDIN else file
+    return parse_changes(_content(file, name), name, program)
+
+
+def parse_changes(content: bytes, name: str, program: NormalProgram) -> ChangeFile:
+    """Return the changes of some lines, which messages call by a name.
+
+    Raises:
+        InputError: lines do not fit the program.
+    """
     reader = _ChangeReader(name, program)
-    for number, line in enumerate(_content(file, name).split(b"\n"), 1):
+    for number, line in enumerate(content.split(b"\n"), 1):
         if line and not line.isspace():
             reader.read((number, line))
     operations = [each for rows in reader.rows.values() for each in reader.net_changes(rows)]
