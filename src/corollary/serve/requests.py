@@ -162,6 +162,16 @@ class ChangesRequest(Request):
 
 
 @dataclass(frozen=True, slots=True)
+class DifferenceRequest(Request):
+    """What differs between two commits: the tuples that came, and those that went."""
+
+    since: Annotated[int, "The earlier commit."]
+    at: At = None
+    relation: Annotated[str | None, "The relation; all that may be seen if not given."] = None
+    limit: Annotated[int, "The maximum number of tuples of a relation and sign."] = 1000
+
+
+@dataclass(frozen=True, slots=True)
 class EventsRequest(Request):
     """Changes and alerts, as they are committed."""
 

@@ -6,6 +6,7 @@ from typing import Any
 from corollary.serve import requests
 from corollary.serve.answers import Answer
 from corollary.serve.handlers import (
+    difference,
     history,
     programs,
     proofs,
@@ -27,6 +28,7 @@ HANDLERS: dict[type[requests.Request], Callable[[HandlerContext, Principal, Any]
     requests.CommitsRequest: history.answer_commits,
     requests.CommitRequest: history.answer_commit,
     requests.ChangesRequest: history.answer_changes,
+    requests.DifferenceRequest: difference.answer_difference,
     requests.WhatIfRequest: proofs.answer_what_if,
     requests.WhyRequest: proofs.answer_why,
     requests.WhyNotRequest: proofs.answer_why_not,

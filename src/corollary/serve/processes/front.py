@@ -3,39 +3,24 @@
 import asyncio
 from abc import ABC, abstractmethod
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Callable
 from itertools import count
-from typing import Protocol
 
+from corollary.database.access.read_access import no_history
 from corollary.serve.answers import Answer, Event, ServiceError
 from corollary.serve.handlers.context import BEHIND
+from corollary.serve.handlers.failures import service_error
 from corollary.serve.principals import Principal
 from corollary.serve.processes.group_commit import CommitReport
 from corollary.serve.processes.supervision import Job
 from corollary.serve.requests import ApplyRequest, EventsRequest, PutProgramRequest, Request
 from corollary.serve.service import ServiceLimits, ServiceMetrics
+from corollary.serve.subscriptions.hub import SubscriptionHub
 
 BEHIND_POLL_SECONDS = 0.1
 """How often a commit of another process is looked for while a request waits for it."""
 REQUEST_BYTES = 200
 """What a request without a text of changes counts."""
-
-
-class Subscriptions(Protocol):
-    """What sends events to subscribers."""
-
-    def subscribe(self, who: Principal, request: EventsRequest) -> AsyncIterator[Event]:
-        """Yield events."""
-
-    def notify(self) -> None:
-        """Look for a new commit."""
-
-    async def close(self) -> None:
-        """Say goodbye to all subscribers."""
-
-
-Watch = Callable[[frozenset[str]], Awaitable[None]]
-MakeSubscriptions = Callable[[Watch, ServiceMetrics], Subscriptions]
 
 
 class JobQueue:
@@ -90,22 +75,24 @@ class JobQueue:
 class FrontService(ABC):
     """The part of a service that knows no database.
 
+    Args:
+        limits: the bounds on requests.
+        place: the warehouse; None if the database is in memory, which has no events.
+
     Attributes:
         metrics: what it counts.
         limits: the bounds on requests.
         subscriptions: what sends events.
     """
 
-    def __init__(
-        self, limits: ServiceLimits, make_subscriptions: MakeSubscriptions | None = None
-    ) -> None:
+    def __init__(self, limits: ServiceLimits, place: str | None) -> None:
         self.metrics = ServiceMetrics()
         self.limits = limits
         self.reads = JobQueue()
         self.writes = JobQueue()
         self.is_stopping = False
         self.subscriptions = (
-            None if make_subscriptions is None else make_subscriptions(self.watch, self.metrics)
+            None if place is None else SubscriptionHub(place, self.watch, self.metrics)
         )
         self._numbers = count(1)
         self._running: Counter[str] = Counter()
@@ -214,10 +201,12 @@ class FrontService(ABC):
             text = f"Too many {what} wait already; the server is busy."
             raise ServiceError.of(503, "C1608", text, "try again in a second", retry_after=1)
 
-    def subscribe(self, who: Principal, request: EventsRequest) -> AsyncIterator[Event]:
+    def subscribe(self, who: Principal, request: EventsRequest) -> AsyncGenerator[Event, None]:
         """Yield events, until the iterator is closed or the service stops."""
-        if self.is_stopping or self.subscriptions is None:
+        if self.is_stopping:
             raise stopping()
+        if self.subscriptions is None:
+            raise service_error(no_history())
         return self.subscriptions.subscribe(who, request)
 
     # --- commits -------------------------------------------------------------------------------

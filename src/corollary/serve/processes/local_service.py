@@ -8,14 +8,15 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TypeVar
 
-from corollary.database.database import Database
+from corollary.database.database import Database, open_arguments_of
 from corollary.serve.answers import Answer, ServiceError
 from corollary.serve.handlers.context import HandlerContext
-from corollary.serve.processes.front import FrontService, MakeSubscriptions, stopping
+from corollary.serve.processes.front import FrontService, stopping
 from corollary.serve.processes.goal_batches import answer_batch
 from corollary.serve.processes.group_commit import CommitReport, GroupCommitter, Write
 from corollary.serve.processes.supervision import Job
 from corollary.serve.service import ServiceLimits
+from corollary.serve.subscriptions.watching import set_watched
 
 Result = TypeVar("Result")
 READ_BATCH_REQUESTS = 64
@@ -42,9 +43,9 @@ class LocalService(FrontService):
         context: HandlerContext,
         thread: ThreadPoolExecutor,
         limits: ServiceLimits,
-        make_subscriptions: MakeSubscriptions | None,
     ) -> None:
-        super().__init__(limits, make_subscriptions)
+        opened = open_arguments_of(context.database)
+        super().__init__(limits, None if opened is None else opened.location)
         self.metrics.commit = context.commit
         self._context = context
         self._thread = thread
@@ -62,14 +63,12 @@ class LocalService(FrontService):
         cls,
         open_database: Callable[[], Database],
         limits: ServiceLimits | None = None,
-        make_subscriptions: MakeSubscriptions | None = None,
     ) -> "LocalService":
         """Open a database in the thread that will use it.
 
         Args:
             open_database: opens it.
             limits: the bounds on requests.
-            make_subscriptions: makes what sends events.
         """
         thread = ThreadPoolExecutor(1, "database")
         loop = asyncio.get_running_loop()
@@ -81,11 +80,11 @@ class LocalService(FrontService):
         except BaseException:
             thread.shutdown()
             raise
-        return cls(context, thread, bounds, make_subscriptions)
+        return cls(context, thread, bounds)
 
     async def watch(self, relations: frozenset[str]) -> None:
         """Let commits watch these virtual relations, and no others."""
-        raise NotImplementedError
+        await self._run(partial(set_watched, self._context.database, relations))
 
     async def close(self) -> None:
         """Stop: what is running ends, what waits is refused."""

@@ -10,7 +10,6 @@ from typing import Any
 from corollary.serve.answers import ServiceError
 from corollary.serve.processes.front import (
     FrontService,
-    MakeSubscriptions,
     stopping,
     unknown_outcome,
 )
@@ -40,7 +39,6 @@ class ProcessService(FrontService):
         options: those of `open_database`, for the writer; readers use the local engine.
         readers: the number of readers; one less than the machine has processors if not given.
         limits: the bounds on requests.
-        make_subscriptions: makes what sends events.
     """
 
     def __init__(
@@ -50,20 +48,22 @@ class ProcessService(FrontService):
         *,
         readers: int | None = None,
         limits: ServiceLimits | None = None,
-        make_subscriptions: MakeSubscriptions | None = None,
     ) -> None:
-        super().__init__(limits or ServiceLimits(), make_subscriptions)
+        super().__init__(limits or ServiceLimits(), place)
         bounds = asdict(self.limits)
         writing = {"engine": "local", **(options or {})}
         reading = {"engine": "local"}
         self.writer = Worker(
             WorkerSettings("writer", "writer", place, writing, bounds),
-            self._on_event,
+            self._on_writer_event,
             self._on_writer_start,
         )
         number = max(1, (os.cpu_count() or 2) - 1) if readers is None else readers
         self.readers = [
-            Worker(WorkerSettings(f"reader-{at}", "reader", place, reading, bounds), self._ignore)
+            Worker(
+                WorkerSettings(f"reader-{at}", "reader", place, reading, bounds),
+                self._on_reader_event,
+            )
             for at in range(1, number + 1)
         ]
         self._watched: frozenset[str] = frozenset()
@@ -79,16 +79,13 @@ class ProcessService(FrontService):
         *,
         readers: int | None = None,
         limits: ServiceLimits | None = None,
-        make_subscriptions: MakeSubscriptions | None = None,
     ) -> "ProcessService":
         """Start all processes, and wait until they have opened the warehouse.
 
         Raises:
             ServiceError: it cannot be opened.
         """
-        service = cls(
-            place, options, readers=readers, limits=limits, make_subscriptions=make_subscriptions
-        )
+        service = cls(place, options, readers=readers, limits=limits)
         workers = [service.writer, *service.readers]
         results = await asyncio.gather(*(each.start() for each in workers), return_exceptions=True)
         failure = next((each for each in results if isinstance(each, BaseException)), None)
@@ -146,7 +143,6 @@ class ProcessService(FrontService):
             try:
                 await self.writer.do(jobs)
             except WorkerDiedError:
-                self._count_restart(self.writer)
                 self._repeat_writes(jobs)
             finally:
                 self._batch.set()
@@ -169,9 +165,10 @@ class ProcessService(FrontService):
                 again.append(job)
         self.writes.put_back(again)
 
-    def _on_event(self, document: dict[str, Any]) -> None:
+    def _on_writer_event(self, document: dict[str, Any]) -> None:
         """Tell readers and subscribers of a commit."""
         if document["type"] != "commit":
+            self._count_restart("writer")
             return
         rows = {name: (added, removed) for name, (added, removed) in document["rows"].items()}
         report = CommitReport(
@@ -203,7 +200,6 @@ class ProcessService(FrontService):
             except (WorkerDiedError, TimeoutError) as error:
                 if isinstance(error, TimeoutError):
                     reader.kill()
-                self._count_restart(reader)
                 self._repeat_reads(jobs)
 
     def _repeat_reads(self, jobs: list[Job]) -> None:
@@ -220,10 +216,9 @@ class ProcessService(FrontService):
                 again.append(job)
         self.reads.put_back(again)
 
-    def _count_restart(self, worker: Worker) -> None:
-        restarts = self.metrics.restarts
-        restarts[worker.settings.role] = restarts.get(worker.settings.role, 0) + 1
+    def _on_reader_event(self, _: dict[str, Any]) -> None:
+        """Count a reader that has died: it tells nothing else."""
+        self._count_restart("reader")
 
-    @staticmethod
-    def _ignore(_: dict[str, Any]) -> None:
-        """Readers tell nothing but answers."""
+    def _count_restart(self, role: str) -> None:
+        self.metrics.restarts[role] = self.metrics.restarts.get(role, 0) + 1

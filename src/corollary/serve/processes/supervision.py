@@ -8,6 +8,8 @@ outcome is not known.
 import asyncio
 import contextlib
 import logging
+import os
+import signal
 import socket
 import sys
 import time
@@ -102,7 +104,7 @@ class Worker:
 
     Attributes:
         settings: what it opens.
-        on_event: called with frames that are not answers (`commit`).
+        on_event: called with frames that are not answers (`commit`), and when it has `died`.
         on_start: called whenever it is ready; what it sends comes first.
         restarts: how often it was started again.
         commit: the last commit that it has told of.
@@ -166,9 +168,10 @@ class Worker:
 
     def kill(self) -> None:
         """Kill the process at once; it is started again."""
-        if self._process is not None:
+        if self._process is not None and self._process.returncode is None:
+            # Not by the method of the process, which would take its status from who waits for it.
             with contextlib.suppress(ProcessLookupError):
-                self._process.kill()
+                os.kill(self._process.pid, signal.SIGKILL)
 
     async def stop(self, seconds: float) -> None:
         """End the process: what it does is finished, within some seconds."""
@@ -237,6 +240,7 @@ class Worker:
                 pause = RESTART_SECONDS[min(failures, len(RESTART_SECONDS) - 1)]
                 LOG.warning("%s has died, and is started again", self.settings.name)
                 self.restarts += 1
+                self.on_event({"type": "died"})
                 await asyncio.sleep(pause)
                 try:
                     stream = await self._open()

@@ -13,6 +13,7 @@ from corollary.serve.processes.channel import (
     parse_request_document,
 )
 from corollary.serve.processes.group_commit import CommitReport, GroupCommitter, Write
+from corollary.serve.subscriptions.watching import set_watched
 
 FINISH_SECONDS = 0.5
 """The longest time for which published tables and alerts wait while writes come in."""
@@ -56,6 +57,8 @@ def run_writer(channel: Channel, context: HandlerContext) -> None:
                     channel.send(*answer_frame(number, handle(context, who, request)))
                 except ServiceError as error:
                     channel.send(error_frame(number, error))
+            case "watch":
+                set_watched(context.database, document["relations"])
             case _:  # stop
                 committer.finish()
                 return

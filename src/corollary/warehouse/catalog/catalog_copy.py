@@ -6,7 +6,7 @@ The rows are read in one transaction, so that a copy is one state even while oth
 from collections.abc import Iterator
 from typing import Any
 
-from corollary.warehouse.catalog import group_keys, query_log, schema
+from corollary.warehouse.catalog import credentials, group_keys, query_log, schema
 from corollary.warehouse.catalog.catalog import Catalog
 
 COPY_BATCH_ROWS = 500
@@ -21,8 +21,9 @@ def copy_rows(source: Catalog, target: Catalog) -> None:
     """
     with source.read_transaction() as reading, target.write_transaction() as writing:
         tables = [each for each in schema.TABLES if each not in NOT_COPIED]
-        for optional in (query_log, group_keys):
-            if optional.TABLE in reading.tables():
+        there = reading.tables()
+        for optional in (query_log, credentials, group_keys):
+            if optional.TABLE in there:
                 writing.execute(optional.CREATE)
                 tables.append(optional.TABLE)
         for table in tables:

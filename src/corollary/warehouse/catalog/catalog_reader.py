@@ -56,12 +56,27 @@ class CatalogReader(Connections):
             row = connection.first(query, *values)
         return None if row is None else _commit(row)
 
-    def commits(self, after: int = 0, limit: int | None = None) -> list[catalog_rows.Commit]:
-        """Return the commits after a number, newest first."""
-        query = "SELECT * FROM corollary_commits WHERE number > ? ORDER BY number DESC LIMIT ?"
+    def commits(
+        self, after: int = 0, limit: int | None = None, upto: int | None = None
+    ) -> list[catalog_rows.Commit]:
+        """Return the commits after a number and up to another, newest first."""
+        query = (
+            "SELECT * FROM corollary_commits WHERE number > ? AND number <= ?"
+            " ORDER BY number DESC LIMIT ?"
+        )
+        last = MAX_ROWS if upto is None else upto
         with self.read_transaction() as connection:
-            rows = connection.rows(query, after, MAX_ROWS if limit is None else limit)
+            rows = connection.rows(query, after, last, MAX_ROWS if limit is None else limit)
         return [_commit(row) for row in rows]
+
+    def program_ids(self, after: int = 0) -> list[int]:
+        """Return the programs of the commits after a number, the last one first."""
+        query = (
+            "SELECT program, max(number) FROM corollary_commits WHERE number > ?"
+            " GROUP BY program ORDER BY max(number) DESC"
+        )
+        with self.read_transaction() as connection:
+            return [int(each) for each in connection.column(query, after)]
 
     def changes(
         self, after: int, upto: int, relation: str | None = None
