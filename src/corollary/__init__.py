@@ -13,6 +13,7 @@ from corollary.errors import (
     WarehouseError,
 )
 from corollary.registry import EXTENSIONS
+from corollary.version import VERSION
 
 if TYPE_CHECKING:
     from corollary.core.engine import Limits
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from corollary.database.transaction import Transaction
     from corollary.documents.document import ActiveDocument
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 __all__ = [
     "AccessError",

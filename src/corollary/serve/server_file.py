@@ -9,8 +9,8 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from corollary import __version__
 from corollary.errors import InputError
+from corollary.version import VERSION
 
 SERVER_FILE = "server.json"
 SOCKET_FILE = "server.sock"
@@ -35,7 +35,7 @@ class ServerFile:
     socket: str
     url: str
     pg_port: int | None = None
-    version: str = __version__
+    version: str = VERSION
 
     @classmethod
     def read(cls, warehouse: Path) -> "ServerFile | None":
