@@ -6,6 +6,7 @@ from typing import Any
 from corollary.serve import requests
 from corollary.serve.answers import Answer
 from corollary.serve.handlers import (
+    difference,
     history,
     programs,
     proofs,
@@ -27,6 +28,7 @@ HANDLERS: dict[type[requests.Request], Callable[[HandlerContext, Principal, Any]
     requests.CommitsRequest: history.answer_commits,
     requests.CommitRequest: history.answer_commit,
     requests.ChangesRequest: history.answer_changes,
+    requests.DifferenceRequest: difference.answer_difference,
     requests.WhatIfRequest: proofs.answer_what_if,
     requests.WhyRequest: proofs.answer_why,
     requests.WhyNotRequest: proofs.answer_why_not,
@@ -53,6 +55,7 @@ def handle(context: HandlerContext, who: Principal, request: requests.Request) -
     """
     try:
         refuse_below(who, request.role, f"ask for `{requests.request_kind(type(request))}`")
+        context.require_commit(request.min_commit)
         return HANDLERS[type(request)](context, who, request)
     except Exception as error:  # noqa: BLE001 - whatever it is, the server goes on
         raise service_error(error) from None
