@@ -162,6 +162,7 @@ def command(
         from corollary.serve.http.server import listen_on
         from corollary.serve.runner import ServerRun, run_in_loop
         from corollary.serve.tokens import TokenStore
+        from corollary.web.routes import routes
 
         directory = opened.root if isinstance(opened.root, Path) else None
         listening = stack.enter_context(closing(listen_on(address.host, address.port)))
@@ -175,6 +176,7 @@ def command(
             private=_private(stack, directory, console),
             directory=directory,
             certificate=certificate,
+            page=lambda service: routes(service, opened.root.name or str(opened.root)),
         )
         console.progress(f"opening {redact_password(warehouse)}")
 
