@@ -13,7 +13,7 @@ import pytest
 import corollary
 from corollary.database.database import Database, state_of
 from corollary.serve.answers import Event, ServiceError
-from corollary.serve.principals import OWNER, Principal, Role
+from corollary.serve.principals import OWNER, AccessRole, Principal
 from corollary.serve.requests import EventsRequest
 from corollary.serve.service import ServiceMetrics
 from corollary.serve.subscriptions import feed, hub, recent_commits
@@ -33,7 +33,7 @@ any() :- edge(_, _).
 cut(x, y) :- -path(x, y).
 .alert cut "no way from {x} to {y}"
 """
-ALICE = Principal("alice", Role.READ)
+ALICE = Principal("alice", AccessRole.READ)
 PATIENCE_SECONDS = 60.0
 
 Rows = set[tuple[Any, ...]]

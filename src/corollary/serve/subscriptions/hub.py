@@ -21,7 +21,7 @@ from typing import TypeVar
 from corollary.errors import CorollaryError
 from corollary.serve.answers import Event, ServiceError
 from corollary.serve.handlers.failures import service_error
-from corollary.serve.principals import Principal, Role
+from corollary.serve.principals import AccessRole, Principal
 from corollary.serve.requests import EventsRequest
 from corollary.serve.service import ServiceMetrics
 from corollary.serve.subscriptions.feed import (
@@ -155,7 +155,7 @@ class SubscriptionHub:
     async def _begin(self, subscriber: _Subscriber, since: int | None) -> list[Event]:
         """Find out after which commit a subscription begins; return resets if it cannot resume."""
         relations, who = subscriber.interest.relations, subscriber.who
-        reader = who.name if who.role is Role.READ else None
+        reader = who.name if who.role is AccessRole.READ else None
         await self._history_thread.run(lambda feed: feed.check_relations(relations, reader))
         await self._update_watched()  # from here on: commits before it may be gaps
         position = await self._history_thread.run(FeedReader.position)
@@ -213,7 +213,7 @@ class SubscriptionHub:
         granted = None
         events: list[Event] = []
         wanted = list(visible(commit, subscriber.interest, None))
-        if wanted and subscriber.who.role is Role.READ:
+        if wanted and subscriber.who.role is AccessRole.READ:
             granted = (await self._granted()).get(subscriber.who.name, frozenset())
             hidden = subscriber.interest.relations - granted
             for name in sorted(hidden ^ subscriber.hidden):
