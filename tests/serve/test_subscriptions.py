@@ -13,11 +13,11 @@ import pytest
 import corollary
 from corollary.database.database import Database, state_of
 from corollary.serve.answers import Event, ServiceError
-from corollary.serve.principals import OWNER, AccessRole, Principal
+from corollary.serve.http.events import format_event
+from corollary.serve.principals import OWNER, Principal, AccessRole
 from corollary.serve.requests import EventsRequest
 from corollary.serve.service import ServiceMetrics
 from corollary.serve.subscriptions import feed, hub, recent_commits
-from corollary.serve.subscriptions.event_stream import encode_event
 from corollary.serve.subscriptions.hub import SubscriptionHub
 from corollary.serve.subscriptions.watching import set_watched
 
@@ -134,10 +134,10 @@ def test_events_come_in_the_form_of_the_specification(tmp_path: Path) -> None:
     async def scenario(database: Database, subscriptions: SubscriptionHub) -> None:
         asked = request("path", "edge", "any", alerts=True)
         async with aclosing(subscriptions.subscribe(OWNER, asked)) as events:
-            assert encode_event(await anext(events)) == b"id: 1\n\n"
+            assert format_event(await anext(events)) == b"id: 1\n\n"
             commit(database, subscriptions, "+ab", "+bc")
             commit(database, subscriptions, "-ab")
-            text = b"".join(map(encode_event, await take(events, 6))).decode()
+            text = b"".join(map(format_event, await take(events, 6))).decode()
         assert text == (
             'event: change\ndata: {"commit": 2, "relation": "any", "added": [[]], "removed": [], '
             '"counts": [1, 0]}\n\n'
