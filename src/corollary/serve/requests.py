@@ -379,8 +379,7 @@ def parse_request(cls: type[AnyRequest], fields: Mapping[str, Any]) -> AnyReques
     Raises:
         InputError: `C1600`, a field is missing, unknown, or has another type.
     """
-    hints = get_type_hints(cls, include_extras=False)
-    known = {each.name: each for each in dataclasses.fields(cls)}
+    known, hints = _fields_of(cls)
     values: dict[str, Any] = {}
     for name, value in fields.items():
         if name not in known:
@@ -395,6 +394,19 @@ def parse_request(cls: type[AnyRequest], fields: Mapping[str, Any]) -> AnyReques
             text = f"A `{request_kind(cls)}` needs the field `{name}`."
             raise InputError.of("C1600", text, None, f"give `{name}`, {_described(hints[name])}")
     return cls(**values)
+
+
+_FIELDS: dict[type, tuple[dict[str, "dataclasses.Field[Any]"], dict[str, Any]]] = {}
+
+
+def _fields_of(
+    cls: type[Request],
+) -> tuple[dict[str, "dataclasses.Field[Any]"], dict[str, Any]]:
+    """Return the fields of a class, and their types."""
+    if cls not in _FIELDS:
+        found = {each.name: each for each in dataclasses.fields(cls)}
+        _FIELDS[cls] = found, get_type_hints(cls)
+    return _FIELDS[cls]
 
 
 def _value(name: str, value: Any, type_: Any) -> Any:

@@ -213,7 +213,7 @@ class _ChangeReader:
             yield from _net_copies(self.program, given, table, counts)
             return
         rows = to_python(table)
-        last = {_key(row): number for number, row in enumerate(rows)}
+        last = {row_key(row): number for number, row in enumerate(rows)}
         for sign in (State.REMOVED, State.ADDED):
             found = [rows[number] for number in last.values() if given.signs[number] is sign]
             if found:
@@ -287,7 +287,7 @@ def _example(operation: str) -> str:
     return f"write a line such as `{EXAMPLES[KEYS_BY_OP[operation][-1]] % operation}`"
 
 
-def _key(row: Sequence[Any]) -> tuple[Any, ...]:
+def row_key(row: Sequence[Any]) -> tuple[Any, ...]:
     """Return a key that is equal for equal rows; NaN equals itself here."""
     return tuple(NAN if value != value else value for value in row)  # noqa: PLR0124 - only NaN
 

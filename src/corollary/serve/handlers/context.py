@@ -9,6 +9,7 @@ from corollary.database.access.reader import Reader
 from corollary.database.database import Database, state_of, store_of
 from corollary.database.history import commit_number, read_point
 from corollary.errors import AccessError
+from corollary.serve.answers import ServiceError
 from corollary.serve.handlers.cursors import parse_cursor
 from corollary.serve.principals import AccessRole, Principal
 from corollary.serve.requests import (
@@ -19,6 +20,8 @@ from corollary.serve.requests import (
 )
 from corollary.serve.service import ServiceLimits
 
+BEHIND = "C1607"
+"""The code of a request for a commit that is not there yet."""
 SNAPSHOTS_MAX = 4
 """How many earlier states are kept open."""
 
@@ -47,6 +50,21 @@ class HandlerContext:
     def commit(self) -> int:
         """The last commit that it has seen."""
         return self.database.commits
+
+    def require_commit(self, number: int | None) -> None:
+        """Refuse to answer before a commit is seen.
+
+        Raises:
+            ServiceError: `C1607`, it is not there yet.
+        """
+        if number is None or number <= self.commit:
+            return
+        self.database.refresh()
+        if number > self.commit:
+            text = f"Commit {number} is not there yet: the last one is {self.commit}."
+            raise ServiceError.of(
+                503, BEHIND, text, "ask again later, or for an earlier commit", retry_after=1
+            )
 
     def close(self) -> None:
         """Let go of everything."""

@@ -55,6 +55,7 @@ def handle(context: HandlerContext, who: Principal, request: requests.Request) -
     """
     try:
         refuse_below(who, request.role, f"ask for `{requests.request_kind(type(request))}`")
+        context.require_commit(request.min_commit)
         return HANDLERS[type(request)](context, who, request)
     except Exception as error:  # noqa: BLE001 - whatever it is, the server goes on
         raise service_error(error) from None
