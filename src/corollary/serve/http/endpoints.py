@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from corollary.serve import requests
+from corollary.serve import commands, requests
 from corollary.serve.requests import Request
 
 
@@ -109,5 +109,8 @@ ENDPOINTS = (
     _get("quarantine", requests.QuarantineRequest, AnswerForm.ROWS),
     _get("advice", requests.AdviceRequest),
     _get("documents", requests.DocumentsRequest),
+    _post("command", commands.CommandRequest),
+    _post("writing-command", commands.WritingCommandRequest),
+    _post("declarations", commands.DeclarationsRequest),
 )
 """All that asks something of the warehouse."""
