@@ -167,16 +167,17 @@ def command(
         directory = opened.root if isinstance(opened.root, Path) else None
         listening = stack.enter_context(closing(listen_on(address.host, address.port)))
         start_log(has_requests=log == "requests" or (log is None and not sys.stderr.isatty()))
+        settings = _settings(opened, address, bounds, listening.getsockname()[1])
         run = ServerRun(
             warehouse=warehouse,
-            settings=_settings(opened, address, bounds, listening.getsockname()[1]),
+            settings=settings,
             limits=bounds.limits,
             tokens=TokenStore(opened.catalog),
             listening=listening,
             private=_private(stack, directory, console),
             directory=directory,
             certificate=certificate,
-            page=lambda service: routes(service, opened.root.name or str(opened.root)),
+            page=lambda service: routes(service, settings.warehouse_name),
         )
         console.progress(f"opening {redact_password(warehouse)}")
 
