@@ -37,7 +37,12 @@ from corollary.database.store import Store
 from corollary.database.transaction import Transaction
 from corollary.errors import Diagnostic, InputError
 from corollary.warehouse.copies import count_copies
-from corollary.warehouse.sources.quarantine import QUARANTINE, BadRowPolicy, remaining
+from corollary.warehouse.sources.quarantine import (
+    NO_BAD_ROWS,
+    QUARANTINE,
+    BadRowPolicy,
+    remaining,
+)
 from corollary.warehouse.sources.source_factory import sources_of
 
 if TYPE_CHECKING:
@@ -312,7 +317,7 @@ class _SourceReader:
         known = self.store.source_positions()
         for name in gone:
             positions[name] = known[name][0], None
-            operations += quarantine.quarantine_operations(self.state, name, (), None)
+            operations += quarantine.quarantine_operations(self.state, name, NO_BAD_ROWS, None)
             left = self.state.loaded.normal.relations.get(known[name][0])
             if left is None:  # it is gone together with its source
                 continue
@@ -324,7 +329,7 @@ class _SourceReader:
             key, has_copies = keys.get(left.name, ()), left.name in bags
             replaced.append(SourceDifference(name, left, *rows, key, has_copies=has_copies))
         sizes = {each.relation.name: self._size(each.relation.name) for each in replaced}
-        self.inputs.guards.check_deletes(replaced, sizes)
+        self.inputs.guards.check_deletes(replaced, sizes, self.state.engine.tasks)
         for each in replaced:
             name, part = each.relation.name, SOURCE_PREFIX + each.source
             operations += [

@@ -117,12 +117,23 @@ def map_input(
             return names, _selected(frame, names, wanted), []
         with describe_jobs(session, f"read {name} for {directive.relation}"):
             columns = selected.limit(0).toArrow()
-            rows = selected.mapInArrow(partial(_map_batches, function), "reply binary").collect()
+            return names, columns, map_frame(selected, function)
+
+
+def map_frame(frame: "DataFrame", function: Callable[[pa.Table], MapResult]) -> list[MapResult]:
+    """Return the results of a function on the rows of a frame, some at a time, in their order.
+
+    It is called where Spark's tasks have the rows, and again in a task that is run again.
+
+    Raises:
+        CorollaryError: the one that the function raised.
+    """
+    rows = frame.mapInArrow(partial(_map_batches, function), "reply binary").collect()
     found = [pickle.loads(bytes(row[0])) for row in rows]  # noqa: S301 - our own tasks made it
     for each in found:
         if isinstance(each, CorollaryError):
             raise each
-    return names, columns, found
+    return found
 
 
 def _map_batches(
