@@ -6,6 +6,7 @@ A request travels between processes as a JSON object of its fields.
 
 import dataclasses
 import re
+import sys
 from collections import abc
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -356,8 +357,10 @@ def request_kind(cls: type[Request]) -> str:
 
 def request_kinds() -> dict[str, type[Request]]:
     """Return all classes of requests by their names."""
-    direct = [*Request.__subclasses__(), *ProofRequest.__subclasses__()]
-    return {request_kind(each): each for each in direct if each is not ProofRequest}
+    every = [*Request.__subclasses__(), *ProofRequest.__subclasses__()]
+    # A dataclass with slots is made twice, and the first one may still be there.
+    known = (each for each in every if getattr(sys.modules[each.__module__], each.__name__) is each)
+    return {request_kind(each): each for each in known if each is not ProofRequest}
 
 
 def request_as_json(request: Request) -> dict[str, Any]:

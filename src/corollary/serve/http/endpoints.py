@@ -102,7 +102,7 @@ ENDPOINTS = (
         "/v1/graph.svg",
         requests.GraphRequest,
         answer=AnswerForm.PICTURE,
-        fixed={"svg": True},
+        fixed={"form": "svg"},
     ),
     _get("status", requests.StatusRequest),
     _get("alerts", requests.AlertsRequest),
