@@ -14,7 +14,7 @@ import corollary
 from corollary.database.database import Database, state_of
 from corollary.serve.answers import Event, ServiceError
 from corollary.serve.http.events import format_event
-from corollary.serve.principals import OWNER, Principal, AccessRole
+from corollary.serve.principals import OWNER, AccessRole, Principal
 from corollary.serve.requests import EventsRequest
 from corollary.serve.service import ServiceMetrics
 from corollary.serve.subscriptions import feed, hub, recent_commits

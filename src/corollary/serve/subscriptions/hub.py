@@ -21,7 +21,7 @@ from typing import TypeVar
 from corollary.errors import CorollaryError
 from corollary.serve.answers import Event, ServiceError
 from corollary.serve.handlers.failures import service_error
-from corollary.serve.principals import Principal, AccessRole
+from corollary.serve.principals import AccessRole, Principal
 from corollary.serve.requests import EventsRequest
 from corollary.serve.service import ServiceMetrics
 from corollary.serve.subscriptions.feed import (
