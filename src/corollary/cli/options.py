@@ -27,6 +27,7 @@ from corollary.cli.parameters import (
     point_in_history,
     row_bound,
 )
+from corollary.cli.recording import echo, open_console
 from corollary.console import TerminalConsole
 
 if TYPE_CHECKING:
@@ -78,10 +79,10 @@ class FormatOptions:
             print_json(document())
         else:
             for line in lines:
-                click.echo(line)
+                echo(line)
 
     def _console(self) -> TerminalConsole:
-        return TerminalConsole()
+        return open_console()
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ class OutputOptions(FormatOptions):
     quiet: Annotated[bool, "Print results and errors only.", option("-q", "--quiet", is_flag=True)]
 
     def _console(self) -> TerminalConsole:
-        return TerminalConsole(self.quiet)
+        return open_console(self.quiet)
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ class WorkOutputOptions(OutputOptions):
     ]
 
     def _console(self) -> TerminalConsole:
-        return TerminalConsole(self.quiet, is_verbose=self.verbose)
+        return open_console(self.quiet, is_verbose=self.verbose)
 
 
 Allow = Annotated[
@@ -144,7 +145,7 @@ class ChangeOutputOptions(WorkOutputOptions):
     ]
 
     def _console(self) -> TerminalConsole:
-        return TerminalConsole(self.quiet, is_verbose=self.verbose, allowed=frozenset(self.allow))
+        return open_console(self.quiet, is_verbose=self.verbose, allowed=frozenset(self.allow))
 
 
 # --- what is read -----------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from corollary.database.access.read_access import ReadAccess
 from corollary.database.access.reader import Reader
 from corollary.database.alerts.delivery import Delivered, Outlets, SenderFactory, deliver
 from corollary.database.arguments import PATH, checked
-from corollary.database.commit import CommitRequest
+from corollary.database.commit import TransactionRequest
 from corollary.database.intake.day import read_day
 from corollary.database.intake.quarantine import with_same_quarantine
 from corollary.database.pending_commit import ALERT_DEPTH
@@ -247,7 +247,7 @@ class Database(ReadAccess):
         if algorithm is not None:
             parse_algorithms(algorithm)
         self.refresh()
-        request = CommitRequest(
+        request = TransactionRequest(
             algorithm=algorithm,
             is_traced=is_traced,
             idempotency=idempotency,
@@ -453,7 +453,7 @@ class Database(ReadAccess):
     def _begin_delivery(self, cause: DeliveredAlerts) -> Transaction:
         """Begin the transaction that delivers alerts into a relation."""
         self.refresh()
-        request = CommitRequest(existing=self._existing, delivers=cause)
+        request = TransactionRequest(existing=self._existing, delivers=cause)
         return Transaction(self._state, self._store, request)
 
 

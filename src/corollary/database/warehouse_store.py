@@ -285,6 +285,7 @@ class WarehouseStore:
                 dropped=pending.dropped,
                 sources=pending.positions,
                 idempotency=pending.idempotency,
+                keys=pending.keys,
                 alerts=pending.alerts,
                 delivers=pending.delivers,
                 depth=pending.depth,

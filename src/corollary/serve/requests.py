@@ -6,6 +6,7 @@ A request travels between processes as a JSON object of its fields.
 
 import dataclasses
 import re
+import sys
 from collections import abc
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -356,8 +357,10 @@ def request_kind(cls: type[Request]) -> str:
 
 def request_kinds() -> dict[str, type[Request]]:
     """Return all classes of requests by their names."""
-    direct = [*Request.__subclasses__(), *ProofRequest.__subclasses__()]
-    return {request_kind(each): each for each in direct if each is not ProofRequest}
+    every = [*Request.__subclasses__(), *ProofRequest.__subclasses__()]
+    # A dataclass with slots is made twice, and the first one may still be there.
+    known = (each for each in every if getattr(sys.modules[each.__module__], each.__name__) is each)
+    return {request_kind(each): each for each in known if each is not ProofRequest}
 
 
 def request_as_json(request: Request) -> dict[str, Any]:
@@ -379,8 +382,7 @@ def parse_request(cls: type[AnyRequest], fields: Mapping[str, Any]) -> AnyReques
     Raises:
         InputError: `C1600`, a field is missing, unknown, or has another type.
     """
-    hints = get_type_hints(cls, include_extras=False)
-    known = {each.name: each for each in dataclasses.fields(cls)}
+    known, hints = _fields_of(cls)
     values: dict[str, Any] = {}
     for name, value in fields.items():
         if name not in known:
@@ -395,6 +397,19 @@ def parse_request(cls: type[AnyRequest], fields: Mapping[str, Any]) -> AnyReques
             text = f"A `{request_kind(cls)}` needs the field `{name}`."
             raise InputError.of("C1600", text, None, f"give `{name}`, {_described(hints[name])}")
     return cls(**values)
+
+
+_FIELDS: dict[type, tuple[dict[str, "dataclasses.Field[Any]"], dict[str, Any]]] = {}
+
+
+def _fields_of(
+    cls: type[Request],
+) -> tuple[dict[str, "dataclasses.Field[Any]"], dict[str, Any]]:
+    """Return the fields of a class, and their types."""
+    if cls not in _FIELDS:
+        found = {each.name: each for each in dataclasses.fields(cls)}
+        _FIELDS[cls] = found, get_type_hints(cls)
+    return _FIELDS[cls]
 
 
 def _value(name: str, value: Any, type_: Any) -> Any:

@@ -1,6 +1,6 @@
 """The one door to a warehouse: whoever connects, and however, asks a `Service`."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -92,7 +92,7 @@ class Service(Protocol):
             ServiceError: it has no answer.
         """
 
-    def subscribe(self, who: Principal, request: EventsRequest) -> AsyncIterator[Event]:
+    def subscribe(self, who: Principal, request: EventsRequest) -> AsyncGenerator[Event, None]:
         """Yield events, until the iterator is closed or the service stops.
 
         Raises:

@@ -162,19 +162,22 @@ def command(
         from corollary.serve.http.server import listen_on
         from corollary.serve.runner import ServerRun, run_in_loop
         from corollary.serve.tokens import TokenStore
+        from corollary.web.routes import routes
 
         directory = opened.root if isinstance(opened.root, Path) else None
         listening = stack.enter_context(closing(listen_on(address.host, address.port)))
         start_log(has_requests=log == "requests" or (log is None and not sys.stderr.isatty()))
+        settings = _settings(opened, address, bounds, listening.getsockname()[1])
         run = ServerRun(
             warehouse=warehouse,
-            settings=_settings(opened, address, bounds, listening.getsockname()[1]),
+            settings=settings,
             limits=bounds.limits,
             tokens=TokenStore(opened.catalog),
             listening=listening,
             private=_private(stack, directory, console),
             directory=directory,
             certificate=certificate,
+            page=lambda service: routes(service, settings.warehouse_name),
         )
         console.progress(f"opening {redact_password(warehouse)}")
 

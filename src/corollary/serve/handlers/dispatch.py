@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from corollary.serve import requests
+from corollary.serve import commands, requests
 from corollary.serve.answers import Answer
 from corollary.serve.handlers import (
     difference,
@@ -20,6 +20,9 @@ from corollary.serve.handlers.failures import service_error
 from corollary.serve.principals import Principal
 
 HANDLERS: dict[type[requests.Request], Callable[[HandlerContext, Principal, Any], Answer]] = {
+    commands.CommandRequest: commands.answer_command,
+    commands.WritingCommandRequest: commands.answer_command,
+    commands.DeclarationsRequest: commands.answer_declarations,
     requests.QueryRequest: questions.answer_query,
     requests.SqlRequest: questions.answer_sql,
     requests.RelationsRequest: relations.answer_relations,
@@ -55,6 +58,7 @@ def handle(context: HandlerContext, who: Principal, request: requests.Request) -
     """
     try:
         refuse_below(who, request.role, f"ask for `{requests.request_kind(type(request))}`")
+        context.require_commit(request.min_commit)
         return HANDLERS[type(request)](context, who, request)
     except Exception as error:  # noqa: BLE001 - whatever it is, the server goes on
         raise service_error(error) from None

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from corollary.errors import WarehouseError, redact_password
-from corollary.warehouse.catalog import catalog_rows
+from corollary.warehouse.catalog import catalog_rows, group_keys
 from corollary.warehouse.catalog.connections import CatalogConnection, Connections
 
 MAX_ROWS = 2**62
@@ -44,7 +44,12 @@ class CatalogReader(Connections):
 
     def find_commit_by_key(self, idempotency: str) -> catalog_rows.Commit | None:
         """Return the commit that was made under an idempotency key."""
-        return self._commit("SELECT * FROM corollary_commits WHERE idempotency = ?", idempotency)
+        found = self._commit("SELECT * FROM corollary_commits WHERE idempotency = ?", idempotency)
+        if found is not None:
+            return found
+        with self.read_transaction() as connection:
+            number = group_keys.find_by_key(connection, idempotency)
+        return None if number is None else self.find_commit(number)
 
     def _commit(self, query: str, *values: Any) -> catalog_rows.Commit | None:
         with self.read_transaction() as connection:
