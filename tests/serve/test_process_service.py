@@ -13,6 +13,7 @@ from typing import TypeVar
 import pytest
 
 import corollary
+from corollary.core.arrow import to_python
 from corollary.serve.answers import Answer, ServiceError
 from corollary.serve.principals import OWNER
 from corollary.serve.processes.process_service import ProcessService
