@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import click
 
 from corollary.cli.databases import open_catalog
-from corollary.cli.options import FormatOptions
-from corollary.cli.parameters import FLAG, byte_count, family, option, warehouse
+from corollary.cli.options import EngineOption, FormatOptions
+from corollary.cli.parameters import COUNT, FLAG, byte_count, family, option, warehouse
 from corollary.errors import InputError, redact_password
 
 if TYPE_CHECKING:
@@ -126,6 +126,19 @@ class ServiceOptions:
 @click.command()
 @warehouse
 @family("address", AddressOptions)
+@click.option(
+    "--readers",
+    type=COUNT,
+    help="Processes that read; 0 does everything in one. Default: one less than there are cores.",
+)
+@family("engine", EngineOption)
+@click.option(
+    "--allow-webhook",
+    metavar="URL",
+    multiple=True,
+    envvar="COROLLARY_ALLOW_WEBHOOKS",
+    help="Let alerts be posted to URLs that begin with this one. May be repeated.",
+)
 @family("bounds", ServiceOptions)
 @click.option(
     "--log",
@@ -136,6 +149,9 @@ class ServiceOptions:
 def command(
     warehouse: str,
     address: AddressOptions,
+    readers: int | None,
+    engine: EngineOption,
+    allow_webhook: tuple[str, ...],
     bounds: ServiceOptions,
     log: str | None,
     output: FormatOptions,
@@ -162,19 +178,24 @@ def command(
         from corollary.serve.http.server import listen_on
         from corollary.serve.runner import ServerRun, run_in_loop
         from corollary.serve.tokens import TokenStore
+        from corollary.web.routes import routes
 
         directory = opened.root if isinstance(opened.root, Path) else None
         listening = stack.enter_context(closing(listen_on(address.host, address.port)))
         start_log(has_requests=log == "requests" or (log is None and not sys.stderr.isatty()))
+        settings = _settings(opened, address, bounds, listening.getsockname()[1])
         run = ServerRun(
             warehouse=warehouse,
-            settings=_settings(opened, address, bounds, listening.getsockname()[1]),
+            settings=settings,
             limits=bounds.limits,
+            options={"engine": engine.engine, "webhooks": list(allow_webhook)},
+            readers=readers,
             tokens=TokenStore(opened.catalog),
             listening=listening,
             private=_private(stack, directory, console),
             directory=directory,
             certificate=certificate,
+            page=lambda service: routes(service, settings.warehouse_name),
         )
         console.progress(f"opening {redact_password(warehouse)}")
 
