@@ -1,6 +1,6 @@
 """`corollary apply`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -145,7 +145,8 @@ def _change_rows(
     recording = current_recording()
     for operation, name, file in files:
         progress = state_of(database).console.progress(f"reading {file}")
-        relation, warnings = state_of(database).writable_relation(name), []
+        relation = state_of(database).writable_relation(name)
+        warnings: Sequence[Diagnostic] = ()
         if recording is None:
             rows, warnings = read_rows(file, relation, has_headers=has_headers)
         else:

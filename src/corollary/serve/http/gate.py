@@ -131,8 +131,8 @@ class Gate:
 
         def is_valid() -> bool:
             if session is not None:
-                return tokens.session_principal(session) == who
-            return not secret or tokens.principal_of(secret) == who
+                return bool(tokens.session_principal(session) == who)
+            return bool(not secret or tokens.principal_of(secret) == who)
 
         return is_valid
 

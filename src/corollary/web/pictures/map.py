@@ -156,7 +156,7 @@ class MapPicture:
     def _spread(self) -> None:
         """Give every place its x and y; boxes move towards what they are connected to."""
         rows = [row for floor in self._rows for row in floor]
-        widest = max(NARROWEST_MAP, *(_width_of(row) for row in rows))
+        widest = max([NARROWEST_MAP, *(_width_of(row) for row in rows)])
         for row in rows:
             x = LEFT + (widest - _width_of(row)) / 2
             for place in row:
@@ -171,9 +171,9 @@ class MapPicture:
                 for place in row:
                     place.y = y
                 y += BOX_HEIGHT + ROW_GAP
-            y += FLOOR_GAP - ROW_GAP
+            y += FLOOR_GAP - ROW_GAP if floor else 0
         self.width = LEFT + widest + RIGHT
-        self.height = y - FLOOR_GAP + TOP
+        self.height = max(y - FLOOR_GAP + TOP, 0)
 
     def svg(self) -> Markup:
         """Return the picture as SVG."""
@@ -206,6 +206,8 @@ class MapPicture:
 
     def _floor(self, floor: int, rows: Sequence[Sequence[Place]]) -> Iterator[str]:
         places = [place for row in rows for place in row]
+        if not places:  # a reader may see views only
+            return
         top = min(place.y for place in places) - 16
         bottom = max(place.y for place in places) + BOX_HEIGHT + 16
         yield (
@@ -368,10 +370,10 @@ def _width_of(row: Sequence[Place]) -> float:
 
 
 def _wrapped(floor: Sequence[Place]) -> list[list[Place]]:
-    """Return the rows of a floor: one, or as many as it needs; bends are in the first one."""
-    rows: list[list[Place]] = [[]]
+    """Return the rows of a floor: one, or as many as it needs; none if it is empty."""
+    rows: list[list[Place]] = []
     for place in floor:
-        if rows[-1] and _width_of([*rows[-1], place]) > WIDEST_FLOOR:
+        if not rows or _width_of([*rows[-1], place]) > WIDEST_FLOOR:
             rows.append([])
         rows[-1].append(place)
     return rows
