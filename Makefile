@@ -23,15 +23,19 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all docs-check lint format bench fuzz crash soak vendor requirements upgrade clean
+.PHONY: help demo serve test test-all docs-check lint format bench fuzz crash soak vendor requirements upgrade clean
 
 help: ## show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 	@echo
 	@echo '  PYTHON=python3.12 picks the interpreter of .venv; ARGS="..." goes to test, test-all, bench, fuzz, crash and soak.'
 
-demo: $(RUNTIME) ## run the bundled example from end to end
-	$(BIN)/corollary demo
+demo: $(RUNTIME) ## run the bundled example from end to end; it stays in demo/
+	@rm -rf demo
+	$(BIN)/corollary demo --keep demo
+
+serve: $(RUNTIME) ## open the page on the bundled example
+	$(BIN)/corollary demo --serve --keep demo
 
 test: $(STAMP) ## run the tests: everything of one kind once, a sample of the matrix
 	$(PYTEST) $(WORKERS) $(ARGS)

@@ -82,7 +82,7 @@ COMMANDS = {
         "commands.documents.group:command",
         "Match tree patterns against documents that streams write into.",
     ),
-    "demo": ("commands.demo:command", "Run the bundled example from end to end."),
+    "demo": ("commands.demo.command:command", "Run the bundled example from end to end."),
 }
 """Where each command is in this package, and its line in the help, in the order for newcomers."""
 

@@ -183,7 +183,12 @@ class Transaction:
         declared = self._request.columns[relation] = self._state.writable_relation(relation)
         return declared
 
-    def _checked_rows(self, rows: Any, relation: Relation) -> "list[tuple[Any, ...]] | pa.Table":
+    def _checked_rows(
+        self, rows: Any, relation: Relation
+    ) -> "list[tuple[Any, ...]] | pa.Table | TableHandle":
+        if getattr(rows, "is_distributed", False):  # checked where they were read
+            handle: TableHandle = rows
+            return handle
         found = check_rows(rows, relation)
         if relation.name in self._state.loaded.normal.bags.values():
             check_counts(relation, found)

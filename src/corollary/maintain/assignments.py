@@ -147,7 +147,7 @@ def _read_body(
     source = draft.source_of(name, state)
     if draft.tables.is_available(source):
         return [], source
-    if draft.tables.programs[state].relations[name].is_inlined:
+    if is_read_through(name, draft, state):
         return derive_rows(name, draft, state), _rows_reference(name)
     slots = draft.variables(name)
     goal = Goal(Literal(name, slots), source)
@@ -155,8 +155,22 @@ def _read_body(
     return draft.derive(rows, [Body(slots, (goal,), (), aggregation.origin)]), Reference(rows)
 
 
+def is_read_through(body: str, draft: Draft, state: State = State.NEW) -> bool:
+    """Whether all assignments of a body are derived by its rules, and nobody is called for them.
+
+    So it is with inlined bodies, and with virtual relations that are defined by rules alone.
+    """
+    relation = draft.tables.programs[state].relations[body]
+    if relation.is_inlined:
+        return True
+    if not (relation.is_derived and relation.is_virtual) or relation.limit is not None:
+        return False
+    stratum = draft.tables.stratum_of(body, state)
+    return not stratum.is_recursive and not stratum.aggregations
+
+
 def derive_rows(body: str, draft: Draft, state: State = State.NEW) -> list[plans.Step]:
-    """Return the steps that derive the assignments of an inlined body in a state."""
+    """Return the steps that derive the assignments of a body that is read through its rules."""
     bodies = [
         make_body(rule, read_in_state(state), is_judged=state is State.NEW)
         for rule in draft.update.rules_of(body, state)

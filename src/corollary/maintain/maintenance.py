@@ -187,7 +187,7 @@ def _shared_rows(
     }
     is_shared = (
         len(readers) > 1
-        and draft.update.new.relations[body].is_inlined
+        and assignments.is_read_through(body, draft)
         and all(
             choice.algorithm is Algorithm.RECOMPUTE
             and choice.budget is None

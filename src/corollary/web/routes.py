@@ -10,12 +10,34 @@ from starlette.routing import BaseRoute
 
 from corollary.serve.service import Service
 from corollary.web.page import Page
-from corollary.web.pages import ask, graph, live, relations, trials
+from corollary.web.pages import (
+    advice,
+    alerts,
+    ask,
+    change,
+    commits,
+    console,
+    documents,
+    graph,
+    help_page,
+    live,
+    quarantine,
+    relations,
+    trials,
+)
 from corollary.web.site import site_routes
 
 PAGES: tuple[Page, ...] = (
     *graph.PAGES,
     *relations.PAGES,
+    *console.PAGES,
+    *commits.PAGES,
+    *alerts.PAGES,
+    *change.PAGES,
+    *documents.PAGES,
+    *advice.PAGES,
+    *quarantine.PAGES,
+    *help_page.PAGES,
     *ask.PAGES,
     *live.PAGES,
     *trials.PAGES,

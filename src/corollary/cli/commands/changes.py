@@ -6,9 +6,11 @@ from corollary.cli.databases import open_catalog
 from corollary.cli.options import FormatOptions, ReaderOptions
 from corollary.cli.output import print_json, print_rows
 from corollary.cli.parameters import family, warehouse
+from corollary.cli.recording import echo
+from corollary.cli.served_command import ServedCommand
 
 
-@click.command()
+@click.command(cls=ServedCommand)
 @warehouse
 @click.argument("relation", required=False)
 @click.option("--commit", type=click.IntRange(min=1), help="Only what this commit changed.")
@@ -52,7 +54,7 @@ def command(
         is_first = True
         for changed, table in feeds:
             if relation is None:
-                click.echo(changed.name if is_first else f"\n{changed.name}")
+                echo(changed.name if is_first else f"\n{changed.name}")
             print_rows(table, changed)
             is_first = False
         if is_first:

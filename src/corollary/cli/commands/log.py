@@ -9,6 +9,7 @@ from corollary.cli.databases import open_catalog
 from corollary.cli.options import FormatOptions, ReaderOptions
 from corollary.cli.parameters import family, warehouse
 from corollary.cli.report.tables import comma_separated, signed, table, terminal_width
+from corollary.cli.served_command import ServedCommand
 from corollary.core.types import TIMESTAMP
 from corollary.core.values import format_value
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from corollary.database.history import CommitSummary
 
 
-@click.command()
+@click.command(cls=ServedCommand)
 @warehouse
 @click.option("--limit", type=click.IntRange(min=1), help="Show this many commits. Default: all.")
 @family("read", ReaderOptions)

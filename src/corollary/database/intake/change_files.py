@@ -120,8 +120,12 @@ def read_changes(file: str, program: NormalProgram) -> ChangeFile:
     Raises:
         InputError: `C0804`, it cannot be read; or lines do not fit the program.
     """
-    name = "<stdin>" if file == STDIN else file
-    return parse_changes(_content(file, name), name, program)
+    return parse_changes(read_content(file), changes_name(file), program)
+
+
+def changes_name(file: str) -> str:
+    """Return what messages call a file of changes."""
+    return "<stdin>" if file == STDIN else file
 
 
 def parse_changes(content: bytes, name: str, program: NormalProgram) -> ChangeFile:
@@ -234,7 +238,13 @@ def _net_copies(
             yield sign, counts, to_python(rows)
 
 
-def _content(file: str, name: str) -> bytes:
+def read_content(file: str) -> bytes:
+    """Return the lines of a file of changes, or of standard input if it is `-`.
+
+    Raises:
+        InputError: `C0804`, it cannot be read.
+    """
+    name = changes_name(file)
     try:
         if file == STDIN:
             data = sys.stdin.buffer.read()

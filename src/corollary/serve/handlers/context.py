@@ -4,6 +4,7 @@ from collections import OrderedDict
 from dataclasses import replace
 from typing import Any
 
+from corollary.database.access.goal_plans import GoalPlans
 from corollary.database.access.read_access import ReadAccess
 from corollary.database.access.reader import Reader
 from corollary.database.database import Database, state_of, store_of
@@ -37,19 +38,42 @@ class HandlerContext:
 
     Attributes:
         timings: by commit, how the last commits of this server were made.
+        goal_plans: the plans of goals that were asked.
     """
 
     def __init__(self, database: Database, limits: ServiceLimits) -> None:
         self.database = database
         self.limits = limits
         self.timings: dict[int, dict[str, Any]] = {}
+        self.goal_plans = GoalPlans(state_of(database), store_of(database))
+        self._limited_at = -1
         self._snapshots: OrderedDict[int, ReadAccess] = OrderedDict()
-        state_of(database).limits = replace(state_of(database).limits, seconds=limits.seconds)
+        self._bound_work()
 
     @property
     def commit(self) -> int:
         """The last commit that it has seen."""
         return self.database.commits
+
+    def refresh(self) -> None:
+        """See what has been committed."""
+        self.database.refresh()
+        self._bound_work()
+
+    def _bound_work(self) -> None:
+        """Let the limit on tuples count those that a request works on, and not those stored."""
+        if self._limited_at == self.commit:
+            return
+        self._limited_at = self.commit
+        state = state_of(self.database)
+        stored = sum(
+            state.engine.size(name)
+            for name, each in state.loaded.normal.relations.items()
+            if each.is_stored
+        )
+        state.limits = replace(
+            state.limits, seconds=self.limits.seconds, tuples=stored + self.limits.tuples
+        )
 
     def require_commit(self, number: int | None) -> None:
         """Refuse to answer before a commit is seen.
@@ -59,7 +83,7 @@ class HandlerContext:
         """
         if number is None or number <= self.commit:
             return
-        self.database.refresh()
+        self.refresh()
         if number > self.commit:
             text = f"Commit {number} is not there yet: the last one is {self.commit}."
             raise ServiceError.of(
@@ -81,7 +105,7 @@ class HandlerContext:
             InputError: it is not a point in history.
             WarehouseError: there is no such commit, or it is no longer kept.
         """
-        self.database.refresh()
+        self.refresh()
         if at is not None:
             number = self._number(at)
             if number != self.commit:
@@ -103,7 +127,7 @@ class HandlerContext:
                 None,
                 "ask with a token of the role `write` or `admin`",
             )
-        self.database.refresh()
+        self.refresh()
         return self.database
 
     def _number(self, at: int | str) -> int:

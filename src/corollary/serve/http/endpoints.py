@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from corollary.serve import requests
+from corollary.serve import commands, requests
 from corollary.serve.requests import Request
 
 
@@ -102,12 +102,15 @@ ENDPOINTS = (
         "/v1/graph.svg",
         requests.GraphRequest,
         answer=AnswerForm.PICTURE,
-        fixed={"svg": True},
+        fixed={"form": "svg"},
     ),
     _get("status", requests.StatusRequest),
     _get("alerts", requests.AlertsRequest),
     _get("quarantine", requests.QuarantineRequest, AnswerForm.ROWS),
     _get("advice", requests.AdviceRequest),
     _get("documents", requests.DocumentsRequest),
+    _post("command", commands.CommandRequest),
+    _post("writing-command", commands.WritingCommandRequest),
+    _post("declarations", commands.DeclarationsRequest),
 )
 """All that asks something of the warehouse."""

@@ -11,7 +11,7 @@ relation anew.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -120,7 +120,9 @@ class SubscriptionHub:
         for thread in (self._tail_thread, self._history_thread):
             await thread.close()
 
-    async def subscribe(self, who: Principal, request: EventsRequest) -> AsyncIterator[Event]:
+    async def subscribe(
+        self, who: Principal, request: EventsRequest
+    ) -> AsyncGenerator[Event, None]:
         """Yield events, first the commit that they begin after; at last `bye` if the server stops.
 
         Raises:

@@ -53,6 +53,7 @@ async def _asked(
     visit: Visit,
 ) -> tuple[dict[str, Any], list[dict[str, Any]], Mapping[str, tuple[int, int]]]:
     """Return the graph, the relations, and how many tuples of each came and went."""
+    changes: Mapping[str, tuple[int, int]]
     timeline = await visit.timeline()
     graph, relations = await visit.ask_all(GraphRequest(at=visit.at), RelationsRequest(at=visit.at))
     if visit.since is not None:
