@@ -23,15 +23,19 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all docs-check lint format bench fuzz crash soak requirements upgrade clean
+.PHONY: help demo serve test test-all docs-check lint format bench fuzz crash soak vendor requirements upgrade clean
 
 help: ## show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 	@echo
 	@echo '  PYTHON=python3.12 picks the interpreter of .venv; ARGS="..." goes to test, test-all, bench, fuzz, crash and soak.'
 
-demo: $(RUNTIME) ## run the bundled example from end to end
-	$(BIN)/corollary demo
+demo: $(RUNTIME) ## run the bundled example from end to end; it stays in demo/
+	@rm -rf demo
+	$(BIN)/corollary demo --keep demo
+
+serve: $(RUNTIME) ## open the page on the bundled example
+	$(BIN)/corollary demo --serve --keep demo
 
 test: $(STAMP) ## run the tests: everything of one kind once, a sample of the matrix
 	$(PYTEST) $(WORKERS) $(ARGS)
@@ -42,11 +46,12 @@ test-all: $(STAMP) ## run the whole matrix; SHARD=3/12 runs the third of twelve 
 docs-check: $(STAMP) ## run the examples of README.md and docs/
 	$(PYTEST) -q tests/docs $(ARGS)
 
-lint: $(STAMP) ## check style, types and the import contracts
+lint: $(STAMP) ## check style, types, the import contracts and the hashes of scripts
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/python tests/vendor.py --check
 
 format: $(STAMP) ## mend style where a tool can
 	$(BIN)/ruff check --fix .
@@ -63,6 +68,9 @@ crash: $(STAMP) ## kill processes at every point, damage files, let system calls
 
 soak: $(STAMP) ## make thousands of transactions of one row: time and disk have to stay flat
 	$(BIN)/python tests/soak.py $(ARGS)
+
+vendor: $(STAMP) ## fetch the scripts of the page that others wrote, as web/vendor/lock.toml names them (needs npm)
+	$(BIN)/python tests/vendor.py
 
 requirements: $(STAMP) ## recompile requirements/*.txt after a change of pyproject.toml
 	$(COMPILE) pyproject.toml $(ARGS) --group build --extra dev --output-file requirements/dev.txt

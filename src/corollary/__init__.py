@@ -95,6 +95,13 @@ def _answer_why(*arguments: Any, **options: Any) -> Any:
     return answer(*arguments, **options)
 
 
+def _run_command(*arguments: Any, **options: Any) -> Any:
+    from corollary.cli.run_served import run_command
+
+    return run_command(*arguments, **options)
+
+
 EXTENSIONS.start_stream = _start_stream
 EXTENSIONS.run_pipeline = _run_pipeline
 EXTENSIONS.answer_why = _answer_why
+EXTENSIONS.run_command = _run_command

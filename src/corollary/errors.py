@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from corollary.source import Span
 
@@ -46,6 +47,20 @@ class Diagnostic:
 
     def __str__(self) -> str:
         return render(self)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the diagnostic as a JSON object."""
+        span = self.span
+        position = (
+            {"file": span.file.name, "line": span.line, "column": span.column} if span else {}
+        )
+        return {
+            "code": self.code,
+            "severity": str(self.severity),
+            "message": self.message,
+            **position,
+            "note": self.note,
+        }
 
 
 def render(diagnostic: Diagnostic) -> str:

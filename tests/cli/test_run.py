@@ -950,6 +950,7 @@ def test_the_demo_runs_from_end_to_end() -> None:
     result = cli("demo", "--keep", "example", "--engine", "local")
     assert result.exit_code == OK, result.output
     assert "corollary run network.dl" in result.stdout
+    assert "corollary serve example/warehouse" in result.stdout
     assert re.search(r"feeds +\+2,510 −2,522  ranked ", result.stdout)
     assert re.search(r"dark +\+2,401 ", result.stdout)
     assert "tables/feeds: version 2, 3,003,510 rows" in result.stdout
@@ -959,10 +960,13 @@ def test_the_demo_runs_from_end_to_end() -> None:
         "alert: homes cut off from r3: 2400",
         "alert: homes cut off from r5: 2400",
     ]
-    assert result.stdout.split("\n\n")[-2].endswith(alerts[-1])
+    assert result.stdout.split("\n\n")[-3].endswith(alerts[-1])
     kept = {path.name for path in Path("example").iterdir()}
     assert {"network.dl", "cable.facts", "warehouse"} <= kept
     assert cli("check", "example/network.dl", "--strict").exit_code == OK
+    again = cli("demo", "--keep", "example")
+    assert again.exit_code == USAGE
+    assert "There is a warehouse in `example` already" in again.stderr
 
 
 def test_accepted_warnings_are_neither_printed_nor_counted() -> None:

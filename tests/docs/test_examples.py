@@ -119,6 +119,7 @@ def test_examples(path: Path, workplace: Path) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize("path", SPARK, ids=name_of)
 def test_examples_on_spark(path: Path, workplace: Path) -> None:
     run_document(Document(path, workplace))

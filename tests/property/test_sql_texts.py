@@ -15,8 +15,11 @@ from corollary.frontends.sql.catalog import SqlCatalog, TableDefinition
 from corollary.frontends.sql.query_tree import ConstantValue, QueryColumn, Select, TableSource
 from support.paths import REPOSITORY
 from support.query_text import CATALOG
+from support.selection import examples
 
-LARGE = settings(max_examples=100, suppress_health_check=list(HealthCheck), deadline=None)
+LARGE = settings(
+    max_examples=examples(30, 100), suppress_health_check=list(HealthCheck), deadline=None
+)
 
 characters = st.characters(exclude_categories=("Cs",), exclude_characters="\0")
 hostile = st.sampled_from(

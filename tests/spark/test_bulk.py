@@ -104,6 +104,7 @@ def computed(views: str, monkeypatch: pytest.MonkeyPatch, **options: Any) -> dic
         db.close()
 
 
+@pytest.mark.matrix(4)
 @pytest.mark.parametrize("kind", VIEWS)
 def test_views_of_partitioned_relations(
     kind: str, spark: Any, monkeypatch: pytest.MonkeyPatch

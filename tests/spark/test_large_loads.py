@@ -40,6 +40,7 @@ PROGRAM = """
 ROWS = [(n, f'text "{n % 9}"') for n in range(400)]
 
 
+@pytest.mark.long
 def test_sources_of_every_format(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

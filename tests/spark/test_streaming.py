@@ -23,6 +23,7 @@ from corollary.database.intake.source_guards import HALF, SourceGuards
 from corollary.errors import ConstraintError, InputError
 from corollary.streaming import batches
 from corollary.streaming.batches import BatchProcessor, StreamBatch
+from corollary.streaming.events import join_events
 from corollary.streaming.folders import FolderReader
 from corollary.streaming.frames import FrameReader
 from corollary.warehouse.sources.quarantine import BadRowPolicy
@@ -328,19 +329,19 @@ def test_files_of_a_batch_are_read_in_their_order(db: Database, tmp_path: Path) 
         file("sub/a.tsv", 3, b"e\tf\ti\nno row\n"),
     ]
     reader = FolderReader(Directive("input", "direct_link", (("op", "op"),)), "/in")
-    batch = Frame(pa.Table.from_pylist(files))
-    events, findings = reader.read(
-        batch, db._state.writable_relation("direct_link"), "s", "batch 0"
-    )
+    relation = db._state.writable_relation("direct_link")
+    events = join_events(reader.read(pa.Table.from_pylist(files), relation, "s", "batch 0"))
+    assert events.rows is not None
     assert [tuple(row.values()) for row in events.rows.to_pylist()] == [
-        ("a", "b", "+"),
-        ("c", "d", "+"),
-        ("a", "b", "i"),
-        ("a", "b", "d"),
-        ("e", "f", "i"),
+        ("a", "b", True),
+        ("c", "d", True),
+        ("a", "b", True),
+        ("a", "b", False),
+        ("e", "f", True),
     ]
-    assert [(each.file, each.line) for each in events.bad] == [("sub/a.tsv", 2)]
-    assert len(findings) == 1
+    bad = events.bad.to_pylist()
+    assert [(each["file"], each["line"]) for each in bad] == [("sub/a.tsv", 2)]
+    assert len(events.findings) == 1
 
 
 # ------------------------------------------------------------------------------------- on Spark

@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -65,6 +65,18 @@ class CountedRows(TableRows):
         return super().table()
 
 
+class BadRecord(NamedTuple):
+    """A malformed record, as the quarantine has it."""
+
+    relation: str
+    source: str
+    file: str
+    line: int
+    code: str
+    reason: str
+    raw: str
+
+
 class Run:
     """A warehouse's view of a source: what it held, and where it has been read to."""
 
@@ -109,6 +121,11 @@ class Run:
         )
         rows = {*to_python(self.quarantine)} - {*to_python(removed)} | {*to_python(added)}
         self.quarantine = from_python(sorted(rows), QUARANTINE)
+
+    @staticmethod
+    def bad_records(change: SourceChange) -> list[BadRecord]:
+        """Returns the malformed records of a change."""
+        return [BadRecord(**row) for row in change.bad_rows.to_pylist()]
 
     def bad_lines(self) -> dict[str, list[int]]:
         """Returns the numbers of the lines that are in quarantine, by file."""

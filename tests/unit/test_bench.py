@@ -63,6 +63,7 @@ def naive_points_to(relations: data.Relations) -> set[tuple[int, int]]:
         heap |= more_heap
 
 
+@pytest.mark.matrix(4)
 @pytest.mark.parametrize("name", sampled(WORKLOADS, 4))
 def test_answers_agree(name: str) -> None:
     workload = WORKLOADS[name]
@@ -136,6 +137,7 @@ def test_the_first_difference_is_found(row: int) -> None:
     )
 
 
+@pytest.mark.long
 def test_the_command_reports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target = tmp_path / "bench.json"
     chosen = ["--only", "tc-tree", "--only", "tc-nonlinear"]
@@ -204,6 +206,7 @@ def shortened(task: Task) -> Task:
     return replace(task, rounds=lambda relations: task.rounds(relations)[:2])
 
 
+@pytest.mark.matrix(4)
 @pytest.mark.parametrize("name", sampled(TASKS, 9))
 def test_maintained_answers_agree(name: str) -> None:
     task = shortened(TASKS[name])
@@ -240,6 +243,7 @@ def test_growing_trees_have_equal_branches() -> None:
         assert not set(parent[27:]) & set(range(1, 28))
 
 
+@pytest.mark.matrix(4)
 @pytest.mark.parametrize(
     ("sql", "message"),
     [
@@ -255,6 +259,7 @@ def test_wrong_maintenance_is_detected(sql: str, message: str) -> None:
     assert "    WRONG after delete" in "\n".join(maintain_report.lines(task, outcome))
 
 
+@pytest.mark.long
 def test_a_wrong_count_is_detected() -> None:
     class Forgetful(Maintained):
         def size(self) -> int:
@@ -268,6 +273,7 @@ def test_a_wrong_count_is_detected() -> None:
     assert "start 76" in outcome.differences[1]
 
 
+@pytest.mark.long
 def test_a_step_that_takes_too_long_is_given_up() -> None:
     contender = Maintained("dred", data.random_graph(50, 100), LEFT)
     referee = DuckdbAnew(data.random_graph(50, 100), CLOSURE_SQL)
@@ -331,6 +337,7 @@ def test_verdicts() -> None:
     assert "(at most" not in "\n".join(maintain_report.lines(task, outcome, with_bars=False))
 
 
+@pytest.mark.long
 def test_the_command_maintains(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target = tmp_path / "bench.json"
     chosen = ["--only", "maintain-growth", "--only", "maintain-dag", "--clock", "cpu"]
@@ -356,6 +363,7 @@ def test_wrong_maintenance_fails_the_command(
     assert "WRONG" in capsys.readouterr().out
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("options", [[], ["--algorithm", "dred"]])
 def test_the_profile_of_maintenance(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--profile", "maintain-dag", "--scale", "0.01", *options]) == 0
@@ -369,6 +377,7 @@ def test_the_advisor_is_measured_and_exact() -> None:
     assert figures["exact"].value == 0
 
 
+@pytest.mark.long
 def test_what_monitoring_costs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(active, "CHANGES", 2)
     monkeypatch.setattr(active, "TURNS", 1)

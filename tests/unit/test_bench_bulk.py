@@ -44,6 +44,7 @@ def shop_differences(place: Path, now: Tables) -> list[str]:
     return found
 
 
+@pytest.mark.long
 def test_the_views_of_the_shop_are_right(tmp_path: Path) -> None:
     first = first_tables(SCALE)
     later = next_tables(first)
@@ -88,6 +89,7 @@ def test_one_more_day_touches_what_has_changed(tmp_path: Path) -> None:
     assert len(touched) < len(before) / 2
 
 
+@pytest.mark.matrix(4)
 @pytest.mark.parametrize("name", sampled(QUERIES, 4))
 def test_queries_agree(name: str) -> None:
     measurement = compare(QUERIES[name], repeat=1)

@@ -168,6 +168,7 @@ def check_feeds(db: Database) -> None:
         assert comparable(copy) == (comparable(db.relation(name).rows()) if is_stored else [])
 
 
+@pytest.mark.long
 def test_thirty_edits_of_one_program(tmp_path: Path) -> None:
     """Each edit is one commit; tables and history show what the oracle says."""
     assert len(EDITS) >= 30
@@ -203,6 +204,7 @@ def test_thirty_edits_of_one_program(tmp_path: Path) -> None:
         check_feeds(db)
 
 
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize("seed", range(2))
 def test_any_edit_of_a_warehouse_that_is_folded_and_opened_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int

@@ -366,6 +366,7 @@ def test_two_folds_of_one_commit(place: str) -> None:
         assert len(db.relation("reach")) == 3
 
 
+@pytest.mark.long
 def test_processes_with_the_same_keys(bank: Database, place: str) -> None:
     """Whatever of a key each of them does, it is done once, and all are told the same."""
     processes = [compete(place, "same", 6) for _ in range(2)]

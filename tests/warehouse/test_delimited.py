@@ -367,7 +367,7 @@ def files(draw: st.DrawFn) -> tuple[Relation, Directive, bytes]:
 
 
 @given(files())
-@settings(max_examples=examples(300, 1500))
+@settings(max_examples=examples(100, 1500))
 def test_the_fast_reader_agrees_or_declines(file: tuple[Relation, Directive, bytes]) -> None:
     p, asked, data = file
     quick = quickly(data, p, asked) if data else None
@@ -382,7 +382,7 @@ def without_headers(asked: Directive) -> tuple[tuple[str, str], ...]:
 
 
 @given(st.sampled_from(BASIC), st.text(st.sampled_from('0123459-+.:eEnaif TZxu,"'), max_size=12))
-@settings(max_examples=examples(300, 1500))
+@settings(max_examples=examples(100, 1500))
 def test_the_fast_reader_accepts_no_more(type_: Type, text: str) -> None:
     p = relation(type_)
     data = (text + "\n").encode()
@@ -424,7 +424,7 @@ def test_a_file_of_many_blocks() -> None:
 
 
 @given(files(), st.integers(1, 40))
-@settings(max_examples=examples(300, 1500))
+@settings(max_examples=examples(100, 1500))
 def test_blocks_read_like_the_whole(file: tuple[Relation, Directive, bytes], size: int) -> None:
     p, asked, data = file
     rows, malformed = exactly(data, p, asked)

@@ -90,6 +90,7 @@ def test_each_request_with_each_fault(
         assert path.read_bytes() == b"content"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(examples(1, 6)))
 def test_a_history_with_faults(
     place: str, faulty: FaultyStore, monkeypatch: pytest.MonkeyPatch, seed: int
@@ -116,6 +117,7 @@ def test_a_history_with_faults(
     assert sum(faulty.counts[each] for each in FAULTS) > 5
 
 
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize("fault", ["lost behind", "repeated", "refused"])
 def test_a_version_whose_acknowledgement_is_lost(
     place: str, faulty: FaultyStore, fault: str

@@ -8,6 +8,7 @@ import click
 from corollary.cli.options import OutputOptions
 from corollary.cli.output import print_json
 from corollary.cli.parameters import COUNT, POSITIVE, choice, option
+from corollary.cli.recording import echo
 
 if TYPE_CHECKING:
     from corollary.provenance.limits import ProofLimits
@@ -35,9 +36,9 @@ class AnswerOptions(OutputOptions):
             case "json":
                 print_json(answer.to_json())
             case "svg":
-                click.echo(answer.to_svg(), nl=False)
+                echo(answer.to_svg(), nl=False)
             case _:
-                click.echo(answer.to_text(self.depth), nl=False)
+                echo(answer.to_text(self.depth), nl=False)
 
 
 @dataclass(frozen=True)

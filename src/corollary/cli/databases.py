@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from corollary.cli.options import PropagationOptions
+from corollary.cli.recording import Recording, current_recording
 from corollary.console import Console, TerminalConsole
 from corollary.errors import redact_password
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
     from corollary.core.engine import Limits
     from corollary.database.database import Database
+    from corollary.warehouse.files.places import Place
     from corollary.warehouse.warehouse import Warehouse
     from corollary.warehouse.warehouse_catalog import WarehouseCatalog
 
@@ -22,6 +24,8 @@ CATALOG_SCHEMES = ("postgresql://", "postgresql+psycopg://")
 
 def is_warehouse(place: str) -> bool:
     """Whether a name on the command line is a warehouse rather than a program."""
+    if current_recording() is not None:  # a server answers, and has a warehouse
+        return True
     return place.startswith(CATALOG_SCHEMES) or Path(place).is_dir()
 
 
@@ -33,6 +37,8 @@ def open_catalog(place: str) -> "closing[WarehouseCatalog]":
     """
     from corollary.warehouse.warehouse_catalog import WarehouseCatalog
 
+    recording = current_recording()
+    place = place if recording is None else recording.place
     return closing(WarehouseCatalog.open(place, create=False))
 
 
@@ -72,6 +78,11 @@ def open_warehouse(
     from corollary.database.database import state_of
     from corollary.database.opening import open_database
 
+    recording = current_recording()
+    if recording is not None:
+        with _borrowed(recording, console, today) as database:
+            yield database
+        return
     outcome = "nothing was changed"
     try:
         console.progress(f"opening {redact_password(place)}")
@@ -88,6 +99,24 @@ def open_warehouse(
         raise KeyboardInterrupt(outcome) from None
     finally:
         console.done()
+
+
+@contextmanager
+def _borrowed(
+    recording: Recording, console: TerminalConsole, today: "date | None"
+) -> "Iterator[Database]":
+    """Give the database of a server, which stays open."""
+    from corollary.database.database import state_of
+
+    database, state = recording.database, state_of(recording.database)
+    with state.lock:
+        database.refresh()
+        before, state.console, state.day = state.console, console, today
+        try:
+            yield database
+        finally:
+            state.console, state.day = before, None
+            console.done()
 
 
 def open_to_read(
@@ -115,8 +144,8 @@ def _interrupted(database: "Database", before: int, place: str) -> str:
 
 def load_in_memory(
     programs: tuple[Path, ...],
-    facts: Path,
-    root: Path | None,
+    facts: "Place",
+    root: "Place | None",
     propagation: PropagationOptions,
     limits: "Limits",
     console: Console,
@@ -139,7 +168,8 @@ def load_in_memory(
     )
     state_of(database).is_trial = True
     state_of(database).day = today
-    database.load(*programs, facts=facts, root=root)
+    top = None if root is None else str(root)
+    database.load(*programs, facts=str(facts), root=top)
     normal = state_of(database).loaded.normal
     propagation.check(normal)
     for name in propagation.watched(normal):

@@ -5,10 +5,11 @@ from collections.abc import Iterator
 
 import click
 
+from corollary.cli.recording import current_recording
 from corollary.console import TerminalConsole
 
 PREFIX = "COROLLARY_"
-SHARED = ("COROLLARY_BULK", "COROLLARY_ALLOW_WEBHOOKS")
+SHARED = ("COROLLARY_BULK", "COROLLARY_ALLOW_WEBHOOKS", "COROLLARY_SERVER", "COROLLARY_TOKEN")
 """The variables that several commands know."""
 RESERVED = ("COROLLARY_FAULT", "COROLLARY_JAVA_HOME", "COROLLARY_ACCEPT", "COROLLARY_TEST_")
 """What the names of variables begin with that are no settings: those of tests and of Java."""
@@ -18,7 +19,7 @@ def warn_of_unknown_variables(console: TerminalConsole) -> None:
     """Note the variables that look like settings, and have no effect on any command."""
     context = click.get_current_context(silent=True)
     named = sorted(name for name in os.environ if name.startswith(PREFIX))
-    if context is None or not named:
+    if context is None or not named or current_recording() is not None:
         return
     known = {*SHARED, *_variables_of(context)}
     others = tuple(_prefixes_of_other_commands(context))

@@ -30,6 +30,10 @@ COMMANDS = {
         "commands.why:what_if",
         "Try out the deletion of a base tuple, or its insertion.",
     ),
+    "serve": (
+        "commands.serve:command",
+        "Keep a warehouse open for many clients: over HTTP, with a page.",
+    ),
     "log": ("commands.log:command", "List the commits of a warehouse, newest first."),
     "changes": (
         "commands.changes:command",
@@ -57,6 +61,7 @@ COMMANDS = {
         "Let a reader not see relations of a warehouse any more.",
     ),
     "grants": ("commands.upkeep.grants:grants", "List who may see what of a warehouse."),
+    "token": ("commands.token:command", "Say who may ask a server of a warehouse."),
     "status": ("commands.upkeep.status:command", "Show what a warehouse holds, and its condition."),
     "verify": (
         "commands.upkeep.verify:command",
@@ -77,7 +82,7 @@ COMMANDS = {
         "commands.documents.group:command",
         "Match tree patterns against documents that streams write into.",
     ),
-    "demo": ("commands.demo:command", "Run the bundled example from end to end."),
+    "demo": ("commands.demo.command:command", "Run the bundled example from end to end."),
 }
 """Where each command is in this package, and its line in the help, in the order for newcomers."""
 

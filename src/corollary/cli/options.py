@@ -23,9 +23,11 @@ from corollary.cli.parameters import (
     matching,
     option,
     pair,
+    place,
     point_in_history,
     row_bound,
 )
+from corollary.cli.recording import echo, open_console
 from corollary.console import TerminalConsole
 
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from corollary.database.access.reader import Reader
     from corollary.database.database import Database
     from corollary.database.intake.source_guards import SourceGuards
+    from corollary.warehouse.files.places import Place
     from corollary.warehouse.warehouse_catalog import WarehouseCatalog
 
 ALGORITHMS = ("auto", "recompute", "dred", "pf", "epf", "counting", "ranked")
@@ -76,10 +79,10 @@ class FormatOptions:
             print_json(document())
         else:
             for line in lines:
-                click.echo(line)
+                echo(line)
 
     def _console(self) -> TerminalConsole:
-        return TerminalConsole()
+        return open_console()
 
 
 @dataclass(frozen=True)
@@ -89,7 +92,7 @@ class OutputOptions(FormatOptions):
     quiet: Annotated[bool, "Print results and errors only.", option("-q", "--quiet", is_flag=True)]
 
     def _console(self) -> TerminalConsole:
-        return TerminalConsole(self.quiet)
+        return open_console(self.quiet)
 
 
 @dataclass(frozen=True)
@@ -103,7 +106,7 @@ class WorkOutputOptions(OutputOptions):
     ]
 
     def _console(self) -> TerminalConsole:
-        return TerminalConsole(self.quiet, is_verbose=self.verbose)
+        return open_console(self.quiet, is_verbose=self.verbose)
 
 
 Allow = Annotated[
@@ -142,7 +145,7 @@ class ChangeOutputOptions(WorkOutputOptions):
     ]
 
     def _console(self) -> TerminalConsole:
-        return TerminalConsole(self.quiet, is_verbose=self.verbose, allowed=frozenset(self.allow))
+        return open_console(self.quiet, is_verbose=self.verbose, allowed=frozenset(self.allow))
 
 
 # --- what is read -----------------------------------------------------------------------------
@@ -160,9 +163,9 @@ class RootOption:
     """The directory that a program may not leave."""
 
     root: Annotated[
-        Path | None,
-        "Directory that .input and .output may not leave. Default: the one of -F or -D.",
-        option(type=DIRECTORY),
+        "Place | None",
+        "Directory or objects that .input and .output may not leave. Default: the one of -F or -D.",
+        option(type=place, metavar="DIRECTORY"),
     ]
 
 
@@ -171,9 +174,9 @@ class FileOptions(RootOption):
     """Where the facts files of a program are."""
 
     facts: Annotated[
-        Path,
-        "Directory of the facts files (.input). Default: here.",
-        option("-F", "--facts", type=DIRECTORY, default=Path()),
+        "Place",
+        "Directory of the facts files (.input), or objects (s3://…). Default: here.",
+        option("-F", "--facts", type=place, metavar="DIRECTORY", default=Path()),
     ]
     today: Today
 

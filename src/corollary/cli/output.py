@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from corollary.analysis.pragmas import without_allowed
+from corollary.cli.recording import echo
 from corollary.console import TerminalConsole
 from corollary.errors import (
     ConstraintError,
@@ -38,7 +37,7 @@ def report_errors(console: TerminalConsole, *, is_json: bool) -> Iterator[None]:
         sys.exit(error.exit_code)
     except KeyboardInterrupt as error:
         console.done()
-        click.echo(f"interrupted; {str(error) or 'nothing was written'}", err=True)
+        echo(f"interrupted; {str(error) or 'nothing was written'}", err=True)
         sys.exit(INTERRUPT_EXIT_CODE)
     except BrokenPipeError:
         # Python would complain on standard error when it flushes the closed pipe at its end.
@@ -47,7 +46,7 @@ def report_errors(console: TerminalConsole, *, is_json: bool) -> Iterator[None]:
     except (OSError, MemoryError, RecursionError) as error:
         console.done()
         reason = "out of memory" if isinstance(error, MemoryError) else str(error)
-        click.echo(f"error: {reason}", err=True)
+        echo(f"error: {reason}", err=True)
         sys.exit(LimitError.exit_code if isinstance(error, MemoryError) else 1)
 
 
@@ -58,7 +57,7 @@ def _print_error(error: CorollaryError, *, is_json: bool) -> None:
         diagnostics = error.diagnostics if isinstance(error, InputError) else ()
         found: dict[str, Any] = {
             "error": str(error),
-            "diagnostics": [diagnostic_as_json(each) for each in diagnostics],
+            "diagnostics": [each.as_json() for each in diagnostics],
         }
         if why:
             from corollary.cli.report.violations import proofs_as_json
@@ -66,30 +65,17 @@ def _print_error(error: CorollaryError, *, is_json: bool) -> None:
             found["why"] = proofs_as_json(why)
         print_json(found)
         return
-    click.echo(str(error), err=True)
+    echo(str(error), err=True)
     if why:
         from corollary.cli.report.violations import proof_texts
 
         for line in proof_texts(why):
-            click.echo(line, err=True)
-
-
-def diagnostic_as_json(diagnostic: Diagnostic) -> dict[str, Any]:
-    """Return a diagnostic as a JSON object."""
-    span = diagnostic.span
-    position = {"file": span.file.name, "line": span.line, "column": span.column} if span else {}
-    return {
-        "code": diagnostic.code,
-        "severity": str(diagnostic.severity),
-        "message": diagnostic.message,
-        **position,
-        "note": diagnostic.note,
-    }
+            echo(line, err=True)
 
 
 def print_json(value: Any) -> None:
     """Print a JSON document on one line."""
-    click.echo(json.dumps(value, ensure_ascii=False))
+    echo(json.dumps(value, ensure_ascii=False))
 
 
 def print_rows(table: "pa.Table", relation: "Relation") -> None:
@@ -104,7 +90,7 @@ def print_rows(table: "pa.Table", relation: "Relation") -> None:
     output = Directive("output", relation.name, (("headers", "true"),))
     dialect = dialect_of(relation, output)
     for lines in lines_of(table, relation, output, dialect, escaped=AMBIGUOUS_CHARACTERS):
-        click.echo(lines, nl=False)
+        echo(lines, nl=False)
 
 
 def print_warnings(warnings: Iterable[Diagnostic], console: TerminalConsole) -> None:

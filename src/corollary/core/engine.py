@@ -382,8 +382,13 @@ class Engine(Protocol):
         A handle on tuples outside of this process is for an engine that has tasks.
         """
 
-    def delete(self, relation: str, rows: "Sequence[tuple[Value, ...]] | pa.Table") -> None:
-        """Remove tuples from the NEW state of a relation; those not in it are ignored."""
+    def delete(
+        self, relation: str, rows: "Sequence[tuple[Value, ...]] | pa.Table | TableHandle"
+    ) -> None:
+        """Remove tuples from the NEW state of a relation; those not in it are ignored.
+
+        A handle on tuples outside of this process is for an engine that has tasks.
+        """
 
     def apply_change(self, relation: str, added: "pa.Table", removed: "pa.Table") -> None:
         """Apply an effective change: nothing of `added` is in the relation, all of `removed` is."""

@@ -111,6 +111,12 @@ def json_rows(
     ]
 
 
+def feed_as_json(relation: Relation, table: pa.Table) -> dict[str, Any]:
+    """Return a feed of changes as `changes` prints it."""
+    rows = json_rows(table, relation, is_sorted=True)
+    return {"relation": relation.name, "columns": list(relation.columns), "rows": rows}
+
+
 class UnknownChangeError(InputError, KeyError):
     """The changes of a relation were not asked for, or it does not exist."""
 

@@ -63,7 +63,7 @@ Result = TypeVar("Result")
 
 
 @dataclass(slots=True)
-class CommitRequest:
+class TransactionRequest:
     """What a transaction asks for.
 
     Attributes:
@@ -72,6 +72,7 @@ class CommitRequest:
         reads: functions that return further operations, called on the state that is committed to.
         edits: of the program, in the order given.
         delivers: the alerts that the commit itself delivers.
+        keys: the idempotency keys of the requests that share the commit, if it is a group.
         inspect: called when everything is maintained, before it is recorded or rolled back; with
             it, a violated key is noted first, and raised at the end.
 
@@ -91,6 +92,7 @@ class CommitRequest:
     publishes: bool = False
     existing: ExistingViolations = ExistingViolations.REPORT
     delivers: DeliveredAlerts | None = None
+    keys: tuple[str, ...] = ()
     inspect: "Callable[[OpenTransaction], None] | None" = None
 
     def edit(self, program: Program) -> Program:
@@ -143,7 +145,7 @@ class CommitOutcome:
         return cls(*done, commit_number=replay.number, is_repeated=True)
 
 
-def commit(state: DatabaseState, store: Store, request: CommitRequest) -> CommitOutcome:
+def commit(state: DatabaseState, store: Store, request: TransactionRequest) -> CommitOutcome:
     """Do what a transaction asks for, and maintain what depends on it; all or nothing.
 
     Raises:
@@ -175,7 +177,7 @@ def commit(state: DatabaseState, store: Store, request: CommitRequest) -> Commit
     return outcome
 
 
-def rehearse(state: DatabaseState, store: Store, request: CommitRequest) -> CommitOutcome:
+def rehearse(state: DatabaseState, store: Store, request: TransactionRequest) -> CommitOutcome:
     """Do what a dry transaction asks for on the state as it is, not caught up, and roll it back."""
     with state.lock, within_seconds(state.limits):
         was_committing, state.is_committing = state.is_committing, True
@@ -208,7 +210,7 @@ def retry_on_conflict(state: DatabaseState, store: Store, work: Callable[[], Res
                 state.is_committing = False
 
 
-def _attempt(state: DatabaseState, store: Store, request: CommitRequest) -> CommitOutcome:
+def _attempt(state: DatabaseState, store: Store, request: TransactionRequest) -> CommitOutcome:
     """Try to commit on the state as it is now."""
     replay = None if request.idempotency is None else store.replay_of(request.idempotency)
     if replay is not None:
@@ -219,6 +221,7 @@ def _attempt(state: DatabaseState, store: Store, request: CommitRequest) -> Comm
     state.console.enter(Phase.PLAN)
     with state.begin(with_written_parts(program, operations)) as pending:
         pending.positions, pending.idempotency = positions, request.idempotency
+        pending.keys = request.keys
         pending.delivers, pending.depth = request.delivers, pending_commit.ALERT_DEPTH.get()
         after = pending.planned
 
@@ -235,7 +238,8 @@ def _attempt(state: DatabaseState, store: Store, request: CommitRequest) -> Comm
         # Another program, or a key, is recorded even if no tuple changes: with a key that is not
         # recorded, a retry would act on whatever has been committed since.
         is_new = store.is_durable and program.program != state.program
-        must_record = is_new or request.idempotency is not None or pending.has_other_relations
+        has_key = request.idempotency is not None or bool(request.keys)
+        must_record = is_new or has_key or pending.has_other_relations
         run: pending_commit.PlanRun | None = None
         rounds: TriggerRounds | None = None
         if must_record or not _is_empty(state, update):
@@ -295,7 +299,7 @@ def _attempt(state: DatabaseState, store: Store, request: CommitRequest) -> Comm
     return outcome
 
 
-def _react(state: DatabaseState, request: CommitRequest, transaction: OpenTransaction) -> None:
+def _react(state: DatabaseState, request: TransactionRequest, transaction: OpenTransaction) -> None:
     """Find alerts, what would violate constraints, and what happens to relations."""
     update, outcome, after = transaction.update, transaction.outcome, transaction.after
     result = evaluate_reactions(state, update, request.existing, transaction.rounds)
@@ -320,7 +324,7 @@ def _react(state: DatabaseState, request: CommitRequest, transaction: OpenTransa
 
 
 def _gather(
-    state: DatabaseState, request: CommitRequest
+    state: DatabaseState, request: TransactionRequest
 ) -> tuple[LoadedProgram, list[Operation], dict[str, pending_commit.Position]]:
     """Return the program after all edits, all operations, and how far sources have been read."""
     loaded, program = state.loaded, _edited_program(state, request)
@@ -335,7 +339,7 @@ def _gather(
     return program, operations, positions
 
 
-def _edited_program(state: DatabaseState, request: CommitRequest) -> LoadedProgram:
+def _edited_program(state: DatabaseState, request: TransactionRequest) -> LoadedProgram:
     if not request.edits:
         return state.loaded
     return load_next_program(
@@ -373,7 +377,7 @@ def _is_empty(state: DatabaseState, update: Update) -> bool:
 
 def _check_keys(
     state: DatabaseState,
-    request: CommitRequest,
+    request: TransactionRequest,
     pending: pending_commit.PendingCommit,
     outcome: CommitOutcome,
 ) -> None:
@@ -393,7 +397,7 @@ def _check_keys(
 
 def _plan(
     state: DatabaseState,
-    request: CommitRequest,
+    request: TransactionRequest,
     before: NormalProgram,
     after: NormalProgram,
     *,
@@ -449,7 +453,10 @@ def _maintain(
 
 
 def _run_triggers(
-    state: DatabaseState, request: CommitRequest, rounds: TriggerRounds, run: pending_commit.PlanRun
+    state: DatabaseState,
+    request: TransactionRequest,
+    rounds: TriggerRounds,
+    run: pending_commit.PlanRun,
 ) -> None:
     """Run triggers round by round; at the end all rounds are undone."""
     normal = rounds.pending.planned
@@ -467,7 +474,7 @@ def _run_triggers(
 
 def _maintain_net_change(
     state: DatabaseState,
-    request: CommitRequest,
+    request: TransactionRequest,
     pending: pending_commit.PendingCommit,
     run: pending_commit.PlanRun,
     rounds: TriggerRounds,

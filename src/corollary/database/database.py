@@ -14,7 +14,7 @@ from corollary.database.access.read_access import ReadAccess
 from corollary.database.access.reader import Reader
 from corollary.database.alerts.delivery import Delivered, Outlets, SenderFactory, deliver
 from corollary.database.arguments import PATH, checked
-from corollary.database.commit import CommitRequest
+from corollary.database.commit import TransactionRequest
 from corollary.database.intake.day import read_day
 from corollary.database.intake.quarantine import with_same_quarantine
 from corollary.database.pending_commit import ALERT_DEPTH
@@ -105,7 +105,8 @@ class Database(ReadAccess):
         Args:
             paths: files that make up the program.
             text: the program itself, instead of files.
-            facts: a directory; if given, the `.input` files in it are read too.
+            facts: a directory, or objects (`s3://bucket/name`); if given, the `.input` files in
+                it are read too.
             root: the directory that these files may not leave; that of `facts` if not given.
             existing: what to do about tuples that violate a new constraint, see `transaction`.
 
@@ -131,8 +132,10 @@ class Database(ReadAccess):
             if facts is not None:
                 state.console.enter(Phase.READ)
                 from corollary.database.intake.evaluate_once import FileLocations, read_inputs
+                from corollary.warehouse.files.places import place_of
 
-                places = FileLocations(Path(facts), root=None if root is None else Path(root))
+                top = None if root is None else place_of(str(root))
+                places = FileLocations(place_of(str(facts)), root=top)
                 for relation, table in read_inputs(
                     load_program(program), places, state.console, state.frames
                 ):
@@ -244,7 +247,7 @@ class Database(ReadAccess):
         if algorithm is not None:
             parse_algorithms(algorithm)
         self.refresh()
-        request = CommitRequest(
+        request = TransactionRequest(
             algorithm=algorithm,
             is_traced=is_traced,
             idempotency=idempotency,
@@ -450,7 +453,7 @@ class Database(ReadAccess):
     def _begin_delivery(self, cause: DeliveredAlerts) -> Transaction:
         """Begin the transaction that delivers alerts into a relation."""
         self.refresh()
-        request = CommitRequest(existing=self._existing, delivers=cause)
+        request = TransactionRequest(existing=self._existing, delivers=cause)
         return Transaction(self._state, self._store, request)
 
 

@@ -3,13 +3,13 @@
 Only the catalog is read, and the changes themselves where rows of a feed are asked for.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from functools import cache
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from corollary.core.plans import watched_name, watched_relation
 from corollary.core.program import NormalProgram, Relation
@@ -95,6 +95,19 @@ class CommitSummary:
     has_new_program: bool
     idempotency: str | None
 
+    def as_json(self) -> dict[str, Any]:
+        """Return the commit as `log` prints it."""
+        return {
+            "commit": self.number,
+            "timestamp": format_value(self.at, TIMESTAMP),
+            "changes": {
+                name: {"added": added, "removed": removed}
+                for name, (added, removed) in self.changes.items()
+            },
+            "new_program": self.has_new_program,
+            "idempotency_key": self.idempotency,
+        }
+
 
 def commit_log(
     warehouse: WarehouseCatalog, limit: int | None = None, granted: frozenset[str] | None = None
@@ -107,7 +120,26 @@ def commit_log(
         granted: the relations that a reader may see, who sees no idempotency keys then; all if it
             is not given.
     """
-    commits = warehouse.commits(limit)
+    return _summaries(warehouse, warehouse.commits(limit), granted)
+
+
+def commit_summary(
+    warehouse: WarehouseCatalog, number: int, granted: frozenset[str] | None = None
+) -> CommitSummary:
+    """Return one commit as the log shows it; see `commit_log`.
+
+    Raises:
+        WarehouseError: it does not exist, or is no longer kept.
+    """
+    commit = warehouse.commit_at(number)
+    assert commit is not None  # only without a number there may be none
+    return _summaries(warehouse, [commit], granted)[0]
+
+
+def _summaries(
+    warehouse: WarehouseCatalog, commits: Sequence[Commit], granted: frozenset[str] | None
+) -> list[CommitSummary]:
+    """Return commits that follow one another, newest first, as the log shows them."""
     if not commits:
         return []
     programs = _Programs(warehouse)
@@ -168,7 +200,7 @@ def find_relation(
 def dropped_relation(warehouse: WarehouseCatalog, name: str) -> Relation | None:
     """Return a relation as the last program of the commits that are kept declares it."""
     programs = _Programs(warehouse)
-    found = (programs.declared(each, name) for each in warehouse.commits())
+    found = (programs.declared_in(each, name) for each in programs.kept())
     return next((each for each in found if each is not None), None)
 
 
@@ -229,6 +261,25 @@ def change_feed(
     return _feeds(warehouse, range(first, last), names, granted, shows_counts=shows_counts)
 
 
+def feeds_of(
+    warehouse: WarehouseCatalog, relations: Iterable[str], since: int, upto: int
+) -> "Iterator[tuple[Relation, pa.Table]]":
+    """Yield what commits that are kept have changed in some relations; see `change_feed`.
+
+    The commits that have not watched a virtual one of them are `unwatched` in its feed.
+    """
+    programs = _Programs(warehouse)
+    names: dict[bool, list[str]] = {True: [], False: []}
+    for each in relations:
+        names[programs.has_counts(each)] += programs.recorded_names(each)
+    for shows_counts, some in names.items():
+        if some:
+            recorded = tuple(dict.fromkeys(some))
+            yield from _feeds(
+                warehouse, range(since, upto), recorded, None, shows_counts=shows_counts
+            )
+
+
 def _feeds(
     warehouse: WarehouseCatalog,
     before: range,
@@ -247,7 +298,10 @@ def _feeds(
         shows_counts: whether the counts of a bag are shown as they are, and not as copies.
     """
     programs = _Programs(warehouse)
-    commits = {each.number: each for each in warehouse.commits()}
+    oldest = int(warehouse.catalog.meta("oldest"))
+    # With the one before them, to see which have another program.
+    kept = warehouse.catalog.commits(max(oldest, before.start) - 1, upto=before.stop)
+    commits = {each.number: each for each in kept}
     found: dict[str, list[RecordedChange]] = {}
     # Marked even if none of these commits has watched it.
     watching: dict[str, set[int]] = {name: set() for name in names}
@@ -328,6 +382,14 @@ class _Programs:
         self._warehouse = warehouse
         self._stored = cache(warehouse.catalog.program)
         self._normal = cache(lambda id_: program_of_layout(self._stored(id_).layout))
+        self._kept: list[int] | None = None
+
+    def kept(self) -> list[int]:
+        """Return the programs of the commits that are kept, the last one first."""
+        if self._kept is None:
+            catalog = self._warehouse.catalog
+            self._kept = catalog.program_ids(int(catalog.meta("oldest")) - 1)
+        return self._kept
 
     def text(self, id_: int) -> str:
         """Return the text of a program."""
@@ -339,7 +401,11 @@ class _Programs:
 
     def declared(self, commit: Commit | None, name: str) -> Relation | None:
         """Return a relation as a commit's program declares it."""
-        relation = None if commit is None else self._normal(commit.program).relations.get(name)
+        return None if commit is None else self.declared_in(commit.program, name)
+
+    def declared_in(self, id_: int, name: str) -> Relation | None:
+        """Return a relation as a program declares it."""
+        relation = self._normal(id_).relations.get(name)
         return relation if relation is not None and relation.is_declared else None
 
     def bag_of(self, commit: Commit | None, name: str) -> str | None:
@@ -358,13 +424,13 @@ class _Programs:
 
     def _bags(self) -> Iterator[Mapping[str, str]]:
         """Yield the bags of all programs that are kept."""
-        for id_ in {commit.program for commit in self._warehouse.commits()}:
+        for id_ in self.kept():
             yield self._normal(id_).bags
 
     def counts_of(self, name: str) -> Relation | None:
         """Return the relation of a bag's counts, by the last program that has the bag."""
-        for commit in self._warehouse.commits():
-            normal = self._normal(commit.program)
+        for id_ in self.kept():
+            normal = self._normal(id_)
             if name in normal.relations:
                 return normal.relations[normal.bags[name]] if name in normal.bags else None
         return None

@@ -54,9 +54,11 @@ class MemoryStore:
             self.grants.remove(reader, pending.dropped)
         self.outbox.record(number, pending.alerts, pending.delivers, pending.depth)
         self.record_positions(state, pending.positions)
-        if pending.idempotency is not None:
+        keys = pending.keys if pending.idempotency is None else (pending.idempotency,)
+        if keys:
             stats = {name: Stats.from_json(each) for name, each in pending.stats.items()}
-            self._done[pending.idempotency] = Replay(number, pending.changes, stats, pending.alerts)
+            replay = Replay(number, pending.changes, stats, pending.alerts)
+            self._done |= dict.fromkeys(keys, replay)
         return number
 
     def source_positions(self) -> Mapping[str, Position]:

@@ -61,6 +61,7 @@ class PendingCommit:
         stats: how each relation was maintained, as JSON.
         positions: how far sources have been read, by the name of the source.
         idempotency: the key that the caller gave.
+        keys: those of the requests that share the commit, if it is a group.
         alerts: go to the outbox with the commit.
         delivers: the alerts that the commit itself delivers, if a sink makes it.
         depth: how many commits led to this one, each made by alerts of the one before.
@@ -79,6 +80,7 @@ class PendingCommit:
     stats: Mapping[str, Any] = field(default_factory=dict)
     positions: Mapping[str, Position] = field(default_factory=dict)
     idempotency: str | None = None
+    keys: tuple[str, ...] = ()
     alerts: Sequence[Alert] = ()
     delivers: DeliveredAlerts | None = None
     depth: int = 0

@@ -150,6 +150,12 @@ class DatabaseState:
         self.watched[relation] = signs
         self._observers_changed()
 
+    def unwatch(self, relations: Iterable[str]) -> None:
+        """Ask for the changes of virtual relations no more."""
+        for name in relations:
+            self.watched.pop(name, None)
+        self._observers_changed()
+
     def add_callback(self, event: str, function: Callable[[Any], object]) -> None:
         """Call a function after every commit in which an event happened."""
         self.callbacks.setdefault(event, []).append(function)

@@ -1,6 +1,6 @@
 """A transaction: what users ask for and read; `commit` does it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -11,7 +11,7 @@ from corollary.core.states import State
 from corollary.core.values import is_encodable, quote_text
 from corollary.database.arguments import COUNT, check_function, checked, wrong_argument
 from corollary.database.changes import JSON_MAX_ROWS, Changes
-from corollary.database.commit import CommitOutcome, CommitRequest, OpenTransaction, commit
+from corollary.database.commit import CommitOutcome, OpenTransaction, TransactionRequest, commit
 from corollary.database.counters import Stats, TraceRow
 from corollary.database.intake.bag_operations import check_counts
 from corollary.database.intake.operations import Operation
@@ -58,11 +58,11 @@ class Transaction:
     """
 
     def __init__(
-        self, state: DatabaseState, store: Store, request: CommitRequest | None = None
+        self, state: DatabaseState, store: Store, request: TransactionRequest | None = None
     ) -> None:
         self._state = state
         self._store = store
-        self._request = request or CommitRequest()
+        self._request = request or TransactionRequest()
         self._is_open = True
         self._is_done = False
         key = self._request.idempotency
@@ -183,7 +183,12 @@ class Transaction:
         declared = self._request.columns[relation] = self._state.writable_relation(relation)
         return declared
 
-    def _checked_rows(self, rows: Any, relation: Relation) -> "list[tuple[Any, ...]] | pa.Table":
+    def _checked_rows(
+        self, rows: Any, relation: Relation
+    ) -> "list[tuple[Any, ...]] | pa.Table | TableHandle":
+        if getattr(rows, "is_distributed", False):  # checked where they were read
+            handle: TableHandle = rows
+            return handle
         found = check_rows(rows, relation)
         if relation.name in self._state.loaded.normal.bags.values():
             check_counts(relation, found)
@@ -281,6 +286,18 @@ class Transaction:
                 None,
                 "begin another one with `db.transaction()`",
             )
+
+    def share(self, keys: Iterable[str]) -> None:
+        """Note the idempotency keys of several requests that this transaction does together.
+
+        None of them may have been used before: whoever groups requests looks that up.
+
+        Raises:
+            InputError: one is not an idempotency key.
+        """
+        self._request.keys = tuple(keys)
+        for each in self._request.keys:
+            _check_key(each)
 
     def inspect(self, function: Callable[[OpenTransaction], None]) -> None:
         """Call a function at the commit, when everything is maintained.

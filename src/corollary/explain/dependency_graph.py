@@ -1,9 +1,12 @@
-"""The dependency graph as a picture, in DOT for Graphviz or in SVG with a layout of its own."""
+"""The dependency graph: as JSON; as DOT for Graphviz; as SVG, with a layout of its own."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from html import escape
+from typing import Any
 
 from corollary.analysis.strata import Polarity, dependency_polarities, strata
+from corollary.core.graph import strongly_connected_components
 from corollary.core.program import NormalProgram
 
 STYLES = {Polarity.POSITIVE: "solid", Polarity.NEGATIVE: "dashed", Polarity.AGGREGATE: "dotted"}
@@ -49,6 +52,69 @@ def graph_as_dot(program: NormalProgram) -> str:
         style = STYLES[arc.polarity]
         lines.append(f"  {_quoted(arc.below)} -> {_quoted(arc.above)} [style={style}];")
     return "\n".join([*lines, "}"])
+
+
+def graph_as_json(program: NormalProgram, shown: Collection[str] | None = None) -> dict[str, Any]:
+    """Return the graph of declared relations: nodes with their floor, and arrows.
+
+    Relations that the program has made for itself are left out; an arrow through one of them
+    counts as one of its own, which negates or aggregates if any of its parts does.
+
+    Args:
+        program: the program.
+        shown: the relations to show; all that are declared if it is not given. Arrows through a
+            declared relation that is not shown are left out.
+    """
+    declared = {name for name, each in program.relations.items() if each.is_declared}
+    visible = declared if shown is None else declared & {*shown}
+    arcs = {
+        name: reads for name, reads in _declared_arcs(program, declared).items() if name in visible
+    }
+    successors = {name: [each for each in reads if each in visible] for name, reads in arcs.items()}
+    floors: dict[str, int] = {}
+    nodes: dict[str, dict[str, Any]] = {}
+    for number, names in enumerate(strongly_connected_components(successors)):
+        below = [floors[each] for name in names for each in successors[name] if each in floors]
+        is_base = not any(program.relations[name].is_derived for name in names)
+        floor = 0 if is_base else max(below, default=0) + 1
+        floors |= dict.fromkeys(names, floor)
+        is_recursive = len(names) > 1 or names[0] in successors[names[0]]
+        for name in names:
+            nodes[name] = {"name": name, "floor": floor, "recursive": is_recursive, "group": number}
+    edges = [
+        {"from": below, "to": above, "kind": str(polarity)}
+        for above, reads in arcs.items()
+        for below, found in reads.items()
+        if below in visible
+        for polarity in sorted(found)
+    ]
+    return {"nodes": [nodes[name] for name in program.relations if name in nodes], "edges": edges}
+
+
+def _declared_arcs(
+    program: NormalProgram, declared: Collection[str]
+) -> dict[str, dict[str, set[Polarity]]]:
+    """Return which declared relations each of them reads, also through undeclared ones."""
+    graph = dependency_polarities(program)
+    found: dict[str, dict[str, set[Polarity]]] = {}
+    for name in program.relations:
+        if name not in declared:
+            continue
+        reads: dict[str, set[Polarity]] = {}
+        seen: set[tuple[str, Polarity]] = set()
+        waiting = [(name, Polarity.POSITIVE)]
+        while waiting:
+            at, so_far = waiting.pop()
+            for below, polarities in graph.get(at, {}).items():
+                for polarity in polarities:
+                    combined = so_far if polarity is Polarity.POSITIVE else polarity
+                    if below in declared:
+                        reads.setdefault(below, set()).add(combined)
+                    elif (below, combined) not in seen:
+                        seen.add((below, combined))
+                        waiting.append((below, combined))
+        found[name] = reads
+    return found
 
 
 def _quoted(name: str) -> str:

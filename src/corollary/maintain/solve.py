@@ -69,6 +69,9 @@ def answer_goal(
     statistics: Statistics,
     is_readable: Callable[[str], bool],
     state: State = State.NEW,
+    *,
+    calls: logic.Literal | None = None,
+    answers: str = GOAL_RELATION,
 ) -> plans.Plan:
     """Return the plan that answers a goal, where some derived relations can be read as stored.
 
@@ -78,6 +81,9 @@ def answer_goal(
         statistics: of the relations.
         is_readable: whether a relation can be read, and need not be derived.
         state: of the data.
+        calls: a literal of a relation with values for variables of the goal, to ask many goals at
+            once. Its first column is the number of a goal; answers begin with it.
+        answers: the relation that gets the answers.
     """
     types = {name: relation.types for name, relation in program.relations.items()}
 
@@ -88,24 +94,35 @@ def answer_goal(
         {state: program}, statistics, types, is_available, lambda _: state is State.NEW
     )
     origin = logic.Origin(f"the goal {goal.relation}")
-    columns: dict[str, logic.Variable] = {}
+    bound: dict[str, logic.Variable] = {}
+    asking: list[Goal] = []
+    if calls is not None:
+        bound = {each.name: each for each in calls.slots if isinstance(each, logic.Variable)}
+        types[calls.relation] = tuple(map(_type, calls.slots))
+        asking = [Goal(calls, Reference(calls.relation))]
+    columns = dict(list(bound.items())[:1])
     for slot in goal.slots:
-        if isinstance(slot, logic.Variable):
+        if isinstance(slot, logic.Variable) and slot.name not in bound:
             columns.setdefault(slot.name, slot)
     head = tuple(columns.values())
-    types[GOAL_RELATION] = tuple(map(_type, head))
+    types[answers] = tuple(map(_type, head))
     steps: list[plans.Step] = []
     source = Reference(goal.relation, state)
     if not is_readable(goal.relation):
-        node = tables.adorn(goal.relation, bound_columns(goal.slots, ()), state)
-        constants = tuple(
-            slot for column in node.bound if isinstance(slot := goal.slots[column], logic.Constant)
+        node = tables.adorn(goal.relation, bound_columns(goal.slots, bound), state)
+        arguments = tuple(
+            slot
+            for column in node.bound
+            if isinstance(slot := goal.slots[column], logic.Constant | logic.Variable)
         )
-        steps = tables.call(node, [Pipeline((), constants, origin)])
+        asked = Pipeline((), arguments, origin)
+        if asking:
+            asked = sip(arguments, asking, (), origin, statistics)
+        steps = tables.call(node, [asked])
         source = Reference(node.answers)
-    steps.append(
-        plans.Derive(GOAL_RELATION, (sip(head, [Goal(goal, source)], (), origin, statistics),))
-    )
+    goals = [*asking, Goal(goal, source)]
+    lead = asking[0] if asking else None
+    steps.append(plans.Derive(answers, (sip(head, goals, (), origin, statistics, lead=lead),)))
     every = {plans.MAIN: tuple(steps), **solve_procedures(tables)}
     return plans.Plan(every, types, orders(plans.pipelines_of(plans.Plan(every, types))))
 

@@ -26,9 +26,8 @@ from corollary.database.opening import reopen
 from corollary.database.pending_commit import DeferredOperations
 from corollary.database.store import OpenArguments
 from corollary.errors import CorollaryError, Diagnostic, InputError
-from corollary.streaming.events import net_change
+from corollary.streaming.batch_tasks import BatchReader, read_batch
 from corollary.streaming.folders import FolderReader
-from corollary.streaming.frames import FrameReader
 from corollary.warehouse.copies import count_copies
 from corollary.warehouse.formats.delimited import first_findings
 from corollary.warehouse.sources.quarantine import BadRowPolicy
@@ -40,10 +39,6 @@ if TYPE_CHECKING:
 
 METADATA_FILE = "metadata"
 """The file of a checkpoint that holds the id of its query."""
-
-
-BatchReader = FolderReader | FrameReader
-"""Turns the rows of a batch into events."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,16 +159,21 @@ class BatchProcessor:
         """Add the change of a batch to a transaction; return how many rows are quarantined."""
         state = state_of(database)
         relation = state.writable_relation(self.relation)
-        name = f"batch {number}"
-        events, findings = self.reader.read(frame, relation, self.source, name)
         has_copies = self.relation in state.loaded.normal.bags
-        change = net_change(
-            events, relation, self.reader.op, self.source, name, has_copies=has_copies
+        change = read_batch(
+            self.reader,
+            frame,
+            relation,
+            self.source,
+            f"batch {number}",
+            tasks=state.engine.tasks,
+            has_copies=has_copies,
         )
-        if change.bad and self.bad_rows is BadRowPolicy.ABORT:
+        if change.bad.num_rows and self.bad_rows is BadRowPolicy.ABORT:
+            (first,) = change.bad.slice(0, 1).to_pylist()
             raise InputError(
-                first_findings(findings, self.source)
-                or [Diagnostic(change.bad[0].code, f"{change.bad[0].reason}: {change.bad[0].raw}.")]
+                first_findings(change.findings, self.source)
+                or [Diagnostic(first["code"], f"{first['reason']}: {first['raw']}.")]
             )
         directive = self.reader.directive if isinstance(self.reader, FolderReader) else None
         declared = (each for each in database.program.declarations if each.name == self.relation)
@@ -187,18 +187,13 @@ class BatchProcessor:
             has_copies,
             number,
         )
-        good = events.rows.num_rows - (len(change.bad) - len(events.bad))
         held = state.engine.handle(state.loaded.normal.bases.get(self.relation, self.relation))
-        self.guards.check_batch(
-            difference,
-            good,
-            change.bad,
-            count_copies(held) if has_copies else len(held),
-            database.relation(self.relation).arrow,
-        )
+        size = count_copies(held) if has_copies else len(held)
+        tasks = state.engine.tasks
+        self.guards.check_batch(difference, change.good, change.bad, size, held=held, tasks=tasks)
         transaction.delete(self.relation, change.removed)
         transaction.insert(self.relation, change.added)
-        if change.bad:
+        if change.bad.num_rows:
             transaction.edit(with_quarantine)
             source = self.source
             transaction.read(
@@ -206,7 +201,7 @@ class BatchProcessor:
                     quarantine_operations(state, source, change.bad, frozenset()), {}
                 )
             )
-        return len(change.bad)
+        return int(change.bad.num_rows)
 
     def _query(self, frame: Any) -> str:
         """Return the id of the query, which is that of its checkpoint."""

@@ -13,46 +13,58 @@ before it is not an operation: what it deletes is unknown.
 """
 
 import json
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from corollary.analysis.bags import COPIES_COLUMN
-from corollary.core.arrow import nullary_table, single_array, to_python
-from corollary.core.arrow_buffers import index_array, true_mask
+from corollary.core.arrow import from_python, nullary_table, single_array, to_python
+from corollary.core.arrow_buffers import index_array, number_scalar, true_mask
 from corollary.core.program import Relation
 from corollary.core.types import SYMBOL
+from corollary.errors import Diagnostic
 from corollary.warehouse.copies import net_counts, repeat_rows
-from corollary.warehouse.sources.quarantine import RAW_MAX_CHARACTERS, BadRow
+from corollary.warehouse.sources.quarantine import NO_BAD_ROWS, QUARANTINE, RAW_MAX_CHARACTERS
 
 INSERTS = ("insert", "i", "c", "r", "+", "update_postimage")
 DELETES = ("delete", "d", "-", "−", "update_preimage")
-IS_INSERT_COLUMN = "is_insert"
+IS_INSERT_COLUMN = "•is_insert"
 """The column of a table of events that distinguishes inserts from deletes."""
+ORDER_COLUMN = "•order"
+"""The column of a table of events that they are sorted by."""
 
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """The events of a batch, in order.
+    """Some events of a batch, in the order in which they came.
 
     Attributes:
-        rows: the columns of the relation, then `op` if there is one.
-        bad: the malformed rows.
+        rows: the columns of the relation; then, if there is an operation, whether it is an insert,
+            and if there is an order, the values of that. None if they are elsewhere.
+        bad: the malformed records, as rows of the quarantine.
+        findings: about malformed records.
+        place: where they belong among the others of the batch; those with equal places come in
+            the order in which they were read.
+        records: how many records were read, if lines of malformed ones count from the first
+            record of the batch.
     """
 
-    rows: pa.Table
-    bad: tuple[BadRow, ...] = ()
+    rows: pa.Table | None
+    bad: pa.Table = field(default_factory=lambda: NO_BAD_ROWS)
+    findings: tuple[list[Diagnostic], ...] = ()
+    place: tuple[object, ...] = ()
+    records: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class NetChange:
-    """The net change of a batch: no tuple is in both tables; of copies, first some are removed."""
+class NetRows:
+    """The net change of some events: no tuple is in both tables; of copies, some go first."""
 
     added: pa.Table
     removed: pa.Table
-    bad: tuple[BadRow, ...] = ()
 
 
 def with_operation(relation: Relation, op: str | None) -> Relation:
@@ -75,42 +87,104 @@ def insert_signs(ops: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.if_else(pc.or_(is_insert, is_delete), is_insert, pa.scalar(None, pa.bool_()))
 
 
-def net_change(
-    events: Events,
-    relation: Relation,
-    op: str | None,
-    source: str,
-    batch: str,
-    *,
-    has_copies: bool = False,
-) -> NetChange:
-    """Return the net change of a batch.
+def with_signs(
+    rows: pa.Table, relation: Relation, op: str | None, source: str, batch: str
+) -> tuple[pa.Table, pa.Table]:
+    """Return events with signs in place of operations, and those whose operation is unknown.
 
     Args:
-        events: the events of the batch.
+        rows: the columns of the relation, the operation, and perhaps the order.
         relation: the relation that they change.
         op: the column of the operation; None if all rows are inserts.
         source: the name of the stream.
         batch: the name of the batch.
+    """
+    if op is None:
+        return rows, NO_BAD_ROWS
+    at = relation.arity
+    sign = insert_signs(rows.column(at))
+    unknown = rows.filter(pc.is_null(sign)).select([*range(at), at])
+    bad = _unknown_operations(unknown, relation, op, source, batch)
+    signed = rows.set_column(at, IS_INSERT_COLUMN, sign)
+    return signed.filter(pc.is_valid(sign)), bad
+
+
+def in_order(rows: pa.Table) -> pa.Table:
+    """Return events sorted by their order, if they have one: null first, deletes before inserts."""
+    if ORDER_COLUMN not in rows.column_names:
+        return rows
+    order = rows.column(ORDER_COLUMN)
+    keys = {"is_known": order.is_valid(), "order": order}
+    if IS_INSERT_COLUMN in rows.column_names:
+        keys["sign"] = rows.column(IS_INSERT_COLUMN)
+    by = [(name, "ascending") for name in keys]
+    return rows.take(pc.sort_indices(pa.table(keys), sort_keys=by)).drop_columns([ORDER_COLUMN])
+
+
+def join_events(found: Sequence[Events]) -> Events:
+    """Return the events of a batch as one; None for the rows if there are none here."""
+    ordered = sort_events(found)
+    tables = [each.rows for each in ordered if each.rows is not None]
+    if not tables:
+        rows = None
+    elif not tables[0].num_columns:
+        rows = nullary_table(min(1, sum(each.num_rows for each in tables)))
+    else:
+        rows = pa.concat_tables(tables)
+    bad = pa.concat_tables([NO_BAD_ROWS, *(each.bad for each in ordered)])
+    return Events(rows, bad, tuple(finding for each in ordered for finding in each.findings))
+
+
+def sort_events(found: Sequence[Events]) -> list[Events]:
+    """Return events in the order of their places, with lines that count in the whole batch."""
+    numbered, before = [], 0
+    for each in found:
+        numbered.append(_behind(each, before) if each.records else each)
+        before += each.records
+    return sorted(numbered, key=lambda each: each.place)
+
+
+def _behind(events: Events, before: int) -> Events:
+    """Return events whose malformed records come behind others; line 0 is that of none."""
+    if not before or not events.bad.num_rows:
+        return events
+    at = QUARANTINE.columns.index("line")
+    line = events.bad.column(at)
+    is_known = pc.greater(line, number_scalar(0))
+    moved = pc.if_else(is_known, pc.add(line, number_scalar(before)), line)
+    shape = events.bad.schema.field(at)
+    findings = tuple([_moved(each, before) for each in found] for found in events.findings)
+    return replace(events, bad=events.bad.set_column(at, shape, moved), findings=findings)
+
+
+def _moved(finding: Diagnostic, lines: int) -> Diagnostic:
+    """Return a finding about a row that comes behind so many others."""
+    if finding.span is None:
+        return finding
+    span = finding.span
+    file = replace(span.file, first_line=span.file.first_line + lines)
+    moved = replace(span, file=file, line=span.line + lines, end_line=span.end_line + lines)
+    return replace(finding, span=moved)
+
+
+def net_change(rows: pa.Table, relation: Relation, *, has_copies: bool = False) -> NetRows:
+    """Return the net change of events.
+
+    Args:
+        rows: as in `Events`.
+        relation: the relation that they change.
         has_copies: whether equal rows of the relation are copies.
     """
-    rows = events.rows
-    if op is None:
-        return NetChange(rows, rows.slice(0, 0), events.bad)
-    sign = insert_signs(rows.column(op))
-    bad = [
-        *events.bad,
-        *_unknown_operations(rows.filter(pc.is_null(sign)), relation, op, source, batch),
-    ]
-    rows = rows.select(list(relation.columns)).append_column(IS_INSERT_COLUMN, sign)
-    rows = rows.filter(pc.is_valid(sign))
+    rows = in_order(rows)
+    if IS_INSERT_COLUMN not in rows.column_names:
+        return NetRows(rows, rows.slice(0, 0))
     if has_copies:
         removed, added = _net_copies(rows, relation)
-        return NetChange(added, removed, tuple(bad))
+        return NetRows(added, removed)
     last = _last_events(rows, relation)
     added = last.filter(last.column(IS_INSERT_COLUMN))
     removed = last.filter(pc.invert(last.column(IS_INSERT_COLUMN)))
-    return NetChange(_without_sign(added, relation), _without_sign(removed, relation), tuple(bad))
+    return NetRows(_without_sign(added, relation), _without_sign(removed, relation))
 
 
 def _net_copies(rows: pa.Table, relation: Relation) -> tuple[pa.Table, pa.Table]:
@@ -145,12 +219,14 @@ def _without_sign(rows: pa.Table, relation: Relation) -> pa.Table:
 
 def _unknown_operations(
     rows: pa.Table, relation: Relation, op: str, source: str, batch: str
-) -> list[BadRow]:
+) -> pa.Table:
     """Return the rows with an unknown operation; their line numbers are no longer known."""
+    if not rows.num_rows:
+        return NO_BAD_ROWS
     bad = []
     for row in to_python(rows):
         reason = f"`{row[-1]}` is not an operation (column `{op}`)"
-        values = dict(zip(rows.column_names, map(str, row), strict=True))
+        values = dict(zip((*relation.columns, op), map(str, row), strict=True))
         raw = json.dumps(values, ensure_ascii=False)[:RAW_MAX_CHARACTERS]
-        bad.append(BadRow(relation.name, source, batch, 0, "C0985", reason, raw))
-    return bad
+        bad.append((relation.name, source, batch, 0, "C0985", reason, raw))
+    return from_python(bad, QUARANTINE)

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from corollary.core.arrow import nullary_table, schema_of
 from corollary.core.program import Directive, Program, Relation
-from corollary.errors import Diagnostic, InputError
-from corollary.streaming.events import Events, with_operation
+from corollary.errors import InputError
+from corollary.streaming.events import Events, with_operation, with_signs
 from corollary.warehouse.files.durable_files import checksum_of
+from corollary.warehouse.files.places import Place
 from corollary.warehouse.formats import dialect
 from corollary.warehouse.sources.file_listing import SourceLocation
 from corollary.warehouse.sources.file_source import parse_file
@@ -50,31 +50,34 @@ class FolderReader:
         """The column of the operation; None if all rows are inserts."""
         return self.directive.parameter("op") or None
 
-    def read(
-        self, frame: Any, relation: Relation, source: str, batch: str
-    ) -> tuple[Events, list[list[Diagnostic]]]:
-        """Return the events of a batch, and the findings about malformed records."""
-        del batch  # findings name the file of a record instead
+    def select(self, frame: Any) -> Any:
+        """Return what is read of a micro-batch."""
+        return frame.select("path", "modificationTime", "content")
+
+    def read(self, table: pa.Table, relation: Relation, source: str, batch: str) -> list[Events]:
+        """Return the events of some files of a batch, file by file.
+
+        Raises:
+            InputError: a file cannot be read, or has other columns.
+        """
         shape, directive = (
             with_operation(relation, self.op),
             dialect.per_file_directive(self.directive),
         )
         has_names = directive.parameter("headers") == "true" and not directive.parameter("columns")
         expected = ExpectedColumns(shape, directive, shape.columns if has_names else ())
-        tables, bad, findings = [], [], []
-        files = frame.select("path", "modificationTime", "content").toArrow().to_pylist()
-        for file in sorted(files, key=lambda each: (each["modificationTime"], each["path"])):
+        found = []
+        for file in table.to_pylist():
             path = Path(file["path"].removeprefix("file:"))
             name = str(path.relative_to(self.folder))
             format_ = dialect.format_of(directive, path.name)
             reading = parse_file(file["content"], str(path), format_, expected)
-            tables.append(reading.table)
-            bad += to_bad_rows(relation.name, source, name, reading.malformed)
-            findings += reading.malformed
-        if not shape.columns:
-            return Events(nullary_table(min(1, sum(map(len, tables)))), tuple(bad)), findings
-        rows = pa.concat_tables([schema_of(shape).empty_table(), *tables])
-        return Events(rows, tuple(bad)), findings
+            bad = to_bad_rows(relation.name, source, name, reading.malformed)
+            rows, unknown = with_signs(reading.table, relation, self.op, source, batch)
+            bad = pa.concat_tables([bad, unknown])
+            place = file["modificationTime"], file["path"]
+            found.append(Events(rows, bad, tuple(reading.malformed), place))
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +115,7 @@ class Folder:
 
 
 def find_folders(
-    program: Program, relations: Mapping[str, Relation], base: Path, root: Path | None
+    program: Program, relations: Mapping[str, Relation], base: Place, root: Place | None
 ) -> list[Folder]:
     """Return the streams of a program, one for each different `.input` that is one.
 
@@ -143,14 +146,14 @@ def find_folders(
     return list(found.values())
 
 
-def _folder(directive: Directive, base: Path, root: Path | None) -> tuple[Path, str]:
+def _folder(directive: Directive, base: Place, root: Place | None) -> tuple[Path, str]:
     """Return the folder of a stream, and the pattern for the names in it."""
     name = dialect.file_name_of(directive)
     place = SourceLocation(root or base, base, name, directive.span)
     path, pattern = place.resolve(name), "*"
     if not path.exists() and _WILDCARDS.search(Path(name).name):
         path, pattern = place.resolve(str(Path(name).parent)), Path(name).name
-    if not path.is_dir():
+    if not isinstance(path, Path) or not path.is_dir():
         raise InputError.of(
             "C0984",
             f"`{place.display_name}` is not a folder in which files can arrive.",

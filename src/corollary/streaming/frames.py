@@ -13,14 +13,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from corollary.core.arrow import nullary_table
+from corollary.core.arrow import nullary_table, single_array
+from corollary.core.arrow_buffers import bool_array, fixed_values
 from corollary.core.program import Directive, Relation
 from corollary.core.types import SYMBOL
-from corollary.errors import Diagnostic, InputError
-from corollary.streaming.events import Events, insert_signs, with_operation
+from corollary.errors import InputError
+from corollary.streaming.events import (
+    ORDER_COLUMN,
+    Events,
+    in_order,
+    with_operation,
+    with_signs,
+)
 from corollary.warehouse.formats.typed_values import is_readable
 from corollary.warehouse.sources.parquet_file import convert_records
 from corollary.warehouse.sources.quarantine import to_bad_rows
@@ -42,24 +49,36 @@ class FrameReader:
         """
         # An empty frame has the same types as all micro-batches.
         empty = frame.sparkSession.createDataFrame([], frame.schema).toArrow()
-        self._sorted(empty)
+        self._check_columns(empty)
         self._positions(empty.schema, relation)
 
-    def read(
-        self, frame: Any, relation: Relation, source: str, batch: str
-    ) -> tuple[Events, list[list[Diagnostic]]]:
-        """Return the events of a batch, and the findings about malformed rows."""
-        table = self._sorted(frame.toArrow())
+    def select(self, frame: Any) -> Any:
+        """Return what is read of a micro-batch."""
+        return frame
+
+    def read(self, table: pa.Table, relation: Relation, source: str, batch: str) -> list[Events]:
+        """Return the events of some rows of a batch.
+
+        Raises:
+            InputError: `C0983` or `C0984`.
+        """
+        self._check_columns(table)
         shape = with_operation(relation, self.op)
         if not shape.columns:
-            return Events(nullary_table(min(1, table.num_rows))), []
+            return [Events(nullary_table(min(1, table.num_rows)))]
         columns = [table.column(at) for at in self._positions(table.schema, relation)]
         expected = ExpectedColumns(shape, Directive("input", relation.name))
-        rows, malformed = convert_records(columns, batch, expected)
-        return Events(rows, tuple(to_bad_rows(relation.name, source, batch, malformed))), malformed
+        rows, findings = convert_records(columns, batch, expected)
+        bad = to_bad_rows(relation.name, source, batch, findings)
+        if self.order is not None:
+            order = table.column(self.order).filter(_is_good(bad, table.num_rows))
+            rows = rows.append_column(ORDER_COLUMN, order)
+        rows, unknown = with_signs(rows, relation, self.op, source, batch)
+        bad = pa.concat_tables([bad, unknown])
+        return [Events(rows, bad, tuple(findings), records=table.num_rows)]
 
-    def _sorted(self, table: pa.Table) -> pa.Table:
-        """Return the rows sorted by `order`; among equals, deletes come before inserts."""
+    def _check_columns(self, table: pa.Table) -> None:
+        """Check the columns of operation and order."""
         for column in filter(None, (self.op, self.order)):
             if table.column_names.count(column) != 1:
                 raise _mismatch(
@@ -73,19 +92,13 @@ class FrameReader:
             kind = table.schema.field(self.op).type
             raise _mismatch("C0984", f"The column `{self.op}` is a `{kind}`", "make it a string")
         if self.order is None:
-            return table
-        order = table.column(self.order)
-        keys = {"is_known": order.is_valid(), "order": order}  # null comes before everything
-        if self.op is not None:
-            keys["sign"] = insert_signs(table.column(self.op))
+            return
         try:
-            by = [(name, "ascending") for name in keys]
-            at = pc.sort_indices(pa.table(keys), sort_keys=by)
+            in_order(pa.table({ORDER_COLUMN: table.column(self.order).slice(0, 0)}))
         except pa.ArrowException:
             kind = table.schema.field(self.order).type
             hint = "order by numbers, texts, dates or times"
             raise _mismatch("C0984", f"`{self.order}` is a `{kind}`, without order", hint) from None
-        return table.take(at)
 
     def _positions(self, schema: pa.Schema, relation: Relation) -> list[int]:
         """Return the positions of the columns of the events in a frame."""
@@ -118,6 +131,13 @@ class FrameReader:
                     "cast it in the frame; what cannot be cast is null there, and set aside here",
                 )
         return positions if self.op is None else [*positions, names.index(self.op)]
+
+
+def _is_good(bad: pa.Table, rows: int) -> pa.Array:
+    """Return for each row whether it is not among the malformed ones."""
+    found = np.ones(rows, np.bool_)
+    found[fixed_values(single_array(bad.column("line")), np.int64) - 1] = False
+    return bool_array(found)
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -10,9 +10,9 @@ from corollary.core.program import Relation
 from corollary.database.database import Database, open_arguments_of, state_of, warehouse_of
 from corollary.database.intake.source_guards import SourceGuards, parse_bound
 from corollary.errors import CorollaryError, InputError, WarehouseError
+from corollary.streaming.batch_tasks import BatchReader
 from corollary.streaming.batches import (
     BatchProcessor,
-    BatchReader,
     StoppedError,
     StreamBatch,
     process_streams,

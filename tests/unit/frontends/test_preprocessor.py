@@ -1,9 +1,13 @@
 """The built-in preprocessor: what it expands, and where it says that things stand."""
 
+import math
 from collections.abc import Mapping
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from corollary.core.printer import print_clause
 from corollary.errors import InputError
@@ -85,7 +89,7 @@ def test_macros_in_programs() -> None:
         ("#define F(1) a", "C0105 program.dl:1:1 The parameters of the macro `F` must be names."),
         ("#define", "C0105 program.dl:1:1 The name of a macro and what it stands for"),
         ("#undef", "C0105 program.dl:1:1 The name of a macro is expected here."),
-        ("#elif 1", "C0105 program.dl:1:1 The preprocessor does not know `#elif`."),
+        ("#pragma 1", "C0105 program.dl:1:1 The preprocessor does not know `#pragma`."),
         ("p(1). /* a", "C0101 program.dl:1:7 This comment is never closed."),
         ("/*/ p(1).", "C0101 program.dl:1:1 This comment is never closed."),
     ],
@@ -126,6 +130,11 @@ def test_arguments_may_not_nest_too_deeply() -> None:
         ("#ifdef A\n#ifndef A\np(1).\n#else\np(2).\n#endif\n#else\np(3).\n#endif", ["p(3)."]),
         ("#ifdef A\n#define B 1\n#include <x>\nthis ( is no program\n#endif\np(B).", ["p(B)."]),
         ("#ifdef A\n/* \n#endif\n */\np(1).\n#endif\nq(1).", ["q(1)."]),
+        ("#if 0\np(1).\n#elif 1\np(2).\n#elif 1\np(3).\n#else\np(4).\n#endif", ["p(2)."]),
+        ("#if 1\np(1).\n#elif 1 / 0\np(2).\n#else\np(4).\n#endif", ["p(1)."]),
+        ("#if 0\n#if )\n#elif (\n#else\np(1).\n#endif\n#else\np(2).\n#endif", ["p(2)."]),
+        ("#define A 3\n#if defined A && A >= 3 && !defined(B)\np(A).\n#endif", ["p(3)."]),
+        ("#define F(x) x * 2\n#if F(2) + 1 == 5\np(1).\n#endif", ["p(1)."]),
         ('# 1 "file.dl"\n#\np(1).', ["p(1)."]),
     ],
 )
@@ -140,6 +149,17 @@ def test_conditions(text: str, expected: list[str]) -> None:
         ("p(1).\n#endif", "C0105 program.dl:2:1"),
         ("#else", "C0105 program.dl:1:1"),
         ("#ifdef A\n#else\n#else\n#endif", "C0105 program.dl:3:1"),
+        ("#if 0\n#else\n#elif 1\n#endif", "C0105 program.dl:3:1"),
+        ("#elif 1", "C0105 program.dl:1:1"),
+        ("#if\n#endif", "C0105 program.dl:1:1"),
+        ("#if 1 +\n#endif", "C0105 program.dl:1:1"),
+        ("#if (1\n#endif", "C0105 program.dl:1:1"),
+        ("#if 1 2\n#endif", "C0105 program.dl:1:1"),
+        ("#if 1.5\n#endif", "C0105 program.dl:1:1"),
+        ("#if 1 % 0\n#endif", "C0105 program.dl:1:1"),
+        ("#if 1 << 64\n#endif", "C0105 program.dl:1:1"),
+        ("#if 09\n#endif", "C0105 program.dl:1:1"),
+        ("#if " + "(" * 5000 + "1\n#endif", "C0105 program.dl:1:1"),
         ("#ifdef\n#endif", "C0105 program.dl:1:1"),
     ],
 )
@@ -242,3 +262,61 @@ def test_links_do_not_lead_out(tmp_path: Path) -> None:
 
 def test_no_file_can_be_included_without_a_function() -> None:
     assert complaints('#include "a.dl"') == ["C0104 program.dl:1:1 No file can be included here."]
+
+
+# --- conditions of #if ---------------------------------------------------------------------------
+
+NUMBERS = st.tuples(st.integers(0, 9).map(str), st.none()).map(lambda each: (each[0], int(each[0])))
+
+
+def combined(parts: tuple[tuple[str, int], str, tuple[str, int]]) -> tuple[str, int]:
+    """Return the text of an operation in brackets, and its value by Python."""
+    (left, first), sign, (right, second) = parts
+    meaning = {
+        "&&": lambda: bool(first and second),
+        "||": lambda: bool(first or second),
+        "/": lambda: math.trunc(Fraction(first, second)),
+        "%": lambda: int(math.fmod(first, second)),
+    }
+    try:
+        value = meaning[sign]() if sign in meaning else eval(f"({first}) {sign} ({second})")
+    except (ZeroDivisionError, ValueError):
+        return left, first
+    return f"({left} {sign} {right})", int(value)
+
+
+OPERATORS = ["+", "-", "*", "/", "%", "<", ">", "<=", ">=", "==", "!=", "&", "|", "^", "&&", "||"]
+
+
+@given(
+    st.recursive(
+        NUMBERS, lambda each: st.tuples(each, st.sampled_from(OPERATORS), each).map(combined)
+    )
+)
+def test_conditions_have_their_value(made: tuple[str, int]) -> None:
+    text, value = made
+    assume(abs(value) < 1 << 60)
+    assert (
+        expand(f"#if {text} == {value}\nyes\n#else\nno\n#endif".replace("== -", "== 0 - ")) == "yes"
+    )
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "1 + 2 * 3 == 7",
+        "10 - 4 - 3 == 3",
+        "1 || 1 / 0",
+        "!(0 && 1 / 0)",
+        "0 ? 1 / 0 : 1",
+        "1 ? 0 ? 0 : 1 : 0",
+        "-7 / 2 == -3 && -7 % 2 == -1",
+        "0x10 == 16 && 010 == 8 && 0b11 == 3 && 7UL == 7",
+        "~0 == -1 && 1 << 3 == 8 && -8 >> 1 == -4",
+        "1 | 2 ^ 3 & 4",
+        "2 > 1 == 1",
+        "unknown == 0",
+    ],
+)
+def test_conditions_bind_as_in_c(condition: str) -> None:
+    assert expand(f"#if {condition}\nyes\n#endif") == "yes"

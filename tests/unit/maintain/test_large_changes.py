@@ -57,6 +57,7 @@ def test_a_chain_is_cut_and_mended(algorithm: str) -> None:
     assert tx.changes["live"].counts == (0, 1)
 
 
+@pytest.mark.long
 def test_a_virtual_chain_is_cut_and_mended() -> None:
     length = 2_000
     db = rooted("auto", chain(length), ("live",))

@@ -61,6 +61,7 @@ def count_calls(text: str) -> int:
     return calls
 
 
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize(
     ("make", "size"), [(long_body, 150), (mutual, 50), (strata, 50), (many_rules, 50)]
 )

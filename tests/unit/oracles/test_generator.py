@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections import Counter
 
+import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
@@ -38,6 +39,7 @@ def samples() -> tuple[Case, ...]:
     return tuple(found)
 
 
+@pytest.mark.long
 def test_every_feature_is_frequent() -> None:
     """A quarter of the programs use each feature; single aggregates an eighth."""
     counts = Counter(feature for case in samples() for feature in case.features)
@@ -48,6 +50,7 @@ def test_every_feature_is_frequent() -> None:
         assert share >= least, f"{feature}: {share:.2f}"
 
 
+@pytest.mark.long
 def test_programs_have_the_promised_size() -> None:
     for case in samples():
         derived = case.text.count(".decl d")
@@ -73,6 +76,7 @@ def test_every_program_is_accepted_and_evaluated() -> None:
     assert full >= 2 * empty
 
 
+@pytest.mark.long
 def test_updates_change_derived_relations() -> None:
     """At least 60 % of the steps change some derived relation; no step names a tuple twice."""
     steps = changed = 0

@@ -38,6 +38,7 @@ def rows(db: Database, relation: str) -> list[tuple[object, ...]]:
     return sorted(db.relation(relation).rows(), key=str)
 
 
+@pytest.mark.long
 def test_the_values_of_long_sums_are_maintained() -> None:
     """An overflow in the middle is an error, after which all is as before."""
     with opened(PROGRAM) as db:

@@ -285,7 +285,7 @@ def test_malformed_rows(tmp_path: Path, new_source: NewSource) -> None:
     put(path, [(2, "b"), (None, "c")])
     refused(Run(new_source(tmp_path, "t")).step, "C0801")
     run = Run(new_source(tmp_path, "t", quarantine=True))
-    (bad,) = run.step([(1, "a"), (2, "b")]).bad_rows
+    (bad,) = run.bad_records(run.step([(1, "a"), (2, "b")]))
     assert run.bad_lines() == {bad.file: [2]}
     put(path, [(3, "c")])
     run.step([(1, "a"), (2, "b"), (3, "c")])

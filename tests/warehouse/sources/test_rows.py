@@ -131,7 +131,7 @@ def test_malformed_records(tmp_path: Path, case: str) -> None:
     name, data, line, code, reason = BAD[case]
     (tmp_path / name).write_bytes(data)
     run = Run(a_source(tmp_path, name, quarantine=True))
-    (bad,) = run.step([(1, "a")]).bad_rows
+    (bad,) = run.bad_records(run.step([(1, "a")]))
     assert (bad.relation, bad.file, bad.line, bad.code) == ("p", name, line, code)
     assert reason in bad.reason
     assert bad.raw
@@ -150,7 +150,8 @@ def test_abort_shows_findings_of_all_files(tmp_path: Path) -> None:
     assert {str(each.span) for each in found[:20]} == {
         f"{tmp_path / f'{number:02}.tsv'}:1:1" for number in range(20)
     }
-    bad = Run(a_source(tmp_path, "*.tsv", quarantine=True)).step([(1, "b")]).bad_rows
+    run = Run(a_source(tmp_path, "*.tsv", quarantine=True))
+    bad = run.bad_records(run.step([(1, "b")]))
     assert [(each.file, each.line) for each in bad] == [(f"{n:02}.tsv", 1) for n in range(40)]
 
 
@@ -491,7 +492,7 @@ def test_parquet_values_that_do_not_fit(tmp_path: Path, found: Any, type_: Type)
     p = Relation("p", ("x",), (type_,), is_derived=False)
     (tmp_path / "p.parquet").write_bytes(table({"x": found}))
     run = Run(a_source(tmp_path, "p.parquet", relation=p, quarantine=True))
-    (bad,) = run.step([]).bad_rows
+    (bad,) = run.bad_records(run.step([]))
     assert (bad.code, bad.line) == ("C0801", 1)
     assert json.loads(bad.raw).keys() == {"x"}
 

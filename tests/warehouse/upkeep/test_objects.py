@@ -87,6 +87,7 @@ def test_what_is_damaged_is_found_and_rebuilt(house: House, pattern: str, harm: 
     house.demand_sound()
 
 
+@pytest.mark.long
 def test_a_copy_to_a_directory_and_back(
     house: House, places: Callable[[], str], tmp_path: Path
 ) -> None:

@@ -1,6 +1,6 @@
 """`corollary apply`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -17,7 +17,9 @@ from corollary.cli.parameters import (
     pair,
     warehouse,
 )
+from corollary.cli.recording import current_recording
 from corollary.cli.report.violations import note_proofs, proving, proving_keywords, why_option
+from corollary.cli.served_command import ServedCommand, file_key
 from corollary.console import Phase
 from corollary.database.database import Database, state_of
 
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 RELATION_FILE = pair("is not a relation and a file; write edge=new.csv")
 
 
-@click.command()
+@click.command(cls=ServedCommand)
 @warehouse
 @action("--insert", "RELATION=FILE", "Add the rows of this file. May be repeated.", RELATION_FILE)
 @action(
@@ -140,11 +142,15 @@ def _change_rows(
     """Add the rows of files to a transaction; yield warnings about them."""
     from corollary.database.intake.change_files import read_rows
 
+    recording = current_recording()
     for operation, name, file in files:
         progress = state_of(database).console.progress(f"reading {file}")
-        rows, warnings = read_rows(
-            file, state_of(database).writable_relation(name), has_headers=has_headers
-        )
+        relation = state_of(database).writable_relation(name)
+        warnings: Sequence[Diagnostic] = ()
+        if recording is None:
+            rows, warnings = read_rows(file, relation, has_headers=has_headers)
+        else:
+            rows = recording.rows[file_key(name, file)]
         progress.advance(rows=rows.num_rows)
         yield from warnings
         if operation == "insert":
@@ -155,7 +161,12 @@ def _change_rows(
 
 def _change_lines(database: Database, transaction: "Transaction", changes: str) -> None:
     """Add the lines of a file of changes to a transaction."""
-    from corollary.database.intake.change_files import read_changes
+    from corollary.database.intake.change_files import changes_name, parse_changes, read_changes
 
     state_of(database).console.progress(f"reading {changes}")
-    read_changes(changes, state_of(database).loaded.normal).apply_to(transaction)
+    normal, recording = state_of(database).loaded.normal, current_recording()
+    if recording is None:
+        found = read_changes(changes, normal)
+    else:
+        found = parse_changes(recording.changes, changes_name(changes), normal)
+    found.apply_to(transaction)

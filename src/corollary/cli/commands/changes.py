@@ -6,9 +6,11 @@ from corollary.cli.databases import open_catalog
 from corollary.cli.options import FormatOptions, ReaderOptions
 from corollary.cli.output import print_json, print_rows
 from corollary.cli.parameters import family, warehouse
+from corollary.cli.recording import echo
+from corollary.cli.served_command import ServedCommand
 
 
-@click.command()
+@click.command(cls=ServedCommand)
 @warehouse
 @click.argument("relation", required=False)
 @click.option("--commit", type=click.IntRange(min=1), help="Only what this commit changed.")
@@ -45,22 +47,14 @@ def command(
         asked = None if relation is None else find_relation(catalog, relation, read.reader, granted)
         feeds = change_feed(catalog, asked, first, commit, granted)
         if output.is_json:
-            from corollary.database.changes import json_rows
+            from corollary.database.changes import feed_as_json
 
-            documents = [
-                {
-                    "relation": changed.name,
-                    "columns": list(changed.columns),
-                    "rows": json_rows(table, changed, is_sorted=True),
-                }
-                for changed, table in feeds
-            ]
-            print_json({"changes": documents})
+            print_json({"changes": [feed_as_json(*each) for each in feeds]})
             return
         is_first = True
         for changed, table in feeds:
             if relation is None:
-                click.echo(changed.name if is_first else f"\n{changed.name}")
+                echo(changed.name if is_first else f"\n{changed.name}")
             print_rows(table, changed)
             is_first = False
         if is_first:

@@ -6,7 +6,6 @@ from pathlib import Path
 import click
 
 from corollary.cli.options import CheckOutputOptions
-from corollary.cli.output import diagnostic_as_json
 from corollary.cli.parameters import family, programs
 from corollary.cli.report.tables import counted
 
@@ -27,23 +26,16 @@ def command(programs: tuple[Path, ...], strict: bool, output: CheckOutputOptions
       corollary check types.dl rules.dl --strict
     """
     with output.reporting() as console:
-        from corollary.analysis.check import diagnose
         from corollary.analysis.pragmas import without_allowed
-        from corollary.database.program.loaded_program import load_program, read_programs
-        from corollary.errors import InputError, Severity, render
+        from corollary.database.program.loaded_program import diagnose_loading, read_programs
+        from corollary.errors import Severity, render
 
         program = read_programs(programs)
-        diagnostics = without_allowed(diagnose(program), output.allowed)
+        diagnostics = without_allowed(diagnose_loading(program), output.allowed)
         errors = sum(each.severity is Severity.ERROR for each in diagnostics)
-        if not errors:
-            try:
-                load_program(program)
-            except InputError as error:
-                diagnostics += error.diagnostics
-                errors = len(error.diagnostics)
         warnings = len(diagnostics) - errors
         output.show(
-            lambda: {"diagnostics": [diagnostic_as_json(each) for each in diagnostics]},
+            lambda: {"diagnostics": [each.as_json() for each in diagnostics]},
             (render(each) + "\n" for each in diagnostics),
         )
         if not output.is_json:

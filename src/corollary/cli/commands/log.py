@@ -1,7 +1,7 @@
 """`corollary log`."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -9,6 +9,7 @@ from corollary.cli.databases import open_catalog
 from corollary.cli.options import FormatOptions, ReaderOptions
 from corollary.cli.parameters import family, warehouse
 from corollary.cli.report.tables import comma_separated, signed, table, terminal_width
+from corollary.cli.served_command import ServedCommand
 from corollary.core.types import TIMESTAMP
 from corollary.core.values import format_value
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from corollary.database.history import CommitSummary
 
 
-@click.command()
+@click.command(cls=ServedCommand)
 @warehouse
 @click.option("--limit", type=click.IntRange(min=1), help="Show this many commits. Default: all.")
 @family("read", ReaderOptions)
@@ -37,7 +38,7 @@ def command(warehouse: str, limit: int | None, read: ReaderOptions, output: Form
 
         with open_catalog(warehouse) as catalog:
             commits = commit_log(catalog, limit, read.granted(catalog))
-        output.show(lambda: {"commits": [_as_json(each) for each in commits]}, _lines(commits))
+        output.show(lambda: {"commits": [each.as_json() for each in commits]}, _lines(commits))
 
 
 def _lines(commits: "Sequence[CommitSummary]") -> Iterator[str]:
@@ -59,16 +60,3 @@ def _cells(commit: "CommitSummary") -> list[list[str]]:
         comma_separated(changes) or ["no tuple"],
         [", ".join(remarks)],
     ]
-
-
-def _as_json(commit: "CommitSummary") -> dict[str, Any]:
-    return {
-        "commit": commit.number,
-        "timestamp": format_value(commit.at, TIMESTAMP),
-        "changes": {
-            name: {"added": added, "removed": removed}
-            for name, (added, removed) in commit.changes.items()
-        },
-        "new_program": commit.has_new_program,
-        "idempotency_key": commit.idempotency,
-    }

@@ -9,6 +9,8 @@ from corollary.cli.databases import is_warehouse, open_to_read
 from corollary.cli.options import FileOptions, LimitOptions, SnapshotOptions, WorkOutputOptions
 from corollary.cli.output import print_json, print_rows
 from corollary.cli.parameters import COUNT, family, is_given
+from corollary.cli.recording import echo
+from corollary.cli.served_command import ServedCommand
 from corollary.console import LONG_SECONDS
 
 if TYPE_CHECKING:
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from corollary.core.program import Relation
 
 
-@click.command()
+@click.command(cls=ServedCommand)
 @click.argument("places", metavar="WAREHOUSE|PROGRAM...", nargs=-1, required=True)
 @click.argument("goal")
 @family("read", SnapshotOptions)
@@ -85,7 +87,7 @@ def command(
             from corollary.database.program.loaded_program import read_programs
 
             program = read_programs([Path(each) for each in places])
-            source = FileLocations(files.facts, files.facts, files.root)
+            source = FileLocations(files.facts, root=files.root)
             answers, table = query_once(
                 program, goal, source, limits.limits, console, today=files.today
             )
@@ -114,6 +116,6 @@ def _print(answers: "Relation", table: "pa.Table", *, is_json: bool) -> None:
         rows = json_rows(table, answers, is_sorted=True)
         print_json({"columns": list(answers.columns), "rows": rows})
     elif not answers.columns:
-        click.echo("yes" if table.num_rows else "no")
+        echo("yes" if table.num_rows else "no")
     else:
         print_rows(table, answers)

@@ -15,7 +15,7 @@ from corollary.cli.options import (
     MaintenanceOptions,
     SourceOptions,
 )
-from corollary.cli.output import diagnostic_as_json, note_reactions, print_json, print_warnings
+from corollary.cli.output import note_reactions, print_json, print_warnings
 from corollary.cli.parameters import DIRECTORY, family, idempotency_key, is_given, programs
 from corollary.cli.report.tables import counted
 from corollary.cli.report.violations import note_proofs, proving, proving_keywords, why_option
@@ -250,6 +250,6 @@ def _as_json(outcome: "EvaluationResult") -> dict[str, Any]:
         "rows": {
             relation.name: json_rows(table, relation) for _, relation, table in outcome.printed
         },
-        "warnings": [diagnostic_as_json(each) for each in outcome.warnings],
+        "warnings": [each.as_json() for each in outcome.warnings],
         "seconds": round(outcome.seconds, 6),
     }

@@ -11,13 +11,14 @@ from corollary.cli.databases import is_warehouse, open_to_read
 from corollary.cli.options import FileOptions, LimitOptions, SnapshotOptions, WorkOutputOptions
 from corollary.cli.output import print_json, print_rows
 from corollary.cli.parameters import Pair, family, is_given, pair
+from corollary.cli.served_command import ServedCommand
 from corollary.console import LONG_SECONDS
 
 if TYPE_CHECKING:
     from corollary.database.sql.answer import SqlAnswer
 
 
-@click.command()
+@click.command(cls=ServedCommand)
 @click.argument("places", metavar="WAREHOUSE|PROGRAM...", nargs=-1, required=True)
 @click.argument("question")
 @click.option(
@@ -76,7 +77,7 @@ def command(
             from corollary.database.sql.once import ask_once
 
             program = read_programs([Path(each) for each in places])
-            source = FileLocations(files.facts, files.facts, files.root)
+            source = FileLocations(files.facts, root=files.root)
             answer = ask_once(
                 program,
                 question,

@@ -9,6 +9,7 @@ from corollary.cli.answer_options import AnswerOptions, ProofLimitOptions
 from corollary.cli.databases import open_to_read
 from corollary.cli.options import ChangeOutputOptions, ReaderOptions, SnapshotOptions
 from corollary.cli.parameters import COUNT, family, warehouse
+from corollary.cli.served_command import ServedCommand
 from corollary.console import LONG_SECONDS
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ commit_option = click.option(
 )
 
 
-@click.command()
+@click.command(cls=ServedCommand)
 @warehouse
 @click.argument("goal")
 @family("read", SnapshotOptions)
@@ -69,7 +70,7 @@ def why(
         raise SystemExit(FAILED)
 
 
-@click.command("why-not")
+@click.command("why-not", cls=ServedCommand)
 @warehouse
 @click.argument("goal")
 @click.option(
@@ -109,7 +110,7 @@ def why_not(
         output.print(found)
 
 
-@click.command("why-added")
+@click.command("why-added", cls=ServedCommand)
 @warehouse
 @click.argument("goal")
 @commit_option
@@ -137,7 +138,7 @@ def why_added(
         output.print(read.view(database).why_added(goal, commit, limits=limits.limits))
 
 
-@click.command("why-removed")
+@click.command("why-removed", cls=ServedCommand)
 @warehouse
 @click.argument("goal")
 @commit_option
@@ -164,7 +165,7 @@ def why_removed(
         output.print(read.view(database).why_removed(goal, commit, limits=limits.limits))
 
 
-@click.command("what-if")
+@click.command("what-if", cls=ServedCommand)
 @warehouse
 @click.argument("fact")
 @family("output", ChangeOutputOptions)

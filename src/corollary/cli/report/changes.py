@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from corollary.cli.options import ChangeOutputOptions
 from corollary.cli.output import print_warnings
+from corollary.cli.recording import echo
 from corollary.cli.report.plan import plan_lines
 from corollary.cli.report.tables import align, counted, signed
 from corollary.cli.report.violations import proof_texts, proofs_as_json
@@ -81,9 +80,9 @@ def report_run(
         )
     if outcome.plan is not None and outcome.plan.constraints:
         if not output.is_json:
-            click.echo(str(ConstraintError(list(outcome.plan.constraints))), err=True)
+            echo(str(ConstraintError(list(outcome.plan.constraints))), err=True)
             for line in proof_texts(outcome.why):
-                click.echo(line, err=True)
+                echo(line, err=True)
         sys.exit(ConstraintError.exit_code)
 
 

@@ -1,9 +1,10 @@
 """Tables and lists for the terminal: columns that fit its width, lists wrapped and truncated."""
 
-import shutil
 import textwrap
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
+
+from corollary.cli.recording import terminal_columns
 
 COLUMN_GAP = 2
 COLUMN_MIN_WIDTH = 12
@@ -16,7 +17,7 @@ Cell = Sequence[str]
 
 def terminal_width() -> int:
     """Return the width of the terminal; 100 where there is none."""
-    return max(40, shutil.get_terminal_size((100, 24)).columns)
+    return max(40, terminal_columns())
 
 
 def counted(number: int, noun: str) -> str:

@@ -87,7 +87,7 @@ class Follower:
         found = [
             each
             for fed, table in self._read(self.commit, latest)
-            for each in _by_commit(fed, table)
+            for each in changes_by_commit(fed, table)
         ]
         self.commit = latest
         return found
@@ -107,7 +107,7 @@ class Follower:
             time.sleep(min(left, POLL_SECONDS))
 
 
-def _by_commit(fed: Relation, table: pa.Table) -> Iterator[FollowedChange]:
+def changes_by_commit(fed: Relation, table: pa.Table) -> Iterator[FollowedChange]:
     """Yield the changes of a feed's table, whose rows are in the order of commits."""
     width = len(fed.columns) - len(COMMIT_COLUMNS)
     relation = replace(fed, columns=fed.columns[:width], types=fed.types[:width])

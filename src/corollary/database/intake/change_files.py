@@ -120,9 +120,22 @@ def read_changes(file: str, program: NormalProgram) -> ChangeFile:
     Raises:
         InputError: `C0804`, it cannot be read; or lines do not fit the program.
     """
-    name = "<stdin>" if file == STDIN else file
+    return parse_changes(read_content(file), changes_name(file), program)
+
+
+def changes_name(file: str) -> str:
+    """Return what messages call a file of changes."""
+    return "<stdin>" if file == STDIN else file
+
+
+def parse_changes(content: bytes, name: str, program: NormalProgram) -> ChangeFile:
+    """Return the changes of some lines, which messages call by a name.
+
+    Raises:
+        InputError: lines do not fit the program.
+    """
     reader = _ChangeReader(name, program)
-    for number, line in enumerate(_content(file, name).split(b"\n"), 1):
+    for number, line in enumerate(content.split(b"\n"), 1):
         if line and not line.isspace():
             reader.read((number, line))
     operations = [each for rows in reader.rows.values() for each in reader.net_changes(rows)]
@@ -204,7 +217,7 @@ class _ChangeReader:
             yield from _net_copies(self.program, given, table, counts)
             return
         rows = to_python(table)
-        last = {_key(row): number for number, row in enumerate(rows)}
+        last = {row_key(row): number for number, row in enumerate(rows)}
         for sign in (State.REMOVED, State.ADDED):
             found = [rows[number] for number in last.values() if given.signs[number] is sign]
             if found:
@@ -225,7 +238,13 @@ def _net_copies(
             yield sign, counts, to_python(rows)
 
 
-def _content(file: str, name: str) -> bytes:
+def read_content(file: str) -> bytes:
+    """Return the lines of a file of changes, or of standard input if it is `-`.
+
+    Raises:
+        InputError: `C0804`, it cannot be read.
+    """
+    name = changes_name(file)
     try:
         if file == STDIN:
             data = sys.stdin.buffer.read()
@@ -278,7 +297,7 @@ def _example(operation: str) -> str:
     return f"write a line such as `{EXAMPLES[KEYS_BY_OP[operation][-1]] % operation}`"
 
 
-def _key(row: Sequence[Any]) -> tuple[Any, ...]:
+def row_key(row: Sequence[Any]) -> tuple[Any, ...]:
     """Return a key that is equal for equal rows; NaN equals itself here."""
     return tuple(NAN if value != value else value for value in row)  # noqa: PLR0124 - only NaN
 

@@ -115,11 +115,11 @@ def apply_operations(
         if target is None:
             continue
         touched.append(base)
-        if each.sign is State.ADDED and getattr(each.rows, "is_distributed", False):
-            engine.insert(target, each.rows)
+        change = engine.insert if each.sign is State.ADDED else engine.delete
+        if getattr(each.rows, "is_distributed", False):
+            change(target, each.rows)
             del each
             continue
-        change = engine.insert if each.sign is State.ADDED else engine.delete
         for rows in _slices(each.rows):
             change(target, rows)
         del each, rows

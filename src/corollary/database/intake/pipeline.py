@@ -37,7 +37,13 @@ from corollary.database.store import Store
 from corollary.database.transaction import Transaction
 from corollary.errors import Diagnostic, InputError
 from corollary.warehouse.copies import count_copies
-from corollary.warehouse.sources.quarantine import QUARANTINE, BadRowPolicy, remaining
+from corollary.warehouse.files.places import Place, place_of
+from corollary.warehouse.sources.quarantine import (
+    NO_BAD_ROWS,
+    QUARANTINE,
+    BadRowPolicy,
+    remaining,
+)
 from corollary.warehouse.sources.source_factory import sources_of
 
 if TYPE_CHECKING:
@@ -54,8 +60,8 @@ ONE_SHOT_WARNINGS = {"C0701", "C0702"}
 class Inputs:
     """Where sources are, what is done about malformed records, and what is accepted of sources."""
 
-    facts: Path = Path()
-    root: Path | None = None
+    facts: Place = Path()
+    root: Place | None = None
     bad_rows: BadRowPolicy = BadRowPolicy.QUARANTINE
     guards: SourceGuards = field(default_factory=SourceGuards)
 
@@ -160,8 +166,8 @@ def run_files(
         cure = 'write `db.run("shop.dl")`'
         raise InputError.of("C0927", "`run` takes the files of a program.", None, cure)
     guards = SourceGuards(parse_bound("max_bad", max_bad), parse_bound("max_deletes", max_deletes))
-    place = None if root is None else Path(root)
-    inputs = Inputs(Path(facts), place, BadRowPolicy(bad_rows), guards)
+    place = None if root is None else place_of(str(root))
+    inputs = Inputs(place_of(str(facts)), place, BadRowPolicy(bad_rows), guards)
     program = read_programs([Path(each) for each in paths])
     return run(database, program, inputs, idempotency=idempotency)
 
@@ -312,7 +318,7 @@ class _SourceReader:
         known = self.store.source_positions()
         for name in gone:
             positions[name] = known[name][0], None
-            operations += quarantine.quarantine_operations(self.state, name, (), None)
+            operations += quarantine.quarantine_operations(self.state, name, NO_BAD_ROWS, None)
             left = self.state.loaded.normal.relations.get(known[name][0])
             if left is None:  # it is gone together with its source
                 continue
@@ -324,7 +330,7 @@ class _SourceReader:
             key, has_copies = keys.get(left.name, ()), left.name in bags
             replaced.append(SourceDifference(name, left, *rows, key, has_copies=has_copies))
         sizes = {each.relation.name: self._size(each.relation.name) for each in replaced}
-        self.inputs.guards.check_deletes(replaced, sizes)
+        self.inputs.guards.check_deletes(replaced, sizes, self.state.engine.tasks)
         for each in replaced:
             name, part = each.relation.name, SOURCE_PREFIX + each.source
             operations += [

@@ -1,17 +1,15 @@
 """The quarantine: malformed records, set aside in a relation while the good rows are inserted."""
 
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from corollary.core.arrow import from_python
 from corollary.core.program import Column, Declaration, Program, TypeName
 from corollary.core.states import State
 from corollary.database.intake.operations import Operation
 from corollary.database.program.parts import SOURCE_PREFIX
 from corollary.database.state import DatabaseState
 from corollary.errors import InputError
-from corollary.warehouse.sources.quarantine import QUARANTINE, BadRow, quarantine_change
+from corollary.warehouse.sources.quarantine import NO_BAD_ROWS, QUARANTINE, quarantine_change
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -61,24 +59,23 @@ def has_quarantine(state: DatabaseState) -> bool:
 
 def quarantined(state: DatabaseState) -> "pa.Table":
     """Return the records in quarantine."""
-    return (
-        state.engine.read(QUARANTINE.name) if has_quarantine(state) else from_python((), QUARANTINE)
-    )
+    return state.engine.read(QUARANTINE.name) if has_quarantine(state) else NO_BAD_ROWS
 
 
 def quarantine_operations(
     state: DatabaseState,
     source: str,
-    bad_rows: Iterable[BadRow],
+    bad_rows: "pa.Table",
     reread_files: frozenset[str] | None,
 ) -> list[Operation]:
     """Return how the quarantine changes when a source was read.
 
     Malformed records replace the earlier ones of the files that were read again; None for all.
     """
-    bad_rows = list(bad_rows)
-    if not bad_rows and not has_quarantine(state):
+    if not bad_rows.num_rows and not has_quarantine(state):
         return []
+    if reread_files is not None and not reread_files:  # nothing goes, so nothing is read
+        return [Operation(State.ADDED, QUARANTINE.name, bad_rows, QUARANTINE_PART)]
     added, removed = quarantine_change(quarantined(state), source, bad_rows, reread_files)
     return [
         Operation(State.REMOVED, QUARANTINE.name, removed, QUARANTINE_PART),

@@ -16,19 +16,20 @@ A batch of a stream is judged by itself, as a share of it if it has at least 1,0
 malformed record among few is no reason to stop. Its files are read once: none can have lost rows.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from corollary.core.arrow import expand_table
+from corollary.core.engine import TableHandle, TaskPool
 from corollary.core.program import ROW_BOUND_FORMS, Directive, Relation, RowBound
 from corollary.errors import Diagnostic, InputError
-from corollary.warehouse.copies import row_difference
+from corollary.warehouse.copies import repeat_rows, row_difference
 from corollary.warehouse.files.file_rows import table_of
 from corollary.warehouse.set_difference import minus
-from corollary.warehouse.sources.quarantine import BadRow
 from corollary.warehouse.sources.source import Rows, Source, SourceChange
+from corollary.warehouse.sources.tasks.deletions import count_deleted
 
 HALF = RowBound(share=0.5)
 """What is accepted where nothing else is said."""
@@ -80,9 +81,11 @@ class SourceGuards:
         self,
         batch: "SourceDifference",
         good: int,
-        bad: Sequence[BadRow],
+        bad: pa.Table,
         size: int,
-        read: Callable[[], pa.Table],
+        *,
+        held: TableHandle,
+        tasks: TaskPool | None,
     ) -> None:
         """Raise if too many records of a batch are malformed, or if it deletes too much.
 
@@ -91,27 +94,36 @@ class SourceGuards:
             good: how many good records it has.
             bad: the malformed ones.
             size: how many rows the relation has.
-            read: returns them.
+            held: these; where equal rows are copies, with their counts.
+            tasks: where large relations are looked at.
 
         Raises:
             InputError: `C0944` or `C0947`.
         """
         name = batch.relation.name
         bound = _bound(batch.directive, "max_bad", self.max_bad)
-        total = good + len(bad)
+        total = good + bad.num_rows
         is_small = total < SMALL_MAX_ROWS and bound.share is not None
-        if bad and not is_small and bound.is_exceeded(len(bad), total):
-            message = _too_many_bad(bound, batch.place, good, len(bad), bad)
+        if bad.num_rows and not is_small and bound.is_exceeded(bad.num_rows, total):
+            message = _too_many_bad(bound, batch.place, good, bad.num_rows, bad)
             is_frame = batch.directive is None
             raise _refusal("C0944", message, batch.directive, "max_bad", name, is_frame=is_frame)
         if self._is_accepted(batch.directive, len(batch.removed), size):
             return
         # A stream may delete what is not there.
-        present = expand_table(read(), batch.relation)
-        removed = expand_table(table_of(batch.removed), batch.relation).cast(present.schema)
-        less = _minus_copies if batch.has_copies else minus
-        found = replace(batch, removed=less(removed, less(removed, present)))
-        self.check_deletes([found], {name: size})
+        if tasks is not None and (_is_elsewhere(batch.removed) or held.is_distributed):
+            key, added = batch.key, [batch.added]
+            deleted = count_deleted(
+                batch.relation, key, tasks, removed=batch.removed, added=added, present=held
+            )
+        else:
+            present = repeat_rows(held.table()) if batch.has_copies else held.table()
+            present = expand_table(present, batch.relation)
+            removed = expand_table(table_of(batch.removed), batch.relation).cast(present.schema)
+            less = _minus_copies if batch.has_copies else minus
+            gone = replace(batch, removed=less(removed, less(removed, present)))
+            deleted = _count_deleted(gone, [table_of(batch.added)])
+        self._refuse_deletes(batch, deleted, size)
 
     def _is_accepted(self, directive: Directive | None, deleted: int, size: int) -> bool:
         bound = self._deletes(directive)
@@ -119,40 +131,52 @@ class SourceGuards:
         return is_small or not bound.is_exceeded(deleted, size)
 
     def check_deletes(
-        self, changes: "Sequence[SourceDifference]", sizes: Mapping[str, int]
+        self,
+        changes: "Sequence[SourceDifference]",
+        sizes: Mapping[str, int],
+        tasks: TaskPool | None = None,
     ) -> None:
         """Raise if a source deletes too much of its relation.
 
         Args:
             changes: what all sources that were read add and remove.
             sizes: how many rows each relation had.
+            tasks: where large changes are looked at.
 
         Raises:
             InputError: `C0947`.
         """
         for each in changes:
-            name, bound = each.relation.name, self._deletes(each.directive)
-            size = sizes[name]
-            if self._is_accepted(each.directive, len(each.removed), size):
+            name = each.relation.name
+            if self._is_accepted(each.directive, len(each.removed), sizes[name]):
                 continue
-            added = [table_of(other.added) for other in changes if other.relation.name == name]
-            deleted = _count_deleted(each, added)
-            if not bound.is_exceeded(deleted, size):
-                continue
-            what = (
-                f"{each.place} would delete"
-                if each.directive is not None or each.batch is not None
-                else f"The program does not read `{_place(each.source)}` any more, which deletes"
-            )
-            raise _refusal(
-                "C0947",
-                f"{what} {deleted:,} of the {size:,} rows of `{name}`, and {_at_most(bound)} may "
-                "be deleted at once.",
-                each.directive,
-                "max_deletes",
-                name,
-                is_frame=each.batch is not None and each.directive is None,
-            )
+            added = [other.added for other in changes if other.relation.name == name]
+            if tasks is not None and any(map(_is_elsewhere, (each.removed, *added))):
+                removed, key = each.removed, each.key
+                deleted = count_deleted(each.relation, key, tasks, removed=removed, added=added)
+            else:
+                deleted = _count_deleted(each, [table_of(rows) for rows in added])
+            self._refuse_deletes(each, deleted, sizes[name])
+
+    def _refuse_deletes(self, change: "SourceDifference", deleted: int, size: int) -> None:
+        """Raise if a change deletes more rows than it may."""
+        name, bound = change.relation.name, self._deletes(change.directive)
+        if not bound.is_exceeded(deleted, size):
+            return
+        what = (
+            f"{change.place} would delete"
+            if change.directive is not None or change.batch is not None
+            else f"The program does not read `{_place(change.source)}` any more, which deletes"
+        )
+        raise _refusal(
+            "C0947",
+            f"{what} {deleted:,} of the {size:,} rows of `{name}`, and {_at_most(bound)} may "
+            "be deleted at once.",
+            change.directive,
+            "max_deletes",
+            name,
+            is_frame=change.batch is not None and change.directive is None,
+        )
 
     def _deletes(self, directive: Directive | None) -> RowBound:
         return _bound(directive, "max_deletes", self.max_deletes)
@@ -239,6 +263,11 @@ def _count_deleted(change: SourceDifference, added: Sequence[pa.Table]) -> int:
     return int(minus(then.select(columns), now.select(columns)).num_rows)
 
 
+def _is_elsewhere(rows: Rows) -> bool:
+    """Return whether rows are outside of this process."""
+    return not isinstance(rows, pa.Table) and rows.is_distributed
+
+
 def _minus_copies(left: pa.Table, right: pa.Table) -> pa.Table:
     """Return the rows of the left table without those of the right one, one for one."""
     return row_difference(right, left)[0]
@@ -258,20 +287,20 @@ def _at_most(bound: RowBound) -> str:
     return f"at most {bound}" if bound.share or bound.count else "none"
 
 
-def _too_many_bad(
-    bound: RowBound, place: str, good: int, bad: int, records: Sequence[BadRow]
-) -> str:
+def _too_many_bad(bound: RowBound, place: str, good: int, bad: int, records: pa.Table) -> str:
     return (
         f"{bad:,} of the {good + bad:,} records of {place} are malformed, and {_at_most(bound)} "
         f"may be{_first_reason(records)}"
     )
 
 
-def _first_reason(records: Sequence[BadRow]) -> str:
-    if not records:
+def _first_reason(records: pa.Table) -> str:
+    if not records.num_rows:
         return "."
-    first = records[0]
-    return f"; the first is line {first.line} of `{first.file}`: {first.reason.rstrip('.')}."
+    (first,) = records.slice(0, 1).to_pylist()
+    return (
+        f"; the first is line {first['line']} of `{first['file']}`: {first['reason'].rstrip('.')}."
+    )
 
 
 def _refusal(

@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from corollary.active.normal_form import with_active_rules
-from corollary.analysis.check import CheckedProgram, check
+from corollary.analysis.check import CheckedProgram, check, diagnose
 from corollary.core import logic
 from corollary.core.program import NormalProgram, Program
 from corollary.database.program.names import writable_relation
-from corollary.errors import Diagnostic, InputError
+from corollary.errors import Diagnostic, InputError, Severity
 from corollary.frontends.datalog.parser import parse, parse_file
 from corollary.rewrite.normalise import normalise
 from corollary.source import SourceFile, Span
@@ -79,6 +79,18 @@ def load_program(program: Program) -> LoadedProgram:
     """
     checked = check(program)
     return LoadedProgram(program, checked, with_active_rules(normalise(checked), checked))
+
+
+def diagnose_loading(program: Program) -> tuple[Diagnostic, ...]:
+    """Return all errors and warnings of a program, also those of its normal form."""
+    findings = diagnose(program)
+    if any(each.severity is Severity.ERROR for each in findings):
+        return findings
+    try:
+        load_program(program)
+    except InputError as error:
+        findings += error.diagnostics
+    return findings
 
 
 def read_facts(loaded: LoadedProgram, text: str, place: str) -> list[Fact]:

@@ -61,7 +61,10 @@ _HINTS = {
 
 
 def read_input(
-    spark: "SparkSession | None", directive: Directive, paths: Sequence[Path], wanted: Sequence[str]
+    spark: "SparkSession | None",
+    directive: Directive,
+    paths: Sequence[Path | str],
+    wanted: Sequence[str],
 ) -> tuple[tuple[str, ...], pa.Table]:
     """Return the names of all columns of an `.input`, and the wanted columns with their rows.
 
@@ -87,7 +90,7 @@ def read_input(
 def map_input(
     spark: "SparkSession | None",
     directive: Directive,
-    paths: Sequence[Path],
+    paths: Sequence[Path | str],
     wanted: Sequence[str],
     function: Callable[[pa.Table], MapResult],
 ) -> tuple[tuple[str, ...], pa.Table, list[MapResult]]:
@@ -117,12 +120,23 @@ def map_input(
             return names, _selected(frame, names, wanted), []
         with describe_jobs(session, f"read {name} for {directive.relation}"):
             columns = selected.limit(0).toArrow()
-            rows = selected.mapInArrow(partial(_map_batches, function), "reply binary").collect()
+            return names, columns, map_frame(selected, function)
+
+
+def map_frame(frame: "DataFrame", function: Callable[[pa.Table], MapResult]) -> list[MapResult]:
+    """Return the results of a function on the rows of a frame, some at a time, in their order.
+
+    It is called where Spark's tasks have the rows, and again in a task that is run again.
+
+    Raises:
+        CorollaryError: the one that the function raised.
+    """
+    rows = frame.mapInArrow(partial(_map_batches, function), "reply binary").collect()
     found = [pickle.loads(bytes(row[0])) for row in rows]  # noqa: S301 - our own tasks made it
     for each in found:
         if isinstance(each, CorollaryError):
             raise each
-    return names, columns, found
+    return found
 
 
 def _map_batches(
@@ -205,7 +219,9 @@ def _session(spark: "SparkSession | None") -> "SparkSession":
     return local_session() if spark is None else spark
 
 
-def _frame(session: "SparkSession", directive: Directive, paths: Sequence[Path]) -> "DataFrame":
+def _frame(
+    session: "SparkSession", directive: Directive, paths: Sequence[Path | str]
+) -> "DataFrame":
     format_, table = directive.parameter("format"), directive.parameter("table")
     options = {**READ_OPTIONS.get(format_.lower(), {}), **spark_options(directive)}
     reader = session.read.options(**options)
@@ -223,9 +239,10 @@ def _frame(session: "SparkSession", directive: Directive, paths: Sequence[Path])
     return reader.table(table)
 
 
-def _literal(path: Path) -> str:
-    """Return the URL of a path, with the characters of patterns escaped."""
-    return "file://" + re.sub(r"([\\*?\[\]{}])", r"\\\1", str(path))
+def _literal(path: Path | str) -> str:
+    """Return the URL of a path, or a URL, with the characters of patterns escaped."""
+    escaped = re.sub(r"([\\*?\[\]{}])", r"\\\1", str(path))
+    return f"file://{escaped}" if isinstance(path, Path) else escaped
 
 
 def _selected(frame: "DataFrame", names: Sequence[str], wanted: Sequence[str]) -> pa.Table:

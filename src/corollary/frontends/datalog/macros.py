@@ -48,6 +48,11 @@ class Macros(dict[str, Macro]):
         self._work = self._depth = 0
         return self._invocation(macro, arguments, frozenset())
 
+    def expand_text(self, text: str) -> str:
+        """Return a text with all macros in it expanded."""
+        self._work = self._depth = 0
+        return self._rescan(text, frozenset())
+
     def _invocation(self, macro: Macro, arguments: tuple[str, ...], hidden: frozenset[str]) -> str:
         self._depth += 1
         if self._depth > EXPANSION_MAX_DEPTH:

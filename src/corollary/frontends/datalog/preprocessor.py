@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from corollary.errors import Diagnostic, InputError
+from corollary.frontends.datalog.if_conditions import ConditionError, condition_holds
 from corollary.frontends.datalog.macros import Macro, MacroError, Macros, read_arguments
 from corollary.frontends.datalog.source_map import ExpandedText, Segment, identity_map
 from corollary.source import SourceFile
@@ -22,6 +23,8 @@ MAX_INCLUDES = 10_000
 INCLUDES_MAX_DEPTH = 50
 EXPANDED_MAX_CHARS = 100_000_000
 
+_CONDITIONALS = ("#if", "#ifdef", "#ifndef", "#elif", "#else", "#endif")
+_KNOWN = ("#include", "#define", "#undef", *_CONDITIONALS)
 _STRING = r'[dt]?"(?:[^"\\\n]|\\.)*"?|`(?:[^`\\\n]|\\.)*`?'
 _BLOCK = r"/\*(?s:.*?)(?:\*/|\Z)"
 _INTERESTING = rf"""
@@ -47,11 +50,12 @@ _COMMENT = re.compile(rf"({_STRING})|//[^\n]*|{_BLOCK}")
 
 @dataclass(slots=True)
 class _Conditional:
-    """An open `#ifdef`: its place, whether its text is active, whether `#else` was seen."""
+    """An open `#if`: its place, whether its text is active, whether a branch was, or `#else`."""
 
     start: int
     end: int
     is_active: bool
+    is_decided: bool
     is_else: bool = False
 
 
@@ -183,14 +187,23 @@ class Preprocessor:
         match name:
             case "ifdef" | "ifndef":
                 is_true = (self._name(source, rest, start, end) in self.macros) == (name == "ifdef")
-                conditions.append(_Conditional(start, end, is_true))
+                conditions.append(_Conditional(start, end, is_true, is_true))
+            case "if":
+                is_true = is_active and self._condition(source, rest, start, end)
+                conditions.append(_Conditional(start, end, is_true, is_true))
+            case "elif" if conditions and not conditions[-1].is_else:
+                last = conditions[-1]
+                # Behind the branch that is taken, and in text that is left out, it is not read.
+                is_asked = not last.is_decided and all(each.is_active for each in conditions[:-1])
+                last.is_active = is_asked and self._condition(source, rest, start, end)
+                last.is_decided |= last.is_active
             case "else" if conditions and not conditions[-1].is_else:
-                conditions[-1].is_active = not conditions[-1].is_active
-                conditions[-1].is_else = True
+                last = conditions[-1]
+                last.is_active, last.is_decided, last.is_else = not last.is_decided, True, True
             case "endif" if conditions:
                 conditions.pop()
-            case "else" | "endif":
-                message = f"This `#{name}` belongs to no `#ifdef`."
+            case "elif" | "else" | "endif":
+                message = f"This `#{name}` belongs to no `#if`, `#ifdef` or `#ifndef`."
                 self._note("C0105", message, source, start, end)
             case _ if not is_active:
                 pass
@@ -204,7 +217,7 @@ class Preprocessor:
                 pass  # an empty directive, or a line marker that another preprocessor left
             case _:
                 message = f"The preprocessor does not know `#{name}`."
-                note = "it knows #include, #define, #undef, #ifdef, #ifndef, #else and #endif"
+                note = f"it knows {', '.join(_KNOWN[:-1])} and {_KNOWN[-1]}"
                 self._note("C0105", message, source, start, end, note=note)
 
     def _name(self, source: SourceFile, rest: str, start: int, end: int) -> str:
@@ -213,6 +226,14 @@ class Preprocessor:
             self._note("C0105", "The name of a macro is expected here.", source, start, end)
             return ""
         return found[1]
+
+    def _condition(self, source: SourceFile, rest: str, start: int, end: int) -> bool:
+        try:
+            return condition_holds(rest, self.macros)
+        except ConditionError as error:
+            note = "write `#if defined(NAME)`, `#if NAME > 1` or the like"
+            self._note("C0105", str(error), source, start, end, note=note)
+            return False
 
     def _define(self, source: SourceFile, rest: str, start: int, end: int) -> None:
         found = _DEFINITION.fullmatch(rest)

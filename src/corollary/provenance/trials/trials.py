@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 from corollary.core.program import Program
 from corollary.core.states import State
-from corollary.database.commit import CommitRequest, OpenTransaction, rehearse
+from corollary.database.commit import OpenTransaction, TransactionRequest, rehearse
 from corollary.database.intake.operations import Operation
 from corollary.database.program.parts import MANUAL_PART
 from corollary.database.state import DatabaseState
@@ -75,7 +75,7 @@ class Trials:
         rehearse(
             self._state,
             self._store,
-            CommitRequest(
+            TransactionRequest(
                 operations=operations,
                 edits=[] if edit is None else [edit],
                 is_dry=True,

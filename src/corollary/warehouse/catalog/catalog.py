@@ -23,7 +23,7 @@ from corollary.errors import (
     WarehouseError,
     redact_password,
 )
-from corollary.warehouse.catalog import outbox, schema
+from corollary.warehouse.catalog import group_keys, outbox, schema
 from corollary.warehouse.catalog.catalog_reader import CatalogReader, program_checksum
 from corollary.warehouse.catalog.catalog_rows import (
     NewCommit,
@@ -242,6 +242,7 @@ class Catalog(CatalogReader):
     def _record(connection: CatalogConnection, number: int, new: NewCommit) -> None:
         changes = [{"commit_number": number, **asdict(each)} for each in new.changes]
         connection.insert("corollary_changes", changes)
+        group_keys.record_keys(connection, number, new.keys)
         Catalog._replace_snapshots(connection, new.snapshots)
         Catalog._move(connection, new.sources, number)
         statement = "DELETE FROM corollary_grants WHERE relation = ?"

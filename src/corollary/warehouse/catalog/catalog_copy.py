@@ -6,7 +6,7 @@ The rows are read in one transaction, so that a copy is one state even while oth
 from collections.abc import Iterator
 from typing import Any
 
-from corollary.warehouse.catalog import query_log, schema
+from corollary.warehouse.catalog import credentials, group_keys, query_log, schema
 from corollary.warehouse.catalog.catalog import Catalog
 
 COPY_BATCH_ROWS = 500
@@ -17,13 +17,15 @@ NOT_COPIED = ("corollary_intents", "corollary_published")
 def copy_rows(source: Catalog, target: Catalog) -> None:
     """Copy all rows of a catalog into one that has the tables without rows.
 
-    The table of the query log is created there if the source has one.
+    Tables that not every catalog has are created there if the source has them.
     """
     with source.read_transaction() as reading, target.write_transaction() as writing:
         tables = [each for each in schema.TABLES if each not in NOT_COPIED]
-        if query_log.TABLE in reading.tables():
-            writing.execute(query_log.CREATE)
-            tables.append(query_log.TABLE)
+        there = reading.tables()
+        for optional in (query_log, credentials, group_keys):
+            if optional.TABLE in there:
+                writing.execute(optional.CREATE)
+                tables.append(optional.TABLE)
         for table in tables:
             query = f"SELECT * FROM {table}"  # noqa: S608 - a name of ours
             for batch in reading.batches(query, COPY_BATCH_ROWS):

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from corollary.errors import WarehouseError, redact_password
-from corollary.warehouse.catalog import catalog_rows
+from corollary.warehouse.catalog import catalog_rows, group_keys
 from corollary.warehouse.catalog.connections import CatalogConnection, Connections
 
 MAX_ROWS = 2**62
@@ -44,19 +44,39 @@ class CatalogReader(Connections):
 
     def find_commit_by_key(self, idempotency: str) -> catalog_rows.Commit | None:
         """Return the commit that was made under an idempotency key."""
-        return self._commit("SELECT * FROM corollary_commits WHERE idempotency = ?", idempotency)
+        found = self._commit("SELECT * FROM corollary_commits WHERE idempotency = ?", idempotency)
+        if found is not None:
+            return found
+        with self.read_transaction() as connection:
+            number = group_keys.find_by_key(connection, idempotency)
+        return None if number is None else self.find_commit(number)
 
     def _commit(self, query: str, *values: Any) -> catalog_rows.Commit | None:
         with self.read_transaction() as connection:
             row = connection.first(query, *values)
         return None if row is None else _commit(row)
 
-    def commits(self, after: int = 0, limit: int | None = None) -> list[catalog_rows.Commit]:
-        """Return the commits after a number, newest first."""
-        query = "SELECT * FROM corollary_commits WHERE number > ? ORDER BY number DESC LIMIT ?"
+    def commits(
+        self, after: int = 0, limit: int | None = None, upto: int | None = None
+    ) -> list[catalog_rows.Commit]:
+        """Return the commits after a number and up to another, newest first."""
+        query = (
+            "SELECT * FROM corollary_commits WHERE number > ? AND number <= ?"
+            " ORDER BY number DESC LIMIT ?"
+        )
+        last = MAX_ROWS if upto is None else upto
         with self.read_transaction() as connection:
-            rows = connection.rows(query, after, MAX_ROWS if limit is None else limit)
+            rows = connection.rows(query, after, last, MAX_ROWS if limit is None else limit)
         return [_commit(row) for row in rows]
+
+    def program_ids(self, after: int = 0) -> list[int]:
+        """Return the programs of the commits after a number, the last one first."""
+        query = (
+            "SELECT program, max(number) FROM corollary_commits WHERE number > ?"
+            " GROUP BY program ORDER BY max(number) DESC"
+        )
+        with self.read_transaction() as connection:
+            return [int(each) for each in connection.column(query, after)]
 
     def changes(
         self, after: int, upto: int, relation: str | None = None

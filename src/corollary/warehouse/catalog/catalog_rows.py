@@ -116,6 +116,7 @@ class NewCommit:
         delivers: the alerts that are delivered with it.
         depth: the length of the chain of commits in which alerts of each one caused the next.
         exact: the relations whose ranks are least heights.
+        keys: the idempotency keys of the requests that share it, if it is a group.
     """
 
     parent: int
@@ -131,6 +132,7 @@ class NewCommit:
     delivers: DeliveredAlerts | None = None
     depth: int = 0
     exact: frozenset[str] = frozenset()
+    keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,6 +102,51 @@ def alerts_of_commit(catalog: Connections, number: int) -> list[Alert]:
         return [_queued_alert(row).alert for row in connection.rows(query, number)]
 
 
+def recent_alerts(
+    catalog: Connections, limit: int, events: frozenset[str] | None = None
+) -> list[tuple[queued_alert.QueuedAlert, bool]]:
+    """Return the last alerts of the outbox, newest first, and whether each was delivered.
+
+    Args:
+        catalog: the catalog.
+        limit: the maximum number of alerts.
+        events: only those of these events; all if it is not given.
+    """
+    chosen, arguments = "", tuple[str, ...]()
+    if events is not None:
+        arguments = tuple(sorted(events))
+        chosen = f"WHERE event IN ({', '.join('?' * len(arguments)) or 'NULL'})"
+    query = (
+        f"SELECT * FROM corollary_outbox {chosen}"  # noqa: S608 - values are arguments
+        " ORDER BY commit_number DESC, place_in_commit LIMIT ?"
+    )
+    with catalog.read_transaction() as connection:
+        rows = connection.rows(query, *arguments, limit)
+        return [(_queued_alert(row), row.delivered is not None) for row in rows]
+
+
+def count_alerts(
+    catalog: Connections, since: int, events: frozenset[str] | None = None
+) -> dict[int, int]:
+    """Return how many alerts the commits after one have in the outbox, each counted once.
+
+    Args:
+        catalog: the catalog.
+        since: the commit before the first one.
+        events: only those of these events; all if it is not given.
+    """
+    query = (
+        "SELECT commit_number, event, count(DISTINCT row) FROM corollary_outbox"
+        " WHERE commit_number > ? GROUP BY commit_number, event"
+    )
+    found: dict[int, int] = {}
+    with catalog.read_transaction() as connection:
+        for number, event, count in connection.rows(query, since):
+            if events is None or event in events:
+                found[number] = found.get(number, 0) + int(count)
+    return found
+
+
 def _queued_alert(row: Any, attempts: int = 0) -> queued_alert.QueuedAlert:
     try:
         shape = json.loads(row.shape)

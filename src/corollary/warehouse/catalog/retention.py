@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from corollary.errors import ConflictError
-from corollary.warehouse.catalog import schema
+from corollary.warehouse.catalog import group_keys, schema
 from corollary.warehouse.catalog.catalog import Catalog
 from corollary.warehouse.catalog.connections import CatalogConnection
 from corollary.warehouse.catalog.copy_lease import has_copy_lease
@@ -173,11 +173,13 @@ def _strip_commits(connection: CatalogConnection, cut: HistoryCut) -> None:
     program = connection.scalar(
         "SELECT program FROM corollary_commits WHERE number = ?", cut.oldest
     )
-    connection.execute(
+    statement = (
         "DELETE FROM corollary_commits WHERE number < ? AND idempotency IS NULL"
-        " AND number NOT IN (SELECT commit_number FROM corollary_outbox)",
-        cut.fold,
+        " AND number NOT IN (SELECT commit_number FROM corollary_outbox)"
     )
+    if group_keys.TABLE in connection.tables():
+        statement += " AND number NOT IN (SELECT commit_number FROM corollary_keys)"
+    connection.execute(statement, cut.fold)
     connection.execute(
         "UPDATE corollary_commits SET program = ?, payload = '[]', stats = '{}' WHERE number < ?",
         program,

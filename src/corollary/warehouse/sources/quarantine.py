@@ -5,13 +5,12 @@ readings are removed, and those that are still malformed are added again.
 """
 
 from collections.abc import Iterable
-from dataclasses import astuple, dataclass
 from enum import StrEnum
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corollary.core.arrow import from_python
+from corollary.core.arrow import empty_table, from_python
 from corollary.core.program import Relation
 from corollary.core.types import NUMBER, SYMBOL
 from corollary.errors import Diagnostic
@@ -25,7 +24,20 @@ QUARANTINE = Relation(
     (SYMBOL, SYMBOL, SYMBOL, NUMBER, SYMBOL, SYMBOL, SYMBOL),
     is_derived=False,
 )
-"""The relation of quarantined records; its columns are the attributes of `BadRow`."""
+"""The relation of quarantined records.
+
+| column     | is                                                                             |
+|------------|--------------------------------------------------------------------------------|
+| `relation` | the relation that the record was meant for                                     |
+| `source`   | the name of its source                                                         |
+| `file`     | the name of its file                                                           |
+| `line`     | the number of its first line, or in a format without lines of the row; from 1  |
+| `code`     | that of the diagnostic, as in `docs/diagnostics.md`                            |
+| `reason`   | the message of the diagnostic                                                  |
+| `raw`      | its text, truncated if it is long                                              |
+"""
+NO_BAD_ROWS = empty_table(QUARANTINE)
+"""No malformed records."""
 
 
 class BadRowPolicy(StrEnum):
@@ -35,32 +47,9 @@ class BadRowPolicy(StrEnum):
     QUARANTINE = "quarantine"
 
 
-@dataclass(frozen=True, slots=True)
-class BadRow:
-    """A malformed record.
-
-    Attributes:
-        relation: the relation that it was meant for.
-        source: the name of its source.
-        file: the name of its file.
-        line: the number of its first line, or in a format without lines of the row; from 1.
-        code: of the diagnostic, as in `docs/diagnostics.md`.
-        reason: the message of the diagnostic.
-        raw: its text, truncated if it is long.
-    """
-
-    relation: str
-    source: str
-    file: str
-    line: int
-    code: str
-    reason: str
-    raw: str
-
-
 def to_bad_rows(
     relation: str, source: str, file: str, malformed: Iterable[list[Diagnostic]]
-) -> list[BadRow]:
+) -> pa.Table:
     """Return the malformed records of a file; of several findings the first is the reason."""
     found = []
     for first, *_ in malformed:
@@ -72,12 +61,12 @@ def to_bad_rows(
             else record.text[:RAW_MAX_CHARACTERS] + "…"
         )
         line = record.first_line
-        found.append(BadRow(relation, source, file, line, first.code, first.message, raw))
-    return found
+        found.append((relation, source, file, line, first.code, first.message, raw))
+    return from_python(found, QUARANTINE) if found else NO_BAD_ROWS
 
 
 def quarantine_change(
-    quarantined: pa.Table, source: str, bad: Iterable[BadRow], reread_files: frozenset[str] | None
+    quarantined: pa.Table, source: str, bad: pa.Table, reread_files: frozenset[str] | None
 ) -> tuple[pa.Table, pa.Table]:
     """Return the rows to add to the quarantine and those to remove, after reading a source.
 
@@ -88,11 +77,10 @@ def quarantine_change(
         reread_files: the files whose earlier records no longer count, from
             `SourceChange.reread_files`; None for all, also for a source that is no longer read.
     """
-    found = from_python((astuple(each) for each in bad), QUARANTINE)
-    quarantined = quarantined.cast(found.schema)
+    quarantined = quarantined.cast(bad.schema)
     others = quarantined.filter(pc.not_equal(quarantined.column("source"), source))
     left = remaining(quarantined, source, reread_files)
-    return difference(quarantined, pa.concat_tables([others, left, found]))
+    return difference(quarantined, pa.concat_tables([others, left, bad]))
 
 
 def remaining(

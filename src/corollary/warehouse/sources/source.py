@@ -5,7 +5,7 @@ relation. A position and a part belong together, so both change in one commit; t
 killed at any point is simply repeated.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 import pyarrow as pa
@@ -14,7 +14,7 @@ from corollary.core.engine import TableHandle
 from corollary.core.program import Directive, Relation
 from corollary.errors import Diagnostic
 from corollary.warehouse.sources.earlier_rows import EarlierRows
-from corollary.warehouse.sources.quarantine import BadRow
+from corollary.warehouse.sources.quarantine import NO_BAD_ROWS
 
 Rows: TypeAlias = pa.Table | TableHandle
 """Rows of a relation: a table, or a handle on those that tasks have read."""
@@ -33,7 +33,7 @@ class SourceChange:
         removed: the rows that it had then and does not have now, each once. Where equal rows are
             copies, both have as many as came or went.
         position: its position now; worth storing even if no row has changed.
-        bad_rows: the malformed records that were found.
+        bad_rows: the malformed records that were found, as rows of the quarantine.
         reread_files: the files whose earlier malformed records no longer count; None for all files
             of the source.
         warnings: problems that did not abort the run.
@@ -44,7 +44,7 @@ class SourceChange:
     added: Rows
     removed: Rows
     position: Position
-    bad_rows: tuple[BadRow, ...] = ()
+    bad_rows: pa.Table = field(default_factory=lambda: NO_BAD_ROWS)
     reread_files: frozenset[str] | None = frozenset()
     warnings: tuple[Diagnostic, ...] = ()
     good_records: int | None = None

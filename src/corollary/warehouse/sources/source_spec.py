@@ -18,7 +18,7 @@ from corollary.warehouse.set_difference import difference, distinct, minus
 from corollary.warehouse.sources import schema_drift
 from corollary.warehouse.sources.earlier_rows import EarlierRows
 from corollary.warehouse.sources.file_listing import SourceLocation
-from corollary.warehouse.sources.quarantine import BadRow, BadRowPolicy, to_bad_rows
+from corollary.warehouse.sources.quarantine import NO_BAD_ROWS, BadRowPolicy, to_bad_rows
 from corollary.warehouse.sources.schema_drift import (
     RECORDED_COLUMNS_MAX,
     ExpectedColumns,
@@ -182,7 +182,7 @@ class RunCollector:
             frozenset(before.get("columns", ())),
         )
         self._columns = set(self.expected.known_columns)
-        self._bad: dict[str, Sequence[BadRow]] = {}
+        self._bad: dict[str, pa.Table] = {}
         self._malformed: list[list[Diagnostic]] = []
         self._warnings: list[Diagnostic] = []
         self._emptied: list[str] = []
@@ -199,7 +199,7 @@ class RunCollector:
         return records.table
 
     def add_summary(
-        self, name: str, records: FileSummary, bad: Sequence[BadRow], rows_before: int = 0
+        self, name: str, records: FileSummary, bad: pa.Table, rows_before: int = 0
     ) -> None:
         """Collect what is known of a file whose rows are elsewhere.
 
@@ -207,7 +207,7 @@ class RunCollector:
             InputError: `C0950` or `C0951`; or there are too many malformed records to go on.
         """
         expected = self.expected
-        shown = str(self._inlet.location.base / name)
+        shown = self._inlet.location.shown(name)
         schema_drift.check_any_good_row(expected, shown, records, rows_before)
         if schema_drift.has_lost_everything(expected, records, rows_before):
             self._emptied.append(shown)
@@ -241,7 +241,7 @@ class RunCollector:
             "columns": sorted(self._columns)[:RECORDED_COLUMNS_MAX],
             "named": list(self.expected.header_names),
         }
-        bad = tuple(row for _, rows in sorted(self._bad.items()) for row in rows)
+        bad = pa.concat_tables([NO_BAD_ROWS, *(each for _, each in sorted(self._bad.items()))])
         warnings = (*self._warnings, *warnings)
         emptied = tuple(self._emptied)
         return SourceChange(*rows, recorded, bad, reread, warnings, good_records, emptied)

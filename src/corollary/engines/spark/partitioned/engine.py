@@ -237,6 +237,16 @@ class PartitioningEngine(LocalEngine):
             for each in rows.slices(INSERTED_MAX_ROWS):
                 super().insert(relation, each)
 
+    def delete(
+        self, relation: str, rows: Sequence[tuple[Value, ...]] | pa.Table | TableHandle
+    ) -> None:
+        """Remove tuples from NEW of a relation; those not in it are no change."""
+        if isinstance(rows, pa.Table | Sequence):
+            super().delete(relation, rows)
+        else:
+            for each in rows.slices(INSERTED_MAX_ROWS):
+                super().delete(relation, each)
+
     def _settle_load(self, relation: str) -> None:
         """Make what was loaded the OLD of a relation, before a change of OLD and NEW."""
         table = self._tables[relation]

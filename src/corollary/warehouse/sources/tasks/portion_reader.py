@@ -1,9 +1,8 @@
 """What a task does with its portions of a source: reads and checks them, and writes their rows."""
 
-import os
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -14,13 +13,14 @@ from corollary.errors import Diagnostic
 from corollary.warehouse.files import input_files
 from corollary.warehouse.files.durable_files import from_arrow_stream, to_arrow_stream
 from corollary.warehouse.files.file_rows import RowsFile
+from corollary.warehouse.files.places import place_of
 from corollary.warehouse.formats.delimited import SHOWN_FINDINGS_MAX
 from corollary.warehouse.formats.record_blocks import read_head
 from corollary.warehouse.formats.text_stream import TextStream
 from corollary.warehouse.sources import csv_file, json_file, parquet_file
 from corollary.warehouse.sources.file_bounds import FileBounds, bounds_of
 from corollary.warehouse.sources.file_tail import EarlierText, FirstBytes
-from corollary.warehouse.sources.quarantine import QUARANTINE, BadRow, to_bad_rows
+from corollary.warehouse.sources.quarantine import NO_BAD_ROWS, to_bad_rows
 from corollary.warehouse.sources.schema_drift import ExpectedColumns, FileRecords
 from corollary.warehouse.sources.tasks.portions import Portion, TaskFile
 from corollary.warehouse.sources.tasks.staged_rows import RowPieces, write_rows
@@ -63,12 +63,9 @@ class PortionReport:
     is_irregular: bool = False
     is_changed: bool = False
 
-    def bad_rows(self) -> list[BadRow]:
+    def bad_rows(self) -> pa.Table:
         """Return the malformed records."""
-        if not self.bad_count:
-            return []
-        data = self.bad if isinstance(self.bad, bytes) else Path(self.bad).read_bytes()
-        return [BadRow(**row) for row in from_arrow_stream(data).to_pylist()]
+        return load_bad_rows(self.bad)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,11 +129,11 @@ class PortionReader:
         nothing = self.expected.relation
         changed = PortionReport(portion, is_changed=True), from_python((), nothing)
         try:
-            with input_files.open_file(Path(file.path), file.shown, span) as opened:
-                if input_files.fingerprint_of(os.fstat(opened.fileno())) != file.fingerprint:
+            with input_files.open_file(place_of(file.path), file.shown, span) as opened:
+                if input_files.fingerprint_of(input_files.status_of(opened)) != file.fingerprint:
                     return changed
                 records, checksum = self._records(opened, portion)
-            if not input_files.has_fingerprint(Path(file.path), file.fingerprint):
+            if not input_files.has_fingerprint(place_of(file.path), file.fingerprint):
                 return changed
         except FileNotFoundError:
             return changed
@@ -189,17 +186,25 @@ class PortionReader:
             records.header_names,
             checksum,
             tuple(malformed[: SHOWN_FINDINGS_MAX + 1]),
-            len(bad),
-            self._stored(bad),
+            bad.num_rows,
+            store_bad_rows(self.root, bad),
             is_irregular=not (portion.is_whole or records.has_regular_quotes),
         )
 
-    def _stored(self, bad: Sequence[BadRow]) -> bytes | str:
-        if not bad:
-            return b""
-        data = to_arrow_stream(from_python([astuple(each) for each in bad], QUARANTINE))
-        if len(bad) <= INLINE_BAD_ROWS:
-            return data
-        path = self.root / f"bad-{secrets.token_hex(16)}.arrow"
-        path.write_bytes(data)
-        return str(path)
+
+def store_bad_rows(root: Path, bad: pa.Table) -> bytes | str:
+    """Return malformed records as an Arrow stream; of many, the name of a file that holds it."""
+    if not bad.num_rows:
+        return b""
+    data = to_arrow_stream(bad)
+    if bad.num_rows <= INLINE_BAD_ROWS:
+        return data
+    path = root / f"bad-{secrets.token_hex(16)}.arrow"
+    path.write_bytes(data)
+    return str(path)
+
+
+def load_bad_rows(stored: bytes | str) -> pa.Table:
+    """Return the malformed records that were stored."""
+    data = stored if isinstance(stored, bytes) else Path(stored).read_bytes()
+    return from_arrow_stream(data) if data else NO_BAD_ROWS

@@ -64,11 +64,14 @@ class RowPieces:
     path: str
     rows: int
 
-    def read(self, partition: int, relation: Relation) -> pa.Table:
+    def piece(self, partition: int) -> pa.Table:
         """Return the piece of a partition."""
         with pa.memory_map(self.path) as file:
-            piece = pa.ipc.open_file(file).get_batch(partition)
-        return pa.Table.from_batches([piece]).cast(schema_of(relation))
+            return pa.Table.from_batches([pa.ipc.open_file(file).get_batch(partition)])
+
+    def read(self, partition: int, relation: Relation) -> pa.Table:
+        """Return the piece of a partition as rows of a relation."""
+        return self.piece(partition).cast(schema_of(relation))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,16 +85,7 @@ class PieceWriter:
         """Write some rows."""
         relation = self.partitions.relation
         rows = expand_table(rows.select(list(relation.columns)), relation).cast(schema_of(relation))
-        path = self.root / f"pieces-{secrets.token_hex(16)}.arrow"
-        options = pa.ipc.IpcWriteOptions(compression="lz4")
-        with (
-            pa.OSFile(str(path), "wb") as file,
-            pa.ipc.new_file(file, rows.schema, options=options) as writer,
-        ):
-            for piece in self.partitions.split(rows):
-                (batch,) = piece.combine_chunks().to_batches() or [_empty_batch(relation)]
-                writer.write_batch(batch)
-        return RowPieces(str(path), rows.num_rows)
+        return write_pieces(self.root, self.partitions, rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +135,20 @@ def read_pieces(pieces: Sequence[RowPieces], partition: int, relation: Relation)
     return pa.concat_tables([empty_table(relation), *tables])
 
 
+def write_pieces(root: Path, partitions: KeyPartitions, rows: pa.Table) -> RowPieces:
+    """Write the columns of a relation, perhaps with others behind them, as pieces."""
+    path = root / f"pieces-{secrets.token_hex(16)}.arrow"
+    options = pa.ipc.IpcWriteOptions(compression="lz4")
+    with (
+        pa.OSFile(str(path), "wb") as file,
+        pa.ipc.new_file(file, rows.schema, options=options) as writer,
+    ):
+        for piece in partitions.split(rows):
+            (batch,) = piece.combine_chunks().to_batches() or [_empty_batch(rows.schema)]
+            writer.write_batch(batch)
+    return RowPieces(str(path), rows.num_rows)
+
+
 def write_rows(root: Path, rows: pa.Table) -> RowsFile:
     """Write rows to a new file in a directory, and sync it."""
     name = f"rows-{secrets.token_hex(16)}.parquet"
@@ -149,6 +157,5 @@ def write_rows(root: Path, rows: pa.Table) -> RowsFile:
     return RowsFile(root, name, rows.num_rows, checksum)
 
 
-def _empty_batch(relation: Relation) -> pa.RecordBatch:
-    schema = schema_of(relation)
+def _empty_batch(schema: pa.Schema) -> pa.RecordBatch:
     return pa.record_batch([pa.nulls(0, each.type) for each in schema], schema=schema)

@@ -3,9 +3,13 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+import pyarrow as pa
+
 from corollary.core.engine import TaskPool
 from corollary.errors import InputError
+from corollary.source import Span
 from corollary.warehouse.files.file_rows import FileRows, RowsFile, StagingDirectory
+from corollary.warehouse.sources.quarantine import NO_BAD_ROWS
 from corollary.warehouse.sources.schema_drift import FileSummary
 from corollary.warehouse.sources.source_spec import RunCollector, SourceSpec
 from corollary.warehouse.sources.tasks.portion_reader import PortionReport, TaskReport
@@ -100,8 +104,8 @@ def collect(
     """
     counted = sum(each.bad_count for each in portions)
     if counted > QUARANTINED_MAX:
-        raise _too_many(inlet, counted)
-    bad = [row for each in portions for row in each.bad_rows()]
+        raise too_many_bad_rows(inlet.location.display_name, counted, inlet.directive.span)
+    bad = pa.concat_tables([NO_BAD_ROWS, *(each.bad_rows() for each in portions)])
     if columns is None:
         columns = tuple(dict.fromkeys(name for each in portions for name in each.columns))
     summary = FileSummary(
@@ -114,12 +118,12 @@ def collect(
     collector.add_summary(name, summary, bad, rows_before)
 
 
-def _too_many(inlet: SourceSpec, counted: int) -> InputError:
-    place = inlet.location.display_name
+def too_many_bad_rows(place: str, counted: int, span: Span | None = None) -> InputError:
+    """Return the error about more malformed records than are set aside at once."""
     return InputError.of(
         "C1530",
         f"{counted:,} records of `{place}` are malformed, and at most {QUARANTINED_MAX:,} are set "
         "aside at once.",
-        inlet.directive.span,
+        span,
         "correct the source, or fit `.decl` and `.input` to its form; nothing was changed",
     )

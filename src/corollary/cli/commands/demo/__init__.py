@@ -1,0 +1,1 @@
+"""`corollary demo`: the bundled example, in parts."""

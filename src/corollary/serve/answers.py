@@ -1,0 +1,142 @@
+"""What a server answers: JSON, or an Arrow table; an event; an error with its HTTP status."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from corollary.errors import Diagnostic
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+JSON_TYPE = "application/json"
+
+
+def encode_json(value: Any) -> bytes:
+    """Return a JSON document."""
+    return json.dumps(value, ensure_ascii=False, separators=(", ", ": ")).encode(
+        "utf-8", "surrogatepass"
+    )
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer to a request.
+
+    Attributes:
+        commit: the commit that it has seen.
+        body: the document, encoded; empty if there is a table.
+        table: rows, if they were asked for as Arrow.
+        types: the type of each column of the table, as programs write them.
+        media_type: of the body.
+    """
+
+    commit: int
+    body: bytes = b""
+    table: "pa.Table | None" = None
+    types: tuple[str, ...] = ()
+    media_type: str = JSON_TYPE
+
+    @classmethod
+    def of(cls, commit: int, document: Mapping[str, Any]) -> "Answer":
+        """Return an answer of JSON."""
+        return cls(commit, encode_json(document))
+
+    @cached_property
+    def json(self) -> Any:
+        """The document, decoded."""
+        return json.loads(self.body)
+
+    @property
+    def text(self) -> str:
+        """The body as a text."""
+        return self.body.decode("utf-8", "surrogatepass")
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """An event of a subscription, as server-sent events have it.
+
+    Attributes:
+        event: `change`, `alert`, `reset` or `bye`; empty if only the commit is told.
+        data: a JSON object, encoded, since many subscribers get the same one.
+        id: the commit, on the last event of a commit.
+    """
+
+    event: str
+    data: str
+    id: int | None = None
+
+    @classmethod
+    def of(cls, event: str, data: Mapping[str, Any], number: int | None = None) -> "Event":
+        """Return an event whose data is encoded."""
+        return cls(event, json.dumps(data, ensure_ascii=False), number)
+
+    @property
+    def json(self) -> Any:
+        """The data, decoded."""
+        return json.loads(self.data)
+
+
+@dataclass(eq=False)
+class ServiceError(Exception):
+    """A request that has no answer.
+
+    Attributes:
+        status: the status of HTTP.
+        message: what went wrong, with all diagnostics, as a command prints it.
+        diagnostics: what is wrong, in detail, as JSON objects.
+        exit_code: the exit status of a command that meets this error.
+        retry_after: the seconds after which it may be tried again, if that helps.
+        details: other keys of the JSON document, such as `why`.
+    """
+
+    status: int
+    message: str
+    diagnostics: tuple[Mapping[str, Any], ...] = ()
+    exit_code: int = 1
+    retry_after: int | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        super().__init__(self.message)
+
+    @classmethod
+    def of(
+        cls,
+        status: int,
+        code: str,
+        message: str,
+        note: str | None = None,
+        *,
+        exit_code: int = 1,
+        retry_after: int | None = None,
+    ) -> "ServiceError":
+        """Return an error with a single finding."""
+        return cls.with_findings(
+            status, [Diagnostic(code, message, None, note)], exit_code, retry_after
+        )
+
+    @classmethod
+    def with_findings(
+        cls,
+        status: int,
+        diagnostics: Iterable[Diagnostic],
+        exit_code: int = 1,
+        retry_after: int | None = None,
+    ) -> "ServiceError":
+        """Return an error with some findings."""
+        found = tuple(diagnostics)
+        text = "\n".join(map(str, found))
+        return cls(status, text, tuple(each.as_json() for each in found), exit_code, retry_after)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the document of the error."""
+        return {
+            "error": self.message,
+            "diagnostics": list(self.diagnostics),
+            "status": self.exit_code,
+            **self.details,
+        }

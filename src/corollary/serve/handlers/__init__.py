@@ -1,0 +1,1 @@
+"""What answers each request, on an open database."""

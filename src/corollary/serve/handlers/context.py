@@ -1,0 +1,186 @@
+"""The database that requests are answered on, as each principal sees it, now and earlier."""
+
+from collections import OrderedDict
+from dataclasses import replace
+from typing import Any
+
+from corollary.database.access.goal_plans import GoalPlans
+from corollary.database.access.read_access import ReadAccess
+from corollary.database.access.reader import Reader
+from corollary.database.database import Database, state_of, store_of
+from corollary.database.history import commit_number, read_point
+from corollary.errors import AccessError
+from corollary.serve.answers import ServiceError
+from corollary.serve.handlers.cursors import parse_cursor
+from corollary.serve.principals import AccessRole, Principal
+from corollary.serve.requests import (
+    QuarantineRequest,
+    QueryRequest,
+    RelationRowsRequest,
+    SqlRequest,
+)
+from corollary.serve.service import ServiceLimits
+
+BEHIND = "C1607"
+"""The code of a request for a commit that is not there yet."""
+SNAPSHOTS_MAX = 4
+"""How many earlier states are kept open."""
+
+PagedRequest = QueryRequest | SqlRequest | RelationRowsRequest | QuarantineRequest
+
+
+class HandlerContext:
+    """What answers requests: an open database, and its earlier states.
+
+    Args:
+        database: the database.
+        limits: the bounds on requests.
+
+    Attributes:
+        timings: by commit, how the last commits of this server were made.
+        goal_plans: the plans of goals that were asked.
+    """
+
+    def __init__(self, database: Database, limits: ServiceLimits) -> None:
+        self.database = database
+        self.limits = limits
+        self.timings: dict[int, dict[str, Any]] = {}
+        self.goal_plans = GoalPlans(state_of(database), store_of(database))
+        self._limited_at = -1
+        self._snapshots: OrderedDict[int, ReadAccess] = OrderedDict()
+        self._bound_work()
+
+    @property
+    def commit(self) -> int:
+        """The last commit that it has seen."""
+        return self.database.commits
+
+    def refresh(self) -> None:
+        """See what has been committed."""
+        self.database.refresh()
+        self._bound_work()
+
+    def _bound_work(self) -> None:
+        """Let the limit on tuples count those that a request works on, and not those stored."""
+        if self._limited_at == self.commit:
+            return
+        self._limited_at = self.commit
+        state = state_of(self.database)
+        stored = sum(
+            state.engine.size(name)
+            for name, each in state.loaded.normal.relations.items()
+            if each.is_stored
+        )
+        state.limits = replace(
+            state.limits, seconds=self.limits.seconds, tuples=stored + self.limits.tuples
+        )
+
+    def require_commit(self, number: int | None) -> None:
+        """Refuse to answer before a commit is seen.
+
+        Raises:
+            ServiceError: `C1607`, it is not there yet.
+        """
+        if number is None or number <= self.commit:
+            return
+        self.refresh()
+        if number > self.commit:
+            text = f"Commit {number} is not there yet: the last one is {self.commit}."
+            raise ServiceError.of(
+                503, BEHIND, text, "ask again later, or for an earlier commit", retry_after=1
+            )
+
+    def close(self) -> None:
+        """Let go of everything."""
+        while self._snapshots:
+            self._snapshots.popitem()[1].close()
+        self.database.close()
+
+    # --- who asks ------------------------------------------------------------------------------
+
+    def view(self, who: Principal, at: int | str | None = None) -> tuple[ReadAccess, int]:
+        """Return the database as a principal sees it, and the commit that it shows.
+
+        Raises:
+            InputError: it is not a point in history.
+            WarehouseError: there is no such commit, or it is no longer kept.
+        """
+        self.refresh()
+        if at is not None:
+            number = self._number(at)
+            if number != self.commit:
+                return self._past(who, number), number
+        if who.role is AccessRole.READ:
+            return self.database.reader(who.name), self.commit
+        return self.database, self.commit
+
+    def owned(self, who: Principal, what: str) -> Database:
+        """Return the database, for who sees all of it.
+
+        Raises:
+            AccessError: who asks is limited to grants.
+        """
+        if who.role is AccessRole.READ:
+            raise AccessError.of(
+                "C1041",
+                f"`{who.name}` reads, and cannot {what}.",
+                None,
+                "ask with a token of the role `write` or `admin`",
+            )
+        self.refresh()
+        return self.database
+
+    def _number(self, at: int | str) -> int:
+        from corollary.database.database import warehouse_of
+
+        warehouse = warehouse_of(self.database)
+        point = read_point(at)
+        if warehouse is None:
+            return self.commit if point == self.commit else self._without_history()
+        number = commit_number(warehouse, point)
+        warehouse.commit_at(number)
+        return number
+
+    def _without_history(self) -> int:
+        self.database.log()  # raises: a database in memory has no history
+        raise AssertionError
+
+    def _past(self, who: Principal, number: int) -> ReadAccess:
+        """Return an earlier state, from those that are kept open."""
+        found = self._snapshots.get(number)
+        if found is None:
+            found = self._snapshots[number] = self.database.at(number)
+            if len(self._snapshots) > SNAPSHOTS_MAX:
+                self._snapshots.popitem(last=False)[1].close()
+        self._snapshots.move_to_end(number)
+        if who.role is not AccessRole.READ:
+            return found
+        return Reader(state_of(found), store_of(found), who.name, store_of(self.database).grants)
+
+    # --- pages ---------------------------------------------------------------------------------
+
+    def page(self, who: Principal, request: PagedRequest) -> tuple[ReadAccess, int, int]:
+        """Return the database that a page of rows is read from, its commit, and the first row.
+
+        Raises:
+            InputError: the cursor belongs to another question.
+        """
+        if request.cursor is None:
+            return *self.view(who, request.at), 0
+        cursor = parse_cursor(request.cursor, request)
+        return *self.view(who, cursor.commit), cursor.offset
+
+
+def refuse_below(who: Principal, role: AccessRole, what: str) -> None:
+    """Refuse what needs a higher role.
+
+    Raises:
+        AccessError: `C1601`.
+    """
+    if not who.role.includes(role):
+        raise AccessError.of(
+            "C1601",
+            f"`{who.name}` has the role `{who.role}`, and cannot {what}.",
+            None,
+            f"ask with a token of the role `{role}`: `corollary token add W NAME --role {role}`",
+        )

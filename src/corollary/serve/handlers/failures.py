@@ -1,0 +1,61 @@
+"""Errors of the package as answers of a server: which status of HTTP, and which text."""
+
+import logging
+import secrets
+
+from corollary.errors import (
+    AccessError,
+    ConflictError,
+    ConstraintError,
+    CorollaryError,
+    InputError,
+    LimitError,
+    UnknownOutcomeError,
+    WarehouseError,
+)
+from corollary.serve.answers import ServiceError
+
+LOG = logging.getLogger("corollary.serve")
+NO_SUCH_COMMIT = "C0936"
+UNKNOWN_RELATION = "C0901"
+
+
+def service_error(error: BaseException) -> ServiceError:
+    """Return the error of a server for one of the package.
+
+    What nobody expects is logged with its trace, under a number that the answer has, too.
+    """
+    if isinstance(error, ServiceError):
+        return error
+    if not isinstance(error, CorollaryError):
+        number = secrets.token_hex(4)
+        LOG.error("error %s", number, exc_info=error)
+        text = f"The server has failed at this request (error {number})."
+        return ServiceError.of(500, "C1602", text, "its log has the details, under this number")
+    status = _status(error)
+    exit_code = error.exit_code
+    if isinstance(error, InputError):
+        found = ServiceError.with_findings(status, error.diagnostics, exit_code)
+        found.message = str(error)
+    else:
+        found = ServiceError(status, str(error), (), exit_code)
+    if isinstance(error, ConstraintError) and error.why:
+        found.details = {"why": [each.as_json() for each in error.why]}  # type: ignore[attr-defined]
+    return found
+
+
+def _status(error: CorollaryError) -> int:
+    codes = {each.code for each in error.diagnostics} if isinstance(error, InputError) else set()
+    match error:
+        case AccessError():
+            return 403
+        case ConflictError():
+            return 409
+        case ConstraintError() | LimitError():
+            return 422
+        case UnknownOutcomeError():
+            return 500
+        case WarehouseError():
+            return 404 if codes == {NO_SUCH_COMMIT} else 500
+        case _:
+            return 400

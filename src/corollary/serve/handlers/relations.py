@@ -1,0 +1,79 @@
+"""The relations of a database: what they are, how large, and which commit changed them last."""
+
+from typing import Any
+
+from corollary.core.program import Program, Relation
+from corollary.database.access.read_access import ReadAccess
+from corollary.database.access.reader import Reader
+from corollary.database.database import state_of, warehouse_of
+from corollary.serve.answers import Answer
+from corollary.serve.handlers.context import HandlerContext
+from corollary.serve.principals import Principal
+from corollary.serve.requests import RelationsRequest
+
+
+def answer_relations(context: HandlerContext, who: Principal, request: RelationsRequest) -> Answer:
+    """List the relations that somebody may see."""
+    database, commit = context.view(who, request.at)
+    last = _last_changes(context, commit)
+    found = [
+        relation_as_json(database, name, relation) | {"last_change": last.get(name)}
+        for name, relation in visible_relations(database).items()
+    ]
+    return Answer.of(commit, {"relations": found, "commit": commit})
+
+
+def visible_relations(database: ReadAccess) -> dict[str, Relation]:
+    """Return the declared relations that may be seen, in the order of the program."""
+    normal = state_of(database).loaded.normal
+    counts = set(normal.bags.values())
+    every = {
+        name: each
+        for name, each in normal.relations.items()
+        if each.is_declared and name not in counts
+    }
+    if not isinstance(database, Reader):
+        return every
+    return {name: each for name, each in every.items() if name in database.granted}
+
+
+def relation_as_json(database: ReadAccess, name: str, relation: Relation) -> dict[str, Any]:
+    """Return what a relation is."""
+    state = state_of(database)
+    is_bag = name in state.loaded.normal.bags
+    is_virtual = relation.is_derived and relation.is_virtual
+    kind = "virtual" if is_virtual else "derived" if relation.is_derived else "base"
+    tuples = None
+    if not is_virtual and not is_bag:
+        with state.lock:
+            tuples = state.engine.size(name)
+    return {
+        "name": name,
+        "columns": [
+            {"name": column, "type": str(type_)}
+            for column, type_ in zip(relation.columns, relation.types, strict=True)
+        ],
+        "kind": "bag" if is_bag else kind,
+        "tuples": tuples,
+        "key": list(_key(state.program, name)),
+    }
+
+
+def _key(program: Program, name: str) -> tuple[str, ...]:
+    """Return the columns whose values tell the tuples of a relation apart, if it has a key."""
+    declared = (each.key for each in program.declarations if each.name == name)
+    return tuple(next(declared, ()))
+
+
+def _last_changes(context: HandlerContext, commit: int) -> dict[str, dict[str, int]]:
+    """Return for each relation the last commit that has changed it, and by how much."""
+    warehouse = warehouse_of(context.database)
+    if warehouse is None:
+        return {}
+    oldest = int(warehouse.catalog.meta("oldest"))
+    found: dict[str, dict[str, int]] = {}
+    for number, name, added, removed in warehouse.catalog.change_counts(oldest - 1, commit):
+        if added or removed:
+            found[name] = {"commit": number, "added": added, "removed": removed}
+    bags = state_of(context.database).loaded.normal.bags
+    return found | {bag: found[rows] for bag, rows in bags.items() if rows in found}

@@ -1,0 +1,66 @@
+"""Changes: transactions, and those that are only tried out."""
+
+from typing import TYPE_CHECKING
+
+from corollary.database.database import state_of
+from corollary.database.intake.change_files import ChangeFile, parse_changes
+from corollary.database.intake.day import read_day
+from corollary.serve.answers import Answer
+from corollary.serve.handlers.context import HandlerContext, refuse_below
+from corollary.serve.principals import AccessRole, Principal
+from corollary.serve.requests import ApplyRequest
+
+if TYPE_CHECKING:
+    from corollary.database.transaction import Transaction
+
+CHANGES_NAME = "<changes>"
+"""What messages call the lines of a request."""
+
+
+def answer_apply(context: HandlerContext, who: Principal, request: ApplyRequest) -> Answer:
+    """Make a transaction of one request, or try it out."""
+    from corollary.database.intake.dry_run import try_out
+    from corollary.database.intake.pipeline import PipelineRun
+
+    database = context.database
+    database.refresh()
+    state = state_of(database)
+    day = None if request.today is None else read_day(request.today)
+    outcome = PipelineRun()
+    state.day = day
+    try:
+        transaction = database.transaction(
+            idempotency=request.idempotency_key, is_dry=request.dry_run
+        )
+        outcome.transaction = transaction
+        if not transaction.is_repeated:
+            read_lines(context, who, request).apply_to(transaction)
+        if request.dry_run:
+            outcome.plan = try_out(database, transaction)
+        else:
+            transaction.commit()
+            outcome.commit = transaction.commit_number or database.commits
+            finish_commit(context, transaction)
+    finally:
+        state.day = None
+    return Answer.of(database.commits, outcome.as_json(request.max_rows))
+
+
+def read_lines(context: HandlerContext, who: Principal, request: ApplyRequest) -> ChangeFile:
+    """Return the changes of a request.
+
+    Raises:
+        InputError: a line does not fit the program.
+        AccessError: it changes rules, and who asks may not.
+    """
+    content = request.changes.encode("utf-8", "surrogatepass")
+    found = parse_changes(content, CHANGES_NAME, state_of(context.database).loaded.normal)
+    if found.edits:
+        refuse_below(who, AccessRole.ADMIN, "change rules")
+    return found
+
+
+def finish_commit(context: HandlerContext, transaction: "Transaction") -> None:
+    """Bring published tables forward, and deliver alerts."""
+    context.database.publish(transaction)
+    context.database.deliver()

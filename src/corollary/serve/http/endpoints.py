@@ -1,0 +1,116 @@
+"""The paths of the interface: for each the request that it asks, and where its fields are."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from corollary.serve import commands, requests
+from corollary.serve.requests import Request
+
+
+class BodyForm(StrEnum):
+    """What the body of a request is."""
+
+    NONE = "none"
+    """There is none; fields are parameters of the query."""
+    OBJECT = "object"
+    """A JSON object with the fields."""
+    CHANGES = "changes"
+    """A JSON object with the fields, or lines of changes."""
+    PROGRAM = "program"
+    """A JSON object with the fields, or the text of a program."""
+
+
+class AnswerForm(StrEnum):
+    """What an answer is."""
+
+    DOCUMENT = "document"
+    ROWS = "rows"
+    """JSON, or an Arrow stream if the client accepts that."""
+    PROOF = "proof"
+    """JSON, or a picture if the client accepts that."""
+    PICTURE = "picture"
+    EVENTS = "events"
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A method of a path.
+
+    Attributes:
+        method: the method of HTTP.
+        path: the path, with the fields that it has in braces.
+        request: what is asked.
+        body: where its fields are.
+        answer: what comes back.
+        aliases: fields whose parameters have another name.
+        fixed: fields that the path has decided.
+    """
+
+    method: str
+    path: str
+    request: type[Request]
+    body: BodyForm = BodyForm.NONE
+    answer: AnswerForm = AnswerForm.DOCUMENT
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def path_fields(self) -> tuple[str, ...]:
+        """The fields that are in the path."""
+        parts = self.path.split("/")
+        return tuple(part[1:-1].partition(":")[0] for part in parts if part.startswith("{"))
+
+
+def _get(path: str, request: type[Request], answer: AnswerForm = AnswerForm.DOCUMENT) -> Endpoint:
+    return Endpoint("GET", f"/v1/{path}", request, BodyForm.NONE, answer)
+
+
+def _post(path: str, request: type[Request], answer: AnswerForm = AnswerForm.DOCUMENT) -> Endpoint:
+    return Endpoint("POST", f"/v1/{path}", request, BodyForm.OBJECT, answer)
+
+
+ENDPOINTS = (
+    _post("query", requests.QueryRequest, AnswerForm.ROWS),
+    _post("sql", requests.SqlRequest, AnswerForm.ROWS),
+    _post("what-if", requests.WhatIfRequest),
+    Endpoint("POST", "/v1/apply", requests.ApplyRequest, BodyForm.CHANGES),
+    _get("relations", requests.RelationsRequest),
+    _get("relations/{relation:path}", requests.RelationRowsRequest, AnswerForm.ROWS),
+    _get("commits", requests.CommitsRequest),
+    _get("commits/{number}", requests.CommitRequest),
+    _get("changes", requests.ChangesRequest),
+    Endpoint(
+        "GET",
+        "/v1/events",
+        requests.EventsRequest,
+        answer=AnswerForm.EVENTS,
+        aliases={"relations": "relation"},
+    ),
+    _post("why", requests.WhyRequest, AnswerForm.PROOF),
+    _post("why-not", requests.WhyNotRequest, AnswerForm.PROOF),
+    _post("why-added", requests.WhyAddedRequest, AnswerForm.PROOF),
+    _post("why-removed", requests.WhyRemovedRequest, AnswerForm.PROOF),
+    _post("explain", requests.ExplainRequest),
+    Endpoint("POST", "/v1/check", requests.CheckRequest, BodyForm.PROGRAM),
+    _get("program", requests.ProgramRequest),
+    Endpoint("PUT", "/v1/program", requests.PutProgramRequest, BodyForm.PROGRAM),
+    _get("graph", requests.GraphRequest, AnswerForm.PROOF),
+    Endpoint(
+        "GET",
+        "/v1/graph.svg",
+        requests.GraphRequest,
+        answer=AnswerForm.PICTURE,
+        fixed={"form": "svg"},
+    ),
+    _get("status", requests.StatusRequest),
+    _get("alerts", requests.AlertsRequest),
+    _get("quarantine", requests.QuarantineRequest, AnswerForm.ROWS),
+    _get("advice", requests.AdviceRequest),
+    _get("documents", requests.DocumentsRequest),
+    _post("command", commands.CommandRequest),
+    _post("writing-command", commands.WritingCommandRequest),
+    _post("declarations", commands.DeclarationsRequest),
+)
+"""All that asks something of the warehouse."""

@@ -1,0 +1,171 @@
+"""The fields of a request, from the path, the query, the headers and the body."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, NoReturn, get_args, get_origin, get_type_hints
+
+from starlette.requests import Request as HttpRequest
+
+from corollary.errors import InputError
+from corollary.serve.http import refusals
+from corollary.serve.http.endpoints import ENDPOINTS, AnswerForm, BodyForm, Endpoint
+from corollary.serve.http.responses import ARROW_TYPE, PICTURE_TYPE
+from corollary.serve.requests import EventsRequest, Request, parse_request
+
+IDEMPOTENCY_HEADER = "idempotency-key"
+LAST_EVENT_HEADER = "last-event-id"
+TRUE, FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
+JSON_TYPES = ("application/json", "text/json")
+
+
+async def read_request(endpoint: Endpoint, http: HttpRequest) -> Request:
+    """Return what a client asks.
+
+    Raises:
+        ServiceError: the body cannot be read.
+        InputError: a field is missing, unknown, or has another type.
+    """
+    found = _parameters(endpoint, http)
+    match endpoint.body:
+        case BodyForm.NONE:
+            pass
+        case BodyForm.OBJECT:
+            found |= parse_object(await http.body())
+        case BodyForm.CHANGES:
+            found |= _changes(await http.body())
+        case BodyForm.PROGRAM:
+            found |= _program(await http.body(), http.headers.get("content-type", ""))
+    accepted = http.headers.get("accept", "")
+    if endpoint.answer is AnswerForm.ROWS and ARROW_TYPE in accepted:
+        found["arrow"] = True
+    if endpoint.answer is AnswerForm.PROOF and PICTURE_TYPE in accepted.split(","):
+        found["form"] = "svg"
+    found |= endpoint.fixed
+    if endpoint.body is BodyForm.CHANGES and IDEMPOTENCY_HEADER in http.headers:
+        found["idempotency_key"] = http.headers[IDEMPOTENCY_HEADER]
+    last = http.headers.get(LAST_EVENT_HEADER, "")
+    if endpoint.request is EventsRequest and last.isascii() and last.isdigit():
+        found["since"] = int(last)  # a browser that comes back knows more than its address does
+    return parse_request(endpoint.request, found)
+
+
+def _parameters(endpoint: Endpoint, http: HttpRequest) -> dict[str, Any]:
+    """Return the fields of the path and of the query; an empty parameter counts as none."""
+    types = FIELD_TYPES[endpoint.request]
+    names = {endpoint.aliases.get(name, name): name for name in types}
+    found: dict[str, Any] = {}
+    for parameter in dict.fromkeys(http.query_params.keys()):
+        texts = [each for each in http.query_params.getlist(parameter) if each]
+        name = names.get(parameter, parameter)
+        if texts and name in endpoint.path_fields:
+            raise InputError.of(
+                "C1631", f"`{name}` is part of the path.", None, "leave out the parameter"
+            )
+        if texts:
+            found[name] = _value(parameter, texts, types.get(name, str))
+    for name in endpoint.path_fields:
+        found[name] = _value(name, [http.path_params[name]], types[name])
+    return found
+
+
+def _field_types(request: type[Request]) -> Mapping[str, Any]:
+    hints = get_type_hints(request)
+    return {each.name: hints[each.name] for each in fields(request)}
+
+
+FIELD_TYPES = {each.request: _field_types(each.request) for each in ENDPOINTS}
+"""The types of the fields of each request."""
+
+
+def alternatives(kind: Any) -> tuple[Any, ...]:
+    """Return the members of a union, without None; or the type itself."""
+    return tuple(each for each in get_args(kind) or (kind,) if each is not type(None))
+
+
+def _value(parameter: str, texts: list[str], kind: Any) -> Any:
+    """Return the value of a parameter, of the type that its field has."""
+    if get_origin(kind) is tuple:
+        return texts
+    if len(texts) > 1:
+        _refuse(parameter, "given once")
+    (text,) = texts
+    kinds = alternatives(kind)
+    if bool in kinds:
+        if text.lower() not in (*TRUE, *FALSE):
+            _refuse(parameter, "true or false")
+        return text.lower() in TRUE
+    if int in kinds:
+        digits = text.removeprefix("-")
+        if digits.isascii() and digits.isdigit() and len(digits) <= 18:
+            return int(text)
+        if str not in kinds:
+            _refuse(parameter, "a whole number")
+    return text
+
+
+def _refuse(parameter: str, expected: str) -> NoReturn:
+    raise InputError.of(
+        "C1631",
+        f"The parameter `{parameter}` has to be {expected}.",
+        None,
+        f"change the value of `{parameter}`, or leave it out",
+    )
+
+
+# --- bodies -----------------------------------------------------------------------------------
+
+
+def parse_object(body: bytes) -> dict[str, Any]:
+    """Return the JSON object of a body.
+
+    Raises:
+        ServiceError: it is not one.
+    """
+    try:
+        found = json.loads(decode_text(body), parse_constant=_refuse_constant)
+    except ValueError as error:
+        raise refusals.not_json(str(error)) from None
+    except RecursionError:
+        raise refusals.not_json("it is nested too deeply") from None
+    if not isinstance(found, dict):
+        raise refusals.not_json("it is something else")
+    return found
+
+
+def decode_text(body: bytes) -> str:
+    """Return the text of a body.
+
+    Raises:
+        ServiceError: it is not UTF-8.
+    """
+    try:
+        return body.decode("utf-8")
+    except UnicodeDecodeError:
+        raise refusals.not_json("it is not UTF-8") from None
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    text = f"JSON has no {name}"
+    raise ValueError(text)
+
+
+def _changes(body: bytes) -> dict[str, Any]:
+    """Return the fields of a body of changes: an object with `changes`, or lines of them."""
+    text = decode_text(body)
+    try:
+        found = json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict) or "changes" not in found:
+        return {"changes": text}
+    if isinstance(found["changes"], list):
+        lines = (json.dumps(each, ensure_ascii=False) for each in found["changes"])
+        found["changes"] = "\n".join(lines)
+    return found
+
+
+def _program(body: bytes, content_type: str) -> dict[str, Any]:
+    if content_type.partition(";")[0].strip().lower() in JSON_TYPES:
+        return parse_object(body)
+    return {"program": decode_text(body)}

@@ -1,0 +1,153 @@
+"""Frames between the processes of a server, over a Unix socket.
+
+A frame is two lengths, a JSON document and a body of bytes: JSON that is passed on as it is, or
+Arrow's stream format. Nothing is ever unpickled.
+"""
+
+import asyncio
+import json
+import select
+import socket
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from corollary.core.arrow import nullary_table
+from corollary.serve.answers import Answer, ServiceError
+from corollary.serve.principals import AccessRole, Principal
+from corollary.serve.requests import Request, parse_request, request_as_json, request_kind
+from corollary.serve.requests import request_kinds as list_kinds
+
+LENGTHS = struct.Struct("<IQ")
+Frame = tuple[dict[str, Any], bytes]
+
+
+def encode_frame(document: Mapping[str, Any], body: bytes | memoryview = b"") -> bytes:
+    """Return a frame."""
+    text = json.dumps(document, separators=(",", ":")).encode()
+    return b"".join((LENGTHS.pack(len(text), len(body)), text, body))
+
+
+class Channel:
+    """One end of a socket, in a process that does one thing after the other."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._socket = connection
+        self._poll = select.poll()
+        self._poll.register(connection, select.POLLIN)
+
+    def send(self, document: Mapping[str, Any], body: bytes = b"") -> None:
+        """Send a frame."""
+        self._socket.sendall(encode_frame(document, body))
+
+    def has_frame(self, seconds: float = 0.0) -> bool:
+        """Return whether something comes within some seconds; the end counts, too."""
+        return bool(self._poll.poll(seconds * 1000))
+
+    def receive(self) -> Frame | None:
+        """Return the next frame; None at the end."""
+        head = self._exactly(LENGTHS.size)
+        if head is None:
+            return None
+        length, size = LENGTHS.unpack(head)
+        content = self._exactly(length + size)
+        if content is None:
+            return None
+        return json.loads(content[:length]), bytes(content[length:])
+
+    def _exactly(self, size: int) -> bytearray | None:
+        found = bytearray(size)
+        view, at = memoryview(found), 0
+        while at < size:
+            read = self._socket.recv_into(view[at:])
+            if not read:
+                return None
+            at += read
+        return found
+
+
+async def read_frame(stream: asyncio.StreamReader) -> Frame | None:
+    """Return the next frame of a stream; None at its end."""
+    try:
+        length, size = LENGTHS.unpack(await stream.readexactly(LENGTHS.size))
+        content = await stream.readexactly(length + size)
+    except (asyncio.IncompleteReadError, ConnectionError):
+        return None
+    return json.loads(content[:length]), content[length:]
+
+
+# --- requests and answers -----------------------------------------------------------------------
+
+
+def request_document(number: int, who: Principal, request: Request) -> dict[str, Any]:
+    """Return a request as a part of a frame."""
+    return {
+        "id": number,
+        "who": [who.name, str(who.role)],
+        "kind": request_kind(type(request)),
+        "fields": request_as_json(request),
+    }
+
+
+def parse_request_document(document: Mapping[str, Any]) -> tuple[int, Principal, Request]:
+    """Return the request of a part of a frame."""
+    name, role = document["who"]
+    request = parse_request(list_kinds()[document["kind"]], document["fields"])
+    return document["id"], Principal(name, AccessRole(role)), request
+
+
+def answer_frame(number: int, answer: Answer) -> tuple[dict[str, Any], bytes]:
+    """Return an answer as a frame."""
+    document: dict[str, Any] = {
+        "type": "answer",
+        "id": number,
+        "commit": answer.commit,
+        "media": answer.media_type,
+    }
+    if answer.table is None:
+        return document, answer.body
+    table = answer.table
+    document |= {"types": answer.types, "rows": table.num_rows}
+    if not table.num_columns:
+        return document, b""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return document, sink.getvalue().to_pybytes()
+
+
+def parse_answer(document: Mapping[str, Any], body: bytes) -> Answer:
+    """Return the answer of a frame."""
+    commit, media = document["commit"], document["media"]
+    if "types" not in document:
+        return Answer(commit, body, media_type=media)
+    table = pa.ipc.open_stream(body).read_all() if body else nullary_table(document["rows"])
+    return Answer(commit, table=table, types=tuple(document["types"]), media_type=media)
+
+
+def error_frame(number: int, error: ServiceError) -> dict[str, Any]:
+    """Return an error as a frame."""
+    return {
+        "type": "error",
+        "id": number,
+        "status": error.status,
+        "message": error.message,
+        "diagnostics": list(error.diagnostics),
+        "exit_code": error.exit_code,
+        "retry_after": error.retry_after,
+        "details": dict(error.details),
+    }
+
+
+def parse_error(document: Mapping[str, Any]) -> ServiceError:
+    """Return the error of a frame."""
+    return ServiceError(
+        document["status"],
+        document["message"],
+        tuple(document["diagnostics"]),
+        document["exit_code"],
+        document["retry_after"],
+        document["details"],
+    )

@@ -1,0 +1,249 @@
+"""What every service does before a request reaches a database: limits, queues, waiting."""
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections import Counter, deque
+from collections.abc import AsyncGenerator, Callable
+from itertools import count
+
+from corollary.database.access.read_access import no_history
+from corollary.serve.answers import Answer, Event, ServiceError
+from corollary.serve.handlers.context import BEHIND
+from corollary.serve.handlers.failures import service_error
+from corollary.serve.principals import Principal
+from corollary.serve.processes.group_commit import CommitReport
+from corollary.serve.processes.supervision import Job
+from corollary.serve.requests import ApplyRequest, EventsRequest, PutProgramRequest, Request
+from corollary.serve.service import ServiceLimits, ServiceMetrics
+from corollary.serve.subscriptions.hub import SubscriptionHub
+
+BEHIND_POLL_SECONDS = 0.1
+"""How often a commit of another process is looked for while a request waits for it."""
+REQUEST_BYTES = 200
+"""What a request without a text of changes counts."""
+
+
+class JobQueue:
+    """Requests that wait, and how many bytes they have."""
+
+    def __init__(self) -> None:
+        self.jobs: deque[Job] = deque()
+        self.bytes = 0
+        self._arrival = asyncio.Event()
+
+    def __len__(self) -> int:
+        return len(self.jobs)
+
+    def put(self, job: Job) -> None:
+        """Append a request."""
+        self.jobs.append(job)
+        self.bytes += job.size
+        self._arrival.set()
+
+    def put_back(self, jobs: list[Job]) -> None:
+        """Let requests be the next ones, in their order."""
+        self.jobs.extendleft(reversed(jobs))
+        self.bytes += sum(each.size for each in jobs)
+        self._arrival.set()
+
+    async def take(self, max_jobs: int, max_bytes: int) -> list[Job]:
+        """Wait for requests; return those that wait, from the first on, but at least one."""
+        while True:
+            while not self.jobs:
+                self._arrival.clear()
+                await self._arrival.wait()
+            found: list[Job] = []
+            taken = 0
+            while self.jobs and len(found) < max_jobs:
+                if found and taken + self.jobs[0].size > max_bytes:
+                    break
+                job = self.jobs.popleft()
+                self.bytes -= job.size
+                if not job.answer.done():  # else the sender has gone
+                    found.append(job)
+                    taken += job.size
+            if found:
+                return found
+
+    def refuse_all(self, error: Callable[[], ServiceError]) -> None:
+        """Let all that wait have an error."""
+        while self.jobs:
+            self.jobs.popleft().fail(error())
+        self.bytes = 0
+
+
+class FrontService(ABC):
+    """The part of a service that knows no database.
+
+    Args:
+        limits: the bounds on requests.
+        place: the warehouse; None if the database is in memory, which has no events.
+
+    Attributes:
+        metrics: what it counts.
+        limits: the bounds on requests.
+        subscriptions: what sends events.
+    """
+
+    def __init__(self, limits: ServiceLimits, place: str | None) -> None:
+        self.metrics = ServiceMetrics()
+        self.limits = limits
+        self.reads = JobQueue()
+        self.writes = JobQueue()
+        self.is_stopping = False
+        self.subscriptions = (
+            None if place is None else SubscriptionHub(place, self.watch, self.metrics)
+        )
+        self._numbers = count(1)
+        self._running: Counter[str] = Counter()
+        self._open_reads = 0
+        self._open_writes = 0
+        self._new_commit = asyncio.Condition()
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it takes requests."""
+        return not self.is_stopping
+
+    @abstractmethod
+    async def watch(self, relations: frozenset[str]) -> None:
+        """Let commits watch these virtual relations, and no others."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Stop: what is running ends, what waits is refused; after ten seconds at most."""
+
+    # --- requests ------------------------------------------------------------------------------
+
+    async def call(self, who: Principal, request: Request) -> Answer:
+        """Answer a request.
+
+        Raises:
+            ServiceError: it has no answer.
+        """
+        if self.is_stopping:
+            raise stopping()
+        if self._running[who.name] >= self.limits.requests_per_token:
+            text = f"`{who.name}` has {self._running[who.name]} requests under way already."
+            note = "wait for answers before asking more, or ask for another token"
+            raise ServiceError.of(429, "C1609", text, note, retry_after=1)
+        self._running[who.name] += 1
+        try:
+            return await self._ask(who, request)
+        finally:
+            self._running[who.name] -= 1
+            if not self._running[who.name]:
+                del self._running[who.name]
+
+    async def _ask(self, who: Principal, request: Request) -> Answer:
+        """Ask, again and again until the commit is there that the answer must have seen."""
+        if request.min_commit is None:
+            return await self._enqueue(who, request)
+        loop = asyncio.get_running_loop()
+        end = loop.time() + self.limits.min_commit_seconds
+        while True:
+            try:
+                return await self._enqueue(who, request)
+            except ServiceError as error:
+                is_behind = any(each.get("code") == BEHIND for each in error.diagnostics)
+                left = end - loop.time()
+                if not is_behind or left <= 0:
+                    raise
+            await self._wait_for_commit(request.min_commit, min(left, BEHIND_POLL_SECONDS))
+
+    async def _wait_for_commit(self, number: int, seconds: float) -> None:
+        async with self._new_commit:
+            try:
+                async with asyncio.timeout(seconds):
+                    await self._new_commit.wait_for(lambda: self.metrics.commit >= number)
+            except TimeoutError:
+                pass
+
+    async def _enqueue(self, who: Principal, request: Request) -> Answer:
+        size = REQUEST_BYTES
+        if isinstance(request, ApplyRequest):
+            size += len(request.changes)
+        elif isinstance(request, PutProgramRequest):
+            size += len(request.program)
+        is_write = request.is_write
+        self._refuse_if_full(size, is_write=is_write)
+        loop = asyncio.get_running_loop()
+        job = Job(next(self._numbers), who, request, size, loop.create_future())
+        (self.writes if is_write else self.reads).put(job)
+        self._count(1, is_write=is_write)
+        try:
+            answer = await job.answer
+        finally:
+            self._count(-1, is_write=is_write)
+        self.metrics.commit = max(self.metrics.commit, answer.commit)
+        return answer
+
+    def _count(self, difference: int, *, is_write: bool) -> None:
+        if is_write:
+            self._open_writes += difference
+        else:
+            self._open_reads += difference
+        self.metrics.queued["write"] = self._open_writes
+        self.metrics.queued["read"] = self._open_reads
+
+    def _refuse_if_full(self, size: int, *, is_write: bool) -> None:
+        """Refuse a request if too many wait.
+
+        Raises:
+            ServiceError: `C1608`.
+        """
+        limits = self.limits
+        if is_write:
+            is_full = (
+                self._open_writes >= limits.waiting_writes
+                or self.writes.bytes + size > limits.waiting_bytes
+            )
+        else:
+            is_full = self._open_reads >= limits.waiting_reads
+        if is_full:
+            what = "writes" if is_write else "reads"
+            text = f"Too many {what} wait already; the server is busy."
+            raise ServiceError.of(503, "C1608", text, "try again in a second", retry_after=1)
+
+    def subscribe(self, who: Principal, request: EventsRequest) -> AsyncGenerator[Event, None]:
+        """Yield events, until the iterator is closed or the service stops."""
+        if self.is_stopping:
+            raise stopping()
+        if self.subscriptions is None:
+            raise service_error(no_history())
+        return self.subscriptions.subscribe(who, request)
+
+    # --- commits -------------------------------------------------------------------------------
+
+    def note_commit(self, report: CommitReport) -> None:
+        """Count a commit that this server has made, and wake up who waits for it."""
+        metrics = self.metrics
+        metrics.commits += 1
+        metrics.commit = max(metrics.commit, report.number)
+        metrics.commit_seconds += report.seconds
+        metrics.grouped_requests += report.requests
+        for name, (added, removed) in report.rows.items():
+            for sign, rows in (("+", added), ("-", removed)):
+                key = name, sign
+                metrics.rows_changed[key] = metrics.rows_changed.get(key, 0) + rows
+        if self.subscriptions is not None:
+            self.subscriptions.notify()
+        task = asyncio.get_running_loop().create_task(self._wake())
+        task.add_done_callback(lambda _: None)
+
+    async def _wake(self) -> None:
+        async with self._new_commit:
+            self._new_commit.notify_all()
+
+
+def stopping() -> ServiceError:
+    """Return the error of a request to a server that stops."""
+    text = "The server stops, and takes no more requests."
+    return ServiceError.of(503, "C1605", text, "ask again when it runs", retry_after=5)
+
+
+def unknown_outcome() -> ServiceError:
+    """Return the error of a write whose process died while it was carried out."""
+    text = "The writer died while it made this change; whether it was made is not known."
+    note = "see `/v1/commits`; with an `Idempotency-Key` a change can be sent again safely"
+    return ServiceError.of(503, "C1610", text, note, retry_after=1)

@@ -1,0 +1,373 @@
+"""Group commit: writes that wait become one transaction, in the order of their arrival.
+
+A group ends before a write that may not join it: one that has the opposite sign of a tuple in it
+or the same key, changes rules or the day, is a dry run, or wants to be alone. A group that fails is
+done again in halves, so that an error reaches only who has caused it. Constraints and events see a
+group as one step.
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from corollary.console import Phase, SilentConsole, Stopwatch
+from corollary.core.arrow import from_python, to_python
+from corollary.core.engine import LocalTable
+from corollary.core.states import CHANGES, State
+from corollary.database.changes import Change
+from corollary.database.database import state_of
+from corollary.database.engines import SparkFrames
+from corollary.database.intake.change_files import ChangeFile, row_key
+from corollary.database.transaction import Transaction
+from corollary.errors import CorollaryError, UnknownOutcomeError
+from corollary.serve.answers import Answer, ServiceError
+from corollary.serve.handlers.context import HandlerContext, refuse_below
+from corollary.serve.handlers.dispatch import handle
+from corollary.serve.handlers.failures import service_error
+from corollary.serve.handlers.writes import finish_commit, read_lines
+from corollary.serve.principals import Principal
+from corollary.serve.requests import ApplyRequest, Request
+
+TIMINGS_MAX = 1000
+"""For so many commits it is remembered how they were made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A write that waits.
+
+    Attributes:
+        number: identifies it.
+    """
+
+    number: int
+    who: Principal
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
+class CommitReport:
+    """What a server tells about a commit that it has made.
+
+    Attributes:
+        number: of the commit.
+        seconds: how long it took.
+        requests: how many requests share it.
+        rows: how many tuples each relation has gained and lost.
+        timings: seconds by phase, and the number of requests, for who asks about the commit.
+    """
+
+    number: int
+    seconds: float
+    requests: int
+    rows: dict[str, tuple[int, int]]
+    timings: dict[str, Any]
+
+
+@dataclass(slots=True)
+class _Member:
+    """A write of a group, with its changes."""
+
+    write: Write
+    request: ApplyRequest
+    changes: ChangeFile
+
+
+@dataclass(slots=True)
+class _Group:
+    """Writes that can be done together."""
+
+    members: list[_Member] = field(default_factory=list)
+    keys: set[str] = field(default_factory=set)
+    signs: dict[tuple[str, Any], State] = field(default_factory=dict)
+
+    def may_join(self, member: _Member) -> bool:
+        """Return whether a write can be done in the same transaction."""
+        if not self.members:
+            return True
+        if is_lonely(member.request) or member.changes.edits:
+            return False
+        if member.request.idempotency_key in self.keys:
+            return False
+        return all(
+            self.signs.get((relation, row_key(row)), sign) is sign
+            for sign, relation, rows in member.changes.operations
+            for row in rows
+        )
+
+    def add(self, member: _Member) -> None:
+        """Add a write."""
+        self.members.append(member)
+        if member.request.idempotency_key is not None:
+            self.keys.add(member.request.idempotency_key)
+        for sign, relation, rows in member.changes.operations:
+            self.signs.update(dict.fromkeys(((relation, row_key(row)) for row in rows), sign))
+
+
+class PhaseConsole(SilentConsole):
+    """Measures how long the phases of a commit take."""
+
+    def __init__(self) -> None:
+        self.stopwatch = Stopwatch()
+
+    def enter(self, phase: Phase) -> None:
+        """Begin a phase; the one before has ended."""
+        self.stopwatch.enter(phase)
+
+
+class GroupCommitter:
+    """Makes transactions of writes.
+
+    Args:
+        context: the database.
+        begin: called with the numbers of the writes that are about to be committed.
+        report: called after each commit, before its requests are answered.
+    """
+
+    def __init__(
+        self,
+        context: HandlerContext,
+        begin: Callable[[Sequence[int]], None],
+        report: Callable[[CommitReport], None],
+    ) -> None:
+        self._context = context
+        self._begin = begin
+        self._report = report
+        self._console = PhaseConsole()
+        self._unfinished: Transaction | None = None
+        state_of(context.database).console = self._console
+
+    def run(self, writes: Iterable[Write]) -> Iterator[tuple[int, Answer | ServiceError]]:
+        """Do some writes; yield for each of them its number and its answer, as soon as possible."""
+        waiting = deque(writes)
+        while waiting:
+            if not isinstance(waiting[0].request, ApplyRequest) or waiting[0].request.dry_run:
+                write = waiting.popleft()
+                self._begin([write.number])
+                yield write.number, self._alone(write)
+                continue
+            group = _Group()
+            yield from self._gather(waiting, group)
+            if group.members:
+                self._begin([each.write.number for each in group.members])
+                yield from self._commit(group.members)
+
+    def finish(self) -> None:
+        """Publish tables and deliver alerts of the last commit; problems are notes."""
+        transaction, self._unfinished = self._unfinished, None
+        if transaction is not None:
+            finish_commit(self._context, transaction)
+
+    # --- groups --------------------------------------------------------------------------------
+
+    def _gather(
+        self, waiting: deque[Write], group: _Group
+    ) -> Iterator[tuple[int, Answer | ServiceError]]:
+        """Move writes into a group, as long as they may join; answer those that need no commit."""
+        context = self._context
+        context.database.refresh()
+        while waiting:
+            write = waiting[0]
+            request = write.request
+            if not isinstance(request, ApplyRequest) or request.dry_run:
+                return
+            try:
+                refuse_below(write.who, request.role, "change data")
+                member = _Member(write, request, read_lines(context, write.who, request))
+                if not group.may_join(member):
+                    return
+                replay = self._replay(member)
+            except Exception as error:  # noqa: BLE001 - the error of one request only
+                waiting.popleft()
+                yield write.number, service_error(error)
+                continue
+            waiting.popleft()
+            if replay is not None:
+                yield write.number, replay
+                continue
+            group.add(member)
+            if is_lonely(request) or member.changes.edits:
+                return
+
+    def _replay(self, member: _Member) -> Answer | None:
+        """Return the answer to a write whose key was used before."""
+        key = member.request.idempotency_key
+        if key is None:
+            return None
+        database = self._context.database
+        transaction = database.transaction(idempotency=key)
+        if not transaction.is_repeated:
+            transaction.rollback()
+            return None
+        answers = _Answers(transaction, [member], database.commits)
+        return Answer.of(database.commits, answers.document(member))
+
+    def _commit(self, members: list[_Member]) -> Iterator[tuple[int, Answer | ServiceError]]:
+        """Commit a group; if that fails, its halves."""
+        first = members[0]
+        is_lonely_one = is_lonely(first.request) or bool(first.changes.edits)
+        if len(members) == 1 and is_lonely_one:
+            yield first.write.number, self._alone(first.write)
+            return
+        try:
+            transaction = self._transact(members)
+            commit = self._context.commit
+            answers = _Answers(transaction, members, commit)
+            found = [(each, Answer.of(commit, answers.document(each))) for each in members]
+        except UnknownOutcomeError as error:
+            yield from ((each.write.number, service_error(error)) for each in members)
+            return
+        except CorollaryError as error:
+            if len(members) == 1:
+                yield first.write.number, service_error(error)
+                return
+            half = len(members) // 2
+            yield from self._commit(members[:half])
+            yield from self._commit(members[half:])
+            return
+        except Exception as error:  # noqa: BLE001 - the writer goes on
+            yield from ((each.write.number, service_error(error)) for each in members)
+            return
+        yield from ((each.write.number, answer) for each, answer in found)
+
+    def _transact(self, members: Sequence[_Member]) -> Transaction:
+        """Make one transaction of a group."""
+        database = self._context.database
+        keys = [each.request.idempotency_key for each in members]
+        began = time.monotonic()
+        self._console.stopwatch = Stopwatch()
+        single = keys[0] if len(keys) == 1 else None
+        transaction = database.transaction(idempotency=single)
+        if not transaction.is_repeated:
+            if single is None:
+                transaction.share(each for each in keys if each is not None)
+            for each in members:
+                each.changes.apply_to(transaction)
+        transaction.commit()
+        self._note(transaction, len(members), time.monotonic() - began)
+        return transaction
+
+    def _alone(self, write: Write) -> Answer | ServiceError:
+        """Answer a write that shares its commit with nobody."""
+        before = self._context.commit
+        began = time.monotonic()
+        self._console.stopwatch = Stopwatch()
+        try:
+            answer = handle(self._context, write.who, write.request)
+        except ServiceError as error:
+            return error
+        number = self._context.commit
+        if number != before:
+            warehouse_changes = answer.json.get("changes", {}) if answer.body else {}
+            rows = {
+                name: (len(each.get("added", ())), len(each.get("removed", ())))
+                for name, each in warehouse_changes.items()
+            }
+            self._tell(number, time.monotonic() - began, 1, rows)
+        return answer
+
+    def _note(self, transaction: Transaction, requests: int, seconds: float) -> None:
+        if transaction.commit_number is None or transaction.is_repeated:
+            return
+        self._unfinished = transaction
+        rows = {name: each.counts for name, each in transaction.changes.items()}
+        self._tell(transaction.commit_number, seconds, requests, rows)
+
+    def _tell(
+        self, number: int, seconds: float, requests: int, rows: dict[str, tuple[int, int]]
+    ) -> None:
+        phases = {
+            str(phase): round(spent, 6) for phase, spent in self._console.stopwatch.seconds.items()
+        }
+        timings = {"phases": phases, "grouped": requests}
+        remember_timings(self._context, number, timings)
+        self._report(CommitReport(number, seconds, requests, rows, timings))
+
+
+def remember_timings(context: HandlerContext, number: int, timings: dict[str, Any]) -> None:
+    """Remember how a commit was made, and forget the oldest."""
+    context.timings[number] = timings
+    while len(context.timings) > TIMINGS_MAX:
+        context.timings.pop(next(iter(context.timings)))
+
+
+def is_lonely(request: ApplyRequest) -> bool:
+    """Return whether a write shares its commit with nobody."""
+    return request.alone or request.today is not None
+
+
+class _Answers:
+    """The answers to the writes of one transaction: own base changes, common derived ones.
+
+    Args:
+        transaction: what was done.
+        members: the writes that it has done; or one that repeats the key of an earlier write.
+        commit: the last commit.
+    """
+
+    def __init__(self, transaction: Transaction, members: Sequence[_Member], commit: int) -> None:
+        self._transaction = transaction
+        self._commit = transaction.commit_number or commit
+        self._is_shared = len(members) > 1 or transaction.is_repeated
+        self._size = len(members)
+        self._documents: dict[int, dict[str, Any]] = {}
+        self._rows: dict[str, tuple[dict[Any, Any], dict[Any, Any]]] = {}
+        self._asked: dict[str, set[Any]] = {}
+        for each in members if self._is_shared else ():
+            for _, relation, rows in each.changes.operations:
+                self._asked.setdefault(relation, set()).update(map(row_key, rows))
+
+    def document(self, member: _Member) -> dict[str, Any]:
+        """Return the answer to one write."""
+        max_rows = member.request.max_rows
+        if max_rows not in self._documents:
+            self._documents[max_rows] = self._transaction.as_json(max_rows)
+        common = self._documents[max_rows] | {"commit": self._commit}
+        if not self._is_shared:
+            return common
+        changes = dict(common["changes"])
+        for name, change in self._transaction.changes.items():
+            if name in self._asked:
+                changes[name] = self._own(member, change).as_json(max_rows)
+        found = {
+            **common,
+            "changes": {
+                name: each
+                for name, each in changes.items()
+                if any(each.get(key) for key in ("added", "removed"))
+            },
+        }
+        return {**found, "grouped": self._size} if self._size > 1 else found
+
+    def _own(self, member: _Member, change: Change) -> Change:
+        """Return what a write has changed in a base relation.
+
+        What nobody has asked for, triggers did: that is in every answer. When a key is repeated,
+        it is not known what others of the same group have asked for.
+        """
+        name = change.relation.name
+        if name not in self._rows:
+            added, removed = (
+                {row_key(row): row for row in to_python(table)}
+                for table in (change.added, change.removed)
+            )
+            self._rows[name] = added, removed
+        asked = self._asked[name]
+        tables: list[LocalTable] = []
+        for sign, rows in zip(CHANGES, self._rows[name], strict=True):
+            own = {
+                row_key(row)
+                for each, relation, given in member.changes.operations
+                if each is sign and relation == name
+                for row in given
+            }
+            is_repeated = self._transaction.is_repeated
+            shown = [
+                row
+                for key, row in rows.items()
+                if key in own or (key not in asked and not is_repeated)
+            ]
+            tables.append(LocalTable(from_python(shown, change.relation)))
+        return Change(change.relation, tables[0], tables[1], SparkFrames())

@@ -1,0 +1,43 @@
+"""A reader: answers questions on the committed state, and follows the commits of the writer."""
+
+from corollary.serve.answers import ServiceError
+from corollary.serve.handlers.context import HandlerContext
+from corollary.serve.processes.channel import (
+    Channel,
+    answer_frame,
+    error_frame,
+    parse_request_document,
+)
+from corollary.serve.processes.goal_batches import answer_batch
+from corollary.serve.processes.group_commit import remember_timings
+
+IDLE_SECONDS = 0.05
+"""After this time without requests, a reader catches up with commits that it was told about."""
+
+
+def run_reader(channel: Channel, context: HandlerContext) -> None:
+    """Answer the requests that the front sends, until it sends no more."""
+    is_behind = False
+    while True:
+        if is_behind and not channel.has_frame(IDLE_SECONDS):
+            context.database.refresh()
+            is_behind = False
+        frame = channel.receive()
+        if frame is None:
+            return
+        document = frame[0]
+        match document["type"]:
+            case "commit":
+                remember_timings(context, document["number"], document["timings"])
+                is_behind = True
+            case "requests":
+                requests = [parse_request_document(each) for each in document["requests"]]
+                for number, found in answer_batch(context, requests):
+                    if isinstance(found, ServiceError):
+                        channel.send(error_frame(number, found))
+                    else:
+                        channel.send(*answer_frame(number, found))
+                is_behind = False
+                channel.send({"type": "done", "commit": context.commit})
+            case _:  # stop
+                return

@@ -1,0 +1,55 @@
+"""The process that has a database open: the writer, or a reader; `python -m` runs it.
+
+It is told what to do over a socket that it inherits, and ends when that socket does: whatever
+happens to the front, no process is left behind.
+"""
+
+import signal
+import socket
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from corollary.database.opening import open_database
+from corollary.serve.handlers.context import HandlerContext
+from corollary.serve.handlers.failures import service_error
+from corollary.serve.processes.channel import Channel, error_frame
+from corollary.serve.processes.reader import run_reader
+from corollary.serve.processes.writer import run_writer
+from corollary.serve.service import ServiceLimits
+
+
+def main(descriptor: int) -> None:
+    """Open the database that the first frame names, and serve requests until the socket ends."""
+    for number in (signal.SIGINT, signal.SIGTERM):  # whoever stops the server tells this process
+        signal.signal(number, signal.SIG_IGN)
+    channel = Channel(socket.socket(fileno=descriptor))
+    first = channel.receive()
+    if first is None:
+        return
+    settings = first[0]
+    try:
+        context = open_context(settings["place"], settings["options"], settings["limits"])
+    except Exception as error:  # noqa: BLE001 - the front tells what is wrong
+        channel.send(error_frame(0, service_error(error)))
+        return
+    channel.send({"type": "ready", "commit": context.commit})
+    run = run_writer if settings["role"] == "writer" else run_reader
+    try:
+        run(channel, context)
+    except (BrokenPipeError, ConnectionResetError):
+        pass  # the front has gone
+    finally:
+        context.close()
+
+
+def open_context(
+    place: str, options: Mapping[str, Any], limits: Mapping[str, Any]
+) -> HandlerContext:
+    """Open the database of a warehouse for a server."""
+    database = open_database(place, create=False, **options)
+    return HandlerContext(database, ServiceLimits(**limits))
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

@@ -1,0 +1,135 @@
+"""Runs a server from its start to its end: service, HTTP, and what commands find it by."""
+
+import asyncio
+import os
+import signal
+import socket
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from corollary.serve.http.application import application
+from corollary.serve.http.server import DRAIN_SECONDS, HttpServer
+from corollary.serve.http.settings import ServerSettings
+from corollary.serve.http.telemetry import Telemetry, configured_telemetry
+from corollary.serve.processes.opening import open_service
+from corollary.serve.server_file import ServerFile, remove_server_file
+from corollary.serve.service import Service, ServiceLimits
+from corollary.serve.tokens import TokenStore
+
+if TYPE_CHECKING:
+    from starlette.routing import BaseRoute
+
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerRun:
+    """A server that is about to run.
+
+    Attributes:
+        warehouse: the place of the warehouse.
+        settings: how it is reached.
+        limits: the bounds on requests.
+        options: those of `open_database`, for the process that commits.
+        readers: the number of reading processes; 0 does everything in one, None as is best.
+        tokens: says who asks.
+        listening: the socket of its port.
+        private: the socket of its owner, in the directory of the warehouse, if that can be.
+        directory: the directory of the warehouse, if it is one.
+        certificate: the files of a certificate and of its key, for TLS.
+        page: returns the routes of the page.
+    """
+
+    warehouse: str
+    settings: ServerSettings
+    limits: ServiceLimits
+    tokens: TokenStore
+    listening: socket.socket
+    private: socket.socket | None = None
+    directory: Path | None = None
+    certificate: tuple[Path, Path] | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    readers: int | None = None
+    page: "Callable[[Service], Sequence[BaseRoute]] | None" = None
+
+    async def serve(self, announce: Callable[[], None]) -> None:
+        """Serve until a signal comes; then stop in order.
+
+        Args:
+            announce: is called when requests are answered.
+        """
+        telemetry = configured_telemetry()
+        service = await open_service(
+            self.warehouse, self.options, readers=self.readers, limits=self.limits
+        )
+        try:
+            await self._answer(service, telemetry, announce)
+        finally:
+            if self.directory is not None:
+                remove_server_file(self.directory)
+            telemetry.close()
+
+    async def _answer(
+        self, service: Service, telemetry: Telemetry, announce: Callable[[], None]
+    ) -> None:
+        routes = () if self.page is None else self.page(service)
+        app = application(service, self.settings, self.tokens, routes, telemetry)
+        server = HttpServer(app, self.settings, self.listening, self.private, self.certificate)
+        started = asyncio.Event()
+        running = asyncio.ensure_future(server.run(started))
+        try:
+            await _first_of(running, started.wait())
+            self._leave_file()
+            announce()
+            await _first_of(running, _signal())
+        finally:
+            # Requests are still answered while the service stops: that it does, for one.
+            await _within(service.close(), self.settings.stop_seconds - 2 * DRAIN_SECONDS)
+            server.stop()
+            await running
+
+    def _leave_file(self) -> None:
+        if self.private is not None and self.directory is not None:
+            path = self.private.getsockname()
+            ServerFile(os.getpid(), path, self.settings.url).write(self.directory)
+
+
+def run_in_loop(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Run a server in a loop of its own: that of uvloop, if it is installed."""
+    factory: Callable[[], asyncio.AbstractEventLoop] | None = None
+    with suppress(ImportError):
+        import uvloop
+
+        factory = uvloop.new_event_loop
+    with asyncio.Runner(loop_factory=factory) as runner:
+        runner.run(main())
+
+
+async def _signal() -> None:
+    """Wait for a signal to stop; a second one is not held back."""
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for each in STOP_SIGNALS:
+        loop.add_signal_handler(each, stopped.set)
+    await stopped.wait()
+    loop.remove_signal_handler(signal.SIGINT)
+
+
+async def _first_of(running: "asyncio.Future[None]", other: Coroutine[Any, Any, Any]) -> None:
+    """Wait for something to happen; if the server ends before it, raise its error."""
+    waiting = asyncio.ensure_future(other)
+    await asyncio.wait([running, waiting], return_when=asyncio.FIRST_COMPLETED)
+    if not waiting.done():
+        waiting.cancel()
+        running.result()
+
+
+async def _within(work: Coroutine[Any, Any, None], seconds: float) -> None:
+    """Do something, or give up after some seconds."""
+    try:
+        await asyncio.wait_for(work, seconds)
+    except TimeoutError:
+        return

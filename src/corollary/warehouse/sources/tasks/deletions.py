@@ -1,0 +1,82 @@
+"""How many rows a large change deletes, counted in tasks: rows with the same key meet there."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from corollary.core.arrow import expand_table
+from corollary.core.engine import LocalTable, TableHandle, TaskPool
+from corollary.core.program import Relation
+from corollary.warehouse.files.file_rows import StagingDirectory
+from corollary.warehouse.set_difference import minus
+from corollary.warehouse.sources.source import Rows
+from corollary.warehouse.sources.tasks.staged_rows import (
+    KeyPartitions,
+    PieceWriter,
+    RowPieces,
+    read_pieces,
+)
+
+
+def count_deleted(
+    relation: Relation,
+    key: Sequence[str],
+    tasks: TaskPool,
+    *,
+    removed: Rows,
+    added: Iterable[Rows],
+    present: TableHandle | None = None,
+) -> int:
+    """Return how many removed rows are there, and do not come back; by key, if there is one.
+
+    Args:
+        relation: which has columns, and whose equal rows are one.
+        key: the names of columns.
+        tasks: where they are counted.
+        removed: the rows to be removed.
+        added: those to be added.
+        present: those that are there; None if all that are removed are.
+    """
+    names = list(key or relation.columns)
+    columns = tuple(relation.columns.index(each) for each in names)
+    now = [_handle(each, relation) for each in added]
+    gone = _handle(removed, relation)
+    count = tasks.partition_count(len(gone) + sum(map(len, now)))
+    directory = StagingDirectory(tasks)
+    write = PieceWriter(
+        directory.path, KeyPartitions(relation, columns, count, tasks.partitions_of)
+    )
+    counting = DeletionCount(
+        relation,
+        tuple(names),
+        gone.map_partitions(write),
+        [piece for each in now for piece in each.map_partitions(write)],
+        None if present is None else present.map_partitions(write),
+    )
+    return sum(tasks.run(f"count what {relation.name} loses", counting, range(count)))
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionCount:
+    """Counts the deleted rows of a partition, in a task."""
+
+    relation: Relation
+    key: tuple[str, ...]
+    removed: Sequence[RowPieces]
+    added: Sequence[RowPieces]
+    present: Sequence[RowPieces] | None
+
+    def __call__(self, partition: int) -> int:
+        """Return how many there are."""
+        gone = read_pieces(self.removed, partition, self.relation)
+        if self.present is not None:
+            there = read_pieces(self.present, partition, self.relation)
+            gone = minus(gone, minus(gone, there))
+        now = read_pieces(self.added, partition, self.relation)
+        columns = list(self.key)
+        return int(minus(gone.select(columns), now.select(columns)).num_rows)
+
+
+def _handle(rows: Rows, relation: Relation) -> TableHandle:
+    return LocalTable(expand_table(rows, relation)) if isinstance(rows, pa.Table) else rows

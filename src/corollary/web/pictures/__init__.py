@@ -1,0 +1,1 @@
+"""Pictures as SVG: computed here, coloured by the style sheet, without scripts or inline styles."""

@@ -1,0 +1,1 @@
+"""Servers under test, and clients of theirs."""
