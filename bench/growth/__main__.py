@@ -65,7 +65,7 @@ class Growth:
             for turn in range(1 + TURNS):
                 self.step(f"insert-{turn}", lambda: insert(database, more))
                 self.step(f"delete-{turn}", lambda: delete(database, more))
-            self.step("recompute", lambda: insert(database, more, "recompute"))
+            self.step("recompute", lambda: insert(database, more, is_anew=True))
             answer = database.relation("answer").arrow()
         queried = self.step("query", lambda: self.query(place))
         self.found["differs"] = in_order(answer) != in_order(queried)
@@ -114,9 +114,10 @@ class Growth:
         return spark.sql(sales_files.QUERY).toArrow()
 
 
-def insert(database: Database, rows: pa.Table, anew: str | None = None) -> None:
-    """Insert sales, or find out what that would do by an algorithm."""
-    with database.transaction(algorithm=anew, is_dry=anew is not None) as transaction:
+def insert(database: Database, rows: pa.Table, *, is_anew: bool = False) -> None:
+    """Insert sales, or find out what that would do if the sums were computed anew."""
+    algorithms = dict.fromkeys(sales_files.STORED, "recompute") if is_anew else None
+    with database.transaction(algorithm=algorithms, is_dry=is_anew) as transaction:
         transaction.insert("sale", rows)
 
 

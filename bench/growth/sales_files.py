@@ -29,6 +29,9 @@ line(c, r, i, a) :- sale(i, p, s, a, _), product(p, c), store(s, r).
 .decl answer(category: number, region: number, total: number)
 answer(c, r, t) :- line(c, r, _, _), t = sum a : { line(c, r, _, a) }.
 """
+STORED = ("answer", "answer.aggregate1")
+"""What the program stores: to compute it anew is to do what `QUERY` does."""
+
 QUERY = """
 SELECT category, region, sum(amount) AS total
 FROM sale JOIN product ON product = product.id JOIN store ON store = store.id

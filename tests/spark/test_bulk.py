@@ -35,6 +35,17 @@ total(c, s, m) :-
     s = sum a : { sale(_, p, a, _, _, _, _), product(p, c) },
     m = mean a : { sale(_, p, a, _, _, _, _), product(p, c) }.
 """,
+    "groups of a virtual view": """
+.decl line(category: symbol?, id: number, amount: number?, weight: float) virtual
+line(c, i, a, w) :- sale(i, p, a, _, w, _, _), product(p, c).
+.decl sums(category: symbol?, amounts: number, weight: float, most: number, lines: number)
+sums(c, s, w, m, n) :-
+    line(c, _, _, _),
+    s = sum a : { line(c, _, a, _) },
+    w = sum x : { line(c, _, _, x) },
+    m = max a : { line(c, _, a, _) },
+    n = count : { line(c, _, _, _) }.
+""",
     "groups": """
 .decl other(product: number, weight: float, mean: float, units: unsigned, longs: decimal(38,2),
     least: number, lines: number)

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from corollary.cli.without_pandas import refuse_pandas
-from corollary.version import VERSION
+from corollary.version import __version__
 
 COMMANDS = {
     "run": (
@@ -133,7 +133,7 @@ class LazyGroup(click.Group):
         "COROLLARY_<COMMAND>_<OPTION> in the environment."
     ),
 )
-@click.version_option(VERSION, prog_name="corollary")
+@click.version_option(__version__, prog_name="corollary")
 def group() -> None:
     """Corollary keeps derived data true while the data under it changes.
 

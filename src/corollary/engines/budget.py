@@ -84,6 +84,13 @@ class Budget:
             self._last_pipeline = pipeline
             self.check_seconds()
 
+    @property
+    def seconds_left(self) -> float | None:
+        """The seconds until the limit, if there is one; less than 0 after it."""
+        if self._seconds is None:
+            return None
+        return self._start + self._seconds - time.monotonic()
+
     def check_seconds(self) -> None:
         """Check the time."""
         if self._seconds is not None and time.monotonic() - self._start > self._seconds:

@@ -187,7 +187,7 @@ def _shared_rows(
     }
     is_shared = (
         len(readers) > 1
-        and draft.update.new.relations[body].is_inlined
+        and assignments.is_read_through(body, draft)
         and all(
             choice.algorithm is Algorithm.RECOMPUTE
             and choice.budget is None
@@ -200,7 +200,7 @@ def _shared_rows(
     calls = {_call_if_changed(each, draft, call) for each, _ in readers.values()}
     if not is_shared or len(calls) > 1:
         return []
-    draft.procedures[call.procedure] = tuple(assignments.derive_rows(body, draft))
+    draft.procedures[call.procedure] = tuple(assignments.derive_shared_rows(body, draft))
     draft.shared_bodies.add(body)
     return list(calls)
 

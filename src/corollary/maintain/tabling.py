@@ -126,6 +126,10 @@ class CallTables:
                 self.types |= dict.fromkeys((node.tails, node.new_tails), 2 * arguments)
         return node
 
+    def stratum_of(self, relation: str, state: State) -> Stratum:
+        """Return the stratum of a derived relation."""
+        return self._stratum_of[state, relation]
+
     def is_tail_recursive(self, node: AdornedRelation) -> bool:
         """Whether a relation calls itself by tail calls: it has a procedure of its own then."""
         key = node.state, node.relation, node.bound

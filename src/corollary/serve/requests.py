@@ -6,6 +6,7 @@ A request travels between processes as a JSON object of its fields.
 
 import dataclasses
 import re
+import sys
 from collections import abc
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -75,6 +76,16 @@ class SqlRequest(Request):
 
 
 @dataclass(frozen=True, slots=True)
+class SqlShapeRequest(Request):
+    """The columns that a question in SQL would have, and their types; it is not answered."""
+
+    sql: Annotated[str, "The question; `:name` stands for a parameter."]
+    parameters: Annotated[Mapping[str, Any], "The values of parameters, by name."] = (
+        dataclasses.field(default_factory=dict)
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class RelationsRequest(Request):
     """The relations: columns, kind, number of tuples, last change."""
 
@@ -120,6 +131,19 @@ class ApplyRequest(Request):
     ] = None
     today: Annotated[str | None, "The day that `today()` gives from now on."] = None
     max_rows: Annotated[int, "The maximum number of rows of a relation in the answer."] = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class SqlChangesRequest(Request):
+    """A transaction of INSERT, DELETE and UPDATE statements, in a commit of its own."""
+
+    role: ClassVar[AccessRole] = AccessRole.WRITE
+    is_write: ClassVar[bool] = True
+
+    statements: Annotated[tuple[str, ...], "The statements; `:name` stands for a parameter."]
+    parameters: Annotated[Mapping[str, Any], "The values of parameters, by name."] = (
+        dataclasses.field(default_factory=dict)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,8 +380,10 @@ def request_kind(cls: type[Request]) -> str:
 
 def request_kinds() -> dict[str, type[Request]]:
     """Return all classes of requests by their names."""
-    direct = [*Request.__subclasses__(), *ProofRequest.__subclasses__()]
-    return {request_kind(each): each for each in direct if each is not ProofRequest}
+    every = [*Request.__subclasses__(), *ProofRequest.__subclasses__()]
+    # A dataclass with slots is made twice, and the first one may still be there.
+    known = (each for each in every if getattr(sys.modules[each.__module__], each.__name__) is each)
+    return {request_kind(each): each for each in known if each is not ProofRequest}
 
 
 def request_as_json(request: Request) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from corollary.errors import InputError
-from corollary.version import VERSION
+from corollary.version import __version__
 
 SERVER_FILE = "server.json"
 SOCKET_FILE = "server.sock"
@@ -35,7 +35,7 @@ class ServerFile:
     socket: str
     url: str
     pg_port: int | None = None
-    version: str = VERSION
+    version: str = __version__
 
     @classmethod
     def read(cls, warehouse: Path) -> "ServerFile | None":

@@ -22,7 +22,8 @@ async def recent_commits(visit: Visit) -> list[dict[str, Any]]:
     for each in commits:
         changes = sorted(each["changes"].items(), key=lambda change: -sum(change[1].values()))
         own = alerts.get(each["commit"], [])
-        each["shown"] = changes[:RELATIONS_SHOWN]
+        is_short = len(changes) <= RELATIONS_SHOWN + 1
+        each["shown"] = changes if is_short else changes[:RELATIONS_SHOWN]
         each["more"] = len(changes) - len(each["shown"])
         each["raised"] = own[:ALERTS_SHOWN]
         each["more_alerts"] = each["alerts"] - len(each["raised"])

@@ -6,9 +6,10 @@ is under it; elsewhere it refers to that place.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any
 
-from corollary.web.rule_text import body_of, name_of
+from corollary.web.rule_text import arguments_of, body_of, name_of
 from corollary.web.wording import number
 
 OPEN_LEVELS = 3
@@ -67,6 +68,12 @@ class TreeLine:
     is_hidden: bool = False
     repeats: str = ""
     node: int | None = None
+
+    @property
+    def is_ground(self) -> bool:
+        """Whether all values of the tuple are known: what nothing binds is written `_`."""
+        _, _, values = self.goal.partition("(")
+        return bool(values) and "_" not in arguments_of(values.removesuffix(")"))
 
     @property
     def indent(self) -> int:
@@ -142,15 +149,21 @@ class ProofTree:
             has_children=bool(attempts),
             is_open=True,
         )
-        yield from self._walk([(each, 2, False) for each in attempts])
+        for rule, alike in groupby(attempts, key=lambda each: each["rule"]):
+            shown = list(alike)
+            for at, line in enumerate(self._walk([(each, 2, False) for each in shown])):
+                is_repeated = line.kind == "attempt" and line.rule == rule and at > 0
+                yield replace(line, rule_parts=()) if is_repeated else line
+            more = shown[0]["count"] - len(shown)
+            if more > 0:
+                text = f"rule {rule} with other values: {number(more)} more alike"
+                yield TreeLine("more", text, id=self._next_id(), level=2)
 
     def _attempt(self, attempt: Mapping[str, Any]) -> TreeLine:
         bindings = attempt["bindings"].items()
         values = ", ".join(f"{name} = {_shown(value)}" for name, value in bindings)
         hidden = [each["literal"] for each in attempt["failing"] if each["node"] is None]
         beside = [f"fails: {', '.join(hidden)}"] if hidden else []
-        if attempt["count"] > 1:
-            beside.append(f"{number(attempt['count'] - 1)} more alike")
         rule = attempt["rule"]
         return TreeLine(
             "attempt",

@@ -21,7 +21,9 @@ from support.payload_check import check_payload
 Row = tuple[Any, ...]
 State = dict[str, set[Row]]
 CASES = [ChangeCase(folder) for folder in sorted(ROOT.iterdir())]
-VARIANTS = (*ALGORITHMS, MIXED, "virtual", "virtual pf")
+BODIES = "virtual bodies"
+"""What aggregates read is virtual, they themselves are stored."""
+VARIANTS = (*ALGORITHMS, MIXED, "virtual", "virtual pf", BODIES, f"{BODIES} recompute")
 LIMITS = Limits(rounds=40)
 
 
@@ -48,7 +50,11 @@ def states(case: ChangeCase) -> list[State]:
 def prepared(case: ChangeCase, variant: str) -> tuple[Database, list[str]]:
     """A database in force, and its virtual relations."""
     virtual = derived(case) if variant.startswith("virtual") else []
-    algorithm = {"virtual": "auto", "virtual pf": "pf"}.get(variant, variant)
+    if variant.startswith(BODIES):
+        bodies = set(re.findall(r"\w+", " ".join(re.findall(r"{[^}]*}", case.text))))
+        virtual = [name for name in virtual if name in bodies]
+    algorithms = {"virtual": "auto", "virtual pf": "pf", BODIES: "auto"}
+    algorithm = algorithms.get(variant, variant.removeprefix(f"{BODIES} "))
     return opened(case.text, algorithm, virtual, limits=LIMITS), virtual
 
 

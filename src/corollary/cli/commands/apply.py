@@ -1,6 +1,6 @@
 """`corollary apply`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -146,7 +146,7 @@ def _change_rows(
     for operation, name, file in files:
         progress = state_of(database).console.progress(f"reading {file}")
         relation = state_of(database).writable_relation(name)
-        warnings: list[Diagnostic] = []
+        warnings: Sequence[Diagnostic] = ()
         if recording is None:
             rows, warnings = read_rows(file, relation, has_headers=has_headers)
         else:

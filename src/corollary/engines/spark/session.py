@@ -7,11 +7,14 @@ for one machine; it needs Java.
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from threading import Event
+from typing import TYPE_CHECKING, TypeVar
+from uuid import uuid4
 
 from corollary.engines.spark.java import set_java_home
 from corollary.errors import InputError
@@ -19,11 +22,15 @@ from corollary.errors import InputError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+Result = TypeVar("Result")
+
 PRIVATE_SETTINGS = {
     "spark.sql.ansi.enabled": "false",  # errors give null, which our SQL tells from other nulls
     "spark.sql.session.timeZone": "UTC",
-    # What is broadcast passes the driver, and takes several times its compressed size there.
-    "spark.sql.autoBroadcastJoinThreshold": str(1 << 20),
+    # What is broadcast passes the driver, and takes several times its compressed size there. Spark
+    # takes what tasks read for small before it has: only sizes that it has measured count.
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.adaptive.autoBroadcastJoinThreshold": str(1 << 20),
     "spark.sql.leafNodeDefaultParallelism": "1",  # so that small tables need no exchange
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
@@ -52,6 +59,9 @@ LOCAL_SETTINGS = {
 
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 """The setting of the number of partitions of a shuffle."""
+
+CANCEL_SECONDS = 0.2
+"""Jobs that do not end when they are cancelled are cancelled again so often."""
 
 CONNECT_MAX_PARTITIONS = 8
 """The number of partitions where a server does not say how many tasks it runs at once."""
@@ -124,21 +134,73 @@ def _is_cluster_named() -> bool:
 
 
 @contextmanager
-def describe_jobs(session: "SparkSession", text: str) -> Iterator[None]:
-    """Give the jobs started inside a description and a tag."""
-    tag = text.replace(",", ";")
+def describe_jobs(session: "SparkSession", *tags: str) -> Iterator[None]:
+    """Give the jobs started inside tags, of which the first describes them."""
     context = None if is_connect(session) else session.sparkContext
-    session.addTag(tag)
+    for tag in tags:
+        session.addTag(tag.replace(",", ";"))
+        if context is not None:
+            context.addJobTag(tag.replace(",", ";"))
     if context is not None:
-        context.addJobTag(tag)
-        context.setJobDescription(text)
+        context.setJobDescription(tags[0])
     try:
         yield
     finally:
-        session.removeTag(tag)
+        for tag in tags:
+            session.removeTag(tag.replace(",", ";"))
+            if context is not None:
+                context.removeJobTag(tag.replace(",", ";"))
         if context is not None:
-            context.removeJobTag(tag)
             context.setJobDescription(None)  # type: ignore[arg-type]
+
+
+def run_jobs(
+    session: "SparkSession",
+    text: str,
+    work: Callable[[], Result],
+    seconds: float | None = None,
+) -> Result:
+    """Return the result of some work with jobs, which end with whoever waits for it.
+
+    The work is done in another thread: one that waits for Java cannot be interrupted.
+
+    Args:
+        session: the session of the jobs.
+        text: a description of them.
+        work: what starts them.
+        seconds: they are cancelled after so many, which is an error of Spark's in the work.
+    """
+    from pyspark import InheritableThread
+
+    tag = f"corollary-{uuid4().hex}"
+    found: Future[Result] = Future()
+    ended = Event()
+
+    def run() -> None:
+        try:
+            with describe_jobs(session, text, tag):
+                found.set_result(work())
+        except BaseException as error:  # noqa: BLE001 - raised where the result is awaited
+            found.set_exception(error)
+        finally:
+            ended.set()
+
+    InheritableThread(run, session=session, daemon=True).start()
+    try:
+        ended.wait(seconds)
+    finally:
+        while not ended.is_set():
+            _cancel_jobs(session, tag)
+            ended.wait(CANCEL_SECONDS)  # another job may have begun meanwhile
+    return found.result()
+
+
+def _cancel_jobs(session: "SparkSession", tag: str) -> None:
+    """Cancel the jobs with a tag that run now; there may be none."""
+    if is_connect(session):
+        session.interruptTag(tag)
+    else:
+        session.sparkContext.cancelJobsWithTag(tag)
 
 
 def parallelism_of(session: "SparkSession") -> int:

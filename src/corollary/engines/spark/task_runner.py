@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from corollary.engines.spark.session import describe_jobs, is_connect
+from corollary.engines.spark.session import is_connect, run_jobs
 from corollary.errors import InputError
 
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ class TaskRunner:
 
         run = self._run_over_rows if is_connect(self.session) else self._run_over_blocks
         try:
-            with describe_jobs(self.session, f"corollary: {title}"):
-                return run(task, numbers)
+            work = partial(run, task, numbers)
+            return run_jobs(self.session, f"corollary: {title}", work)
         except (PySparkException, Py4JJavaError) as error:
             if MISSING_PACKAGE not in str(error):
                 raise

@@ -51,7 +51,8 @@ def _net_change(fed: Relation, table: "pa.Table", limit: int) -> dict[str, Any]:
     )
     if not width:  # the empty tuple came, or went
         total = pc.sum(signs).as_py() or 0
-        added, removed = ([[]] if total > 0 else []), ([[]] if total < 0 else [])
+        added: list[list[Any]] = [[]] if total > 0 else []
+        removed: list[list[Any]] = [[]] if total < 0 else []
         return _as_json(shape, added, removed, len(added), len(removed))
     names = [f"c{index}" for index in range(width)]
     signed = pa.table([*table.columns[:width], signs], names=[*names, "sign"])
@@ -59,8 +60,8 @@ def _net_change(fed: Relation, table: "pa.Table", limit: int) -> dict[str, Any]:
     rows = sums.select(names).rename_columns(list(shape.columns))
     came = rows.filter(pc.greater(sums.column("sign_sum"), 0))
     went = rows.filter(pc.less(sums.column("sign_sum"), 0))
-    lists = (json_rows(each, shape, limit) if limit else [] for each in (came, went))
-    return _as_json(shape, *lists, came.num_rows, went.num_rows)
+    added, removed = (json_rows(each, shape, limit) if limit else [] for each in (came, went))
+    return _as_json(shape, added, removed, came.num_rows, went.num_rows)
 
 
 def _as_json(

@@ -121,18 +121,10 @@ class _Interface:
         return subscribe if endpoint.answer is AnswerForm.EVENTS else handle
 
     async def _events(self, request: HttpRequest, who: Principal, asked: EventsRequest) -> Response:
-        tokens, state = self._tokens, request.state
-        secret = request.headers.get("authorization", "").partition(" ")[2].strip()
-
-        def is_valid() -> bool:
-            if state.session is not None:
-                return tokens.session_principal(state.session) == who
-            return not secret or tokens.principal_of(secret) == who
-
         return await respond_with_events(
             self._service.subscribe(who, asked),
             ping_seconds=self._settings.ping_seconds,
-            is_valid=is_valid,
+            is_valid=request.state.is_valid,
         )
 
     # --- about the server ----------------------------------------------------------------------

@@ -97,6 +97,7 @@ class Gate:
         if not is_local:
             await self._identify(scope, headers, state, host)
         passage.principal = state["principal"]
+        state["is_valid"] = self._validity(headers, state)
         body = _LimitedBody(receive, headers, self._settings)
         await self._app(scope, body.receive, passage.send)
 
@@ -120,6 +121,20 @@ class Gate:
             self._check_origin(scope, headers, host)
         if is_api and state["principal"] is None and not is_signing_in:
             raise refusals.not_signed_in()
+
+    def _validity(self, headers: dict[bytes, bytes], state: dict[str, Any]) -> Callable[[], bool]:
+        """Return a function that says whether a token or session is still valid, for streams."""
+        who: Principal | None = state["principal"]
+        session: str | None = state["session"]
+        tokens = self._tokens
+        secret = headers.get(b"authorization", b"").decode("latin-1").partition(" ")[2].strip()
+
+        def is_valid() -> bool:
+            if session is not None:
+                return bool(tokens.session_principal(session) == who)
+            return bool(not secret or tokens.principal_of(secret) == who)
+
+        return is_valid
 
     async def _refresh_tokens(self) -> None:
         if self._tokens.is_stale:

@@ -12,7 +12,7 @@ from corollary.serve.http.http_metrics import METRICS_TYPE
 from corollary.serve.http.parameters import IDEMPOTENCY_HEADER, LAST_EVENT_HEADER
 from corollary.serve.http.responses import ARROW_TYPE, COMMIT_HEADER, PICTURE_TYPE
 from corollary.serve.requests import Request
-from corollary.version import VERSION
+from corollary.version import __version__
 
 Schema = dict[str, Any]
 _IN_NAMES = str.maketrans("/.{}:", "-----")
@@ -83,14 +83,14 @@ SCHEMAS: Mapping[str, Schema] = {
 def openapi_document() -> dict[str, Any]:
     """Return the description."""
     paths: dict[str, dict[str, Any]] = {}
-    for endpoint in ENDPOINTS:
+    for endpoint in (each for each in ENDPOINTS if each.is_public):
         path = endpoint.path.replace(":path}", "}")
         paths.setdefault(path, {})[endpoint.method.lower()] = _operation(endpoint)
     return {
         "openapi": "3.1.0",
         "info": {
             "title": "Corollary",
-            "version": VERSION,
+            "version": __version__,
             "description": "A warehouse: relations, and views that are kept true.",
         },
         "security": [{"token": []}, {"session": []}],

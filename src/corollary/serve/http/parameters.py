@@ -39,8 +39,8 @@ async def read_request(endpoint: Endpoint, http: HttpRequest) -> Request:
     accepted = http.headers.get("accept", "")
     if endpoint.answer is AnswerForm.ROWS and ARROW_TYPE in accepted:
         found["arrow"] = True
-    if endpoint.answer is AnswerForm.PROOF and PICTURE_TYPE in accepted:
-        found["svg"] = True
+    if endpoint.answer is AnswerForm.PROOF and PICTURE_TYPE in accepted.split(","):
+        found["form"] = "svg"
     found |= endpoint.fixed
     if endpoint.body is BodyForm.CHANGES and IDEMPOTENCY_HEADER in http.headers:
         found["idempotency_key"] = http.headers[IDEMPOTENCY_HEADER]

@@ -5,11 +5,16 @@ would keep its connection and what is buffered for it for ever.
 """
 
 import asyncio
+import socket
+import struct
+from contextlib import suppress
 from typing import Any, ClassVar
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from corollary.serve.http.settings import ServerSettings
+
+NO_LINGER = struct.pack("ii", 1, 0)
 
 
 class GuardedProtocol(HttpToolsProtocol):
@@ -108,9 +113,18 @@ class GuardedProtocol(HttpToolsProtocol):
         if unsent == 0:
             return
         if unsent >= self._unsent_bytes:
-            self.transport.abort()
+            self._reset()
         else:
             self._watch_unsent()
+
+    def _reset(self) -> None:
+        """End the connection, and let the system forget what it still has to send."""
+        own = self.transport.get_extra_info("socket")
+        if own is not None:
+            # That of uvloop takes no options, but a copy of it does.
+            with suppress(OSError), socket.fromfd(own.fileno(), own.family, own.type) as copy:
+                copy.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, NO_LINGER)
+        self.transport.abort()
 
     def _end_watch(self) -> None:
         if self._stall_timer is not None:

@@ -11,7 +11,7 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from corollary.errors import InputError
-from corollary.version import VERSION
+from corollary.version import __version__
 
 EXPORTER_VARIABLE = "OTEL_TRACES_EXPORTER"
 ENDPOINT_VARIABLE = "OTEL_EXPORTER_OTLP_ENDPOINT"
@@ -42,7 +42,7 @@ class OpenTelemetry(Telemetry):
         from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
         self._provider = provider
-        self._tracer = provider.get_tracer("corollary", VERSION)
+        self._tracer = provider.get_tracer("corollary", __version__)
         self._propagator = TraceContextTextMapPropagator()
         self._server_kind = trace.SpanKind.SERVER
         self._error = trace.StatusCode.ERROR

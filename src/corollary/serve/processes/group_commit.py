@@ -344,7 +344,8 @@ class _Answers:
     def _own(self, member: _Member, change: Change) -> Change:
         """Return what a write has changed in a base relation.
 
-        What nobody has asked for, triggers did: that is in every answer.
+        What nobody has asked for, triggers did: that is in every answer. When a key is repeated,
+        it is not known what others of the same group have asked for.
         """
         name = change.relation.name
         if name not in self._rows:
@@ -362,6 +363,11 @@ class _Answers:
                 if each is sign and relation == name
                 for row in given
             }
-            shown = [row for key, row in rows.items() if key in own or key not in asked]
+            is_repeated = self._transaction.is_repeated
+            shown = [
+                row
+                for key, row in rows.items()
+                if key in own or (key not in asked and not is_repeated)
+            ]
             tables.append(LocalTable(from_python(shown, change.relation)))
         return Change(change.relation, tables[0], tables[1], SparkFrames())

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import parse_qsl
 
 from starlette.responses import Response
 
@@ -35,8 +36,8 @@ async def show_change(visit: Visit) -> Response:
 
 async def make_change(visit: Visit) -> Response:
     """Try the changes of the form out, or commit them; return what happens."""
-    form = await visit.http.form(max_fields=8, max_part_size=16 << 20)
-    text, is_dry = str(form.get("changes", "")), form.get("do") != "commit"
+    form = dict(parse_qsl((await visit.http.body()).decode("utf-8", "replace")))
+    text, is_dry = form.get("changes", ""), form.get("do") != "commit"
     context: dict[str, Any] = {"is_dry": is_dry, "error": None, "outcome": None, "changed": []}
     relations = (await visit.ask(RelationsRequest()))["relations"]
     types = {each["name"]: [column["type"] for column in each["columns"]] for each in relations}

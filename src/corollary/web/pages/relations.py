@@ -98,8 +98,8 @@ async def show_relation(visit: Visit) -> Response:
         "relation": relation,
         "kind": _kind(relation, on_map),
         "change": (await visit.timeline()).changes.get(name),
-        "reads": [each for each in graph["edges"] if each["to"] == name],
-        "read_by": [each for each in graph["edges"] if each["from"] == name],
+        "reads": _neighbours(graph, "to", "from", name),
+        "read_by": _neighbours(graph, "from", "to", name),
         "columns": _columns(visit, relation),
         "show": visit.parameters.get("show", ""),
         "rules": [],
@@ -114,6 +114,13 @@ async def show_relation(visit: Visit) -> Response:
     else:
         context |= await _rows(visit, name, relation)
     return await visit.render("relation.html", **context)
+
+
+def _neighbours(
+    graph: Mapping[str, Any], own: str, other: str, name: str
+) -> list[Mapping[str, Any]]:
+    """Return the arrows that begin or end at a relation, but for those to itself."""
+    return [each for each in graph["edges"] if each[own] == name and each[other] != name]
 
 
 async def _definition(visit: Visit, name: str) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from corollary.web.page import Page
 from corollary.web.visit import NOT_KEPT, Visit
 from corollary.web.wording import goal
 
-SAMPLE = 8
+SAMPLE = 20
 """So many tuples of each relation are listed."""
 
 

@@ -8,9 +8,16 @@ const calm = matchMedia("(prefers-reduced-motion: reduce)");
 
 // ---------------------------------------------------------------------------- going somewhere
 
-function go(url, { replace = false } = {}) {
-  const history_ = replace ? { replace: url } : { push: url };
-  return htmx.ajax("GET", url, { target: "#page", select: "#page", swap: "outerMorph", ...history_ });
+async function fetchPart(url, target, swap, options = {}) {
+  try {
+    await htmx.ajax("GET", url, { target, select: target, swap, ...options });
+  } catch {
+    setState("waiting");
+  }
+}
+
+function go(url) {
+  return fetchPart(url, "#page", "outerMorph", { push: url });
 }
 
 function withParameters(changed) {
@@ -23,8 +30,7 @@ function withParameters(changed) {
 }
 
 function openDrawer(url, { replace = false } = {}) {
-  const history_ = replace ? { replace: url } : { push: url };
-  return htmx.ajax("GET", url, { target: "#drawer", select: "#drawer", swap: "outerHTML", ...history_ });
+  return fetchPart(url, "#drawer", "outerHTML", replace ? { replace: url } : { push: url });
 }
 
 function closeDrawer() {
@@ -44,6 +50,8 @@ function showDrawer() {
   const drawer = $("#drawer");
   $(".columns")?.classList.toggle("has-drawer", Boolean(drawer && !drawer.hidden));
   const goal = $("[data-goal]", drawer || document)?.dataset.goal;
+  const stale = $(".stale", drawer || document);
+  if (stale) stale.hidden = isPast() || Number(stale.dataset.commit) >= Number($("#page").dataset.commit);
   for (const row of $$("tr[data-tuple]")) row.classList.toggle("chosen", row.dataset.tuple === goal);
 }
 
@@ -119,7 +127,9 @@ function refresh() {
     live.timer = null;
     live.at = Date.now();
     const target = isPast() ? "#time" : "#page";
-    await htmx.ajax("GET", location.pathname + location.search, { target, select: target, swap: "outerMorph" });
+    $("#drawer")?.setAttribute("hx-morph-skip", ""); // a proof stays until one asks again
+    await fetchPart(location.pathname + location.search, target, "outerMorph", { headers: { "X-Live": "1" } });
+    $("#drawer")?.removeAttribute("hx-morph-skip");
   }, wait);
 }
 
@@ -129,12 +139,10 @@ function runMap() {
   // A commit runs up the floors: each badge and arrow appears when its floor is reached.
   const frame = $(".map-frame");
   if (!frame) return;
-  const commit = frame.dataset.run;
-  const isNew = frame.dataset.ran !== undefined && frame.dataset.ran !== commit;
+  const commit = location.search + frame.dataset.run;
   const earlier = sessionStorage.getItem("ran");
-  frame.dataset.ran = commit;
   sessionStorage.setItem("ran", commit);
-  if (!(isNew || (earlier !== null && earlier !== commit)) || calm.matches) return;
+  if (earlier === null || earlier === commit || calm.matches) return;
   const map = $("svg.map", frame);
   if (!map) return;
   const step = 600 / Math.max(1, Number(map.dataset.floors));
@@ -302,7 +310,7 @@ function question(ask) {
 
 function whatIf() {
   const line = document.activeElement?.closest?.("[role=treeitem]");
-  const button = (line && $(".try", line)) || $('.tree .try[data-key="x"]') || $(".try");
+  const button = (line && $(".try", line)) || $('.line:not([hidden]) .try[data-key="x"]') || $('.line:not([hidden]) .try');
   if (button) button.click();
 }
 
@@ -352,6 +360,14 @@ function key(event) {
 
 // --------------------------------------------------------------------------------------- begin
 
+function samePage(event) {
+  // A link that changes the query only: the page is morphed, and nothing flickers.
+  const link = event.target.closest("a[href]");
+  if (!link || link.target || link.hasAttribute("hx-target") || link.closest("svg")) return false;
+  const isPlain = event.button === 0 && !(event.ctrlKey || event.metaKey || event.shiftKey || event.altKey);
+  return isPlain && link.origin === location.origin && link.pathname === location.pathname && !link.hash;
+}
+
 function clicked(event) {
   const target = event.target;
   if (target.closest("[data-close]")) {
@@ -371,6 +387,9 @@ function clicked(event) {
       fold(line, line.getAttribute("aria-expanded") === "false");
       focusLine(line);
     }
+  } else if (samePage(event)) {
+    event.preventDefault();
+    go(target.closest("a").href);
   } else if (!target.closest("a, button, input, select, textarea")) {
     const row = target.closest("tr[data-href]");
     if (row && !getSelection().toString()) openDrawer(row.dataset.href);
@@ -378,6 +397,7 @@ function clicked(event) {
 }
 
 function settled(event) {
+  for (const handle of $$(".handle")) handle.value = handle.getAttribute("value"); // not what one had typed
   showDrawer();
   followLive();
   runMap();
@@ -395,6 +415,9 @@ document.addEventListener("pointerover", (event) => lightLiteral(event, true));
 document.addEventListener("pointerout", (event) => lightLiteral(event, false));
 document.addEventListener("htmx:config:request", (event) => {
   event.detail.ctx.request.headers["X-Corollary"] = "1";
+});
+document.addEventListener("htmx:response:error", (event) => {
+  if (event.detail?.ctx?.response?.status === 401) location.reload(); // the session is over
 });
 document.addEventListener("htmx:after:swap", settled);
 document.addEventListener("DOMContentLoaded", () => settled());

@@ -142,7 +142,10 @@ def test_files_survive_json(tmp_path: Path) -> None:
     assert files.size == table.num_rows
     assert files.distinct[0] == 43
     for each in files.sets:
-        read = [opening.read_partition(files, each, number) for number in range(4)]
+        read = [
+            opening.read_partition(files, each, number, range(len(files.relation.types)))
+            for number in range(4)
+        ]
         assert rows_of(pa.concat_tables(read)) == rows_of(table)
     other = Relation("p", ("x", "name"), (NUMBER, SYMBOL), False)
     assert PartitionedFiles.from_json(root, other, files.to_json()) is None
@@ -203,7 +206,10 @@ def test_a_relation_that_grows_gets_more_partitions(
         known |= added
         counts.append(len(files.sets[0].partitions))
         for each in files.sets:
-            read = [opening.read_partition(files, each, n) for n in range(len(each.partitions))]
+            read = [
+                opening.read_partition(files, each, n, range(len(files.relation.types)))
+                for n in range(len(each.partitions))
+            ]
             assert rows_of(pa.concat_tables(read)) == known
     assert counts[0] == 2
     assert counts[-1] >= 16

@@ -50,9 +50,7 @@ class StoredStrings:
     hashes: Blocks
     fences: Blocks
     _texts: dict[int, Text] = field(default_factory=dict, init=False, repr=False)
-    _hashes: dict[int, tuple[list[int], list[int]]] = field(
-        default_factory=dict, init=False, repr=False
-    )
+    _hashes: dict[int, tuple[Codes, Codes]] = field(default_factory=dict, init=False, repr=False)
     _fences: list[int] | None = field(default=None, init=False, repr=False)
     _whole: Text | None = field(default=None, init=False, repr=False)
 
@@ -65,6 +63,7 @@ class StoredStrings:
         parts = (self.texts, self.hashes, self.fences)
         texts = [*self._texts.values(), *([] if self._whole is None else [self._whole])]
         decoded = sum(ends.nbytes + len(text) for ends, text in texts)
+        decoded += sum(each.nbytes for block in self._hashes.values() for each in block)
         return sum(part.nbytes for part in parts) + decoded
 
     @property
@@ -121,17 +120,17 @@ class StoredStrings:
             first = max(bisect_left(self._fences, wanted) - 1, 0)
             for block in range(first, bisect_right(self._fences, wanted)):
                 known, numbers = self._hash_block(block)
-                for at in range(bisect_left(known, wanted), bisect_right(known, wanted)):
-                    if self.bytes_of(numbers[at]) == needle:
-                        found[value] = numbers[at]
+                for at in range(*np.searchsorted(known, [wanted, wanted + 1]).tolist()):
+                    number = numbers.item(at)
+                    if self.bytes_of(number) == needle:
+                        found[value] = number
         return found
 
-    def _hash_block(self, block: int) -> tuple[list[int], list[int]]:
+    def _hash_block(self, block: int) -> tuple[Codes, Codes]:
         """Return the hashes of a block, sorted, and the numbers of their strings."""
         known = self._hashes.get(block)
         if known is None:
-            hashes, numbers = self._read_hashes(block)
-            known = self._hashes[block] = (hashes.tolist(), numbers.tolist())
+            known = self._hashes[block] = self._read_hashes(block)
         return known
 
     def _read_hashes(self, block: int) -> tuple[Codes, Codes]:

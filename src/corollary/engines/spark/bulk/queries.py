@@ -1,7 +1,8 @@
 """Runs queries of Spark SQL over the relations of an engine, and has tasks write their results."""
 
-from collections.abc import Mapping
-from functools import cached_property
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -16,7 +17,7 @@ from corollary.engines.local.values.codes import Dictionary
 from corollary.engines.spark.bulk.functions import SessionFunctions
 from corollary.engines.spark.bulk.reading import partition_frame
 from corollary.engines.spark.bulk.spark_columns import column_names, tuples_to_spark
-from corollary.engines.spark.bulk.step_queries import StepQuery
+from corollary.engines.spark.bulk.step_queries import SHARED, StepQuery
 from corollary.engines.spark.bulk.writing import (
     WritePartitions,
     WrittenPartition,
@@ -25,11 +26,14 @@ from corollary.engines.spark.bulk.writing import (
 from corollary.engines.spark.partitioned.remote_table import RemoteTable
 from corollary.engines.spark.partitioned.table import PartitionPlace
 from corollary.engines.spark.resources import SparkResources
-from corollary.engines.spark.session import describe_jobs
+from corollary.engines.spark.session import run_jobs
 from corollary.engines.sql.compiled import InputTable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+BROADCAST_MAX_BYTES = 1 << 23
+"""A relation of the driver that is no larger goes to every task whole."""
 
 COLLECTED_MAX_TUPLES = 1 << 17
 """A result of no more tuples comes to the driver."""
@@ -73,23 +77,51 @@ class SparkQueries:
         return SessionFunctions(self._resources.session)
 
     def run(
-        self, query: StepQuery, tables: Mapping[str, Table], writer: WritePartitions, count: int
-    ) -> list[WrittenPartition] | None:
-        """Have the result of a query written in partitions; None if a row may lack a value."""
+        self,
+        query: StepQuery,
+        tables: Mapping[str, Table],
+        results: Sequence[tuple[WritePartitions, int]],
+        seconds: float | None = None,
+    ) -> list[list[WrittenPartition]] | None:
+        """Have the results of a query written in partitions.
+
+        Args:
+            query: of one step, or several.
+            tables: what it reads.
+            results: for each step what writes its tuples, and into how many partitions.
+            seconds: after so many its jobs are cancelled, and it fails.
+
+        Returns:
+            What was written for each step; None if a row may lack a value.
+        """
         session = self._resources.session
         self._functions.register(query.trees)
-        for each in query.inputs:
-            self._frame(each, tables).createOrReplaceTempView(each.name)
-        try:
-            with describe_jobs(session, f"corollary: {writer.relation.name}"):
-                for text in query.fault_texts:
-                    if session.sql(text).limit(1).collect():
-                        return None
-                written = write_partitions(session.sql(query.text), writer, count)
-        finally:
+        title = ", ".join(writer.relation.name for writer, _ in results)
+        with ExitStack() as stack:
             for each in query.inputs:
-                session.catalog.dropTempView(each.name)
-        return None if any(each.marks for each in written) else written
+                self._frame(each, tables).createOrReplaceTempView(each.name)
+                stack.callback(session.catalog.dropTempView, each.name)
+            work = partial(self._compute, query, results)
+            return run_jobs(session, f"corollary: {title}", work, seconds)
+
+    def _compute(
+        self, query: StepQuery, results: Sequence[tuple[WritePartitions, int]]
+    ) -> list[list[WrittenPartition]] | None:
+        session = self._resources.session
+        for text in query.fault_texts:
+            if session.sql(text).limit(1).collect():
+                return None
+        with ExitStack() as stack:
+            if query.shared is not None:
+                shared = session.sql(query.shared).persist()
+                stack.callback(shared.unpersist)
+                shared.createOrReplaceTempView(SHARED)
+                stack.callback(session.catalog.dropTempView, SHARED)
+            found = [
+                write_partitions(session.sql(text), *result)
+                for text, result in zip(query.texts, results, strict=True)
+            ]
+        return None if any(each.marks for written in found for each in written) else found
 
     def _frame(self, input_: InputTable, tables: Mapping[str, Table]) -> "DataFrame":
         """Return the columns of a relation that a query reads."""
@@ -104,7 +136,8 @@ class SparkQueries:
         if columns:
             names = column_names(table.types)
             made = made.rename_columns([names[at] for at in columns])
-        return session.createDataFrame(made)
+        frame = session.createDataFrame(made)
+        return frame.hint("broadcast") if made.nbytes <= BROADCAST_MAX_BYTES else frame
 
 
 def read_table(table: Table, state: State, dictionary: Dictionary) -> pa.Table:

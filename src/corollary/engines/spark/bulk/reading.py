@@ -50,15 +50,17 @@ class ReadPartitions:
                     yield from self._batches(table)
 
     def _tables(self, number: int) -> Iterator[pa.Table]:
-        removed = self.removed.get(number)
+        """Yield the columns that are asked for, the first one if none is."""
+        removed, columns = self.removed.get(number), list(self.columns or (0,))
         if removed is not None:
-            rows = pa.concat_tables(list(partition_tables(self.files, number)))
+            every = range(len(self.files.relation.types))
+            rows = pa.concat_tables(list(partition_tables(self.files, number, every)))
             is_lost = find_rows(rows, from_bytes(removed), self.files.relation)
-            yield rows.filter(bool_array(~is_lost))
+            yield rows.filter(bool_array(~is_lost)).select(columns)
         else:
-            yield from partition_tables(self.files, number)
+            yield from partition_tables(self.files, number, columns)
         if number in self.added:
-            yield from_bytes(self.added[number])
+            yield from_bytes(self.added[number]).select(columns)
 
     def _batches(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
         types, names = self.files.relation.types, column_names(self.files.relation.types)
@@ -66,19 +68,24 @@ class ReadPartitions:
             units = pa.repeat(pa.scalar(True), table.num_rows)
             yield from pa.table({UNIT: units}).to_batches(max_chunksize=BATCH_ROWS)
             return
-        arrays = [to_spark(table.column(at), types[at]) for at in self.columns]
+        arrays = [
+            to_spark(column, types[at])
+            for at, column in zip(self.columns, table.columns, strict=True)
+        ]
         made = pa.Table.from_arrays(arrays, names=[names[at] for at in self.columns])
         yield from made.to_batches(max_chunksize=BATCH_ROWS)
 
 
-def partition_tables(files: PartitionedFiles, number: int) -> Iterator[pa.Table]:
-    """Yield the tuples of a partition."""
+def partition_tables(
+    files: PartitionedFiles, number: int, columns: Sequence[int]
+) -> Iterator[pa.Table]:
+    """Yield columns of the tuples of a partition."""
     stored = files.sets[0].partitions[number]
     if stored.base is not None or any(each.removed for each in stored.changes):
-        yield read_partition(files, files.sets[0], number)
+        yield read_partition(files, files.sets[0], number, columns)
         return
     for change in stored.changes:
-        yield read_change(files.root, change)[0]
+        yield read_change(files.root, change)[0].select(list(columns))
 
 
 def find_rows(rows: pa.Table, others: pa.Table, relation: Relation) -> Mask:

@@ -39,24 +39,29 @@ from corollary.engines.sql.query_frames import InputColumns
 from corollary.engines.sql.spark_dialect import SPARK
 
 QUERY = "q"
+SHARED = "shared_groups"
+"""The view of what several steps read."""
+
 Types = Mapping[str, tuple[Type, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class StepQuery:
-    """A step as SQL.
+    """A step as SQL, or several aggregations of the same rows.
 
     Attributes:
         trees: what own functions are looked for in.
-        text: the query.
+        texts: for each step, the query of its tuples.
         fault_texts: each gives a row if an expression had no value that is looked up.
         inputs: the tables that they read.
+        shared: what the queries of several steps read, as the view `SHARED`: it is computed once.
     """
 
     trees: tuple[Node, ...]
-    text: str
+    texts: tuple[str, ...]
     fault_texts: tuple[str, ...]
     inputs: tuple[InputTable, ...]
+    shared: str | None = None
 
 
 def derive_query(
@@ -83,32 +88,46 @@ def derive_query(
         if isinstance(found, NotCompiled):
             return found
         parts.append(found)
-    return _joined([_named(each, head, _head_values(each.outputs)) for each in parts], parts)
+    queries = [
+        _named(each.query, _head_values(each.outputs), head, has_mark=each.has_mark)
+        for each in parts
+    ]
+    return _joined(queries, parts)
 
 
-def group_query(step: GroupStep, rows: Pipeline | None, types: Types) -> StepQuery | NotCompiled:
-    """Return the tuples of an aggregation, or the reason why they have no query.
+def group_query(
+    steps: Sequence[GroupStep], rows: Pipeline | None, types: Types
+) -> StepQuery | NotCompiled:
+    """Return the tuples of aggregations, or the reason why they have no query.
 
     Args:
-        step: the aggregation.
-        rows: what gives the rows of its body, None if they are a relation.
+        steps: aggregations of the same rows by the same keys.
+        rows: what gives the rows of their body, None if they are a relation.
         types: the column types of every relation.
     """
-    body = types[step.body.relation]
-    pipeline = scan(step, types) if rows is None else rows
-    grouped = GroupedRows(pipeline, body, step.aggregation.groups)
-    found = compile_groups(grouped, [summary_of(step, types)], types, SPARK)
+    body = types[steps[0].body.relation]
+    pipeline = scan(steps[0], types) if rows is None else rows
+    grouped = GroupedRows(pipeline, body, steps[0].aggregation.groups)
+    found = compile_groups(grouped, [summary_of(each, types) for each in steps], types, SPARK)
     if isinstance(found, NotCompiled):
         return found
-    ((first, count),) = found.summaries
-    columns = [nodes.column(f"m{at}", QUERY) for at in range(first, first + count)]
     compiled = found.compiled
-    target = types[step.target]
-    query = _named(compiled, target, [*_head_values(compiled.outputs), *columns])
-    kept = _is_kept(step, columns, body)
-    if kept is not None:
-        query.set("where", exp.Where(this=kept))
-    return _joined([query], [compiled])
+    is_shared = len(steps) > 1
+    source = exp.to_table(SHARED, quoted=True) if is_shared else compiled.query
+    queries = []
+    for step, (first, count) in zip(steps, found.summaries, strict=True):
+        columns = [nodes.column(f"m{at}", QUERY) for at in range(first, first + count)]
+        values = [*_head_values(compiled.outputs), *columns]
+        query = _named(source, values, types[step.target], has_mark=compiled.has_mark)
+        kept = _is_kept(step, columns, body)
+        if kept is not None:
+            query.set("where", exp.Where(this=kept))
+        queries.append(query)
+    if not is_shared:
+        return _joined(queries, [compiled])
+    made = _joined([compiled.query], [compiled])
+    texts = tuple(map(SPARK.text, queries))
+    return replace(made, trees=(*made.trees, *queries), texts=texts, shared=made.texts[0])
 
 
 def totals_query(step: ReadTotals, types: Types) -> StepQuery:
@@ -137,7 +156,7 @@ def totals_query(step: ReadTotals, types: Types) -> StepQuery:
     if groups == [] and step.term.kind is Kind.FLOAT:  # an aggregate of no rows would be a row
         test = nodes.binary(exp.GT, count_rows(), nodes.integer(0, "BIGINT"))
         query.set("having", exp.Having(this=test))
-    return StepQuery((query,), SPARK.text(query), (), table.tables())
+    return StepQuery((query,), (SPARK.text(query),), (), table.tables())
 
 
 def numbered_query(source: Reference, types: Sequence[Type], number: int) -> StepQuery:
@@ -149,7 +168,7 @@ def numbered_query(source: Reference, types: Sequence[Type], number: int) -> Ste
     items = [nodes.named(value, f"{Form.VALUE}{at}") for at, value in enumerate(values)]
     mark = nodes.named(exp.Boolean(this=False), MARK)
     query = nodes.select([*items, mark], table.use(source))
-    return StepQuery((query,), SPARK.text(query), (), table.tables())
+    return StepQuery((query,), (SPARK.text(query),), (), table.tables())
 
 
 def _is_kept(step: GroupStep, columns: Sequence[Node], body: tuple[Type, ...]) -> Node | None:
@@ -182,20 +201,28 @@ def _head_values(outputs: Sequence[OutputColumn]) -> list[Node]:
     return found
 
 
-def _named(compiled: CompiledQuery, types: Sequence[Type], values: Sequence[Node]) -> exp.Select:
+def _named(
+    source: exp.Select | exp.Table, values: Sequence[Node], types: Sequence[Type], *, has_mark: bool
+) -> exp.Select:
     """Return a query with the columns of a relation, and one for marks."""
     items = [
         nodes.named(nodes.cast(value, SPARK.type_name(_widest(type_))), name)
         for name, type_, value in zip(column_names(types), types, values, strict=True)
     ]
-    mark = nodes.column(MARK, QUERY) if compiled.has_mark else exp.Boolean(this=False)
-    source = compiled.query
-    if not compiled.has_mark:
-        source = nodes.select(
-            [exp.Star(), nodes.named(mark, MARK)], nodes.subquery(compiled.query, QUERY)
-        )
+    if not has_mark:
+        mark = nodes.named(exp.Boolean(this=False), MARK)
+        source = nodes.select([exp.Star(), mark], _aliased(source))
     marked = nodes.named(nodes.column(MARK, QUERY), MARK)
-    return nodes.select([*items, marked], nodes.subquery(source, QUERY))
+    return nodes.select([*items, marked], _aliased(source))
+
+
+def _aliased(source: exp.Select | exp.Table) -> Node:
+    """Return what a query reads under the name that it has there."""
+    if isinstance(source, exp.Table):
+        table = source.copy()
+        table.set("alias", exp.TableAlias(this=exp.to_identifier(QUERY)))
+        return table
+    return nodes.subquery(source, QUERY)
 
 
 def _widest(type_: Type) -> Type:
@@ -220,4 +247,4 @@ def _joined(queries: Sequence[exp.Select], parts: Sequence[CompiledQuery]) -> St
                 table.set("this", exp.to_identifier(names[table.name], quoted=True))
             trees.append(renamed)
             (texts if tree is query else faults).append(SPARK.text(renamed))
-    return StepQuery(tuple(trees), " UNION ALL ".join(texts), tuple(faults), tuple(inputs))
+    return StepQuery(tuple(trees), (" UNION ALL ".join(texts),), tuple(faults), tuple(inputs))

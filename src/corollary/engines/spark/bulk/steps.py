@@ -4,7 +4,8 @@ Results are written by tasks, and stay in partitions; few tuples come to the dri
 lack a value, the driver computes the step itself, and its judge decides.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import pyarrow as pa
@@ -25,6 +26,7 @@ from corollary.core.plans import (
 )
 from corollary.core.states import State
 from corollary.core.types import Type
+from corollary.engines.local.bulk.distinct_rows import has_distinct_rows
 from corollary.engines.local.bulk.estimates import RowEstimates
 from corollary.engines.local.bulk.fusion import (
     FusedSteps,
@@ -81,6 +83,8 @@ class SparkSteps:
         self._held = held
         self._estimates = RowEstimates(tables)
         self._put_off: dict[str, Pipeline] = {}
+        self._results: dict[int, TupleSet] = {}
+        """What was computed with another aggregation of the same rows."""
         # Steps that have met a row without a value: the driver runs them, from then on.
         self._faulty: set[int] = set()
 
@@ -105,6 +109,7 @@ class SparkSteps:
     def reset(self) -> None:
         """End a run: forget what was put off."""
         self._put_off.clear()
+        self._results.clear()
 
     # --- derivations ---------------------------------------------------------------------------
 
@@ -121,7 +126,10 @@ class SparkSteps:
         pipelines = [each for each in step.pipelines if self._lead_size(each)]
         led = sum(map(self._lead_size, pipelines))
         if self._fused.derivations.get(step.target) is step and self._is_groupable(step):
-            (self._put_off[step.target],) = step.pipelines
+            (pipeline,) = step.pipelines
+            if not pipeline.is_bag and has_distinct_rows(pipeline, self._tables):
+                pipeline = replace(pipeline, is_bag=True)
+            self._put_off[step.target] = pipeline
             return self._tables[step.target].layout.empty, led
         if step.reduce is not None and len(self._types[step.target]) == 1:
             return None  # the only column is the one that is reduced
@@ -171,7 +179,7 @@ class SparkSteps:
             if each.body.relation == step.target
         }
         return not any(
-            isinstance(group_query(each, pipeline, self._types), NotCompiled)
+            isinstance(group_query([each], pipeline, self._types), NotCompiled)
             or id(each) in self._faulty
             or not self._types[each.target]
             for each in readers.values()
@@ -186,17 +194,39 @@ class SparkSteps:
         return step
 
     def group(self, step: GroupStep, context: RunContext) -> TupleSet | None:
-        """Return the tuples of an aggregation, None if the driver has to compute them."""
+        """Return the tuples of an aggregation, None if the driver has to compute them.
+
+        Those of others that aggregate the same rows are computed with it.
+        """
+        if (known := self._results.pop(id(step), None)) is not None:
+            return known
         rows = self._put_off.get(step.body.relation)
         if id(step) in self._faulty or (rows is None and not self._is_group_due(step)):
             return None
-        query = group_query(step, rows, self._types)
+        steps = self._batch(step, rows)
+        query = group_query(steps, rows, self._types)
         if isinstance(query, NotCompiled):
             return None
-        without = step.without if isinstance(step, Aggregate) else ()
-        found = self._result(step, query, None, without, context)
+        results = [_Result(each.target, None, _without(each)) for each in steps]
+        found = self._run(query, results, context)
         if found is None:
-            self._faulty.add(id(step))
+            self._faulty |= set(map(id, steps))
+            return None
+        self._results |= dict(zip(map(id, steps), found, strict=True))
+        return self._results.pop(id(step))
+
+    def _batch(self, step: GroupStep, rows: Pipeline | None) -> list[GroupStep]:
+        """Return the aggregations that are computed with one, from it on."""
+        batch = self._fused.batches[id(step)]
+        later = batch[[id(each) for each in batch].index(id(step)) + 1 :]
+        found = [step]
+        for each in later if not _without(step) else ():
+            # What it leaves out may change before its turn.
+            is_free = not _without(each) and self._types[each.target]
+            if is_free and id(each) not in self._faulty:
+                more = [*found, each]
+                if not isinstance(group_query(more, rows, self._types), NotCompiled):
+                    found = more
         return found
 
     def read_totals(self, step: ReadTotals, context: RunContext) -> TupleSet | None:
@@ -226,34 +256,54 @@ class SparkSteps:
         context: RunContext,
     ) -> TupleSet | None:
         """Return the tuples of a query; None if a row may lack a value."""
-        context.budget.check_seconds()
+        found = self._run(query, [_Result(step.target, reduce, without)], context)
+        return None if found is None else found[0]
+
+    def _run(
+        self, query: StepQuery, results: Sequence["_Result"], context: RunContext
+    ) -> list[TupleSet] | None:
+        """Return the tuples of each step of a query; None if a row may lack a value."""
+        budget = context.budget
+        budget.check_seconds()
         context.recorder.bulk()
-        found = self._written(step.target, query, reduce, without)
-        context.budget.check_seconds()
+        try:
+            found = self._written(query, results, budget.seconds_left)
+        except Exception:
+            budget.check_seconds()  # it may have been cancelled for that
+            raise
+        budget.check_seconds()
         return found
 
     def _written(
-        self,
-        target: str,
-        query: StepQuery,
-        reduce: Reduce | None = None,
-        without: tuple[Reference, ...] = (),
-    ) -> TupleSet | None:
-        types = self._types[target]
-        count = self._partition_count(target, without)
-        known = tuple(self._known(each, types, count) for each in without)
-        relation = working_relation(target, types)
-        inline = self._queries.collected_max // count
-        writer = WritePartitions(self._queries.root, relation, reduce, known, inline)
-        written = self._queries.run(query, self._tables, writer, count)
+        self, query: StepQuery, results: Sequence["_Result"], seconds: float | None = None
+    ) -> list[TupleSet] | None:
+        made = [(self._writer(each), self._partition_count(each)) for each in results]
+        written = self._queries.run(query, self._tables, made, seconds)
         if written is None:
             return None
+        return [
+            self._tuples(writer, count, each)
+            for (writer, count), each in zip(made, written, strict=True)
+        ]
+
+    def _writer(self, result: "_Result") -> WritePartitions:
+        types, count = self._types[result.target], self._partition_count(result)
+        known = tuple(self._known(each, types, count) for each in result.without)
+        relation = working_relation(result.target, types)
+        inline = self._queries.collected_max // count
+        return WritePartitions(self._queries.root, relation, result.reduce, known, inline)
+
+    def _tuples(
+        self, writer: WritePartitions, count: int, written: list[WrittenPartition]
+    ) -> TupleSet:
+        """Return what was written: as words, if it is little."""
+        relation = writer.relation
         if all(each.rows is not None or not each.stored.files for each in written):
-            return self._collected(self._tables[target], written)
+            return self._collected(self._tables[relation.name], written)
         partitions = [StoredPartition()] * count
         for each in written:
             partitions[each.number] = each.stored
-        orders = (tuple(range(len(types))),)
+        orders = (tuple(range(len(relation.types))),)
         part = PartitionSet(orders, tuple(partitions))
         return RemoteTuples(PartitionedFiles(self._queries.root, relation, (part,)))
 
@@ -286,10 +336,10 @@ class SparkSteps:
         rows = read_table(table, reference.state, self._queries.dictionary)
         return KnownTuples(None, split(rows), {})
 
-    def _partition_count(self, target: str, without: tuple[Reference, ...]) -> int:
+    def _partition_count(self, result: "_Result") -> int:
         """Return how many partitions a result has: as many as what it is compared with."""
-        related = [each.relation for each in without]
-        name: str | None = target
+        related = [each.relation for each in result.without]
+        name: str | None = result.target
         while name is not None and name not in related:
             related.append(name)
             name = self._successors.get(name)
@@ -313,9 +363,22 @@ class SparkSteps:
         if not self._is_remote(Reference(source)):
             return False
         query = numbered_query(Reference(source), self._types[source], number)
-        found = self._written(target, query)
+        found = self._written(query, [_Result(target)])
         assert found is not None
         table = self._tables[target]
         assert isinstance(table, WorkingTable)
-        table.extend(found)
+        table.extend(found[0])
         return True
+
+
+@dataclass(frozen=True, slots=True)
+class _Result:
+    """What a step makes of the rows of a query: its target, how they are reduced, what is known."""
+
+    target: str
+    reduce: Reduce | None = None
+    without: tuple[Reference, ...] = ()
+
+
+def _without(step: GroupStep) -> tuple[Reference, ...]:
+    return step.without if isinstance(step, Aggregate) else ()

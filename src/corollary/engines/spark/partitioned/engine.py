@@ -1,5 +1,6 @@
 """An engine whose relations may be partitioned: tables on the driver, their tuples in files."""
 
+import os
 import shutil
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -349,17 +350,16 @@ class PartitioningEngine(LocalEngine):
         """Remove what no table and no handle needs, and what lost tasks have left."""
         if self._made_place is None:
             return
-        root = Path(self._made_place.root)
         needed = self._files_in_use()
         for handle in self._handles:
             needed |= _paths(handle.source.files)
-        for each in root.iterdir():
-            if str(each) in needed:
-                continue
+        with os.scandir(self._made_place.root) as entries:
+            left = [each for each in entries if each.path not in needed]
+        for each in left:
             if each.is_dir():
-                shutil.rmtree(each, ignore_errors=True)
+                shutil.rmtree(each.path, ignore_errors=True)
             else:
-                each.unlink(missing_ok=True)
+                Path(each.path).unlink(missing_ok=True)
 
     # --- reading -------------------------------------------------------------------------------
 
@@ -462,4 +462,4 @@ def _recoded(table: Table, before: Dictionary, after: Dictionary) -> Table:
 
 
 def _paths(files: PartitionedFiles) -> set[str]:
-    return {str(Path(files.root) / name) for name in files.files}
+    return {f"{files.root}/{name}" for name in files.files}

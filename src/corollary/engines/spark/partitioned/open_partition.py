@@ -8,11 +8,13 @@ columns in the first order of the set, so that this is the primary one and there
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from corollary.core.arrow_buffers import bool_array, bool_values, index_array
 from corollary.core.engine import BulkMode, ValueRange
@@ -42,8 +44,14 @@ OPEN_MAX_BYTES = 1 << 30
 OPEN_MAX_PARTITIONS = 256
 """A process keeps no more partitions open: each one takes a few file mappings."""
 
+LEAD_MAX_TUPLES = 2
+"""If no more tuples agree in the first column on average, it is enough to look these up."""
+
 ASKED_MAX = 1 << 20
 """A partition is opened anew after so many keys: those that it has not are in its dictionary."""
+
+READ_MAX_FILES = 4
+"""So many files of changes are kept mapped: the next partition is likely to be in the same one."""
 
 STORED_NAME = "tuples"
 """The relation of every index: files stay valid when a relation gets another name."""
@@ -60,12 +68,13 @@ class PartitionEngine(LocalEngine):
 
     Attributes:
         asked: how many keys and tuples were looked up; the dictionary keeps their texts.
+        lead_values: how many distinct values the lead has in the base, 0 if that is not known.
     """
 
     def __init__(self, relation: Relation, orders: Sequence[Order]) -> None:
         super().__init__(BulkMode.NEVER)
         self._relation = relation
-        self.asked = 0
+        self.asked = self.lead_values = 0
         self._columns = orders[0]
         """The column of the relation at each place."""
         self._places = tuple(self._columns.index(at) for at in range(len(self._columns)))
@@ -90,16 +99,32 @@ class PartitionEngine(LocalEngine):
 
     def change(self, added: pa.Table, removed: pa.Table) -> None:
         """Add and remove tuples."""
-        self.delete(STORED_NAME, removed.select(self._columns))
-        self.insert(STORED_NAME, added.select(self._columns))
+        if removed.num_rows:
+            self.delete(STORED_NAME, removed.select(self._columns))
+        if added.num_rows:
+            self.insert(STORED_NAME, added.select(self._columns))
         self.commit()
 
     def table(self) -> pa.Table:
         """Return all tuples."""
         return self.read(STORED_NAME).select(self._places)
 
+    def columns(self, columns: Sequence[int]) -> pa.Table:
+        """Return some columns of all tuples."""
+        table, relation = self._tables[STORED_NAME], self._relation
+        words, layout = table.tuples(State.OLD), table.layout
+        found = [
+            self._dictionary.decode_arrow(
+                layout.unpack_column(words, self._places[at]), relation.types[at]
+            )
+            for at in columns
+        ]
+        return pa.table(found, names=[relation.columns[at] for at in columns])
+
     def matches(self, order: Order, keys: pa.Table) -> pa.Table:
         """Return the tuples whose first columns in an order are one of some distinct keys."""
+        if self._is_told_by_lead(order, keys.num_columns):
+            return self._filter_by_lead(order, keys)
         self.asked += keys.num_rows
         table = self._tables[STORED_NAME]
         arrangement = table.arrangement(self._orders[order])
@@ -119,6 +144,28 @@ class PartitionEngine(LocalEngine):
         found = decode_words(words, layout, types, names, self._dictionary)
         return found.select([order.index(at) for at in range(len(order))])
 
+    def _is_told_by_lead(self, order: Order, length: int) -> bool:
+        """Whether the first of some columns nearly says the tuple, and no file is sorted by all."""
+        table = self._tables[STORED_NAME]
+        if length == 1 or set(self._columns[:length]) == set(order[:length]):
+            return False
+        if self._orders[order] in table.old_layers():
+            return False
+        return self.count <= LEAD_MAX_TUPLES * self.lead_values
+
+    def _filter_by_lead(self, order: Order, keys: pa.Table) -> pa.Table:
+        """Return the tuples that `matches` returns, without sorting the partition for it."""
+        leads = pc.unique(keys.column(0))
+        found = self.matches(self._columns, pa.table([leads], [keys.column_names[0]]))
+        columns = order[: keys.num_columns]
+        types = tuple(self._relation.types[at] for at in columns)
+        names = tuple(self._relation.columns[at] for at in columns)
+        asked = PartitionEngine(
+            replace(self._relation, columns=names, types=types), [tuple(range(len(columns)))]
+        )
+        asked.change(keys.rename_columns(list(names)), keys.slice(0, 0))
+        return found.filter(bool_array(asked.contains(found.select(list(columns)))))
+
     def contains(self, rows: pa.Table) -> Mask:
         """Return for each tuple whether it is there."""
         self.asked += rows.num_rows
@@ -130,6 +177,13 @@ class PartitionEngine(LocalEngine):
         places = [self._places[at] for at in columns]
         return self.duplicates(STORED_NAME, places).select(self._places)
 
+    def is_unique(self, columns: Sequence[int]) -> bool:
+        """Whether no two tuples agree in some columns, the lead among them."""
+        length = len(columns)
+        if sorted(self._columns[:length]) == sorted(columns):
+            return self._tables[STORED_NAME].is_key(length, State.OLD)
+        return not self.duplicate_rows(columns).num_rows
+
     def rows_within(self, boxes: Sequence[Mapping[int, ValueRange]]) -> pa.Table:
         """Return the tuples in one of several boxes, each once, perhaps with others."""
         placed = [{self._places[at]: each for at, each in box.items()} for box in boxes]
@@ -138,7 +192,7 @@ class PartitionEngine(LocalEngine):
     def describe(self, base: str | None) -> StoredPartition:
         """Return the partition as one that a directory holds."""
         table = self._tables[STORED_NAME]
-        distinct = self.distinct(STORED_NAME) if self.count else ()
+        distinct = self._count_distinct() if self.count else ()
         ranges = own_ranges(table.types, table.layout.columns)
         return StoredPartition(
             base,
@@ -146,6 +200,13 @@ class PartitionEngine(LocalEngine):
             distinct=tuple(distinct[at] for at in self._places) if distinct else (),
             ranges=tuple(ranges[at] for at in self._places),
         )
+
+    def _count_distinct(self) -> tuple[int, ...]:
+        """Return how many distinct values the columns have: exactly for the lead, else about."""
+        table = self._tables[STORED_NAME]
+        leads = table.layout.unpack_column(table.tuples(State.OLD), 0)
+        _, *others = self.distinct(STORED_NAME)
+        return (1 + int(np.count_nonzero(leads[1:] != leads[:-1])), *others)
 
     def write(self, root: str, directory: str) -> StoredPartition:
         """Write the partition to a new directory below a root."""
@@ -220,26 +281,45 @@ def write_partition(
 
 def write_change(root: str, name: str, added: pa.Table, removed: pa.Table) -> PartitionChange:
     """Write tuples that a partition gained and lost to a new file below a root."""
-    signs = np.arange(added.num_rows + removed.num_rows) < added.num_rows
-    both = pa.concat_tables([added, removed.rename_columns(added.column_names)])
-    both = both.append_column(SIGN_COLUMN, bool_array(signs))
+    (written,) = write_changes(root, name, [(added, removed)])
+    return written
+
+
+def write_changes(
+    root: str, name: str, changes: Sequence[tuple[pa.Table, pa.Table]]
+) -> list[PartitionChange]:
+    """Write tuples that partitions gained and lost to one new file below a root."""
+    names = changes[0][0].column_names
+    tables = [each.rename_columns(names) for change in changes for each in change]
+    sizes = np.array([each.num_rows for each in tables])
+    signs = np.repeat(np.arange(len(sizes)) % 2 == 0, sizes)
+    rows = pa.concat_tables(tables).combine_chunks().append_column(SIGN_COLUMN, bool_array(signs))
     with (
-        pa.OSFile(str(Path(root) / name), "wb") as file,
-        pa.ipc.new_file(file, both.schema) as writer,
+        pa.OSFile(f"{root}/{name}", "wb") as file,
+        pa.ipc.new_file(file, rows.schema) as writer,
     ):
-        writer.write_table(both)
-    return PartitionChange(name, added.num_rows, removed.num_rows)
+        writer.write_table(rows)
+    firsts = (np.cumsum(sizes) - sizes)[::2].tolist()
+    return [
+        PartitionChange(name, added.num_rows, removed.num_rows, first=first)
+        for (added, removed), first in zip(changes, firsts, strict=True)
+    ]
 
 
 def read_change(root: str, change: PartitionChange) -> tuple[pa.Table, pa.Table]:
     """Return the tuples that a partition gained and lost."""
-    with pa.memory_map(str(Path(root) / change.file)) as file:
-        both = pa.ipc.open_file(file).read_all()
-    last = both.num_columns - 1
-    is_added = bool_values(both.column(last).combine_chunks())
-    assert np.count_nonzero(is_added) == change.added
-    rows = both.select(range(last))
+    rows = _read_changes(f"{root}/{change.file}").slice(change.first, change.size)
+    last = rows.num_columns - 1
+    assert np.count_nonzero(bool_values(rows.column(last).combine_chunks())) == change.added
+    rows = rows.select(range(last))
     return rows.slice(0, change.added), rows.slice(change.added)
+
+
+@lru_cache(maxsize=READ_MAX_FILES)
+def _read_changes(path: str) -> pa.Table:
+    """Return what a file of changes holds; it is mapped, and never modified."""
+    with pa.memory_map(path) as file:
+        return pa.ipc.open_file(file).read_all()
 
 
 def merge_changes(
@@ -271,8 +351,17 @@ def merge_changes(
 
 @dataclass(slots=True)
 class _Opened:
+    """A partition that is open.
+
+    Attributes:
+        stored: the version that it is at.
+        mapped: the size of its files, which are mapped: their memory is the kernel's to take back.
+        bytes: what it takes beside them.
+    """
+
     engine: PartitionEngine
     stored: StoredPartition
+    mapped: int
     bytes: int = 0
 
 
@@ -290,12 +379,13 @@ def open_partition(
     if found is not None and found.engine.asked <= ASKED_MAX:
         applied = _applied_changes(stored, found.stored)
     if found is None or applied is None:
-        found = _open[key] = _Opened(_open_base(root, relation, orders, stored), stored)
+        engine = _open_base(root, relation, orders, stored)
+        found = _open[key] = _Opened(engine, stored, engine.bytes)
         applied = 0
     _open.move_to_end(key)
     for change in stored.changes[applied:]:
         found.engine.change(*read_change(root, change))
-    found.stored, found.bytes = stored, found.engine.bytes
+    found.stored, found.bytes = stored, found.engine.bytes - found.mapped
     _evict()
     return found.engine
 
@@ -306,6 +396,8 @@ def _open_base(
     opened = PartitionEngine(relation, orders)
     if stored.base is not None:
         opened.load(Path(root) / stored.base)
+    if stored.distinct:
+        opened.lead_values = stored.distinct[orders[0][0]]
     return opened
 
 
@@ -337,19 +429,22 @@ def _evict() -> None:
         total -= evicted.bytes
 
 
-def read_partition(files: PartitionedFiles, part: PartitionSet, number: int) -> pa.Table:
-    """Return all tuples of a partition; it is not kept open."""
-    return read_stored(files.root, files.relation, part.orders, part.partitions[number])
-
-
-def read_stored(
-    root: str, relation: Relation, orders: Sequence[Order], stored: StoredPartition
-) -> pa.Table:
-    """Return all tuples of a partition of a set with some orders; it is not kept open."""
-    opened = _open_base(root, relation, tuple(orders[:1]), stored)
+def load_partition(
+    root: str, relation: Relation, orders: tuple[Order, ...], stored: StoredPartition
+) -> PartitionEngine:
+    """Return a partition at a version, in some orders of its set; it is not kept open."""
+    opened = _open_base(root, relation, orders, stored)
     for change in stored.changes:
         opened.change(*read_change(root, change))
-    return opened.table()
+    return opened
+
+
+def read_partition(
+    files: PartitionedFiles, part: PartitionSet, number: int, columns: Sequence[int]
+) -> pa.Table:
+    """Return columns of all tuples of a partition; it is not kept open."""
+    stored = part.partitions[number]
+    return load_partition(files.root, files.relation, part.orders[:1], stored).columns(columns)
 
 
 def fold_partition(
@@ -360,8 +455,6 @@ def fold_partition(
     stored: StoredPartition,
 ) -> StoredPartition:
     """Write a partition with its changes as a new base."""
-    opened = _open_base(root, relation, orders, stored)
-    for change in stored.changes:
-        opened.change(*read_change(root, change))
+    opened = load_partition(root, relation, orders, stored)
     opened.save_orders()
     return opened.write(root, directory)

@@ -17,10 +17,10 @@ from corollary.engines.local.storage.layout import Mask
 from corollary.engines.spark.partitioned.open_partition import (
     PartitionEngine,
     fold_partition,
+    load_partition,
     merge_changes,
     new_name,
     open_partition,
-    read_stored,
     write_partition,
 )
 from corollary.engines.spark.partitioned.partition_files import (
@@ -55,8 +55,12 @@ class PartitionAddress:
     stored: StoredPartition
 
     def open(self) -> PartitionEngine:
-        """Return the partition, and keep it open in this process."""
+        """Return the partition, to look something up, and keep it open in this process."""
         return open_partition(self.root, self.relation, self.orders, self.number, self.stored)
+
+    def read(self) -> PartitionEngine:
+        """Return the partition, to read all of it: that would push out what is open."""
+        return load_partition(self.root, self.relation, self.orders[:1], self.stored)
 
 
 class PartitionOperation(Protocol):
@@ -95,7 +99,7 @@ class ReadAll:
 
     def run(self, address: PartitionAddress) -> bytes:
         """Return all tuples."""
-        return to_bytes(address.open().table())
+        return to_bytes(address.read().table())
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +110,18 @@ class FindDuplicates:
 
     def run(self, address: PartitionAddress) -> bytes:
         """Return the tuples that agree with another one."""
-        return to_bytes(address.open().duplicate_rows(self.columns))
+        return to_bytes(address.read().duplicate_rows(self.columns))
+
+
+@dataclass(frozen=True, slots=True)
+class CheckUnique:
+    """Find out whether tuples agree in some columns, the lead among them."""
+
+    columns: tuple[int, ...]
+
+    def run(self, address: PartitionAddress) -> bool:
+        """Return whether no two of them do."""
+        return address.read().is_unique(self.columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +132,7 @@ class FindWithin:
 
     def run(self, address: PartitionAddress) -> bytes:
         """Return the tuples in one of the boxes, perhaps with others."""
-        return to_bytes(address.open().rows_within(self.boxes))
+        return to_bytes(address.read().rows_within(self.boxes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +143,7 @@ class Subtract:
 
     def run(self, address: PartitionAddress) -> bytes:
         """Return the tuples of the partition that are not among the rows."""
-        return to_bytes(without_rows(address, address.open().table(), from_bytes(self.rows)))
+        return to_bytes(without_rows(address, address.read().table(), from_bytes(self.rows)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +154,8 @@ class Compare:
 
     def run(self, address: PartitionAddress) -> tuple[bytes, bytes]:
         """Return the tuples that only the other one has, and those that it has not."""
-        before = address.open().table()
-        other = self.other
-        after = read_stored(other.root, other.relation, other.orders, other.stored)
+        before = address.read().table()
+        after = self.other.read().table()
         return (
             to_bytes(without_rows(address, after, before)),
             to_bytes(without_rows(address, before, after)),
@@ -179,7 +193,7 @@ class Split:
 
     def run(self, address: PartitionAddress) -> dict[int, StoredPartition]:
         """Return what was written, by number."""
-        rows, lead = address.open().table(), address.orders[0][0]
+        rows, lead = address.read().table(), address.orders[0][0]
         return {
             number: write_partition(
                 address.root,
@@ -206,7 +220,7 @@ class Apply:
 
     def run(self, address: PartitionAddress) -> list[Any]:
         """Return the result, nothing if the partition is empty."""
-        rows = address.open().table()
+        rows = address.read().table()
         if self.removed is not None:
             rows = without_rows(address, rows, from_bytes(self.removed))
         if self.added is not None:
@@ -224,7 +238,7 @@ class Scatter:
     def run(self, address: PartitionAddress) -> list[tuple[int, str]]:
         """Return the files by the number of the partition that they are for."""
         found = []
-        rows = address.open().table()
+        rows = address.read().table()
         for number, part in split_table(rows, address.relation, self.lead, self.count):
             name = new_name(address.relation.name, "piece")
             (Path(address.root) / name).write_bytes(to_bytes(part))

@@ -84,18 +84,20 @@ def split_table(
 
 @dataclass(frozen=True, slots=True)
 class PartitionChange:
-    """A file with tuples that a partition gained and lost.
+    """The tuples that a partition gained and lost, in a file that others may share.
 
     Attributes:
         file: its path below the root.
         added, removed: how many tuples of each.
         merged: the files that it replaces, with the same effect.
+        first: where in the file the added tuples begin; the removed ones follow.
     """
 
     file: str
     added: int
     removed: int
     merged: tuple[str, ...] = ()
+    first: int = 0
 
     @property
     def size(self) -> int:
@@ -313,7 +315,8 @@ def _partition_to_json(partition: StoredPartition) -> dict[str, Any]:
         "base": partition.base,
         "tuples": partition.base_tuples,
         "changes": [
-            [each.file, each.added, each.removed, each.merged] for each in partition.changes
+            [each.file, each.added, each.removed, each.merged, each.first]
+            for each in partition.changes
         ],
         "distinct": partition.distinct,
         "ranges": partition.ranges,
@@ -325,8 +328,8 @@ def _partition_from_json(found: Mapping[str, Any]) -> StoredPartition:
         found["base"],
         found["tuples"],
         tuple(
-            PartitionChange(file, added, removed, tuple(merged))
-            for file, added, removed, merged in found["changes"]
+            PartitionChange(file, added, removed, tuple(merged), *first)
+            for file, added, removed, merged, *first in found["changes"]
         ),
         tuple(found["distinct"]),
         tuple(None if each is None else CodeRange(*each) for each in found["ranges"]),

@@ -142,6 +142,10 @@ class WorkingTable(RemoteTable):
         first = replace(self.source.files, sets=self.source.files.sets[:1])
         return append_files(first, self.loading.files)
 
+    def is_key(self, length: int, state: State) -> bool:
+        """Return whether it is known that no two tuples of a state agree in the first columns."""
+        return not self._is_both and super().is_key(length, state)
+
     def distinct_values(self) -> tuple[int, ...]:
         """Estimate the distinct values of the columns, from statistics of files."""
         return self.files_of(State.NEW).distinct if self._is_both else super().distinct_values()

@@ -20,14 +20,11 @@ from corollary.engines.local.storage.sorting import sort_words
 from corollary.engines.local.table_handle import decode_words
 from corollary.engines.local.values.codes import Dictionary
 from corollary.engines.local.values.domains import GrowingArray
+from corollary.engines.spark.partitioned.open_partition import LEAD_MAX_TUPLES
 from corollary.engines.spark.partitioned.source import PartitionSource
 
 COLLECT_VARIABLE = "COROLLARY_FORBID_COLLECT"
 """If this is set, reading a whole partitioned relation inside the engine is an error: for tests."""
-
-
-LEAD_MAX_TUPLES = 2
-"""If no more tuples agree in the first column on average, looking one up fetches all of them."""
 
 
 class LayoutExceeded(Exception):  # noqa: N818 - caught by the engine, which widens the layout

@@ -15,7 +15,7 @@ from corollary.engines.local.storage.arrangement import Order
 from corollary.engines.local.storage.layout import Mask
 from corollary.engines.spark.partitioned import operations
 from corollary.engines.spark.partitioned.jobs import PartitionJobs
-from corollary.engines.spark.partitioned.open_partition import new_name, write_change
+from corollary.engines.spark.partitioned.open_partition import new_name, write_changes
 from corollary.engines.spark.partitioned.operations import PartitionAddress, from_bytes, to_bytes
 from corollary.engines.spark.partitioned.partition_files import (
     ColumnRanges,
@@ -70,8 +70,18 @@ class PartitionSource:
         return dict(zip(made, results, strict=True))
 
     def _joined(self, found: Iterable[bytes]) -> pa.Table:
-        tables = [from_bytes(each) for each in found]
-        return pa.concat_tables([self._empty, *(each.cast(self._empty.schema) for each in tables)])
+        empty = self._empty
+        tables = (from_bytes(each) for each in found)
+        return pa.concat_tables(
+            [
+                empty,
+                *(
+                    each if each.schema == empty.schema else each.cast(empty.schema)
+                    for each in tables
+                    if each.num_rows
+                ),
+            ]
+        )
 
     # --- reading -------------------------------------------------------------------------------
 
@@ -155,6 +165,14 @@ class PartitionSource:
         )
         return self._joined(found.values())
 
+    def is_unique(self, columns: Sequence[int]) -> bool:
+        """Return whether no two tuples agree in some columns, the lead of a set one of them."""
+        part = next(each for each in self.files.sets if each.lead in columns)
+        found = self._ask(
+            part, lambda _: operations.CheckUnique(tuple(columns)), "look for a key of"
+        )
+        return all(found.values())
+
     def within(self, boxes: Sequence[Mapping[int, ValueRange]]) -> pa.Table:
         """Return the tuples in one of several boxes, each once, perhaps with others."""
         found = self._ask(
@@ -208,16 +226,21 @@ class PartitionSource:
         gained = dict(split_table(added, relation, part.lead, count))
         lost = dict(split_table(removed, relation, part.lead, count))
         empty = added.slice(0, 0)
-        changed: dict[int, StoredPartition] = {}
         built: dict[int, bytes] = {}
+        changes: dict[int, tuple[pa.Table, pa.Table]] = {}
         for number in sorted(gained.keys() | lost.keys()):
-            stored, rows = part.partitions[number], gained.get(number, empty)
-            if not stored.files and rows.num_rows * count >= BUILD_MIN_TUPLES:
+            rows = gained.get(number, empty)
+            if not part.partitions[number].files and rows.num_rows * count >= BUILD_MIN_TUPLES:
                 built[number] = to_bytes(rows)
-                continue
-            name = new_name(relation.name, "change")
-            change = write_change(root, name, rows, lost.get(number, empty))
-            changed[number] = stored.changed(change, ranges)
+            else:
+                changes[number] = rows, lost.get(number, empty)
+        # One file for all of them: to make a file takes longer than to write a few tuples.
+        name = new_name(relation.name, "change")
+        written = write_changes(root, name, list(changes.values())) if changes else []
+        changed = {
+            number: part.partitions[number].changed(change, ranges)
+            for number, change in zip(changes, written, strict=True)
+        }
         tasks = [
             (
                 PartitionAddress(root, relation, part.orders, number, StoredPartition()),

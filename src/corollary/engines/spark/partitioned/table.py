@@ -29,7 +29,11 @@ from corollary.engines.local.table_handle import decode_words
 from corollary.engines.local.values.codes import Dictionary
 from corollary.engines.spark.partitioned.jobs import PartitionJobs
 from corollary.engines.spark.partitioned.open_partition import INTERNED_KINDS, own_ranges
-from corollary.engines.spark.partitioned.partition_files import PartitionedFiles, partition_count
+from corollary.engines.spark.partitioned.partition_files import (
+    PartitionedFiles,
+    StoredPartition,
+    partition_count,
+)
 from corollary.engines.spark.partitioned.run import PartitionedRun
 from corollary.engines.spark.partitioned.source import PartitionSource
 
@@ -66,7 +70,7 @@ class PartitionedTable(Table):
         loading: the added tuples, if they are in partitions; nothing is committed then.
     """
 
-    __slots__ = ("_next", "_place", "loading", "relation", "source")
+    __slots__ = ("_keys", "_next", "_place", "loading", "relation", "source")
 
     is_partitioned: ClassVar[bool] = True
 
@@ -79,6 +83,8 @@ class PartitionedTable(Table):
         self.loading: PartitionSource | None = None
         self._place = place
         self._next: PartitionedFiles | None = None
+        self._keys: dict[tuple[int, ...], tuple[tuple[StoredPartition, ...], bool]] = {}
+        """Whether columns were found to be a key of what some partitions hold."""
 
     @property
     def held(self) -> PartitionSource | None:
@@ -255,8 +261,19 @@ class PartitionedTable(Table):
             return super().duplicates(columns)
         arrangement = self.arrangement(self.order_for(columns))
         assert self.held is not None
+        found = self._encode_rows(self.held.duplicates(columns))
+        self._keys[columns] = self.held.files.sets[0].partitions, not len(found)
+        return self._with_agreeing(found, columns, arrangement).duplicates(columns)
+
+    def _with_agreeing(
+        self, some: Words, columns: tuple[int, ...], arrangement: Arrangement
+    ) -> Table:
+        """Return the tuples of NEW that are among some, added, or agree with an added one.
+
+        The arrangement begins with the columns.
+        """
         main = self.arrangement(self.primary_order)
-        candidates = [self._encode_rows(self.held.duplicates(columns))]
+        candidates = [some]
         added = self._added_here()
         if len(added):
             # An added tuple may agree with one that no other agreed with before.
@@ -271,13 +288,29 @@ class PartitionedTable(Table):
                 by_column = [codes[order.index(at)] for at in self.primary_order]
                 candidates.append(self.layout.pack(by_column, len(words)))
         old = sort_distinct(np.concatenate(candidates))
-        some = Table(self.types, self.family)
-        some.assign(merge_words(subtract_words(old, main.removed), added))
-        return some.duplicates(columns)
+        found = Table(self.types, self.family)
+        found.assign(merge_words(subtract_words(old, main.removed), added))
+        return found
 
-    def is_key(self, length: int, state: State) -> bool:  # noqa: ARG002 - nothing is read for it
-        """Return False: nobody has looked."""
-        return False
+    def is_key(self, length: int, state: State) -> bool:
+        """Return whether no two tuples of a state agree in the first columns, as far as is known.
+
+        Tasks look at the partitions, once for each version of them.
+        """
+        if self.held is None:
+            return super().is_key(length, state)
+        if state not in (State.OLD, State.NEW) or (state is State.OLD and self.is_loading):
+            return False
+        columns = self.primary_order[:length]
+        partitions = self.held.files.sets[0].partitions
+        known = self._keys.get(columns)
+        if known is None or known[0] is not partitions:
+            known = self._keys[columns] = partitions, self.held.is_unique(columns)
+        if state is State.OLD or not known[1]:
+            return known[1]
+        arrangement = self.arrangement(self.order_for(columns))
+        changed = self._with_agreeing(self.layout.empty, columns, arrangement)
+        return changed.is_key(length, State.NEW)
 
     def distinct_values(self) -> tuple[int, ...]:
         """Estimate the distinct values of the columns, from statistics of files."""
