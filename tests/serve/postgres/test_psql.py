@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from support.pg_endpoint import Endpoint
+from support.serve.pg_endpoint import Endpoint
 
 PSQL = shutil.which("psql")
 pytestmark = pytest.mark.skipif(PSQL is None, reason="there is no psql here")

@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.orm import DeclarativeBase, Session
 
-from support.pg_endpoint import Endpoint
+from support.serve.pg_endpoint import Endpoint
 
 
 @pytest.fixture(scope="module")

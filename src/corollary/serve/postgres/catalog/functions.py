@@ -99,8 +99,10 @@ MACROS: dict[str, tuple[str, ...]] = {
     ),
     "quote_literal": ("(n) AS '''' || replace(n, '''', '''''') || ''''",),
     "pg_get_keywords": (
-        "() AS TABLE SELECT keyword_name AS word, 'R' AS catcode, keyword_category AS catdesc "
-        "FROM duckdb_keywords()",
+        (
+            "() AS TABLE SELECT keyword_name AS word, 'R' AS catcode, keyword_category AS catdesc "
+            "FROM duckdb_keywords()"
+        ),
     ),
     "pg_expandarray": ("(l) AS unnest(list_transform(l, lambda e, i: {'x': e, 'n': i}))",),
     "array_remove": ("(l, x) AS list_filter(l, lambda e: e IS DISTINCT FROM x)",),

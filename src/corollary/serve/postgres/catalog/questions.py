@@ -278,7 +278,7 @@ def _unqualified(node: exp.Dot) -> exp.Expr:
     """Return `pg_catalog.f(x)` as `f(x)`; `information_schema._pg_expandarray(x)` likewise."""
     schema = node.this
     name = schema.name.lower() if isinstance(schema, exp.Identifier | exp.Column) else ""
-    call = node.expression
+    call: exp.Expr = node.expression
     if name in ("pg_catalog", "information_schema") and not isinstance(call, exp.Identifier):
         if isinstance(call, exp.Anonymous):
             call.set("this", call.name.lower().removeprefix("_"))
