@@ -9,7 +9,7 @@ from starlette.routing import BaseRoute, Route
 from corollary.serve.answers import ServiceError
 from corollary.serve.service import Service
 from corollary.web.drawer import open_drawer
-from corollary.web.frame import PageFrame, NavigationEntry, StaticFile
+from corollary.web.frame import NavigationEntry, PageFrame, StaticFile
 from corollary.web.page import Page
 from corollary.web.visit import NOT_KEPT, Visit
 
