@@ -66,11 +66,7 @@ class HandlerContext:
             return
         self._limited_at = self.commit
         state = state_of(self.database)
-        stored = sum(
-            state.engine.size(name)
-            for name, each in state.loaded.normal.relations.items()
-            if each.is_stored
-        )
+        stored = sum(state.engine.statistics().rows.values())  # payload counts as well
         state.limits = replace(
             state.limits, seconds=self.limits.seconds, tuples=stored + self.limits.tuples
         )
