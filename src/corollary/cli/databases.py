@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from corollary.core.engine import Limits
     from corollary.database.database import Database
+    from corollary.warehouse.files.places import Place
     from corollary.warehouse.warehouse import Warehouse
     from corollary.warehouse.warehouse_catalog import WarehouseCatalog
 
@@ -143,8 +144,8 @@ def _interrupted(database: "Database", before: int, place: str) -> str:
 
 def load_in_memory(
     programs: tuple[Path, ...],
-    facts: Path,
-    root: Path | None,
+    facts: "Place",
+    root: "Place | None",
     propagation: PropagationOptions,
     limits: "Limits",
     console: Console,
@@ -167,7 +168,8 @@ def load_in_memory(
     )
     state_of(database).is_trial = True
     state_of(database).day = today
-    database.load(*programs, facts=facts, root=root)
+    top = None if root is None else str(root)
+    database.load(*programs, facts=str(facts), root=top)
     normal = state_of(database).loaded.normal
     propagation.check(normal)
     for name in propagation.watched(normal):

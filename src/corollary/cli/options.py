@@ -23,6 +23,7 @@ from corollary.cli.parameters import (
     matching,
     option,
     pair,
+    place,
     point_in_history,
     row_bound,
 )
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from corollary.database.access.reader import Reader
     from corollary.database.database import Database
     from corollary.database.intake.source_guards import SourceGuards
+    from corollary.warehouse.files.places import Place
     from corollary.warehouse.warehouse_catalog import WarehouseCatalog
 
 ALGORITHMS = ("auto", "recompute", "dred", "pf", "epf", "counting", "ranked")
@@ -161,9 +163,9 @@ class RootOption:
     """The directory that a program may not leave."""
 
     root: Annotated[
-        Path | None,
-        "Directory that .input and .output may not leave. Default: the one of -F or -D.",
-        option(type=DIRECTORY),
+        "Place | None",
+        "Directory or objects that .input and .output may not leave. Default: the one of -F or -D.",
+        option(type=place, metavar="DIRECTORY"),
     ]
 
 
@@ -172,9 +174,9 @@ class FileOptions(RootOption):
     """Where the facts files of a program are."""
 
     facts: Annotated[
-        Path,
-        "Directory of the facts files (.input). Default: here.",
-        option("-F", "--facts", type=DIRECTORY, default=Path()),
+        "Place",
+        "Directory of the facts files (.input), or objects (s3://…). Default: here.",
+        option("-F", "--facts", type=place, metavar="DIRECTORY", default=Path()),
     ]
     today: Today
 

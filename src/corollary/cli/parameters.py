@@ -13,6 +13,7 @@ from click.core import ParameterSource
 
 if TYPE_CHECKING:
     from corollary.core.program import RowBound
+    from corollary.warehouse.files.places import Place
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -36,6 +37,21 @@ idempotency_key = click.option(
     allow_from_autoenv=False,
     help="If a transaction with this key was made before, report what it did, and do nothing.",
 )
+
+
+def place(text: str | Path) -> "Place":
+    """Return a directory, or objects such as `s3://bucket/name`: the type of an option."""
+    from corollary.errors import WarehouseError
+    from corollary.warehouse.files.places import is_object_url, place_of
+
+    if isinstance(text, str) and is_object_url(text):
+        try:
+            return place_of(text)
+        except WarehouseError as error:
+            found = error.diagnostics[0]
+            raise click.BadParameter(f"{found.message} {found.code}: {found.note}") from None
+    path: Path = DIRECTORY.convert(text, None, None)
+    return path
 
 
 def pair(complaint: str, is_valid: Callable[[str], bool] = bool) -> Callable[[str], Pair]:

@@ -105,7 +105,8 @@ class Database(ReadAccess):
         Args:
             paths: files that make up the program.
             text: the program itself, instead of files.
-            facts: a directory; if given, the `.input` files in it are read too.
+            facts: a directory, or objects (`s3://bucket/name`); if given, the `.input` files in
+                it are read too.
             root: the directory that these files may not leave; that of `facts` if not given.
             existing: what to do about tuples that violate a new constraint, see `transaction`.
 
@@ -131,8 +132,10 @@ class Database(ReadAccess):
             if facts is not None:
                 state.console.enter(Phase.READ)
                 from corollary.database.intake.evaluate_once import FileLocations, read_inputs
+                from corollary.warehouse.files.places import place_of
 
-                places = FileLocations(Path(facts), root=None if root is None else Path(root))
+                top = None if root is None else place_of(str(root))
+                places = FileLocations(place_of(str(facts)), root=top)
                 for relation, table in read_inputs(
                     load_program(program), places, state.console, state.frames
                 ):

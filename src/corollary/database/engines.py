@@ -78,7 +78,7 @@ class SparkFrames:
     spark: Any = None
 
     def read(
-        self, directive: Directive, paths: Sequence[Path], columns: Sequence[str]
+        self, directive: Directive, paths: Sequence[Path | str], columns: Sequence[str]
     ) -> "tuple[tuple[str, ...], pa.Table]":
         """Return the names of all columns of what an `.input` names, and those that are wanted.
 
@@ -92,7 +92,7 @@ class SparkFrames:
     def map(
         self,
         directive: Directive,
-        paths: Sequence[Path],
+        paths: Sequence[Path | str],
         columns: Sequence[str],
         function: "Callable[[pa.Table], MapResult]",
     ) -> "tuple[tuple[str, ...], pa.Table, list[MapResult]]":

@@ -38,11 +38,13 @@ from corollary.warehouse.catalog.outbox import CatalogOutbox, alerts_of_commit
 from corollary.warehouse.catalog.program_layout import program_of_layout
 from corollary.warehouse.catalog.query_log import QueryLog
 from corollary.warehouse.consistent_read import read_consistently
+from corollary.warehouse.partition_index import fetched_files
 from corollary.warehouse.warehouse import ChangeHandles, RelationDelta, Warehouse
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from corollary.warehouse.files.places import Place
     from corollary.warehouse.publishing.publisher import PublishResult
 
 _Change: TypeAlias = "RelationDelta | pa.Table | TableHandle"
@@ -174,7 +176,7 @@ class WarehouseStore:
         relations: set[str],
         number: int,
         files: "Mapping[str, pa.Buffer]",
-        paths: Mapping[str, Path],
+        paths: "Mapping[str, Place]",
     ) -> tuple[Engine, set[str]]:
         """Fill some of all relations with their tuples as of a commit.
 
@@ -184,7 +186,8 @@ class WarehouseStore:
         engine = self._engine()
         engine.declare(every)
         warehouse = self.warehouse
-        indexed = engine.restore(files, paths)
+        with fetched_files(paths, engine.tasks) as fetched:
+            indexed = engine.restore(files, fetched)
         engine.clear(indexed - relations)  # what is virtual now, or no longer valid
         start = dict.fromkeys(indexed & relations, self._folded)
         full = warehouse.catalog.latest_full_changes(number)

@@ -4,18 +4,17 @@ import asyncio
 import os
 import signal
 import socket
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from corollary.database.opening import open_database
 from corollary.serve.http.application import application
 from corollary.serve.http.server import DRAIN_SECONDS, HttpServer
 from corollary.serve.http.settings import ServerSettings
 from corollary.serve.http.telemetry import Telemetry, configured_telemetry
-from corollary.serve.processes.local_service import LocalService
+from corollary.serve.processes.opening import open_service
 from corollary.serve.server_file import ServerFile, remove_server_file
 from corollary.serve.service import Service, ServiceLimits
 from corollary.serve.tokens import TokenStore
@@ -34,6 +33,8 @@ class ServerRun:
         warehouse: the place of the warehouse.
         settings: how it is reached.
         limits: the bounds on requests.
+        options: those of `open_database`, for the process that commits.
+        readers: the number of reading processes; 0 does everything in one, None as is best.
         tokens: says who asks.
         listening: the socket of its port.
         private: the socket of its owner, in the directory of the warehouse, if that can be.
@@ -50,6 +51,8 @@ class ServerRun:
     private: socket.socket | None = None
     directory: Path | None = None
     certificate: tuple[Path, Path] | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    readers: int | None = None
     page: "Callable[[Service], Sequence[BaseRoute]] | None" = None
 
     async def serve(self, announce: Callable[[], None]) -> None:
@@ -59,7 +62,9 @@ class ServerRun:
             announce: is called when requests are answered.
         """
         telemetry = configured_telemetry()
-        service = await self._open_service()
+        service = await open_service(
+            self.warehouse, self.options, readers=self.readers, limits=self.limits
+        )
         try:
             await self._answer(service, telemetry, announce)
         finally:
@@ -85,11 +90,6 @@ class ServerRun:
             await _within(service.close(), self.settings.stop_seconds - 2 * DRAIN_SECONDS)
             server.stop()
             await running
-
-    async def _open_service(self) -> LocalService:
-        return await LocalService.open(
-            lambda: open_database(self.warehouse, create=False, engine="local"), self.limits
-        )
 
     def _leave_file(self) -> None:
         if self.private is not None and self.directory is not None:

@@ -17,6 +17,7 @@ from corollary.core.program import Directive, Program, Relation
 from corollary.errors import InputError
 from corollary.streaming.events import Events, with_operation, with_signs
 from corollary.warehouse.files.durable_files import checksum_of
+from corollary.warehouse.files.places import Place
 from corollary.warehouse.formats import dialect
 from corollary.warehouse.sources.file_listing import SourceLocation
 from corollary.warehouse.sources.file_source import parse_file
@@ -114,7 +115,7 @@ class Folder:
 
 
 def find_folders(
-    program: Program, relations: Mapping[str, Relation], base: Path, root: Path | None
+    program: Program, relations: Mapping[str, Relation], base: Place, root: Place | None
 ) -> list[Folder]:
     """Return the streams of a program, one for each different `.input` that is one.
 
@@ -145,14 +146,14 @@ def find_folders(
     return list(found.values())
 
 
-def _folder(directive: Directive, base: Path, root: Path | None) -> tuple[Path, str]:
+def _folder(directive: Directive, base: Place, root: Place | None) -> tuple[Path, str]:
     """Return the folder of a stream, and the pattern for the names in it."""
     name = dialect.file_name_of(directive)
     place = SourceLocation(root or base, base, name, directive.span)
     path, pattern = place.resolve(name), "*"
     if not path.exists() and _WILDCARDS.search(Path(name).name):
         path, pattern = place.resolve(str(Path(name).parent)), Path(name).name
-    if not path.is_dir():
+    if not isinstance(path, Path) or not path.is_dir():
         raise InputError.of(
             "C0984",
             f"`{place.display_name}` is not a folder in which files can arrive.",

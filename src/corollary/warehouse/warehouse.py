@@ -9,7 +9,7 @@ transaction then removes the intent and references the files. A crash before it 
 which `gc` removes; a crash after it loses nothing.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -31,6 +31,7 @@ from corollary.warehouse.files.file_rows import FileRows
 from corollary.warehouse.files.multi_file_table import FILE_MAX_ROWS
 from corollary.warehouse.files.object_path import ObjectPath
 from corollary.warehouse.files.places import Place
+from corollary.warehouse.partition_index import keep_files
 from corollary.warehouse.warehouse_catalog import DATA_DIRECTORY, WarehouseCatalog
 
 INDEX_PREFIX = "index-"
@@ -132,10 +133,10 @@ class Warehouse(WarehouseCatalog):
         changes = self.catalog.changes(start, number, relation)
         return table, [self.read_change(each) for _, each in changes]
 
-    def read_index(self, number: int) -> tuple[int, dict[str, pa.Buffer], dict[str, Path]]:
+    def read_index(self, number: int) -> tuple[int, dict[str, pa.Buffer], dict[str, Place]]:
         """Return the commit of the latest index not after a commit, and its files, memory-mapped.
 
-        Files that tasks have written are returned as paths: tasks will read them.
+        Files that tasks have written are returned as places, for `fetched_files`.
 
         No index counts as the index of commit 0: a missing one is rebuilt from the data files. The
         blocks of an index have checksums of their own, which the engine compares.
@@ -145,10 +146,10 @@ class Warehouse(WarehouseCatalog):
             return 0, {}, {}
         commit, listed = found
         own: dict[str, Place] = {}
-        paths: dict[str, Path] = {}
+        paths: dict[str, Place] = {}
         for path in (self.root / each.path for each in listed):
             name = path.name.removeprefix(INDEX_PREFIX)
-            if isinstance(path, Path) and PARTITION_SEPARATOR in name:
+            if PARTITION_SEPARATOR in name:
                 paths[name] = path
             else:
                 own[name] = path
@@ -158,7 +159,8 @@ class Warehouse(WarehouseCatalog):
             if all(each.exists() for each in own.values()):
                 raise
             return 0, {}, {}
-        if not all(each.exists() for each in paths.values()):
+        # Whether objects exist is seen when they are fetched.
+        if not all(each.exists() for each in paths.values() if isinstance(each, Path)):
             return 0, {}, {}
         return commit, dict(zip(own, buffers, strict=True)), paths
 
@@ -294,7 +296,7 @@ class Warehouse(WarehouseCatalog):
         """Write snapshots of relations, given as full changes, and an engine's index of them.
 
         Files of the index that tasks have written get a second name; the tasks compute their
-        checksums. They are not stored as objects: there, tasks make them again from snapshots.
+        checksums. In an object store, tasks put them there.
 
         They hold nothing that the changes do not, and only make reading faster; so it does no harm
         if another process has written them too.
@@ -314,18 +316,14 @@ class Warehouse(WarehouseCatalog):
                     )
                 )
                 fault.hit("during_snapshot")
-            linked = []
+            elsewhere: dict[str, Path] = {}
             for name, data in index:
                 path = f"{DATA_DIRECTORY}/{intent}/{INDEX_PREFIX}{name}"
                 if isinstance(data, Path):
-                    if isinstance(self.root, Path):
-                        files.link(data, path, is_synced=False)
-                        linked.append(self.root.absolute() / path)
+                    elsewhere[path] = data
                 else:
                     indexes.append(catalog_rows.StoredIndex(path, files.write(path, data)))
-            for place, checksum in zip(linked, _checksums(linked, tasks), strict=True):
-                path = f"{DATA_DIRECTORY}/{intent}/{place.name}"
-                indexes.append(catalog_rows.StoredIndex(path, checksum))
+            indexes += keep_files(files, elsewhere, tasks)
             files.sync()
             is_requested = True
             is_recorded = self.catalog.record_fold(number, snapshots, indexes, intent)
@@ -373,13 +371,6 @@ class Warehouse(WarehouseCatalog):
             for file in directory.iterdir():
                 file.unlink(missing_ok=True)
             directory.rmdir()
-
-
-def _checksums(paths: Sequence[Path], tasks: TaskPool | None) -> list[str]:
-    """Return the checksums of files, which tasks read if there are any."""
-    if tasks is None:
-        return [durable_files.checksum_of_file(each) for each in paths]
-    return tasks.run("compute checksums", durable_files.checksum_of_file, paths)
 
 
 def _row_checksum(stored: catalog_rows.StoredChange) -> str:

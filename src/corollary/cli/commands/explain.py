@@ -18,7 +18,7 @@ from corollary.cli.options import (
     Today,
     Without,
 )
-from corollary.cli.parameters import DIRECTORY, family, option, programs
+from corollary.cli.parameters import family, option, place, programs
 from corollary.console import Console
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from corollary.database.database import Database
     from corollary.explain.forecast import Forecast
     from corollary.explain.plan import StepNote
+    from corollary.warehouse.files.places import Place
 
 
 PARTITIONS = 2
@@ -53,9 +54,9 @@ class ExplainOptions(RootOption, PropagationOptions, LimitOptions):
         option(metavar="RELATION[=N]", multiple=True),
     ]
     facts: Annotated[
-        Path | None,
+        "Place | None",
         "Directory of the facts files, to measure sizes; without it they are guessed.",
-        option("-F", "--facts", type=DIRECTORY),
+        option("-F", "--facts", type=place, metavar="DIRECTORY"),
     ]
     today: Today
     placement: Placement

@@ -87,7 +87,7 @@ def command(
             from corollary.database.program.loaded_program import read_programs
 
             program = read_programs([Path(each) for each in places])
-            source = FileLocations(files.facts, files.facts, files.root)
+            source = FileLocations(files.facts, root=files.root)
             answers, table = query_once(
                 program, goal, source, limits.limits, console, today=files.today
             )

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import click
 
 from corollary.cli.databases import open_catalog
-from corollary.cli.options import FormatOptions
-from corollary.cli.parameters import FLAG, byte_count, family, option, warehouse
+from corollary.cli.options import EngineOption, FormatOptions
+from corollary.cli.parameters import COUNT, FLAG, byte_count, family, option, warehouse
 from corollary.errors import InputError, redact_password
 
 if TYPE_CHECKING:
@@ -126,6 +126,19 @@ class ServiceOptions:
 @click.command()
 @warehouse
 @family("address", AddressOptions)
+@click.option(
+    "--readers",
+    type=COUNT,
+    help="Processes that read; 0 does everything in one. Default: one less than there are cores.",
+)
+@family("engine", EngineOption)
+@click.option(
+    "--allow-webhook",
+    metavar="URL",
+    multiple=True,
+    envvar="COROLLARY_ALLOW_WEBHOOKS",
+    help="Let alerts be posted to URLs that begin with this one. May be repeated.",
+)
 @family("bounds", ServiceOptions)
 @click.option(
     "--log",
@@ -136,6 +149,9 @@ class ServiceOptions:
 def command(
     warehouse: str,
     address: AddressOptions,
+    readers: int | None,
+    engine: EngineOption,
+    allow_webhook: tuple[str, ...],
     bounds: ServiceOptions,
     log: str | None,
     output: FormatOptions,
@@ -172,6 +188,8 @@ def command(
             warehouse=warehouse,
             settings=settings,
             limits=bounds.limits,
+            options={"engine": engine.engine, "webhooks": list(allow_webhook)},
+            readers=readers,
             tokens=TokenStore(opened.catalog),
             listening=listening,
             private=_private(stack, directory, console),

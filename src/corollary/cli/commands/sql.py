@@ -77,7 +77,7 @@ def command(
             from corollary.database.sql.once import ask_once
 
             program = read_programs([Path(each) for each in places])
-            source = FileLocations(files.facts, files.facts, files.root)
+            source = FileLocations(files.facts, root=files.root)
             answer = ask_once(
                 program,
                 question,

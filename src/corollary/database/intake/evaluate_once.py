@@ -28,6 +28,7 @@ from corollary.maintain.algorithms import seminaive
 from corollary.maintain.placing import place_strata
 from corollary.warehouse.copies import CopiesHandle, sum_counts
 from corollary.warehouse.files.paths import resolve
+from corollary.warehouse.files.places import Place
 from corollary.warehouse.formats import delimited
 from corollary.warehouse.formats.dialect import channel_of, file_name_of, format_of, is_stream
 from corollary.warehouse.formats.file_extensions import writer_of
@@ -42,17 +43,24 @@ if TYPE_CHECKING:
 class FileLocations:
     """Where facts are read from, where outputs go, and the directory that neither may leave."""
 
-    facts: Path = Path()
+    facts: Place = Path()
     outputs: Path = Path()
-    root: Path | None = None
+    root: Place | None = None
 
-    def input_path(self, directive: Directive) -> Path:
-        """Return the file that an `.input` names."""
-        return self._resolve(self.facts, directive)
+    def input_location(self, directive: Directive) -> SourceLocation:
+        """Return where the files are that an `.input` names."""
+        name = file_name_of(directive)
+        return SourceLocation(self.root or self.facts, self.facts, name, directive.span)
 
     def output_path(self, directive: Directive) -> Path:
         """Return the file that an `.output` names."""
-        return self._resolve(self.outputs, directive)
+        name, span = file_name_of(directive), directive.span
+        return resolve(self._output_root, name, base=self.outputs, span=span)
+
+    @property
+    def _output_root(self) -> Path:
+        """The directory that outputs may not leave; they are no objects."""
+        return self.root if isinstance(self.root, Path) else self.outputs
 
     def spark_path(self, directive: Directive) -> Path | None:
         """Return the file or folder that an `.output` through Spark names, if it names one.
@@ -63,17 +71,13 @@ class FileLocations:
         name = directive.parameter("filename")
         if not name:
             return None
-        root, span = self.root or self.outputs, directive.span
+        root, span = self._output_root, directive.span
         path = resolve(root, name, base=self.outputs, span=span, may_be_directory=True)
         for directory in (root, self.outputs, self.facts):
-            if directory.resolve().is_relative_to(path):
+            if isinstance(directory, Path) and directory.resolve().is_relative_to(path):
                 message = f"`{name}` is a directory that other files are in: Spark would remove it"
                 raise InputError.of("C0805", message, span, "name a folder of its own")
         return path
-
-    def _resolve(self, base: Path, directive: Directive) -> Path:
-        root = self.root or base
-        return resolve(root, file_name_of(directive), base=base, span=directive.span)
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,20 +245,18 @@ def read_inputs(
                 key = keys.get(relation.name, ())
                 table = _read_source(relation, directive, places, frames, console, key=key)
             else:
-                path = places.input_path(directive)
-                table = delimited.read(
-                    path, relation, directive, name=str(places.facts / name), progress=progress
-                )
+                place = places.input_location(directive)
+                path, shown = place.resolve_file(), place.display_name
+                table = delimited.read(path, relation, directive, name=shown, progress=progress)
             yield relation.name, table
 
 
 def _is_delimited(directive: Directive, places: FileLocations) -> bool:
-    """Return whether an `.input` names one file of delimited text."""
-    name = file_name_of(directive)
-    if format_of(directive, name) != "csv":
+    """Return whether an `.input` names one file of delimited text, and no object."""
+    if format_of(directive, file_name_of(directive)) != "csv":
         return False
-    root = places.root or places.facts
-    return is_single_file(SourceLocation(root, places.facts, name, directive.span))
+    place = places.input_location(directive)
+    return isinstance(place.resolve(place.name), Path) and is_single_file(place)
 
 
 def _read_source(

@@ -37,6 +37,7 @@ from corollary.database.store import Store
 from corollary.database.transaction import Transaction
 from corollary.errors import Diagnostic, InputError
 from corollary.warehouse.copies import count_copies
+from corollary.warehouse.files.places import Place, place_of
 from corollary.warehouse.sources.quarantine import (
     NO_BAD_ROWS,
     QUARANTINE,
@@ -59,8 +60,8 @@ ONE_SHOT_WARNINGS = {"C0701", "C0702"}
 class Inputs:
     """Where sources are, what is done about malformed records, and what is accepted of sources."""
 
-    facts: Path = Path()
-    root: Path | None = None
+    facts: Place = Path()
+    root: Place | None = None
     bad_rows: BadRowPolicy = BadRowPolicy.QUARANTINE
     guards: SourceGuards = field(default_factory=SourceGuards)
 
@@ -165,8 +166,8 @@ def run_files(
         cure = 'write `db.run("shop.dl")`'
         raise InputError.of("C0927", "`run` takes the files of a program.", None, cure)
     guards = SourceGuards(parse_bound("max_bad", max_bad), parse_bound("max_deletes", max_deletes))
-    place = None if root is None else Path(root)
-    inputs = Inputs(Path(facts), place, BadRowPolicy(bad_rows), guards)
+    place = None if root is None else place_of(str(root))
+    inputs = Inputs(place_of(str(facts)), place, BadRowPolicy(bad_rows), guards)
     program = read_programs([Path(each) for each in paths])
     return run(database, program, inputs, idempotency=idempotency)
 

@@ -61,7 +61,10 @@ _HINTS = {
 
 
 def read_input(
-    spark: "SparkSession | None", directive: Directive, paths: Sequence[Path], wanted: Sequence[str]
+    spark: "SparkSession | None",
+    directive: Directive,
+    paths: Sequence[Path | str],
+    wanted: Sequence[str],
 ) -> tuple[tuple[str, ...], pa.Table]:
     """Return the names of all columns of an `.input`, and the wanted columns with their rows.
 
@@ -87,7 +90,7 @@ def read_input(
 def map_input(
     spark: "SparkSession | None",
     directive: Directive,
-    paths: Sequence[Path],
+    paths: Sequence[Path | str],
     wanted: Sequence[str],
     function: Callable[[pa.Table], MapResult],
 ) -> tuple[tuple[str, ...], pa.Table, list[MapResult]]:
@@ -216,7 +219,9 @@ def _session(spark: "SparkSession | None") -> "SparkSession":
     return local_session() if spark is None else spark
 
 
-def _frame(session: "SparkSession", directive: Directive, paths: Sequence[Path]) -> "DataFrame":
+def _frame(
+    session: "SparkSession", directive: Directive, paths: Sequence[Path | str]
+) -> "DataFrame":
     format_, table = directive.parameter("format"), directive.parameter("table")
     options = {**READ_OPTIONS.get(format_.lower(), {}), **spark_options(directive)}
     reader = session.read.options(**options)
@@ -234,9 +239,10 @@ def _frame(session: "SparkSession", directive: Directive, paths: Sequence[Path])
     return reader.table(table)
 
 
-def _literal(path: Path) -> str:
-    """Return the URL of a path, with the characters of patterns escaped."""
-    return "file://" + re.sub(r"([\\*?\[\]{}])", r"\\\1", str(path))
+def _literal(path: Path | str) -> str:
+    """Return the URL of a path, or a URL, with the characters of patterns escaped."""
+    escaped = re.sub(r"([\\*?\[\]{}])", r"\\\1", str(path))
+    return f"file://{escaped}" if isinstance(path, Path) else escaped
 
 
 def _selected(frame: "DataFrame", names: Sequence[str], wanted: Sequence[str]) -> pa.Table:

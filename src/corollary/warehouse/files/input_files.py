@@ -10,14 +10,14 @@ import os
 import stat
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 import pyarrow as pa
 
 from corollary.errors import InputError
 from corollary.source import Span
-from corollary.warehouse.files.object_path import ObjectStatus
+from corollary.warehouse.files.object_path import ObjectPath, ObjectReader, ObjectStatus
+from corollary.warehouse.files.places import Place
 
 T = TypeVar("T")
 Fingerprint = tuple[int, int, int, int]
@@ -46,12 +46,12 @@ def fingerprint_of(status: os.stat_result | ObjectStatus) -> Fingerprint:
 
 
 def read_unchanged(
-    path: Path, name: str, span: Span | None, use: Callable[[BinaryIO], T]
+    path: Place, name: str, span: Span | None, use: Callable[[BinaryIO], T]
 ) -> tuple[T, Fingerprint]:
     """Return the result of `use` on a file that was not written meanwhile, and its fingerprint.
 
     Args:
-        path: the file, already resolved (`paths.resolve`).
+        path: the file or object, already resolved (`paths.resolve_place`).
         name: what messages call it.
         span: the directive that names it.
         use: reads the open file; it may be called several times.
@@ -62,7 +62,7 @@ def read_unchanged(
     """
     for pause in RETRY_PAUSES_SECONDS:
         with open_file(path, name, span) as file:
-            before = fingerprint_of(os.fstat(file.fileno()))
+            before = fingerprint_of(status_of(file))
             wait_for_tick(before)
             try:
                 result = use(file)
@@ -81,18 +81,26 @@ def read_unchanged(
     )
 
 
-def open_file(path: Path, name: str, span: Span | None) -> BinaryIO:
-    """Open a regular file.
+def open_file(path: Place, name: str, span: Span | None) -> BinaryIO:
+    """Open a regular file, or an object.
 
     Raises:
         InputError: `C0804`, it is a directory, pipe or device.
     """
+    if isinstance(path, ObjectPath):
+        return path.open()
     # Opening a pipe without this flag would wait for its writer.
     file = open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")  # noqa: PTH123, SIM115
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
         raise InputError.of("C0804", f"`{name}` cannot be read: it is not a file", span)
     return file
+
+
+def status_of(file: BinaryIO) -> os.stat_result | ObjectStatus:
+    """Return the status that a file or object had when it was opened."""
+    reader = getattr(file, "raw", None)
+    return reader.status if isinstance(reader, ObjectReader) else os.fstat(file.fileno())
 
 
 def file_error(name: str, verb: str, error: OSError, span: Span | None) -> InputError:
@@ -122,7 +130,7 @@ def has_longer_line(data: bytes, max_bytes: int | None) -> bool:
     return False
 
 
-def has_fingerprint(path: Path, fingerprint: Fingerprint) -> bool:
+def has_fingerprint(path: Place, fingerprint: Fingerprint) -> bool:
     """Return whether a file exists and has a fingerprint."""
     try:
         return fingerprint_of(path.stat()) == fingerprint

@@ -141,7 +141,7 @@ class ObjectPath:
     def open(self, mode: str = "rb") -> BinaryIO:
         """Open the object to read it from any place."""
         assert mode == "rb", "objects are put as a whole"
-        return io.BufferedReader(_ObjectReader(self, self.stat()), READ_AHEAD_BYTES)
+        return io.BufferedReader(ObjectReader(self, self.stat()), READ_AHEAD_BYTES)
 
     def stat(self) -> ObjectStatus:
         """Return size and time.
@@ -279,27 +279,36 @@ class ObjectPath:
         return open_store(self.store)
 
 
-class _ObjectReader(io.RawIOBase):
-    """Reads an object piece by piece; as `Path.open` does, it sees the content of one moment."""
+class ObjectReader(io.RawIOBase):
+    """Reads an object piece by piece; as `Path.open` does, it sees the content of one moment.
+
+    Attributes:
+        status: of the object when it was opened.
+    """
 
     def __init__(self, path: ObjectPath, status: ObjectStatus) -> None:
         super().__init__()
         self._path = path
+        self.status = status
         self._size = status.st_size
         self._position = 0
 
     def readable(self) -> bool:
+        """Return True."""
         return True
 
     def seekable(self) -> bool:
+        """Return True."""
         return True
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        """Go to a position, and return it."""
         start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
         self._position = max(0, start + offset)
         return self._position
 
     def readinto(self, buffer: Any, /) -> int:
+        """Read the next bytes into a buffer; return how many."""
         view = memoryview(buffer).cast("B")
         end = min(self._position + view.nbytes, self._size)
         if end <= self._position:

@@ -1,4 +1,8 @@
-"""File names of `.input` and `.output`, resolved under a configured root that they cannot leave."""
+"""File names of `.input` and `.output`, resolved under a configured root that they cannot leave.
+
+Names of objects are accepted for what is read. Root and base may be of different kinds, `--root
+s3://bucket` beside `-F facts`: then objects must lie in the root, and files in the base.
+"""
 
 import re
 import stat
@@ -6,6 +10,8 @@ from pathlib import Path
 
 from corollary.errors import InputError
 from corollary.source import Span
+from corollary.warehouse.files.object_path import ObjectPath
+from corollary.warehouse.files.places import Place, is_below, is_object_url, place_of
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
@@ -31,8 +37,7 @@ def resolve(
         InputError: `C0805`; the name is a URL, leads outside the root (by `..`, as an absolute
             path, or through a link), or is a directory, device, pipe or socket.
     """
-    if not name or "\0" in name:
-        raise _refused(name, "is not a file name", span)
+    _refuse_unnamed(name, span)
     if _URL.match(name):
         raise _refused(name, "is a URL, and only files are read and written", span)
     # Links are followed first, so that the check below is about the real file.
@@ -51,6 +56,44 @@ def resolve(
     if problem := _problem(path, may_be_directory):
         raise _refused(name, problem, span)
     return path
+
+
+def resolve_place(
+    root: Place,
+    name: str,
+    *,
+    base: Place,
+    span: Span | None = None,
+    may_be_directory: bool = False,
+) -> Place:
+    """Return the real path of a file, or the name of an object, that the user named.
+
+    Arguments and errors are those of `resolve`; a name of objects is none of them.
+    """
+    if not is_object_url(name) and isinstance(base, Path):
+        top = root if isinstance(root, Path) else base
+        return resolve(top, name, base=base, span=span, may_be_directory=may_be_directory)
+    _refuse_unnamed(name, span)
+    if is_object_url(name):
+        place = place_of(name)
+    elif _URL.match(name):
+        raise _refused(name, "is a URL, but not one of objects", span)
+    else:
+        place = base / name
+    top_of_objects = root if isinstance(root, ObjectPath) else base
+    if not is_below(place, top_of_objects):
+        raise _refused(
+            name,
+            f"leads outside the root `{root}`",
+            span,
+            "name the objects under the root, or choose another root with --root s3://BUCKET/NAME",
+        )
+    return place
+
+
+def _refuse_unnamed(name: str, span: Span | None) -> None:
+    if not name or "\0" in name:
+        raise _refused(name, "is not a file name", span)
 
 
 def _problem(path: Path, may_be_directory: bool) -> str | None:

@@ -5,14 +5,13 @@ removed files, these are the rows. The signs of a row are added up over all vers
 change of a set only if no row was in the table twice, which the caller knows.
 """
 
-from pathlib import Path
-
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from corollary.warehouse.copies import row_difference
+from corollary.warehouse.files.places import Place
 from corollary.warehouse.formats.delta_entries import LOG_DIRECTORY, entry_path, read_actions
 from corollary.warehouse.set_difference import distinct
 from corollary.warehouse.sources.parquet_file import check_columns, convert_records
@@ -26,7 +25,7 @@ _VIEWS = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
 """The types of columns in a feed that stand for others."""
 
 
-def feed_bytes(path: Path, after: int, upto: int) -> int | None:
+def feed_bytes(path: Place, after: int, upto: int) -> int | None:
     """Return the size of the files that a feed reads; None if there is none for these versions.
 
     Args:
@@ -53,7 +52,7 @@ def feed_bytes(path: Path, after: int, upto: int) -> int | None:
 
 
 def read_feed(
-    path: Path, name: str, expected: ExpectedColumns, after: int, upto: int
+    path: Place, name: str, expected: ExpectedColumns, after: int, upto: int
 ) -> tuple[pa.Table, pa.Table] | None:
     """Return the rows that versions have added and removed.
 

@@ -6,7 +6,6 @@ Tables whose files do not contain just their rows (deletion vectors, column mapp
 import json
 import re
 from dataclasses import dataclass, field
-from pathlib import Path
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -16,6 +15,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from corollary.errors import InputError
 from corollary.source import Span
 from corollary.warehouse.files.input_files import Fingerprint, fingerprint_of
+from corollary.warehouse.files.places import Place
 from corollary.warehouse.formats.delta_entries import LOG_DIRECTORY, entry_path, read_actions
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
@@ -49,7 +49,7 @@ class DeltaSnapshot:
 
 
 def read_snapshot(
-    path: Path, name: str, span: Span | None, version: int | None = None
+    path: Place, name: str, span: Span | None, version: int | None = None
 ) -> DeltaSnapshot:
     """Return the table at a version, by default the newest.
 
@@ -77,7 +77,7 @@ def read_snapshot(
     return found
 
 
-def check_entries(path: Path, name: str, first: int, last: int, span: Span | None) -> None:
+def check_entries(path: Place, name: str, first: int, last: int, span: Span | None) -> None:
     """Raise (`C0955`) if the entry of one of these versions is truncated; missing ones are fine."""
     for version in range(first, last + 1):
         commit = entry_path(path / LOG_DIRECTORY, version)
@@ -99,7 +99,7 @@ def damaged_log_error(name: str, reason: str, span: Span | None) -> InputError:
     )
 
 
-def entry_fingerprint(path: Path, version: int) -> Fingerprint | None:
+def entry_fingerprint(path: Place, version: int) -> Fingerprint | None:
     """Return the fingerprint of the entry of a version, if it still exists."""
     try:
         return fingerprint_of(entry_path(path / LOG_DIRECTORY, version).stat())
@@ -107,7 +107,7 @@ def entry_fingerprint(path: Path, version: int) -> Fingerprint | None:
         return None
 
 
-def first_needed_version(path: Path) -> int:
+def first_needed_version(path: Place) -> int:
     """Return the first version whose entry the current state needs: after the last checkpoint."""
     try:
         return (

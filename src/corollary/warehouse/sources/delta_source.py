@@ -10,7 +10,6 @@ tasks.
 """
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import BinaryIO
 
 import pyarrow as pa
@@ -20,6 +19,7 @@ from corollary.core.engine import TaskPool
 from corollary.errors import InputError
 from corollary.warehouse.copies import row_difference
 from corollary.warehouse.files import input_files
+from corollary.warehouse.files.places import Place
 from corollary.warehouse.formats.delta_entries import LOG_DIRECTORY, entry_path
 from corollary.warehouse.set_difference import minus
 from corollary.warehouse.sources import delta_feed, delta_snapshot, parquet_file
@@ -42,7 +42,7 @@ _READ_ATTEMPTS = 5
 class DeltaSource(InputSource):
     """Reads a Delta table."""
 
-    def __init__(self, inlet: SourceSpec, path: Path) -> None:
+    def __init__(self, inlet: SourceSpec, path: Place) -> None:
         super().__init__(inlet, "delta")
         self._path = path
 
@@ -68,6 +68,9 @@ class DeltaSource(InputSource):
                 return self._difference(before, earlier)
             except FileNotFoundError:
                 continue
+            except OSError as error:
+                shown, span = self._shown, self._inlet.directive.span
+                raise input_files.file_error(shown, "read", error, span) from None
         raise InputError.of(
             "C0953",
             f"Files of the Delta table `{self._inlet.location.display_name}` are missing.",
@@ -273,7 +276,7 @@ class _Attempt:
         path = self._inlet.location.resolve(name)
         return TaskFile(
             name,
-            str(self._inlet.location.base / name),
+            self._inlet.location.shown(name),
             str(path),
             "parquet",
             input_files.fingerprint_of(path.stat()),
@@ -296,7 +299,7 @@ class _Attempt:
         return expand_table(rows, self._inlet.relation)
 
     def _reading(self, file: delta_snapshot.DeltaFile) -> FileRecords:
-        name = str(self._inlet.location.base / self._name(file))
+        name = self._inlet.location.shown(self._name(file))
         path = self._inlet.location.resolve(self._name(file))
         expected = self._collector.expected
 

@@ -2,13 +2,15 @@
 
 `*`, `?` and `[…]` match within a name, `**` any number of folders. Names that begin with `.` or `_`
 are not data (writers use them internally) unless the pattern begins with the same. Links to files
-are followed within the root; links to folders are refused, since they may form cycles.
+are followed within the root; links to folders are refused, since they may form cycles. In an object
+store a folder is the beginning of names.
 """
 
+import errno
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import translate
 from pathlib import Path
@@ -16,7 +18,9 @@ from pathlib import Path
 from corollary.errors import InputError
 from corollary.source import Span
 from corollary.warehouse.files.input_files import Fingerprint, file_error, fingerprint_of
-from corollary.warehouse.files.paths import resolve
+from corollary.warehouse.files.object_path import ObjectPath
+from corollary.warehouse.files.paths import resolve, resolve_place
+from corollary.warehouse.files.places import Place, is_object_url
 
 _WILDCARD = re.compile(r"[*?[]")
 _EVERYTHING = ("**", "*")
@@ -41,25 +45,36 @@ class SourceLocation:
     """Where to look for files.
 
     Attributes:
-        root: the directory that files must lie in.
-        base: the directory that names are relative to.
+        root: the place that files must lie in.
+        base: the place that names are relative to.
         name: the name as written in the directive.
         span: the directive.
     """
 
-    root: Path
-    base: Path
+    root: Place
+    base: Place
     name: str
     span: Span | None = None
 
     @property
     def display_name(self) -> str:
         """The name for messages."""
-        return str(self.base / self.name)
+        return self.shown(self.name)
 
-    def resolve(self, name: str) -> Path:
-        """Return the real path of a file or folder under the root."""
-        return resolve(self.root, name, base=self.base, span=self.span, may_be_directory=True)
+    def shown(self, name: str) -> str:
+        """Return what messages call a file."""
+        return name if is_object_url(name) else str(self.base / name)
+
+    def resolve(self, name: str) -> Place:
+        """Return the real path of a file or folder under the root, or the name of objects."""
+        base, span = self.base, self.span
+        return resolve_place(self.root, name, base=base, span=span, may_be_directory=True)
+
+    def resolve_file(self) -> Path:
+        """Return the real path of the file, which is no folder and no object."""
+        assert isinstance(self.base, Path)
+        root = self.root if isinstance(self.root, Path) else self.base
+        return resolve(root, self.name, base=self.base, span=self.span)
 
 
 def list_files(place: SourceLocation) -> list[ListedFile]:
@@ -70,9 +85,13 @@ def list_files(place: SourceLocation) -> list[ListedFile]:
     """
     try:
         path = place.resolve(place.name)
+        if isinstance(path, ObjectPath):
+            return sorted(_objects(place, path), key=lambda each: each.name)
         if _WILDCARD.search(place.name) and not path.exists():
             folder, pattern = _split(place.name)
-            found = _matching(place, place.resolve(folder), folder, pattern)
+            top = place.resolve(folder)
+            assert isinstance(top, Path), "a name below a folder of files"
+            found = _matching(place, top, folder, pattern)
         else:
             status = path.stat()
             if not stat.S_ISDIR(status.st_mode):
@@ -94,11 +113,50 @@ def is_single_file(place: SourceLocation) -> bool:
     return not _WILDCARD.search(place.name) and not place.resolve(place.name).is_dir()
 
 
+def _objects(place: SourceLocation, path: ObjectPath) -> Iterator[ListedFile]:
+    """Yield the objects that a name denotes: one, all below it, or those that match a pattern."""
+    name = place.name
+    pattern: tuple[str, ...] = _EVERYTHING
+    if path.is_file():
+        yield ListedFile(place.name, str(path), fingerprint_of(path.stat()))
+        return
+    if _WILDCARD.search(place.name) and not path.is_dir():
+        name, pattern = _split(place.name)
+        found = place.resolve(name)
+        assert isinstance(found, ObjectPath), "a name below that of objects"
+        path = found
+    elif not path.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "there is no such object", str(path))
+    for each, status in path.entries():
+        below = each.relative_to(path)
+        if _matches(below.split("/"), pattern):
+            shown = below if name in {"", "."} else f"{name}/{below}"
+            yield ListedFile(shown, str(each), fingerprint_of(status))
+
+
+def _matches(names: Sequence[str], pattern: Sequence[str]) -> bool:
+    """Return whether the parts of a name match those of a pattern."""
+    if not names or not pattern:
+        return not names and not pattern
+    part, rest = pattern[0], pattern[1:]
+    if part == "**":
+        is_below = not _is_hidden(names[0], part) and _matches(names[1:], pattern)
+        return is_below or _matches(names, rest or ("*",))
+    if re.fullmatch(translate(part), names[0]) is None or _is_hidden(names[0], part):
+        return False
+    return _matches(names[1:], rest)
+
+
 def _split(name: str) -> tuple[str, tuple[str, ...]]:
     """Return the folder before the first part with a wildcard, and the parts from there on."""
-    parts = Path(name).parts
+    if is_object_url(name):
+        store, key = name.split("://", 1)
+        bucket, *parts = key.split("/")
+        first = next(at for at, part in enumerate(parts) if _WILDCARD.search(part))
+        return "/".join((f"{store}://{bucket}", *parts[:first])), tuple(parts[first:])
+    parts = list(Path(name).parts)
     first = next(at for at, part in enumerate(parts) if _WILDCARD.search(part))
-    return str(Path(*parts[:first])), parts[first:]
+    return str(Path(*parts[:first])), tuple(parts[first:])
 
 
 def _matching(

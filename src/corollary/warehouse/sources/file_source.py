@@ -19,11 +19,9 @@ that is missing so far, or another row with its key: `.input p(order=…)` may h
 Where equal rows are copies, all files are read: how many of them were in which is not known.
 """
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from io import BytesIO
-from pathlib import Path
 from typing import BinaryIO, NamedTuple, Protocol, TypeVar
 
 import pyarrow as pa
@@ -36,6 +34,7 @@ from corollary.errors import Diagnostic, InputError, Severity
 from corollary.warehouse.files import input_files
 from corollary.warehouse.files.durable_files import checksum_of
 from corollary.warehouse.files.input_files import Fingerprint
+from corollary.warehouse.files.places import place_of
 from corollary.warehouse.formats.dialect import Dialect, format_of
 from corollary.warehouse.formats.record_blocks import ReadableText
 from corollary.warehouse.formats.text_stream import TextStream
@@ -416,7 +415,7 @@ class _Attempt:
     def _opened(self, file: ListedFile, use: Callable[[BinaryIO], T]) -> tuple[T, Fingerprint]:
         name, span = self._shown(file), self._inlet.directive.span
         try:
-            return input_files.read_unchanged(Path(file.path), name, span, use)
+            return input_files.read_unchanged(place_of(file.path), name, span, use)
         except FileNotFoundError:
             raise
         except OSError as error:
@@ -470,7 +469,7 @@ class _Attempt:
         return parser.read(text, self._shown(file), self._collector.expected, earlier, progress)
 
     def _progress(self, opened: BinaryIO, file: ListedFile) -> Progress:
-        size = os.fstat(opened.fileno()).st_size
+        size = input_files.status_of(opened).st_size
         return self._inlet.console.progress(f"reading {self._shown(file)}", total_bytes=size)
 
     def _format(self, file: ListedFile) -> str:
@@ -480,7 +479,7 @@ class _Attempt:
         return self._format(file) in _TEXT_FORMATS
 
     def _shown(self, file: ListedFile) -> str:
-        return str(self._inlet.location.base / file.name)
+        return self._inlet.location.shown(file.name)
 
     def _warnings(self) -> list[Diagnostic]:
         if self._files or self._is_single:

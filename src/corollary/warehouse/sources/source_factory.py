@@ -18,6 +18,8 @@ from corollary.core.engine import TaskPool
 from corollary.core.program import Directive, Program, Relation
 from corollary.core.spark_io import display_name, is_spark_io
 from corollary.errors import InputError
+from corollary.warehouse.files.input_files import file_error
+from corollary.warehouse.files.places import Place
 from corollary.warehouse.formats.delta_entries import LOG_DIRECTORY
 from corollary.warehouse.formats.dialect import channel_of, file_name_of, format_of, is_stream
 from corollary.warehouse.sources.file_listing import SourceLocation
@@ -33,8 +35,8 @@ def sources_of(
     program: Program,
     relations: Mapping[str, Relation],
     *,
-    base: Path,
-    root: Path | None = None,
+    base: Place,
+    root: Place | None = None,
     bad_rows: BadRowPolicy = BadRowPolicy.ABORT,
     fetch: Fetch | None = None,
     map_rows: MapRows | None = None,
@@ -96,8 +98,8 @@ def source_of(
     directive: Directive,
     relation: Relation,
     *,
-    base: Path,
-    root: Path | None = None,
+    base: Place,
+    root: Place | None = None,
     key: Sequence[str] = (),
     bad_rows: BadRowPolicy = BadRowPolicy.ABORT,
     fetch: Fetch | None = None,
@@ -121,7 +123,8 @@ def source_of(
     source_key = SourceKey(tuple(key), directive.parameter("order"))
     if is_spark_io(directive):
         assert fetch is not None, "the caller has to read through Spark"
-        folder = base if directive.parameter("filename") else Path()  # a table is in no folder
+        is_table = not directive.parameter("filename")
+        folder: Place = Path() if is_table else base  # a table is in no folder
         place = SourceLocation(root or base, folder, display_name(directive), directive.span)
         spec = SourceSpec(
             relation,
@@ -146,8 +149,12 @@ def source_of(
         tasks=tasks,
     )
     is_open = not directive.parameter("format") and channel_of(directive) == "file"
-    if format_of(directive, place.name) == "delta" or (is_open and (path / LOG_DIRECTORY).is_dir()):
-        from corollary.warehouse.sources.delta_source import DeltaSource
+    is_delta = format_of(directive, place.name) == "delta"
+    try:
+        if not is_delta and not (is_open and (path / LOG_DIRECTORY).is_dir()):
+            return FileSource(inlet)
+    except OSError as error:  # an object store does not answer
+        raise file_error(place.display_name, "read", error, directive.span) from None
+    from corollary.warehouse.sources.delta_source import DeltaSource
 
-        return DeltaSource(inlet, path)
-    return FileSource(inlet)
+    return DeltaSource(inlet, path)

@@ -207,7 +207,7 @@ class RunCollector:
             InputError: `C0950` or `C0951`; or there are too many malformed records to go on.
         """
         expected = self.expected
-        shown = str(self._inlet.location.base / name)
+        shown = self._inlet.location.shown(name)
         schema_drift.check_any_good_row(expected, shown, records, rows_before)
         if schema_drift.has_lost_everything(expected, records, rows_before):
             self._emptied.append(shown)

@@ -20,6 +20,7 @@ from corollary.core.types import Type
 from corollary.errors import Diagnostic
 from corollary.source import SourceFile, Span
 from corollary.warehouse.files.file_rows import FileRows
+from corollary.warehouse.files.places import Place, place_of
 from corollary.warehouse.formats.typed_values import Failures, from_arrow, from_texts
 from corollary.warehouse.sources.earlier_rows import EarlierRows
 from corollary.warehouse.sources.file_listing import SourceLocation, is_pattern, list_files
@@ -32,12 +33,12 @@ from corollary.warehouse.sources.tasks.portions import TaskFile
 from corollary.warehouse.sources.tasks.staging import Staging, collect
 from corollary.warehouse.sources.tasks.task_reading import compare_in_tasks
 
-Fetch = Callable[[Directive, Sequence[Path], Sequence[str]], tuple[tuple[str, ...], pa.Table]]
+Fetch = Callable[[Directive, Sequence[Path | str], Sequence[str]], tuple[tuple[str, ...], pa.Table]]
 """Reads an `.input` (with these files, if it names files): returns the names of all columns, and a
 table with those of the relation."""
 
 MapRows = Callable[
-    [Directive, Sequence[Path], Sequence[str], Callable[[pa.Table], Any]],
+    [Directive, Sequence[Path | str], Sequence[str], Callable[[pa.Table], Any]],
     tuple[tuple[str, ...], pa.Table, list[Any]],
 ]
 """Applies a function to the rows of an `.input` in tasks: returns the names of all columns, those
@@ -121,14 +122,14 @@ class SparkSource(InputSource):
         collector.raise_if_malformed()
         return staging.rows(reports), sum(each.rows for each in portions)
 
-    def _paths(self) -> list[Path] | None:
+    def _paths(self) -> list[Path | str] | None:
         """Return the files or the folder to read, none for a table; None if no file is there."""
         inlet = self._inlet
         if not inlet.directive.parameter("filename"):
             return []
-        files = [Path(each.path) for each in list_files(inlet.location)]
+        files = [_name_for_spark(place_of(each.path)) for each in list_files(inlet.location)]
         if not is_pattern(inlet.location):
-            return [inlet.location.resolve(inlet.location.name)]
+            return [_name_for_spark(inlet.location.resolve(inlet.location.name))]
         return files or None
 
     def _reading(self, expected: ExpectedColumns) -> FileRecords:
@@ -217,6 +218,13 @@ class SparkRowsStager:
         name = self.rows.location.name
         file = TaskFile(name, self.rows.location.display_name, "", "spark", (0, 0, 0, 0))
         return self.reader.report(file, self.rows.records(table))
+
+
+def _name_for_spark(place: Place) -> Path | str:
+    """Return what Spark calls a file or object: those of S3 are read by its file system `s3a`."""
+    if isinstance(place, Path):
+        return place
+    return f"s3a{str(place)[2:]}" if place.store.startswith("s3:") else str(place)
 
 
 def shown_columns(names: Sequence[str]) -> tuple[str, ...]:

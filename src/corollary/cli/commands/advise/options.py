@@ -2,12 +2,15 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import click
 
 from corollary.cli.options import EngineOption, LimitOptions
-from corollary.cli.parameters import DIRECTORY, FLAG, byte_count, choice, option
+from corollary.cli.parameters import FLAG, byte_count, choice, option, place
+
+if TYPE_CHECKING:
+    from corollary.warehouse.files.places import Place
 
 UNIT_HOURS = {"s": 1 / 3600, "min": 1 / 60, "h": 1.0, "d": 24.0}
 
@@ -51,9 +54,9 @@ class AdviseOptions(EngineOption, LimitOptions):
         option(metavar="WAREHOUSE"),
     ]
     facts: Annotated[
-        Path | None,
+        "Place | None",
         "Directory of the facts files, to measure sizes without a warehouse.",
-        option("-F", "--facts", type=DIRECTORY),
+        option("-F", "--facts", type=place, metavar="DIRECTORY"),
     ]
     budget: Annotated[
         float | None,

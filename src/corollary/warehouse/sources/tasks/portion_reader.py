@@ -1,6 +1,5 @@
 """What a task does with its portions of a source: reads and checks them, and writes their rows."""
 
-import os
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +13,7 @@ from corollary.errors import Diagnostic
 from corollary.warehouse.files import input_files
 from corollary.warehouse.files.durable_files import from_arrow_stream, to_arrow_stream
 from corollary.warehouse.files.file_rows import RowsFile
+from corollary.warehouse.files.places import place_of
 from corollary.warehouse.formats.delimited import SHOWN_FINDINGS_MAX
 from corollary.warehouse.formats.record_blocks import read_head
 from corollary.warehouse.formats.text_stream import TextStream
@@ -129,11 +129,11 @@ class PortionReader:
         nothing = self.expected.relation
         changed = PortionReport(portion, is_changed=True), from_python((), nothing)
         try:
-            with input_files.open_file(Path(file.path), file.shown, span) as opened:
-                if input_files.fingerprint_of(os.fstat(opened.fileno())) != file.fingerprint:
+            with input_files.open_file(place_of(file.path), file.shown, span) as opened:
+                if input_files.fingerprint_of(input_files.status_of(opened)) != file.fingerprint:
                     return changed
                 records, checksum = self._records(opened, portion)
-            if not input_files.has_fingerprint(Path(file.path), file.fingerprint):
+            if not input_files.has_fingerprint(place_of(file.path), file.fingerprint):
                 return changed
         except FileNotFoundError:
             return changed

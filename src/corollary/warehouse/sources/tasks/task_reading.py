@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow.parquet as pq
 
@@ -10,6 +9,7 @@ from corollary.core.engine import TableHandle, TaskPool
 from corollary.core.program import Relation
 from corollary.warehouse.files import input_files
 from corollary.warehouse.files.file_rows import FileRows, StagingDirectory
+from corollary.warehouse.files.places import place_of
 from corollary.warehouse.formats.record_blocks import PEEKED_BYTES, read_head
 from corollary.warehouse.formats.text_stream import TextStream
 from corollary.warehouse.sources import csv_file
@@ -261,7 +261,7 @@ def _with_names(
         if each.format != "csv":
             continue
         unnamed.add(each.name)
-        path, span = Path(each.path), expected.directive.span
+        path, span = place_of(each.path), expected.directive.span
         with input_files.open_file(path, each.shown, span) as opened:
             text = TextStream(opened, each.shown, span)
             names = csv_file.header_names(text, each.shown, expected)
@@ -276,7 +276,7 @@ def _is_divisible(file: TaskFile, expected: ExpectedColumns) -> bool | None:
     """Return whether quotes mean anything in a text that is read by ranges; None for others."""
     if not file.is_text or file.size <= 2 * PORTION_BYTES:
         return None
-    path, span = Path(file.path), expected.directive.span
+    path, span = place_of(file.path), expected.directive.span
     with input_files.open_file(path, file.shown, span) as opened:
         text = TextStream(opened, file.shown, span)
         if text.is_compressed:
@@ -294,7 +294,7 @@ def _portions(file: TaskFile, scans: Sequence[RangeScan]) -> Iterator[Portion]:
 
 def _row_groups(file: TaskFile) -> Iterator[Portion]:
     """Yield portions of a Parquet file by its row groups."""
-    with input_files.open_file(Path(file.path), file.shown, None) as opened:
+    with input_files.open_file(place_of(file.path), file.shown, None) as opened:
         metadata = pq.ParquetFile(opened).metadata
     start = rows = size = 0
     before = 0

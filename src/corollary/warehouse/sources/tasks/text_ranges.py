@@ -10,11 +10,11 @@ of a range notices the first one that is not, and the file is then read as a who
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 
 from corollary.warehouse.files.input_files import open_file
+from corollary.warehouse.files.places import place_of
 from corollary.warehouse.formats.text_stream import TextStream
 
 _PIECE_BYTES = 1 << 22
@@ -81,7 +81,7 @@ def scan_range(asked: TextRange) -> RangeScan:
         InputError: `C0804`, it is no file any more.
         OSError: it cannot be read.
     """
-    with open_file(Path(asked.path), asked.shown, None) as file:
+    with open_file(place_of(asked.path), asked.shown, None) as file:
         if asked.is_checksum:
             return RangeScan(checksum=TextStream(file, asked.shown, None).checksum())
         file.seek(asked.start)
