@@ -152,9 +152,9 @@ def test_a_proof_of_a_thousand_nodes_is_drawn_at_once(chromium: Browser, tmp_pat
         found = []
         for row in range(3):
             before, length = spent(), CHAIN - 2 + row
-            page.locator("tbody a.row-link").nth(row).click()
+            page.locator("tbody a.row-link").nth(row).press("Enter")
             expect(page.locator("[data-goal]")).to_have_text(f"path(0, {length})")
-            assert page.locator("#drawer [role=treeitem]").count() >= LINES_MIN
+            expect(page.locator("#drawer [role=treeitem]").nth(LINES_MIN)).to_be_attached()
             found.append(spent() - before)
         assert min(found) < DRAWN_MAX_SECONDS, found
     finally:
