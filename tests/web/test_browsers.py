@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Browser, expect
 
 import corollary
@@ -130,6 +131,7 @@ def test_a_server_that_stops_and_comes_back(chromium: Browser, tmp_path: Path) -
         server.kill()
 
 
+@pytest.mark.long
 def test_a_proof_of_a_thousand_nodes_is_drawn_at_once(chromium: Browser, tmp_path: Path) -> None:
     place, program = tmp_path / "chain", tmp_path / "chain.dl"
     program.write_text(CHAIN_PROGRAM)
