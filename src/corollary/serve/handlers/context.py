@@ -66,10 +66,8 @@ class HandlerContext:
             return
         self._limited_at = self.commit
         state = state_of(self.database)
-        stored = sum(state.engine.statistics().rows.values())  # payload counts as well
-        state.limits = replace(
-            state.limits, seconds=self.limits.seconds, tuples=stored + self.limits.tuples
-        )
+        tuples = state.engine.held_tuples() + self.limits.tuples
+        state.limits = replace(state.limits, seconds=self.limits.seconds, tuples=tuples)
 
     def require_commit(self, number: int | None) -> None:
         """Refuse to answer before a commit is seen.
