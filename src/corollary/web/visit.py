@@ -12,7 +12,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from corollary.serve.answers import ServiceError
 from corollary.serve.principals import Principal
 from corollary.serve.requests import CommitsRequest, Request
-from corollary.web.frame import Frame
+from corollary.web.frame import PageFrame
 from corollary.web.pictures.timeline import Timeline, timeline_of
 
 TICKS_MAX = 300
@@ -53,7 +53,7 @@ class Visit:
         drawer: what is beside the page, if anything.
     """
 
-    site: Frame
+    site: PageFrame
     http: HttpRequest
     who: Principal
     title: str = ""
