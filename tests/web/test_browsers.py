@@ -6,8 +6,8 @@ from pathlib import Path
 from playwright.sync_api import Browser, expect
 
 import corollary
-from support.page_visitor import Visitor, make_city
 from support.processes.page_server import PageServer
+from support.serve.page_visitor import Visitor, make_city
 
 CHAIN = 500
 CHAIN_PROGRAM = """

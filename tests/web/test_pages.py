@@ -4,7 +4,7 @@ import re
 
 from playwright.sync_api import expect
 
-from support.page_visitor import Visitor
+from support.serve.page_visitor import Visitor
 
 
 def test_the_console_answers_goals_and_sql(visitor: Visitor) -> None:

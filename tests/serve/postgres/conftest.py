@@ -12,7 +12,7 @@ import pytest
 
 import corollary
 from corollary.serve.principals import AccessRole
-from support.pg_endpoint import Endpoint, running_endpoint
+from support.serve.pg_endpoint import Endpoint, running_endpoint
 
 PROGRAM = """
 .decl edge(x: symbol, y: symbol)

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 from psycopg import errors
 
-from support.pg_endpoint import Endpoint
+from support.serve.pg_endpoint import Endpoint
 
 Connection = psycopg.Connection[Any]
 MOMENT = datetime(2026, 11, 16, 17, 20, 24, 250_000, tzinfo=UTC)

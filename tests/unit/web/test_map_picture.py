@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -29,16 +29,14 @@ def node(name: str, floor: int, **other: object) -> MapNode:
     return MapNode(name=name, floor=floor, **{**values, **other})  # type: ignore[arg-type]
 
 
-def drawn(nodes: list[MapNode], arcs: list[MapArc]) -> ElementTree.Element:
+def drawn(nodes: list[MapNode], arcs: list[MapArc]) -> ET.Element:
     """Return the picture as a tree."""
     text = str(MapPicture(nodes, arcs).svg())
     assert "style=" not in text  # the page allows no inline style
-    return ElementTree.fromstring(
-        text.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
-    )
+    return ET.fromstring(text.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1))
 
 
-def boxes(picture: ElementTree.Element) -> dict[str, tuple[float, float, float, float]]:
+def boxes(picture: ET.Element) -> dict[str, tuple[float, float, float, float]]:
     """Return where the boxes are: left, top, right, bottom."""
     found = {}
     for link in picture.iter(f"{SVG}a"):
