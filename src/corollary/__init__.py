@@ -13,6 +13,7 @@ from corollary.errors import (
     WarehouseError,
 )
 from corollary.registry import EXTENSIONS
+from corollary.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from corollary.core.engine import Limits
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from corollary.database.transaction import Transaction
     from corollary.documents.document import ActiveDocument
 
-__version__ = "0.1.0"
 
 __all__ = [
     "AccessError",

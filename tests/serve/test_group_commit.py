@@ -21,7 +21,7 @@ from corollary.serve.requests import (
     QueryRequest,
 )
 from corollary.warehouse.warehouse import Warehouse
-from support.services import (
+from support.serve.services import (
     PROGRAM,
     WRITER,
     ask_all,

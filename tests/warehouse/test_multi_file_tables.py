@@ -18,7 +18,7 @@ from corollary.database.upkeep.backup import copy
 from corollary.database.upkeep.retention import Retention, collect
 from corollary.database.upkeep.verify import verify
 from corollary.engines.spark.strata import driver, versions, worker
-from corollary.engines.spark.strata.messages import Reply, Request
+from corollary.engines.spark.strata.messages import PartitionRequest, Reply
 from corollary.errors import WarehouseError
 from corollary.warehouse.files import LIST_SUFFIX, multi_file_table
 from corollary.warehouse.publishing import published_files
@@ -225,7 +225,7 @@ def test_what_a_failing_job_wrote_is_removed(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def refuse_last(run: Any) -> Any:
-    def running(request: Request, share: int, opened: Any) -> Reply:
+    def running(request: PartitionRequest, share: int, opened: Any) -> Reply:
         if not share:
             raise WarehouseError.of("C0934", "It is lost.")
         return run(request, share, opened)

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from support.page_visitor import PATIENCE_MS, Visitor, make_city
 from support.processes.page_server import PageServer
+from support.serve.page_visitor import PATIENCE_MS, Visitor, make_city
 
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 

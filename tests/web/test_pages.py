@@ -4,7 +4,7 @@ import re
 
 from playwright.sync_api import expect
 
-from support.page_visitor import Visitor
+from support.serve.page_visitor import Visitor
 
 
 def test_the_console_answers_goals_and_sql(visitor: Visitor) -> None:
@@ -98,6 +98,7 @@ def test_documents_show_verdicts_and_quarantine_what_is_wrong(visitor: Visitor) 
     rows = page.locator("tbody tr")
     expect(rows.filter(has_text="north")).to_contain_text("true")
     expect(rows.filter(has_text="south")).to_contain_text("may become true")
+    expect(rows.filter(has_text="south")).to_contain_text("!carrier")
     expect(rows.filter(has_text="west")).to_contain_text("false for ever")
     page.goto(visitor.server.url + "/quarantine")
     expect(page.locator("tbody")).to_contain_text("museum,2020-13-45,1,never")

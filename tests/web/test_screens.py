@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from support.page_visitor import Visitor, keep_screenshot
 from support.selection import sampled
+from support.serve.page_visitor import Visitor, keep_screenshot
 
 SCREENS = {
     "map": "/",

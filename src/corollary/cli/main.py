@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from corollary import __version__
 from corollary.cli.without_pandas import refuse_pandas
+from corollary.version import __version__
 
 COMMANDS = {
     "run": (

@@ -44,9 +44,11 @@ EVENT_PROGRAM = """\
 .decl document_answer(doc: symbol, view: symbol, answer: symbol)
 .decl document_label(doc: symbol, view: symbol, answer: symbol, place: number, label: symbol)
 .decl document_value(doc: symbol, view: symbol, value: float) key(doc, view)
+.decl document_waits(doc: symbol, view: symbol, function: symbol)
 .decl document_closed(doc: symbol, function: symbol)
 .decl document_refused(doc: symbol, function: symbol, seq: number, reason: symbol)
-.output document_answer, document_label, document_value, document_closed, document_refused
+.output document_answer, document_label, document_value
+.output document_waits, document_closed, document_refused
 """
 _processors: dict["DocumentTask", StreamProcessor] = {}
 """Of this process: documents stay open from one batch to the next."""
@@ -173,7 +175,7 @@ def write_events(database: Database, events: Iterable[Mapping[str, Any]], key: s
         key: identifies the batch.
     """
     rows: dict[str, list[tuple[Any, ...]]] = {}
-    old_values: list[tuple[Any, ...]] = []
+    gone: dict[str, list[tuple[Any, ...]]] = {}
     for each in events:
         document, view, text = each["doc"], each["view"], each["text"]
         match each["op"]:
@@ -185,8 +187,13 @@ def write_events(database: Database, events: Iterable[Mapping[str, Any]], key: s
                 )
             case "value":
                 if each["before"] >= 0:
-                    old_values.append((document, view, each["before"]))
+                    old = (document, view, each["before"])
+                    gone.setdefault("document_value", []).append(old)
                 rows.setdefault("document_value", []).append((document, view, each["value"]))
+            case "waits":
+                rows.setdefault("document_waits", []).append((document, view, text))
+            case "settled":
+                gone.setdefault("document_waits", []).append((document, view, text))
             case "close":
                 rows.setdefault("document_closed", []).append((document, text))
             case "refused":
@@ -195,8 +202,8 @@ def write_events(database: Database, events: Iterable[Mapping[str, Any]], key: s
             case other:
                 raise AssertionError(other)
     with database.transaction(idempotency=key) as transaction:
-        if old_values:
-            transaction.delete("document_value", old_values)
+        for relation, tuples in gone.items():
+            transaction.delete(relation, tuples)
         for relation, tuples in rows.items():
             transaction.insert(relation, tuples)
     return transaction

@@ -8,6 +8,8 @@ that is not called yet waits until it is. A batch results in *events*:
 |-----------|---------------------------------------------------------------|
 | `sure`    | a view has a further answer; it comes once, and stays         |
 | `value`   | the truth of a view is another one                            |
+| `waits`   | a view waits for a function: its data may change the answers  |
+| `settled` | it does not wait for the function any more                    |
 | `close`   | nobody needs what a function of the document would bring      |
 | `refused` | a row is malformed, or came after the end of its function     |
 
@@ -81,6 +83,7 @@ class SavedDocument:
         seen: for each function the numbers of rows that have come, as ranges.
         waiting: rows for functions that are not called yet.
         values: the truth of each view as it was last reported.
+        waits: the functions that each view waits for, as they were last reported.
         needed: how many nodes the last collection of garbage has left.
     """
 
@@ -90,6 +93,7 @@ class SavedDocument:
     seen: dict[str, list[list[int]]] = field(default_factory=dict)
     waiting: list[list[Any]] = field(default_factory=list)
     values: dict[str, float] = field(default_factory=dict)
+    waits: dict[str, list[str]] = field(default_factory=dict)
     needed: int = 0
 
     def to_json(self) -> str:
@@ -186,6 +190,8 @@ class StreamProcessor:
         for name, view in views.items():
             events += _view_events(name, view, before[name], saved)
         events += self._collect_garbage(opened, saved)
+        for name, view in views.items():
+            events += _wait_events(name, view, saved)
         opened.stamp = saved.stamp = uuid4().hex
         saved.document = document.terms()
         saved.states = {
@@ -329,6 +335,17 @@ def _view_events(
         events.append(DocumentEvent("value", name, value=value, before=last))
         saved.values[name] = value
     return events
+
+
+def _wait_events(name: str, view: View, saved: SavedDocument) -> list[DocumentEvent]:
+    """Return which functions a view waits for, and those it does not wait for any more."""
+    known = {*saved.waits.get(name, ())}
+    now = view.useful(exact=False) if view.is_open else frozenset()
+    saved.waits[name] = sorted(now)
+    return [
+        *(DocumentEvent("settled", name, function) for function in sorted(known - now)),
+        *(DocumentEvent("waits", name, function) for function in sorted(now - known)),
+    ]
 
 
 def _as_terms(text: str) -> str:

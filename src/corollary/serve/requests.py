@@ -76,6 +76,16 @@ class SqlRequest(Request):
 
 
 @dataclass(frozen=True, slots=True)
+class SqlShapeRequest(Request):
+    """The columns that a question in SQL would have, and their types; it is not answered."""
+
+    sql: Annotated[str, "The question; `:name` stands for a parameter."]
+    parameters: Annotated[Mapping[str, Any], "The values of parameters, by name."] = (
+        dataclasses.field(default_factory=dict)
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class RelationsRequest(Request):
     """The relations: columns, kind, number of tuples, last change."""
 
@@ -121,6 +131,19 @@ class ApplyRequest(Request):
     ] = None
     today: Annotated[str | None, "The day that `today()` gives from now on."] = None
     max_rows: Annotated[int, "The maximum number of rows of a relation in the answer."] = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class SqlChangesRequest(Request):
+    """A transaction of INSERT, DELETE and UPDATE statements, in a commit of its own."""
+
+    role: ClassVar[AccessRole] = AccessRole.WRITE
+    is_write: ClassVar[bool] = True
+
+    statements: Annotated[tuple[str, ...], "The statements; `:name` stands for a parameter."]
+    parameters: Annotated[Mapping[str, Any], "The values of parameters, by name."] = (
+        dataclasses.field(default_factory=dict)
+    )
 
 
 @dataclass(frozen=True, slots=True)

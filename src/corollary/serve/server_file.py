@@ -9,8 +9,8 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from corollary import __version__
 from corollary.errors import InputError
+from corollary.version import __version__
 
 SERVER_FILE = "server.json"
 SOCKET_FILE = "server.sock"

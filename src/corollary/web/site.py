@@ -44,7 +44,8 @@ def _show(frame: Frame, page: Page) -> Endpoint:
             return HTMLResponse(text, headers=NOT_KEPT)
         visit = Visit(frame, http, who, page.belongs_to or page.title)
         try:
-            visit.drawer = await open_drawer(visit)
+            if "X-Live" not in http.headers:  # a page that renews itself keeps its drawer
+                visit.drawer = await open_drawer(visit)
             if visit.wanted == "drawer":
                 return await visit.render("drawer.html")
             return await page.show(visit)

@@ -21,7 +21,7 @@ from corollary.engines.spark.partitioned import (
     source,
 )
 from corollary.engines.spark.strata import worker
-from corollary.engines.spark.strata.messages import Request
+from corollary.engines.spark.strata.messages import PartitionRequest
 from corollary.engines.spark.task_pool import partitions_of
 
 SHARES = 3
@@ -54,7 +54,7 @@ class InProcess(DriverEngine):
         sent = pickle.dumps(task)
         return [pickle.loads(sent)(number) for number in numbers]
 
-    def _run_job(self, request: Request) -> list[bytes]:
+    def _run_job(self, request: PartitionRequest) -> list[bytes]:
         InProcess.jobs += 1
         sent = pickle.dumps(request)
         return [

@@ -405,6 +405,21 @@ def test_rows_wait_for_their_document_and_their_call() -> None:
     assert [each.text for each in events if each.op == "sure"] == ['["one"]']
 
 
+def test_a_view_says_which_functions_it_waits_for() -> None:
+    types = {"f": ["a"], "g": ["b"]}
+    keeper, kept = StreamProcessor({"v": "/r[a][b]"}, "r[!f !g]", types=types), SavedDocument()
+
+    def waits(row: StreamRow) -> list[tuple[str, str]]:
+        found = keeper.process_rows("d", kept, [row])
+        return [(each.op, each.text) for each in found if each.op in {"waits", "settled"}]
+
+    assert waits(StreamRow("f", 1, None, is_end=False)) == [("waits", "f"), ("waits", "g")]
+    assert kept.waits == {"v": ["f", "g"]}
+    assert waits(StreamRow("f", 2, "a", is_end=True)) == [("settled", "f")]
+    assert waits(StreamRow("g", 1, None, is_end=True)) == [("settled", "g")]
+    assert kept.values == {"v": 0}
+
+
 @pytest.mark.parametrize("most", [10**6, 3])
 def test_what_is_kept_can_be_opened_elsewhere(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("corollary.documents.stream_state.MAX_NUMBERED_NODES", most)

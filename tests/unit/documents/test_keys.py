@@ -142,7 +142,7 @@ def answers(
 ) -> list[str]:
     rows = [StreamRow(name, seq + at, data, False) for at, (name, data) in enumerate(arrivals)]
     events = keeper.process_rows("north", kept, rows)
-    assert {each.op for each in events} <= {"sure", "value"}
+    assert {each.op for each in events} <= {"sure", "value", "waits", "settled"}
     return [each.text for each in events if each.op == "sure"]
 
 

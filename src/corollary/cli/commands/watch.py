@@ -91,7 +91,7 @@ def command(
 
         program = read_programs(programs)
         maintenance.check(load_program(program).normal)
-        report = CommitReport(console, output)
+        report = CommitPrinter(console, output)
         watched = WatchOptions(
             program,
             Inputs(files.facts, files.root, BadRowPolicy(bad_rows), sources.guards),
@@ -134,7 +134,7 @@ def _terminable() -> Iterator[None]:
 
 
 @dataclass(frozen=True, slots=True)
-class CommitReport:
+class CommitPrinter:
     """Prints a line for each commit."""
 
     console: TerminalConsole

@@ -209,6 +209,26 @@ class ReadAccess(WhyAccess):
 
         return answer_text(text, parameters, at, self._ask_at, self._refuse_statements)
 
+    def question_shape(self, text: str, parameters: Mapping[str, Any]) -> Relation:
+        """Return the columns that a question in SQL would have, and their types.
+
+        Raises:
+            InputError: the question does not fit the program.
+        """
+        from corollary.database.sql.session import one_question
+
+        with self._state.lock:
+            self.refresh()
+            question, asked = self._read_question(*one_question(text, parameters))
+        visible = question.columns[: question.width]
+        return Relation(
+            question.relation,
+            tuple(column.name for column in visible),
+            asked.answers.types[: question.width],
+            is_derived=True,
+            is_declared=False,
+        )
+
     def _refuse_statements(self) -> None:
         """Refuse statements that are not questions."""
         from corollary.database.sql.session import refuse_statements

@@ -67,8 +67,10 @@ def is_sql(text: str) -> bool:
     return SQL_START.match(text) is not None
 
 
-def one_question(text: str) -> tuple[Any, StatementPlace]:
-    """Return the tree of a text that is one question without parameters, and the text.
+def one_question(
+    text: str, parameters: Mapping[str, Any] | None = None
+) -> tuple[Any, StatementPlace]:
+    """Return the tree of a text that is one question, and the text.
 
     Raises:
         InputError: it is not one question.
@@ -78,7 +80,7 @@ def one_question(text: str) -> tuple[Any, StatementPlace]:
     def note(tree: Any, place: StatementPlace, _: object) -> None:
         found.append((tree, place))
 
-    answer_text(text, {}, None, note, refuse_statements)  # type: ignore[arg-type]
+    answer_text(text, parameters or {}, None, note, refuse_statements)  # type: ignore[arg-type]
     return found[0]
 
 
@@ -125,6 +127,7 @@ class SqlSession:
     ask: Ask
     transaction: Transaction | None = None
     _written: set[str] = field(default_factory=set)
+    _rows: dict[int, int] = field(default_factory=dict)
 
     def run(
         self, text: str, parameters: Mapping[str, Any], at: object
@@ -208,7 +211,36 @@ class SqlSession:
 
     # --- writes --------------------------------------------------------------------------------
 
-    def _write(self, statement: nodes.Write, place: StatementPlace) -> Transaction | None:
+    def write_all(
+        self, texts: Sequence[str], parameters: Mapping[str, Any]
+    ) -> tuple[Transaction, list[int]]:
+        """Make one transaction of writes; return it, and how many rows each of them has found.
+
+        Raises:
+            InputError: one of them is not a write, or wrong; nothing was changed.
+        """
+        self.transaction = transaction = self.begin()
+        try:
+            for number, text in enumerate(texts):
+                file = SourceFile(SQL_PLACE, text)
+                for statement in parse_statements(file):
+                    if not isinstance(statement, nodes.Write):
+                        raise InputError.of(
+                            "C1378",
+                            "Only INSERT, DELETE and UPDATE can be written here.",
+                            statement.span,
+                            "ask questions apart from them",
+                        )
+                    self._write(statement, StatementPlace(file, parameters), number)
+            transaction.commit()
+        except BaseException:
+            transaction.rollback()
+            raise
+        return transaction, [self._rows.get(number, 0) for number in range(len(texts))]
+
+    def _write(
+        self, statement: nodes.Write, place: StatementPlace, number: int = 0
+    ) -> Transaction | None:
         catalog = visible_catalog(self.state.program)
         table = find_table(catalog, statement.table.text, statement.table.span)
         relation = writable_relation(self.state.loaded.normal, table.relation, statement.table.span)
@@ -218,6 +250,7 @@ class SqlSession:
 
         def operations() -> DeferredOperations:
             rows = self.ask(tree.copy(), place, None).arrow()
+            self._rows[number] = rows.num_rows
             return DeferredOperations(_operations(statement, relation, rows), {})
 
         if not read:  # constants: errors are raised now

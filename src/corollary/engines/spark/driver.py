@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     # Imported where they are used: small relations need none of it.
     from corollary.engines.spark.strata.driver import PartitionedStratum
-    from corollary.engines.spark.strata.messages import Request
+    from corollary.engines.spark.strata.messages import PartitionRequest
 
 PARTITIONS_MIN_TUPLES = 1 << 24
 """A stratum of so many tuples is partitioned; the driver is quicker with fewer…"""
@@ -148,7 +148,7 @@ class DriverEngine(PartitioningEngine):
         self._remote.clear()
         self._resources.close()
 
-    def _run_job(self, request: "Request") -> list[bytes]:
+    def _run_job(self, request: "PartitionRequest") -> list[bytes]:
         from corollary.engines.spark.strata.job import run_spark_job
 
         return run_spark_job(self._resources.runner, request)

@@ -13,6 +13,7 @@ from corollary.serve.handlers import (
     questions,
     relations,
     reports,
+    sql_changes,
     writes,
 )
 from corollary.serve.handlers.context import HandlerContext, refuse_below
@@ -25,9 +26,11 @@ HANDLERS: dict[type[requests.Request], Callable[[HandlerContext, Principal, Any]
     commands.DeclarationsRequest: commands.answer_declarations,
     requests.QueryRequest: questions.answer_query,
     requests.SqlRequest: questions.answer_sql,
+    requests.SqlShapeRequest: questions.answer_sql_shape,
     requests.RelationsRequest: relations.answer_relations,
     requests.RelationRowsRequest: questions.answer_relation_rows,
     requests.ApplyRequest: writes.answer_apply,
+    requests.SqlChangesRequest: sql_changes.answer_sql_changes,
     requests.CommitsRequest: history.answer_commits,
     requests.CommitRequest: history.answer_commit,
     requests.ChangesRequest: history.answer_changes,

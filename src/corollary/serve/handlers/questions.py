@@ -23,6 +23,7 @@ from corollary.serve.requests import (
     QueryRequest,
     RelationRowsRequest,
     SqlRequest,
+    SqlShapeRequest,
 )
 
 if TYPE_CHECKING:
@@ -52,6 +53,17 @@ def answer_sql(context: HandlerContext, who: Principal, request: SqlRequest) -> 
     answer = database.ask(request.sql, None, request.parameters)
     table = answer.arrow() if answer.is_ordered else sort_rows(answer.arrow())
     return answer_rows(request, commit, answer.shape, table, first)
+
+
+def answer_sql_shape(context: HandlerContext, who: Principal, request: SqlShapeRequest) -> Answer:
+    """Return the columns of a question in SQL, and their types."""
+    database, commit = context.view(who)
+    shape = database.question_shape(request.sql, request.parameters)
+    columns = [
+        {"name": name, "type": str(type_)}
+        for name, type_ in zip(shape.columns, shape.types, strict=True)
+    ]
+    return Answer.of(commit, {"columns": columns, "commit": commit})
 
 
 def answer_relation_rows(

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from corollary.core.program import Relation
+from corollary.core.program import Program, Relation
 from corollary.database.access.read_access import ReadAccess
 from corollary.database.access.reader import Reader
 from corollary.database.database import state_of, warehouse_of
@@ -55,7 +55,14 @@ def relation_as_json(database: ReadAccess, name: str, relation: Relation) -> dic
         ],
         "kind": "bag" if is_bag else kind,
         "tuples": tuples,
+        "key": list(_key(state.program, name)),
     }
+
+
+def _key(program: Program, name: str) -> tuple[str, ...]:
+    """Return the columns whose values tell the tuples of a relation apart, if it has a key."""
+    declared = (each.key for each in program.declarations if each.name == name)
+    return tuple(next(declared, ()))
 
 
 def _last_changes(context: HandlerContext, commit: int) -> dict[str, dict[str, int]]:

@@ -109,7 +109,7 @@ def answer_advice(context: HandlerContext, who: Principal, _: AdviceRequest) -> 
 
 
 def answer_documents(context: HandlerContext, who: Principal, _: DocumentsRequest) -> Answer:
-    """Return the documents: for each view its verdict and answers, and what came to an end."""
+    """Return the documents: for each view its verdict, its answers, and what it waits for."""
     database = context.owned(who, "see documents")
     found: dict[str, dict[str, Any]] = {}
 
@@ -120,12 +120,14 @@ def answer_documents(context: HandlerContext, who: Principal, _: DocumentsReques
 
     def view(document: Any, name: Any) -> dict[str, Any]:
         views: dict[str, Any] = entry(document)["views"]
-        return views.setdefault(name, {"value": None, "answers": []})  # type: ignore[no-any-return]
+        return views.setdefault(name, {"value": None, "answers": [], "waits_for": []})  # type: ignore[no-any-return]
 
     for document, name, value in _rows(database, "document_value"):
         view(document, name)["value"] = value
     for document, name, answer in _rows(database, "document_answer"):
         view(document, name)["answers"].append(answer)
+    for document, name, function in _rows(database, "document_waits"):
+        view(document, name)["waits_for"].append(function)
     for document, function in _rows(database, "document_closed"):
         entry(document)["closed"].append(function)
     for document, function, number, reason in _rows(database, "document_refused"):

@@ -124,7 +124,9 @@ class Gate:
 
     def _validity(self, headers: dict[bytes, bytes], state: dict[str, Any]) -> Callable[[], bool]:
         """Return a function that says whether a token or session is still valid, for streams."""
-        who, session, tokens = state["principal"], state["session"], self._tokens
+        who: Principal | None = state["principal"]
+        session: str | None = state["session"]
+        tokens = self._tokens
         secret = headers.get(b"authorization", b"").decode("latin-1").partition(" ")[2].strip()
 
         def is_valid() -> bool:

@@ -5,7 +5,6 @@ import inspect
 from collections.abc import Mapping
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
-from corollary import __version__
 from corollary.serve.answers import JSON_TYPE
 from corollary.serve.http.endpoints import ENDPOINTS, AnswerForm, BodyForm, Endpoint
 from corollary.serve.http.events import EVENTS_TYPE
@@ -13,6 +12,7 @@ from corollary.serve.http.http_metrics import METRICS_TYPE
 from corollary.serve.http.parameters import IDEMPOTENCY_HEADER, LAST_EVENT_HEADER
 from corollary.serve.http.responses import ARROW_TYPE, COMMIT_HEADER, PICTURE_TYPE
 from corollary.serve.requests import Request
+from corollary.version import __version__
 
 Schema = dict[str, Any]
 _IN_NAMES = str.maketrans("/.{}:", "-----")
@@ -83,7 +83,7 @@ SCHEMAS: Mapping[str, Schema] = {
 def openapi_document() -> dict[str, Any]:
     """Return the description."""
     paths: dict[str, dict[str, Any]] = {}
-    for endpoint in ENDPOINTS:
+    for endpoint in (each for each in ENDPOINTS if each.is_public):
         path = endpoint.path.replace(":path}", "}")
         paths.setdefault(path, {})[endpoint.method.lower()] = _operation(endpoint)
     return {

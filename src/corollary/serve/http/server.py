@@ -40,14 +40,19 @@ def listen_on(host: str, port: int) -> socket.socket:
             listening.close()
             raise
     except (OSError, UnicodeError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InputError.of(
-            "C1634",
-            f"The server cannot listen on {host}, port {port}: {reason}.",
-            None,
-            "choose another port with `--port`; 0 takes one that is free",
-        ) from None
+        raise cannot_listen(host, port, error, "--port") from None
     return listening
+
+
+def cannot_listen(host: str, port: int, error: Exception, option: str) -> InputError:
+    """Return the error of an address that cannot be listened on."""
+    reason = getattr(error, "strerror", None) or error
+    return InputError.of(
+        "C1634",
+        f"The server cannot listen on {host}, port {port}: {reason}.",
+        None,
+        f"choose another port with `{option}`; 0 takes one that is free",
+    )
 
 
 class HttpServer:

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from importlib.metadata import entry_points
 from typing import Any
 
-from corollary import __version__
 from corollary.errors import InputError
+from corollary.version import __version__
 
 EXPORTER_VARIABLE = "OTEL_TRACES_EXPORTER"
 ENDPOINT_VARIABLE = "OTEL_EXPORTER_OTLP_ENDPOINT"

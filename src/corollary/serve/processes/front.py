@@ -109,6 +109,10 @@ class FrontService(ABC):
     async def watch(self, relations: frozenset[str]) -> None:
         """Let commits watch these virtual relations, and no others."""
 
+    @abstractmethod
+    async def close(self) -> None:
+        """Stop: what is running ends, what waits is refused; after ten seconds at most."""
+
     # --- requests ------------------------------------------------------------------------------
 
     async def call(self, who: Principal, request: Request) -> Answer:

@@ -189,6 +189,10 @@ class Worker:
         if self._runner is not None:
             self._runner.cancel()
             await asyncio.gather(self._runner, return_exceptions=True)
+        if self._stream is not None:
+            self._stream.close()
+            with contextlib.suppress(ConnectionError):
+                await self._stream.wait_closed()
 
     # --- the life of the process ---------------------------------------------------------------
 

@@ -42,7 +42,7 @@ def _listed(document: Mapping[str, Any]) -> dict[str, Any]:
             "name": name,
             "verdict": VERDICTS.get(view["value"], "not known"),
             "is_open": view["value"] == 0.5,
-            "waits_for": view.get("waits_for", []),
+            "waits_for": view["waits_for"],
             "answers": view["answers"][:ANSWERS_SHOWN],
             "more": max(0, len(view["answers"]) - ANSWERS_SHOWN),
         }
@@ -52,7 +52,6 @@ def _listed(document: Mapping[str, Any]) -> dict[str, Any]:
         "document": document["document"],
         "views": views,
         "is_open": any(each["is_open"] for each in views),
-        "waits_for": document.get("waits_for", []),
         "closed": document["closed"],
         "refused": document["refused"],
     }

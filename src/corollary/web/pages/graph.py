@@ -116,18 +116,11 @@ def _floors(nodes: Sequence[MapNode], arcs: Iterable[MapArc]) -> list[Floor]:
     for arc in arcs:
         if arc.below != arc.above:
             reads.setdefault(arc.above, []).append(f"{signs[arc.polarity]}{arc.below}")
-    highest = max((each.floor for each in nodes), default=-1)
-    return [
-        Floor(
-            floor_name(floor),
-            tuple(
-                ListedNode(each, tuple(dict.fromkeys(reads.get(each.name, ()))))
-                for each in nodes
-                if each.floor == floor
-            ),
-        )
-        for floor in range(highest, -1, -1)
-    ]
+    found: dict[int, list[ListedNode]] = {}
+    for each in nodes:
+        read = tuple(dict.fromkeys(reads.get(each.name, ())))
+        found.setdefault(each.floor, []).append(ListedNode(each, read))
+    return [Floor(floor_name(floor), tuple(found[floor])) for floor in sorted(found, reverse=True)]
 
 
 PAGES = (Page("/", show_map, "Map", "g m"),)

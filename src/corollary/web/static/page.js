@@ -8,9 +8,9 @@ const calm = matchMedia("(prefers-reduced-motion: reduce)");
 
 // ---------------------------------------------------------------------------- going somewhere
 
-async function fetchPart(url, target, swap, history_ = {}) {
+async function fetchPart(url, target, swap, options = {}) {
   try {
-    await htmx.ajax("GET", url, { target, select: target, swap, ...history_ });
+    await htmx.ajax("GET", url, { target, select: target, swap, ...options });
   } catch {
     setState("waiting");
   }
@@ -50,6 +50,8 @@ function showDrawer() {
   const drawer = $("#drawer");
   $(".columns")?.classList.toggle("has-drawer", Boolean(drawer && !drawer.hidden));
   const goal = $("[data-goal]", drawer || document)?.dataset.goal;
+  const stale = $(".stale", drawer || document);
+  if (stale) stale.hidden = isPast() || Number(stale.dataset.commit) >= Number($("#page").dataset.commit);
   for (const row of $$("tr[data-tuple]")) row.classList.toggle("chosen", row.dataset.tuple === goal);
 }
 
@@ -125,7 +127,9 @@ function refresh() {
     live.timer = null;
     live.at = Date.now();
     const target = isPast() ? "#time" : "#page";
-    await fetchPart(location.pathname + location.search, target, "outerMorph");
+    $("#drawer")?.setAttribute("hx-morph-skip", ""); // a proof stays until one asks again
+    await fetchPart(location.pathname + location.search, target, "outerMorph", { headers: { "X-Live": "1" } });
+    $("#drawer")?.removeAttribute("hx-morph-skip");
   }, wait);
 }
 

@@ -63,8 +63,8 @@ def command(
     Rows say what a function of a document brings: (doc, fn, seq, xml, eos); eos ends the function,
     a row without fn brings the document itself. State is kept for each document; a row that comes
     twice, by its seq, counts once. The warehouse has the relations document_answer, document_label,
-    document_value, document_closed and document_refused, beside those of its program. Start it
-    again, also after a crash, and it goes on.
+    document_value, document_waits, document_closed and document_refused, beside those of its
+    program. Start it again, also after a crash, and it goes on.
 
     \b
       corollary documents watch --warehouse wh --views views.txt --template 'r[!pay !ship]'

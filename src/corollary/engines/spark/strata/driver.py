@@ -30,7 +30,7 @@ from corollary.rewrite.partitions import PARTITIONS
 DISTRIBUTED_MIN_TUPLES = 1 << 17
 """A relation of so many tuples is not collected on the driver to be written from there."""
 
-RunJob = Callable[[messages.Request], list[bytes]]
+RunJob = Callable[[messages.PartitionRequest], list[bytes]]
 """Returns the pickled replies to a request, one for each partition."""
 
 _pickle_plan = PlanCache(partial(pickle.dumps, protocol=5))
@@ -43,7 +43,7 @@ class StratumHandle:
 
     name: str
     size: int
-    request: messages.Request
+    request: messages.PartitionRequest
     run_job: RunJob
 
     def __len__(self) -> int:
@@ -217,7 +217,9 @@ class PartitionedStratum:
             return None
         return self._new_handle(name, self.size(name, state), self._open_request())
 
-    def _new_handle(self, name: str, size: int, request: messages.Request) -> StratumHandle:
+    def _new_handle(
+        self, name: str, size: int, request: messages.PartitionRequest
+    ) -> StratumHandle:
         handle = StratumHandle(name, size, request, self.run_job)
         self._log.use(handle, handle.files)
         return handle
@@ -274,7 +276,7 @@ class PartitionedStratum:
         self.synced = set(remote_run.open_changes)
         return report_run(remote_run, [each.record for each in replies], recorder)
 
-    def _run_job(self, request: messages.Request) -> list[messages.Reply]:
+    def _run_job(self, request: messages.PartitionRequest) -> list[messages.Reply]:
         try:
             replies = unpickle_replies(self.run_job(request))
         except BaseException:
@@ -285,9 +287,9 @@ class PartitionedStratum:
             self._log.rebase({reply.partition: reply.folded for reply in replies})
         return replies
 
-    def _request(self) -> messages.Request:
+    def _request(self) -> messages.PartitionRequest:
         """Return a request about the last version."""
-        return messages.Request(
+        return messages.PartitionRequest(
             owner=self._owner,
             title=self.title,
             root=str(self.root),
@@ -299,7 +301,7 @@ class PartitionedStratum:
             log=tuple(self._log.entries),
         )
 
-    def _open_request(self) -> messages.Request:
+    def _open_request(self) -> messages.PartitionRequest:
         """Return a request about the version that the open job will be, if all was empty before."""
         assert self.open_replies is not None
         version = self._log.version + 1

@@ -7,12 +7,12 @@ from functools import partial
 from corollary.core.plans import steps_of
 from corollary.core.recorder import Recorder
 from corollary.engines.spark.remote import RemoteRun
-from corollary.engines.spark.strata.messages import Reply, Request, TaskRecorder
+from corollary.engines.spark.strata.messages import PartitionRequest, Reply, TaskRecorder
 from corollary.engines.spark.strata.worker import serve
 from corollary.engines.spark.task_runner import TaskRunner
 
 
-def run_spark_job(runner: TaskRunner, request: Request) -> list[bytes]:
+def run_spark_job(runner: TaskRunner, request: PartitionRequest) -> list[bytes]:
     """Return the pickled replies for all partitions."""
     return runner.run(partial(serve, request), range(request.partitions), request.title)
 

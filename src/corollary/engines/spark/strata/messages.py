@@ -1,7 +1,7 @@
 """What the driver and the tasks of a partitioned stratum send each other.
 
-A job has one `Request`, which all tasks get, and a `Reply` of each task. Changes travel in files of
-a directory that the driver and all tasks see.
+A job has one `PartitionRequest`, which all tasks get, and a `Reply` of each task. Changes travel in
+files of a directory that the driver and all tasks see.
 """
 
 import pickle
@@ -53,7 +53,7 @@ class PartitionLogEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class PartitionRequest:
     """What the driver asks all tasks of a job to do.
 
     Attributes:

@@ -52,12 +52,12 @@ _open_partitions: OrderedDict[tuple[str, int], OpenPartition] = OrderedDict()
 """By owner and number, the least recently used first; as long as the worker process lives."""
 
 
-def serve(request: messages.Request, partition: int) -> bytes:
+def serve(request: messages.PartitionRequest, partition: int) -> bytes:
     """Return the pickled reply for a partition; Spark calls this in a task."""
     return pickle.dumps(_reply(request, partition), protocol=5)
 
 
-def _reply(request: messages.Request, partition: int) -> messages.Reply:
+def _reply(request: messages.PartitionRequest, partition: int) -> messages.Reply:
     """Run the plan on one partition, or apply a function to a relation there."""
     try:
         if request.use is not None:
@@ -77,7 +77,9 @@ def _reply(request: messages.Request, partition: int) -> messages.Reply:
         return messages.Reply(partition, error=error)
 
 
-def _run(request: messages.Request, partition: int, opened: OpenPartition) -> messages.Reply:
+def _run(
+    request: messages.PartitionRequest, partition: int, opened: OpenPartition
+) -> messages.Reply:
     engine, plan = opened.engine, _unpickled_plan(request.plan)
     working = _apply_open_changes(engine, request)
     recorder = messages.TaskRecorder(
@@ -105,7 +107,7 @@ def _run(request: messages.Request, partition: int, opened: OpenPartition) -> me
 
 
 def _result(
-    engine: LocalEngine, name: str, request: messages.Request, was_empty: bool
+    engine: LocalEngine, name: str, request: messages.PartitionRequest, was_empty: bool
 ) -> messages.PartitionResult:
     counts = engine.size(name, State.ADDED), engine.size(name, State.REMOVED)
     delta: ChangedTuples | str | None = None
@@ -126,7 +128,7 @@ def _unpickled_plan(pickled: bytes) -> Plan:
 # --- partitions ----------------------------------------------------------------------------------
 
 
-def read_partition(request: messages.Request, partition: int, name: str) -> pa.Table:
+def read_partition(request: messages.PartitionRequest, partition: int, name: str) -> pa.Table:
     """Return the tuples of a relation in a partition at the requested version.
 
     A partition that is open at just that version is read; any other is opened temporarily.
@@ -142,7 +144,7 @@ def read_partition(request: messages.Request, partition: int, name: str) -> pa.T
     return found.engine.read(name)
 
 
-def _open_partition(request: messages.Request, partition: int) -> OpenPartition:
+def _open_partition(request: messages.PartitionRequest, partition: int) -> OpenPartition:
     """Return a partition at the requested version, and keep it open."""
     key, base = (request.owner, partition), request.bases[partition]
     found = _open_partitions.get(key)
@@ -163,7 +165,7 @@ def _evict() -> None:
         total -= evicted.bytes
 
 
-def _apply_log(opened: OpenPartition, request: messages.Request, partition: int) -> None:
+def _apply_log(opened: OpenPartition, request: messages.PartitionRequest, partition: int) -> None:
     """Apply all changes up to the requested version."""
     _declare(opened.engine, request, partition)
     for entry in request.log:
@@ -177,7 +179,7 @@ def _apply_log(opened: OpenPartition, request: messages.Request, partition: int)
 
 
 def _read_base(
-    request: messages.Request, partition: int, base: messages.PartitionBase
+    request: messages.PartitionRequest, partition: int, base: messages.PartitionBase
 ) -> OpenPartition:
     engine = LocalEngine()
     _declare(engine, request, partition)
@@ -193,7 +195,7 @@ def _read_base(
     return OpenPartition(engine, base.directory, base.version)
 
 
-def _write_base(engine: LocalEngine, request: messages.Request, partition: int) -> str:
+def _write_base(engine: LocalEngine, request: messages.PartitionRequest, partition: int) -> str:
     """Write a base of a partition to a new directory; return its path."""
     directory = Path(request.root) / f"base-{partition}-{request.job}-{uuid4().hex}"
     directory.mkdir()
@@ -203,7 +205,7 @@ def _write_base(engine: LocalEngine, request: messages.Request, partition: int) 
     return str(directory)
 
 
-def _declare(engine: LocalEngine, request: messages.Request, partition: int) -> None:
+def _declare(engine: LocalEngine, request: messages.PartitionRequest, partition: int) -> None:
     """Declare the requested relations, and drop those that are no longer what they were."""
     wanted = request.relations
     engine.drop([name for name, each in engine.relations.items() if wanted.get(name) != each])
@@ -216,7 +218,7 @@ def _declare(engine: LocalEngine, request: messages.Request, partition: int) -> 
 def _apply(
     engine: LocalEngine,
     deltas: Mapping[str, ChangedTuples],
-    request: messages.Request,
+    request: messages.PartitionRequest,
     partition: int,
 ) -> None:
     for name, delta in deltas.items():
@@ -235,14 +237,16 @@ def _apply(
         engine.insert(name, added)
 
 
-def _own_rows(rows: pa.Table, name: str, request: messages.Request, partition: int) -> pa.Table:
+def _own_rows(
+    rows: pa.Table, name: str, request: messages.PartitionRequest, partition: int
+) -> pa.Table:
     """Return the tuples that belong to a partition."""
     relation, pivot = request.relations[name], request.pivots[name]
     partitions = messages.partitions_of(rows, relation, pivot, request.partitions)
     return rows.filter(pa.array(partitions == partition))
 
 
-def _apply_open_changes(engine: LocalEngine, request: messages.Request) -> list[str]:
+def _apply_open_changes(engine: LocalEngine, request: messages.PartitionRequest) -> list[str]:
     """Apply the open changes of the transaction; return the working relations."""
     changes, working = messages.read_pickle(request.open_changes)
     for name, delta in changes.items():

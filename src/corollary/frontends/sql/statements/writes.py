@@ -68,7 +68,7 @@ def rows_to_insert(
     )
     values: list[exp.Expr] = []
     for at, column in enumerate(table.columns):
-        if at in targets:
+        if at in targets and not _is_null(statement.query, targets.index(at)):
             number = targets.index(at)
             value: exp.Expr = exp.column(labels[number], table="given")
             value = _assigned(value, given[number].type, table, column, statement.span)
@@ -76,6 +76,16 @@ def rows_to_insert(
             value = exp.cast(exp.null(), _spark_type(column.type))
         values.append(exp.alias_(value, column.name, quoted=True))
     return exp.select(*values).from_(source)
+
+
+def _is_null(query: exp.Expr, number: int) -> bool:
+    """Return whether a column of VALUES is NULL in all rows: it has no type of its own."""
+    return isinstance(query, exp.Values) and all(
+        isinstance(row, exp.Tuple)
+        and number < len(row.expressions)
+        and isinstance(row.expressions[number], exp.Null)
+        for row in query.expressions
+    )
 
 
 def rows_to_delete(statement: nodes.Delete, table: TableDefinition) -> exp.Expr:

@@ -1,0 +1,125 @@
+"""Runs catalog queries on a DuckDB that holds nothing but the catalog, and reaches nothing else."""
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import duckdb
+import pyarrow as pa
+
+from corollary.serve.postgres.catalog.contents import all_columns, catalog_rows
+from corollary.serve.postgres.catalog.functions import MACROS
+from corollary.serve.postgres.catalog.tables import (
+    INFORMATION_TABLES,
+    SYSTEM_TABLES,
+    columns_of,
+)
+from corollary.serve.postgres.problems import PgError
+from corollary.serve.postgres.relations import VisibleRelations
+
+SYSTEM, INFORMATION = "pg", "information"
+"""The schemas of DuckDB that stand for `pg_catalog` and `information_schema`."""
+QUERY_SECONDS = 10.0
+MEMORY_LIMIT = "256MB"
+
+_ARROW_TYPES = {
+    "UINTEGER": pa.uint32(),
+    "VARCHAR": pa.string(),
+    "BOOLEAN": pa.bool_(),
+    "SMALLINT": pa.int16(),
+    "INTEGER": pa.int32(),
+    "BIGINT": pa.int64(),
+    "FLOAT": pa.float32(),
+    "TIMESTAMP WITH TIME ZONE": pa.timestamp("us", "UTC"),
+}
+
+
+@dataclass(slots=True)
+class CatalogDatabase:
+    """The catalog of one user, for the relations that it sees at a time."""
+
+    connection: duckdb.DuckDBPyConnection
+    lock: threading.Lock
+
+    @classmethod
+    def create(cls, relations: VisibleRelations, database: str, user: str) -> "CatalogDatabase":
+        """Make the catalog of some relations."""
+        connection = duckdb.connect(
+            ":memory:",
+            config={
+                "enable_external_access": "false",
+                "threads": "1",
+                "memory_limit": MEMORY_LIMIT,
+                "autoload_known_extensions": "false",
+                "autoinstall_known_extensions": "false",
+            },
+        )
+        connection.execute(f"CREATE SCHEMA {SYSTEM}; CREATE SCHEMA {INFORMATION}")
+        connection.execute(f"SET schema = '{SYSTEM}'")
+        contents = catalog_rows(relations, database, user)
+        described = {name: (SYSTEM, name, text) for name, text in SYSTEM_TABLES.items()}
+        for name, text in INFORMATION_TABLES.items():
+            described[f"information_schema.{name}"] = (INFORMATION, name, text)
+        for key, (schema, name, text) in described.items():
+            _fill(connection, schema, name, columns_of(text), contents.get(key, []))
+        for name, forms in MACROS.items():
+            connection.execute(f"CREATE MACRO {SYSTEM}.{name}{', '.join(forms)}")
+        connection.execute("SET lock_configuration = true")
+        return cls(connection, threading.Lock())
+
+    def run(self, sql: str) -> pa.Table:
+        """Return the rows of a query of DuckDB.
+
+        Raises:
+            PgError: it cannot be run, or takes too long.
+        """
+        with self.lock:
+            timer = threading.Timer(QUERY_SECONDS, self.connection.interrupt)
+            timer.start()
+            try:
+                return self.connection.sql(sql).to_arrow_table()
+            except duckdb.InterruptException:
+                raise PgError("57014", "The query of the catalog was cancelled.") from None
+            except duckdb.Error as problem:
+                raise _catalog_error(problem) from None
+            finally:
+                timer.cancel()
+
+
+def _fill(
+    connection: duckdb.DuckDBPyConnection,
+    schema: str,
+    name: str,
+    columns: Mapping[str, str],
+    rows: list[dict[str, object]],
+) -> None:
+    listed = ", ".join(f'"{column}" {type_}' for column, type_ in columns.items())
+    connection.execute(f'CREATE TABLE {schema}."{name}" ({listed})')
+    if not rows:
+        return
+    types = {column: _arrow_type(type_) for column, type_ in columns.items()}
+    table = pa.Table.from_pylist(all_columns(rows, columns), pa.schema(types.items()))
+    connection.register("given", table)
+    connection.execute(f'INSERT INTO {schema}."{name}" SELECT * FROM given')  # noqa: S608 - our names
+    connection.unregister("given")
+
+
+def _arrow_type(type_: str) -> pa.DataType:
+    element = type_.removesuffix("[]")
+    found = _ARROW_TYPES[element]
+    return found if element == type_ else pa.list_(found)
+
+
+def _catalog_error(problem: duckdb.Error) -> PgError:
+    """Return the error of a catalog query, without what DuckDB says of its own inside."""
+    first = str(problem).splitlines()[0]
+    sentence = first.partition("Error: ")[2] or first
+    states = {
+        duckdb.ParserException: "42601",
+        duckdb.CatalogException: "42P01",
+        duckdb.BinderException: "42703",
+        duckdb.ConversionException: "22P02",
+        duckdb.OutOfMemoryException: "53200",
+    }
+    state = next((code for kind, code in states.items() if isinstance(problem, kind)), "0A000")
+    return PgError(state, f"A query of the catalog failed: {sentence.rstrip('.')}.")

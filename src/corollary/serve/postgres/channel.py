@@ -1,0 +1,125 @@
+"""The bytes of one connection: messages in, messages out, with limits of size and time."""
+
+import asyncio
+import ssl
+import struct
+
+from corollary.serve.postgres.messages import protocol_violation
+from corollary.serve.postgres.problems import PgError
+
+OPENING_MAX_BYTES = 10_000
+"""The maximum length of a message before the password is checked, as in PostgreSQL."""
+MESSAGE_MAX_BYTES = 16 << 20
+OUTPUT_BYTES = 1 << 16
+"""So much output is collected before it is sent."""
+WRITE_SECONDS = 60.0
+"""A client that reads nothing for this time is cut off."""
+
+
+class CountingReader(asyncio.StreamReader):
+    """A reader that knows how many bytes have arrived."""
+
+    received = 0
+
+    def feed_data(self, data: bytes) -> None:  # type: ignore[override] # it gets bytes
+        """Take bytes that have arrived."""
+        self.received += len(data)
+        super().feed_data(data)
+
+
+class PgChannel:
+    """Reads and writes the messages of one connection."""
+
+    def __init__(self, reader: CountingReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._consumed = 0
+        self._output = bytearray()
+        self._pushed: tuple[bytes, bytes] | None = None
+
+    async def _read(self, size: int) -> bytes:
+        data = await self._reader.readexactly(size)
+        self._consumed += size
+        return data
+
+    async def read_opening(self) -> bytes:
+        """Return the first message, which has no kind."""
+        return await self._payload(await self._read(4), OPENING_MAX_BYTES)
+
+    async def read(self, max_bytes: int = MESSAGE_MAX_BYTES) -> tuple[bytes, bytes]:
+        """Return the kind and the fields of the next message.
+
+        Raises:
+            PgError: it is too long.
+            IncompleteReadError: the connection has ended.
+        """
+        if self._pushed is not None:
+            found, self._pushed = self._pushed, None
+            return found
+        header = await self._read(5)
+        return header[:1], await self._payload(header[1:], max_bytes)
+
+    async def peek(self) -> bytes:
+        """Return the kind of the next message, which stays the next one."""
+        if self._pushed is None:
+            self._pushed = await self.read()
+        return self._pushed[0]
+
+    async def _payload(self, length: bytes, max_bytes: int) -> bytes:
+        size = struct.unpack("!I", length)[0] - 4
+        if size < 0:
+            raise protocol_violation("The length of a message is not valid.")
+        if size > max_bytes:
+            raise PgError(
+                "54000",
+                f"A message has more than {max_bytes:,} bytes.",
+                "send less at once",
+                is_fatal=True,
+            )
+        return await self._read(size) if size else b""
+
+    async def start_tls(self, context: ssl.SSLContext) -> None:
+        """Go on in TLS.
+
+        Raises:
+            PgError: the client has sent more before; somebody may have put it there.
+        """
+        if self._reader.received != self._consumed:
+            raise protocol_violation("Bytes were sent between the request for TLS and its answer.")
+        await self._writer.start_tls(context)
+
+    def write(self, data: bytes) -> None:
+        """Send something, with the next `flush`."""
+        self._output += data
+
+    async def write_much(self, data: bytes) -> None:
+        """Send something; wait if the client reads slowly.
+
+        Raises:
+            TimeoutError: it does not read at all.
+        """
+        self._output += data
+        if len(self._output) >= OUTPUT_BYTES:
+            await self.flush()
+
+    async def flush(self) -> None:
+        """Send all that was written.
+
+        Raises:
+            TimeoutError: the client does not read.
+        """
+        if self._output:
+            self._writer.write(bytes(self._output))
+            self._output.clear()
+            async with asyncio.timeout(WRITE_SECONDS):
+                await self._writer.drain()
+
+    async def close(self) -> None:
+        """End the connection; what was not sent in a moment is lost."""
+        try:
+            async with asyncio.timeout(1.0):
+                await self.flush()
+                self._writer.close()
+                await self._writer.wait_closed()
+        except (OSError, TimeoutError, ssl.SSLError):
+            self._writer.transport.abort()

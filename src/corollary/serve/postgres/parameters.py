@@ -1,0 +1,193 @@
+"""The values that clients bind to parameters, from text and binary."""
+
+import re
+import struct
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal, InvalidOperation
+
+from corollary.serve.postgres.encoding import (
+    NUMERIC_BASE,
+    NUMERIC_DIGITS,
+    NUMERIC_NEGATIVE,
+)
+from corollary.serve.postgres.messages import BINARY_FORMAT, FieldReader, decode_text
+from corollary.serve.postgres.problems import PgError, not_supported
+from corollary.serve.postgres.wire_types import (
+    BOOL,
+    BPCHAR,
+    BY_ARRAY,
+    BY_OID,
+    CHAR,
+    DATE,
+    FLOAT4,
+    FLOAT8,
+    INT2,
+    INT4,
+    INT8,
+    NAME,
+    NUMERIC,
+    OID,
+    REGCLASS,
+    TEXT,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    UNKNOWN,
+    VARCHAR,
+    WireType,
+)
+
+Scalar = bool | int | float | Decimal | str | date | datetime
+ParameterValue = Scalar | list[Scalar | None] | None
+
+_EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
+_TEXTS = frozenset({each.oid for each in (TEXT, VARCHAR, BPCHAR, NAME, CHAR, UNKNOWN)})
+_TRUE = frozenset({"t", "true", "y", "yes", "on", "1"})
+_FALSE = frozenset({"f", "false", "n", "no", "off", "0"})
+_INTEGERS = {INT2.oid: "!h", INT4.oid: "!i", INT8.oid: "!q", OID.oid: "!I", REGCLASS.oid: "!I"}
+_FLOATS = {FLOAT4.oid: "!f", FLOAT8.oid: "!d"}
+_SHORT_OFFSET = re.compile(r"[+-]\d\d$")
+_LIST_ITEM = re.compile(r'\s*(?:"((?:[^"\\]|\\.)*)"|([^,{}"\\]*))\s*(,|$)', re.DOTALL)
+
+
+def decode_parameter(data: bytes | None, oid: int, format_: int) -> ParameterValue:
+    """Return the value of a parameter.
+
+    Raises:
+        PgError: it is not a value of its type, or the type is not known.
+    """
+    if data is None:
+        return None
+    element = BY_ARRAY.get(oid)
+    if element is not None:
+        if format_ == BINARY_FORMAT:
+            return _list_of_binary(data)
+        return _list_of_text(decode_text(data), element)
+    if oid not in BY_OID:
+        raise not_supported(
+            f"Parameters of the type with the number {oid} are not supported.",
+            "pass numbers, texts, dates, timestamps or booleans",
+        )
+    decode = _of_binary if format_ == BINARY_FORMAT else _of_text
+    try:
+        return decode(data, BY_OID[oid])
+    except (ValueError, struct.error, InvalidOperation, OverflowError):
+        name = BY_OID[oid].sql_name
+        shown = "a binary value" if format_ == BINARY_FORMAT else f"`{data[:40].decode('utf-8')}`"
+        raise PgError("22P02", f"The value of a parameter, {shown}, is not of type {name}.") from (
+            None
+        )
+
+
+def _of_text(data: bytes, type_: WireType) -> Scalar:
+    text = decode_text(data)
+    oid = type_.oid
+    if oid in _TEXTS:
+        return text
+    stripped = text.strip()
+    if oid == BOOL.oid:
+        lowered = stripped.lower()
+        if lowered not in _TRUE | _FALSE:
+            raise ValueError(text)
+        return lowered in _TRUE
+    if oid in _INTEGERS:
+        value = int(stripped)
+        struct.pack(_INTEGERS[oid], value)  # checks the range
+        return value
+    if oid in _FLOATS:
+        return float(stripped)
+    if oid == NUMERIC.oid:
+        return Decimal(stripped)
+    if oid == DATE.oid:
+        return date.fromisoformat(stripped[:10])
+    if oid in (TIMESTAMP.oid, TIMESTAMPTZ.oid):
+        return _moment(stripped)
+    raise not_supported(f"Parameters of type {type_.sql_name} are not supported.")
+
+
+def _moment(text: str) -> datetime:
+    """Return a timestamp; without an offset it is in UTC.
+
+    >>> _moment("2026-01-05 08:00:00+02")
+    datetime.datetime(2026, 1, 5, 6, 0, tzinfo=datetime.timezone.utc)
+    """
+    completed = f"{text}:00" if _SHORT_OFFSET.search(text[10:]) else text
+    value = datetime.fromisoformat(completed)
+    return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+def _of_binary(data: bytes, type_: WireType) -> Scalar:
+    oid = type_.oid
+    if oid in _TEXTS:
+        return decode_text(data)
+    if oid in _INTEGERS:
+        return int(struct.unpack(_INTEGERS[oid], data)[0])
+    if oid in _FLOATS:
+        return float(struct.unpack(_FLOATS[oid], data)[0])
+    if oid == BOOL.oid:
+        return bool(struct.unpack("!?", data)[0])
+    if oid == NUMERIC.oid:
+        return _numeric_of_binary(data)
+    if oid == DATE.oid:
+        return _EPOCH.date() + timedelta(days=struct.unpack("!i", data)[0])
+    if oid in (TIMESTAMP.oid, TIMESTAMPTZ.oid):
+        return _EPOCH + timedelta(microseconds=struct.unpack("!q", data)[0])
+    raise not_supported(f"Parameters of type {type_.sql_name} are not supported in binary.")
+
+
+def _numeric_of_binary(data: bytes) -> Decimal:
+    """Return a numeric; see `encoding._encode_numerics`."""
+    count, weight, sign, scale = struct.unpack_from("!HhHH", data)
+    if sign not in (0, NUMERIC_NEGATIVE):
+        raise ValueError(sign)  # NaN and the infinities have no decimal here
+    groups = struct.unpack(f"!{count}H", data[8:])
+    value = 0
+    for group in groups:
+        value = value * NUMERIC_BASE + group
+    exponent = (weight - count + 1) * NUMERIC_DIGITS
+    digits = Decimal((sign != 0, tuple(map(int, str(value))), exponent))
+    return digits.quantize(Decimal(1).scaleb(-scale)) if scale else digits.quantize(Decimal(1))
+
+
+# --- lists --------------------------------------------------------------------------------------
+
+
+def _list_of_text(text: str, element: WireType) -> list[Scalar | None]:
+    """Return the elements of `{1,2}`, a list without lists inside."""
+    inner = text.strip()
+    if not (inner.startswith("{") and inner.endswith("}")):
+        raise PgError("22P02", "A list is written as in `{1,2}`.")
+    inner = inner[1:-1]
+    found: list[Scalar | None] = []
+    at = 0
+    while inner.strip():
+        item = _LIST_ITEM.match(inner, at)
+        if item is None:
+            raise PgError("22P02", "A list is written as in `{1,2}`, without lists inside.")
+        quoted, plain, separator = item.groups()
+        if quoted is None and plain.strip().upper() == "NULL":
+            found.append(None)
+        else:
+            value = plain.strip() if quoted is None else re.sub(r"\\(.)", r"\1", quoted)
+            decoded = decode_parameter(value.encode(), element.oid, 0)
+            assert not isinstance(decoded, list)
+            found.append(decoded)
+        at = item.end()
+        if not separator:
+            break
+    return found
+
+
+def _list_of_binary(data: bytes) -> list[Scalar | None]:
+    fields = FieldReader(data)
+    dimensions, _, oid = fields.int32(), fields.int32(), fields.oid()
+    if dimensions == 0:
+        return []
+    if dimensions != 1:
+        raise not_supported("Lists of lists are not supported.")
+    count, _ = fields.int32(), fields.int32()
+    found: list[Scalar | None] = []
+    for _ in range(count):
+        value = decode_parameter(fields.sized(), oid, BINARY_FORMAT)
+        assert not isinstance(value, list)
+        found.append(value)
+    return found

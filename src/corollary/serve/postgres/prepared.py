@@ -1,0 +1,141 @@
+"""Statements that were read, what they give, and the columns and types that they have."""
+
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+import pyarrow as pa
+from sqlglot import exp
+
+from corollary.serve.postgres.messages import FieldDescription
+from corollary.serve.postgres.parameters import ParameterValue
+from corollary.serve.postgres.problems import PgError, not_supported
+from corollary.serve.postgres.relations import VisibleRelations
+from corollary.serve.postgres.statements import CopyStatement, PgStatement
+from corollary.serve.postgres.wire_types import (
+    BY_ARRAY,
+    BY_OID,
+    TEXT,
+    WireType,
+    array_of,
+    arrow_column_type,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedStatement:
+    """A statement that was read.
+
+    Attributes:
+        statement: what it is.
+        tree: the tree of a query or a write.
+        types: the types of its parameters.
+        is_catalog: whether it is about `pg_catalog`.
+    """
+
+    statement: PgStatement
+    tree: exp.Expr | None = None
+    types: tuple[WireType, ...] = ()
+    is_catalog: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StatementResult:
+    """What a statement gives.
+
+    Attributes:
+        tag: how the statement is called when it is complete; the number of rows follows.
+        table: its rows, if it has some.
+        copy: the form of the rows of COPY.
+    """
+
+    tag: str
+    table: pa.Table | None = None
+    copy: CopyStatement | None = None
+
+
+@dataclass(slots=True)
+class OpenCursor:
+    """A cursor: its rows, and how many of them were fetched."""
+
+    table: pa.Table
+    is_held: bool
+    position: int = 0
+
+
+def describe_table(table: pa.Table) -> list[FieldDescription]:
+    """Return the columns of a table.
+
+    Raises:
+        PgError: values of one of them cannot be sent.
+    """
+    found = []
+    for column in table.schema:
+        type_, modifier = arrow_column_type(column.type)
+        found.append(FieldDescription(column.name, type_.oid, type_.size, modifier))
+    return found
+
+
+def text_field(name: str) -> FieldDescription:
+    """Return the description of a column of texts."""
+    return FieldDescription(name, TEXT.oid, TEXT.size)
+
+
+def shown_columns(name: str) -> list[str]:
+    """Return the columns of SHOW."""
+    return ["name", "setting", "description"] if name == "all" else [name]
+
+
+def declared_type(oid: int) -> WireType | None:
+    """Return the type that a client declares; None if it leaves that open."""
+    if oid in BY_ARRAY:
+        return array_of(BY_ARRAY[oid])
+    found = BY_OID.get(oid)
+    if found is None and oid:
+        raise not_supported(f"Parameters of the type with the number {oid} are not supported.")
+    return None if found is None or found.category == "X" else found
+
+
+_EXAMPLES: dict[str, ParameterValue] = {"B": False, "N": 0, "S": "", "A": [], "X": ""}
+
+
+def example_value(type_: WireType) -> ParameterValue:
+    """Return some value of a type, for a statement that is only described."""
+    match type_.name:
+        case "date":
+            return date(2000, 1, 1)
+        case "timestamp" | "timestamptz":
+            return datetime(2000, 1, 1, tzinfo=UTC)
+        case "numeric":
+            return Decimal(0)
+        case "float4" | "float8":
+            return 0.0
+        case _:
+            return _EXAMPLES.get(type_.category)
+
+
+def write_verb(tree: exp.Expr) -> str:
+    """Return the command tag of DELETE or UPDATE."""
+    return "DELETE" if isinstance(tree, exp.Delete) else "UPDATE"
+
+
+def check_target(tree: exp.Expr, relations: VisibleRelations) -> None:
+    """Refuse to write to what is not a base relation.
+
+    Raises:
+        PgError: it is not there, or rules fill it.
+    """
+    target = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
+    if not isinstance(target, exp.Table):
+        raise PgError("42601", "The statement cannot be read.")
+    if target.db and target.db.lower() != "public":
+        raise PgError("42501", f"`{target.db}` cannot be changed.", "relations are in `public`")
+    relation = relations.get(target.name)
+    if relation is None:
+        raise PgError("42P01", f"There is no relation `{target.name}`.")
+    if not relation.is_base:
+        raise PgError(
+            "42809",
+            f"`{relation.name}` is a view: its rules fill it.",
+            "change the relations that it is derived from",
+        )

@@ -1,0 +1,104 @@
+"""Errors as PostgreSQL's clients know them: a SQLSTATE, a sentence, a hint."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from corollary.serve.answers import ServiceError
+
+
+@dataclass(eq=False)
+class PgError(Exception):
+    """A statement or a connection that fails.
+
+    Attributes:
+        sqlstate: the code of the error, as PostgreSQL lists them.
+        message: one sentence.
+        hint: how to mend it.
+        is_fatal: whether the connection ends.
+    """
+
+    sqlstate: str
+    message: str
+    hint: str | None = None
+    is_fatal: bool = False
+
+    def __post_init__(self) -> None:
+        super().__init__(self.message)
+
+
+def not_supported(message: str, hint: str | None = None) -> PgError:
+    """Return the error of what PostgreSQL could do and this server cannot."""
+    return PgError("0A000", message, hint)
+
+
+# --- from errors of the service -----------------------------------------------------------------
+
+_STATES = {
+    "C0810": "22000",  # an expression without a value
+    "C0901": "42P01",
+    "C0910": "42804",
+    "C0915": "42809",
+    "C0916": "42P01",
+    "C0936": "22023",
+    "C0937": "23505",
+    "C0938": "08007",
+    "C1040": "42501",
+    "C1041": "42501",
+    "C1042": "22000",
+    "C1051": "23514",
+    "C1052": "23514",
+    "C1300": "42601",
+    "C1301": "42601",
+    "C1302": "42P01",
+    "C1303": "42703",
+    "C1304": "42702",
+    "C1305": "42883",
+    "C1306": "42883",
+    "C1307": "42804",
+    "C1308": "42846",
+    "C1309": "22P02",
+    "C1310": "0A000",
+    "C1311": "0A000",
+    "C1312": "42803",
+    "C1313": "42803",
+    "C1315": "42601",
+    "C1316": "42P20",
+    "C1321": "42P02",
+    "C1322": "54001",
+    "C1361": "42601",
+    "C1363": "0A000",
+    "C1367": "42703",
+    "C1368": "42P01",
+    "C1374": "42804",
+    "C1377": "0A000",
+    "C1379": "0A000",
+    "C1601": "42501",
+    "C1605": "57P01",
+}
+"""The SQLSTATEs of diagnostics."""
+_BY_STATUS = {403: "42501", 404: "42P01", 409: "40001", 429: "53300", 503: "57P03", 504: "57014"}
+_BY_EXIT_CODE = {3: "23514", 4: "40001", 5: "53400"}
+_NULLS = re.compile(r"NOT NULL|has null in the column")
+
+
+def pg_error(error: ServiceError) -> PgError:
+    """Return the error of a service as a client of PostgreSQL gets it."""
+    found: Mapping[str, Any] = error.diagnostics[0] if error.diagnostics else {}
+    code = str(found.get("code", ""))
+    state = (
+        _STATES.get(code)
+        or _BY_EXIT_CODE.get(error.exit_code)
+        or _BY_STATUS.get(error.status)
+        or ("XX000" if error.status >= 500 else "42000")
+    )
+    message, _, rest = error.message.partition("\n")
+    note = found.get("note")
+    if found:
+        message = f"{found['message']} [{code}]"
+    else:
+        note = rest.strip().removeprefix("= ") or None
+    if code in ("C0910", "C1374") and _NULLS.search(message):
+        state = "23502"
+    return PgError(state, message, note, is_fatal=state == "57P01")

@@ -1,0 +1,89 @@
+"""The relations that a client may see, as the service lists them."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from corollary.core.types import Kind, Type
+
+_TYPE = re.compile(r"(\w+)(?:\((\d+),(\d+)\))?(\?)?")
+
+
+@dataclass(frozen=True, slots=True)
+class RelationColumn:
+    """A column of a relation."""
+
+    name: str
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class VisibleRelation:
+    """A relation.
+
+    Attributes:
+        kind: base, derived, virtual or bag.
+        tuples: how many there are; None if that is not known.
+        key: the columns whose values tell its tuples apart, if it has a key.
+    """
+
+    name: str
+    columns: tuple[RelationColumn, ...]
+    kind: str
+    tuples: int | None = None
+    key: tuple[str, ...] = ()
+
+    @property
+    def is_base(self) -> bool:
+        """Whether it can be written to."""
+        return self.kind in ("base", "bag")
+
+
+class VisibleRelations(Mapping[str, VisibleRelation]):
+    """Relations by their names, in which case does not matter."""
+
+    def __init__(self, relations: Iterable[VisibleRelation] = ()) -> None:
+        self._found = {each.name.lower(): each for each in relations}
+
+    @classmethod
+    def of_json(cls, document: Mapping[str, Any]) -> "VisibleRelations":
+        """Return the relations of an answer to a `RelationsRequest`."""
+        return cls(
+            VisibleRelation(
+                each["name"],
+                tuple(
+                    RelationColumn(column["name"], parse_type(column["type"]))
+                    for column in each["columns"]
+                ),
+                each["kind"],
+                each["tuples"],
+                tuple(each.get("key") or ()),
+            )
+            for each in document["relations"]
+        )
+
+    def __getitem__(self, name: str) -> VisibleRelation:
+        return self._found[name.lower()]
+
+    def __iter__(self) -> Any:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def shape(self) -> tuple[object, ...]:
+        """Return what tells two programs apart: all but the numbers of tuples."""
+        return tuple((each.name, each.columns, each.kind, each.key) for each in self.values())
+
+
+def parse_type(text: str) -> Type:
+    """Return the type that a text names, as `str(Type)` writes it.
+
+    >>> str(parse_type("decimal(12,2)?"))
+    'decimal(12,2)?'
+    """
+    found = _TYPE.fullmatch(text)
+    assert found is not None, text
+    kind, precision, scale, nullable = found.groups()
+    return Type(Kind(kind), bool(nullable), int(precision or 0), int(scale or 0))

@@ -1,0 +1,168 @@
+"""Rows as messages: DataRow, and CopyData in the three forms of COPY; thousands at once."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from corollary.serve.postgres.encoding import (
+    Bytes,
+    EncodedColumn,
+    Integers,
+    encode_column,
+    text_column,
+)
+from corollary.serve.postgres.messages import BINARY_FORMAT, TEXT_FORMAT, format_of, message
+
+CHUNK_ROWS = 4096
+"""The number of rows that are encoded at once; others are served in between."""
+COPY_SIGNATURE = b"PGCOPY\n\xff\r\n\0" + bytes(8)
+COPY_TRAILER = b"\xff\xff"
+
+
+def data_rows(
+    table: pa.Table, first: int, count: int, formats: Sequence[int], zone: str
+) -> Iterator[bytes]:
+    """Yield some rows of a table as DataRow messages, from the row `first` on."""
+    return _field_messages(table.slice(first, count), b"D", formats, zone)
+
+
+def _field_messages(
+    table: pa.Table, kind: bytes, formats: Sequence[int], zone: str
+) -> Iterator[bytes]:
+    for start in range(0, table.num_rows, CHUNK_ROWS):
+        part = table.slice(start, CHUNK_ROWS)
+        columns = [
+            encode_column(column, format_of(formats, at), zone)
+            for at, column in enumerate(part.columns)
+        ]
+        yield _assemble(columns, part.num_rows, kind)
+
+
+def _assemble(columns: Sequence[EncodedColumn], count: int, kind: bytes) -> bytes:
+    """Return messages of fields: kind, length, number of fields; each with its length before it."""
+    sizes = np.full(count, 6 + 4 * len(columns), np.int64)
+    for column in columns:
+        sizes += column.lengths
+    places = np.cumsum(sizes + 1) - (sizes + 1)
+    out = np.zeros(int(sizes.sum()) + count, np.uint8)
+    out[places] = kind[0]
+    _write_int32(out, places + 1, sizes)
+    out[places + 5] = len(columns) >> 8
+    out[places + 6] = len(columns) & 0xFF
+    places = places + 7
+    for column in columns:
+        shown = column.lengths
+        if column.is_null is not None:
+            shown = np.where(column.is_null, -1, shown)
+        _write_int32(out, places, shown)
+        places = places + 4
+        _scatter(out, places, column)
+        places = places + column.lengths
+    return out.tobytes()
+
+
+def _write_int32(out: Bytes, places: Integers, values: Integers) -> None:
+    for at in range(4):
+        out[places + at] = (values >> (24 - 8 * at)) & 0xFF
+
+
+def _scatter(out: Bytes, places: Integers, column: EncodedColumn) -> None:
+    """Copy every value of a column to its place."""
+    total = int(column.lengths.sum())
+    if not total:
+        return
+    # The n-th byte of a value goes from its start + n to its place + n.
+    before = np.cumsum(column.lengths) - column.lengths
+    steps = np.arange(total, dtype=np.int64)
+    sources = steps + np.repeat(column.starts - before, column.lengths)
+    targets = steps + np.repeat(places - before, column.lengths)
+    out[targets] = column.data[sources]
+
+
+# --- COPY ---------------------------------------------------------------------------------------
+
+
+def copy_binary(table: pa.Table, zone: str) -> Iterator[bytes]:
+    """Yield the rows of a table as CopyData, in the binary form.
+
+    The signature is in the message of the first row, where clients look for it.
+    """
+    signature = COPY_SIGNATURE
+    for chunk in _field_messages(table, b"d", (BINARY_FORMAT,), zone):
+        if signature:
+            end = 1 + int.from_bytes(chunk[1:5], "big")
+            yield message(b"d", signature + chunk[5:end])
+            yield chunk[end:]
+            signature = b""
+        else:
+            yield chunk
+    yield message(b"d", signature + COPY_TRAILER)
+
+
+def copy_lines(
+    table: pa.Table, zone: str, *, delimiter: str, null: str, quote: str | None, has_header: bool
+) -> Iterator[bytes]:
+    """Yield the rows of a table as CopyData, one line each.
+
+    Args:
+        table: the rows.
+        zone: the time zone of timestamps.
+        delimiter: between the values.
+        null: what stands for null.
+        quote: what quotes values in CSV; None for PostgreSQL's own text form, with backslashes.
+        has_header: whether the first line has the names of columns.
+    """
+    if has_header:
+        names = pa.table([pa.array([name]) for name in table.column_names], _labels(table))
+        yield _lines(names, zone, delimiter, null, quote)
+    for start in range(0, table.num_rows, CHUNK_ROWS):
+        yield _lines(table.slice(start, CHUNK_ROWS), zone, delimiter, null, quote)
+
+
+def _labels(table: pa.Table) -> list[str]:
+    return [str(at) for at in range(table.num_columns)]
+
+
+def _lines(table: pa.Table, zone: str, delimiter: str, null: str, quote: str | None) -> bytes:
+    fields = [_copy_field(column, zone, delimiter, null, quote) for column in table.columns]
+    lines = pc.binary_join_element_wise(*fields, _large(delimiter))
+    lines = pc.binary_join_element_wise(lines, _large(""), _large("\n"))
+    return _whole_messages(encode_column(lines, TEXT_FORMAT, zone), table.num_rows)
+
+
+def _copy_field(
+    column: pa.ChunkedArray, zone: str, delimiter: str, null: str, quote: str | None
+) -> pa.Array:
+    parts = [text_column(chunk, zone).cast(pa.large_string()) for chunk in column.chunks]
+    text = pa.chunked_array(parts, pa.large_string()).combine_chunks()
+    if quote is None:
+        escapes = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+        for found, written in escapes.items():
+            text = pc.replace_substring(text, found, written)
+        if delimiter not in escapes:
+            text = pc.replace_substring(text, delimiter, f"\\{delimiter}")
+        return pc.fill_null(text, null)
+    needs = pc.equal(text, null)
+    for special in (quote, delimiter, "\n", "\r"):
+        needs = pc.or_(needs, pc.match_substring(text, special))
+    doubled = pc.replace_substring(text, quote, quote * 2)
+    mark = _large(quote)
+    joined = pc.binary_join_element_wise(mark, doubled, mark, _large(""))
+    return pc.fill_null(pc.if_else(needs, joined, text), null)
+
+
+def _large(text: str) -> pa.Scalar:
+    return pa.scalar(text, pa.large_string())
+
+
+def _whole_messages(column: EncodedColumn, count: int) -> bytes:
+    """Return a CopyData message for each value of a column."""
+    sizes = column.lengths + 4
+    places = np.cumsum(sizes + 1) - (sizes + 1)
+    out = np.zeros(int(sizes.sum()) + count, np.uint8)
+    out[places] = ord("d")
+    _write_int32(out, places + 1, sizes)
+    _scatter(out, places + 5, column)
+    return out.tobytes()

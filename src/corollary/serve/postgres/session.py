@@ -1,0 +1,454 @@
+"""One client's statements: prepared ones, portals, cursors, and the transaction that is open."""
+
+import asyncio
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+import pyarrow as pa
+from sqlglot import exp
+
+from corollary.serve.answers import ServiceError
+from corollary.serve.postgres import statements as st
+from corollary.serve.postgres.catalog.questions import SessionValues, catalog_sql
+from corollary.serve.postgres.inference import parameter_types
+from corollary.serve.postgres.messages import FieldDescription
+from corollary.serve.postgres.parameters import ParameterValue
+from corollary.serve.postgres.prepared import (
+    OpenCursor,
+    PreparedStatement,
+    StatementResult,
+    check_target,
+    declared_type,
+    describe_table,
+    example_value,
+    shown_columns,
+    text_field,
+    write_verb,
+)
+from corollary.serve.postgres.problems import PgError, not_supported, pg_error
+from corollary.serve.postgres.relations import parse_type
+from corollary.serve.postgres.settings import VERSION_TEXT, SessionSettings
+from corollary.serve.postgres.shared_state import SharedState
+from corollary.serve.postgres.transaction_block import BlockStatus, TransactionBlock
+from corollary.serve.postgres.translation import (
+    TranslatedStatement,
+    Translator,
+    is_catalog_query,
+    parse_tree,
+)
+from corollary.serve.postgres.wire_types import column_type
+from corollary.serve.principals import AccessRole, Principal
+from corollary.serve.requests import SqlChangesRequest, SqlRequest, SqlShapeRequest
+
+Result = TypeVar("Result")
+
+STATEMENTS_MAX = 1000
+"""How many prepared statements a client may have."""
+
+
+@dataclass(slots=True)
+class PgSession:
+    """The state of one client, from its statements to requests of the service."""
+
+    shared: SharedState
+    who: Principal
+    database: str
+    process: int
+    settings: SessionSettings
+    block: TransactionBlock = field(default_factory=TransactionBlock)
+    prepared: dict[str, PreparedStatement] = field(default_factory=dict)
+    cursors: dict[str, OpenCursor] = field(default_factory=dict)
+    _last_commit: int | None = None
+    _running: "asyncio.Future[Any] | None" = None
+    _is_cancelled: bool = False
+
+    # --- preparing -----------------------------------------------------------------------------
+
+    async def prepare(self, text: str, oids: Sequence[int]) -> PreparedStatement:
+        """Read one statement.
+
+        Args:
+            text: the statement.
+            oids: the types of its first parameters, 0 where the client does not say one.
+
+        Raises:
+            PgError: it cannot be read.
+        """
+        texts = st.split_statements(text)
+        if len(texts) > 1:
+            raise PgError("42601", "Only one statement can be prepared at once.")
+        return await self.read(st.read_statement(texts[0] if texts else ""), oids)
+
+    async def read(self, statement: st.PgStatement, oids: Sequence[int] = ()) -> PreparedStatement:
+        """Return a statement with its tree and the types of its parameters."""
+        match statement:
+            case st.SelectStatement(text) | st.WriteStatement(text):
+                tree = parse_tree(text)
+            case st.CopyStatement(query) | st.DeclareStatement(_, query):
+                tree = parse_tree(query)
+            case _:
+                return PreparedStatement(statement)
+        is_write = isinstance(statement, st.WriteStatement)
+        if is_write != isinstance(tree, exp.Insert | exp.Delete | exp.Update):
+            raise PgError("42601", "The statement cannot be read.")
+        relations = await self._ask(self.shared.relations(self.who))
+        declared = [declared_type(each) for each in oids]
+        types = parameter_types(tree, declared, relations)
+        is_catalog = not is_write and is_catalog_query(tree, relations)
+        return PreparedStatement(statement, tree, tuple(types), is_catalog)
+
+    async def describe(self, prepared: PreparedStatement) -> list[FieldDescription] | None:
+        """Return the columns that a statement will have; None if it has no rows.
+
+        Raises:
+            PgError: it does not fit the program.
+        """
+        match prepared.statement:
+            case st.ShowStatement(name):
+                return [text_field(each) for each in shown_columns(name)]
+            case st.FetchStatement(name, _, False):
+                return describe_table(self._cursor(name).table)
+            case st.SelectStatement():
+                pass
+            case _:
+                return None
+        values = [example_value(each) for each in prepared.types]
+        if prepared.is_catalog:
+            return describe_table(await self._ask_catalog(prepared, values, is_empty=True))
+        translated = await self._translate(prepared, values)
+        request = SqlShapeRequest(translated.sql, translated.parameters)
+        answer = await self._ask(self.shared.service.call(self.who, request))
+        found = []
+        for column in answer.json["columns"]:
+            type_, modifier = column_type(parse_type(column["type"]))
+            found.append(FieldDescription(column["name"], type_.oid, type_.size, modifier))
+        return found
+
+    # --- running -------------------------------------------------------------------------------
+
+    async def run(
+        self, prepared: PreparedStatement, values: Sequence[ParameterValue], *, commits: bool
+    ) -> StatementResult:
+        """Run a statement.
+
+        Args:
+            prepared: the statement.
+            values: of its parameters.
+            commits: outside of a transaction, whether a write is committed now; if not, it waits
+                for what follows.
+
+        Raises:
+            PgError: it fails.
+        """
+        statement = prepared.statement
+        if self.block.status is BlockStatus.FAILED and not isinstance(
+            statement,
+            st.CommitStatement | st.RollbackStatement | st.SavepointStatement | st.EmptyStatement,
+        ):
+            raise PgError(
+                "25P02",
+                "The transaction has failed; statements are ignored until its end.",
+                "write `ROLLBACK`",
+            )
+        match statement:
+            case st.SelectStatement():
+                return StatementResult("SELECT", await self._select(prepared, values))
+            case st.WriteStatement():
+                return StatementResult(await self._write(prepared, values, commits=commits))
+            case st.CopyStatement():
+                table = await self._select(prepared, values)
+                return StatementResult("COPY", table, statement)
+            case st.DeclareStatement():
+                return await self._declare(prepared, statement, values)
+            case _:
+                return await self._run_plain(statement)
+
+    async def _run_plain(self, statement: st.PgStatement) -> StatementResult:
+        """Run a statement that reads no relation."""
+        match statement:
+            case st.BeginStatement(modes):
+                return self._begin(modes)
+            case st.CommitStatement():
+                return StatementResult(await self._commit_block())
+            case st.RollbackStatement():
+                self._end_block(is_committed=False)
+                return StatementResult("ROLLBACK")
+            case st.SavepointStatement():
+                return StatementResult(self.block.savepoint(statement))
+            case st.SetStatement():
+                return self._set(statement)
+            case st.ShowStatement(name):
+                return StatementResult("SHOW", self._show(name))
+            case st.FetchStatement():
+                return self._fetch(statement)
+            case st.CloseStatement(name):
+                if name is None:
+                    self.cursors.clear()
+                else:
+                    self._cursor(name)
+                    del self.cursors[name]
+                return StatementResult("CLOSE CURSOR" + " ALL" * (name is None))
+            case st.DeallocateStatement(name):
+                if name is None:
+                    self.prepared.clear()
+                elif self.prepared.pop(name, None) is None:
+                    raise PgError("26000", f"There is no prepared statement `{name}`.")
+                return StatementResult("DEALLOCATE" + " ALL" * (name is None))
+            case st.DiscardStatement(what):
+                if what == "all":
+                    self._refuse_in_block("DISCARD ALL")
+                    self.prepared.clear()
+                    self.cursors.clear()
+                    self.settings.reset("all")
+                return StatementResult(f"DISCARD {what.upper()}")
+            case st.PassiveStatement(tag):
+                return StatementResult(tag)
+            case _:
+                return StatementResult("")
+
+    # --- reading -------------------------------------------------------------------------------
+
+    async def _select(
+        self, prepared: PreparedStatement, values: Sequence[ParameterValue]
+    ) -> pa.Table:
+        if prepared.is_catalog:
+            return await self._ask_catalog(prepared, values)
+        self.block.refuse_own_writes()
+        translated = await self._translate(prepared, values)
+        return await self._answer(translated)
+
+    async def _answer(self, translated: TranslatedStatement) -> pa.Table:
+        """Return the rows of a question, which sees at least what this client has written."""
+        request = SqlRequest(
+            translated.sql,
+            translated.parameters,
+            at=self.block.snapshot,
+            arrow=True,
+            min_commit=self._last_commit,
+        )
+        answer = await self._ask(self.shared.service.call(self.who, request))
+        if self.block.status is BlockStatus.OPEN and self.settings.has_snapshot:
+            self.block.snapshot = answer.commit
+        assert answer.table is not None
+        return answer.table
+
+    async def _ask_catalog(
+        self,
+        prepared: PreparedStatement,
+        values: Sequence[ParameterValue],
+        *,
+        is_empty: bool = False,
+    ) -> pa.Table:
+        assert prepared.tree is not None
+        session = SessionValues(
+            self.who.name,
+            self.database,
+            self.process,
+            VERSION_TEXT,
+            self.settings.get,
+            (lambda _, value, __: value) if is_empty else self._set_config,
+        )
+        sql = catalog_sql(prepared.tree, values, session)
+        if is_empty:
+            sql = f"SELECT * FROM ({sql}) AS asked LIMIT 0"  # noqa: S608 - a tree was written
+        catalog = await self._ask(self.shared.catalog(self.who, self.database))
+        return await self._ask(asyncio.to_thread(catalog.run, sql))
+
+    def _set_config(self, name: str, value: str, is_local: bool) -> str:
+        self.settings.set(name, value, is_local=is_local)
+        return self.settings.get(name) or ""
+
+    async def _translate(
+        self, prepared: PreparedStatement, values: Sequence[ParameterValue], prefix: str = "p"
+    ) -> TranslatedStatement:
+        assert prepared.tree is not None
+        relations = await self._ask(self.shared.relations(self.who))
+        return Translator(relations, values, prefix=prefix).translate(prepared.tree)
+
+    # --- writing -------------------------------------------------------------------------------
+
+    async def _write(
+        self, prepared: PreparedStatement, values: Sequence[ParameterValue], *, commits: bool
+    ) -> str:
+        tree = prepared.tree
+        assert isinstance(tree, exp.Insert | exp.Delete | exp.Update)
+        if self.settings.is_read_only:
+            raise PgError("25006", "The transaction is READ ONLY, and cannot change data.")
+        if not self.who.role.includes(AccessRole.WRITE):
+            raise PgError(
+                "42501",
+                f"`{self.who.name}` reads, and cannot change data.",
+                "use a token of the role `write`",
+            )
+        if self.settings.has_snapshot and self.block.is_open:
+            raise not_supported(
+                "Only transactions with the isolation level READ COMMITTED can change data.",
+                "leave the isolation level out",
+            )
+        relations = await self._ask(self.shared.relations(self.who))
+        check_target(tree, relations)
+        translated = await self._translate(prepared, values, f"s{len(self.block.pending)}p")
+        if commits and not self.block.is_open:
+            self.block.pending.append(translated)
+            rows = (await self.commit_pending())[-1]
+        else:
+            rows = await self._count(prepared, values)
+            self.block.pending.append(translated)
+        return f"INSERT 0 {rows}" if isinstance(tree, exp.Insert) else f"{write_verb(tree)} {rows}"
+
+    async def _count(self, prepared: PreparedStatement, values: Sequence[ParameterValue]) -> int:
+        """Return how many rows a write finds, before it is committed."""
+        tree = prepared.tree
+        assert tree is not None
+        if isinstance(tree, exp.Insert):
+            given = tree.expression
+            if isinstance(given, exp.Values):
+                return len(given.expressions)
+            self.block.refuse_own_writes()
+            source: exp.Expr = exp.Subquery(this=given.copy(), alias="given")
+        else:
+            source = tree.this.copy()
+        counted = exp.select(exp.Count(this=exp.Star())).from_(source)
+        if not isinstance(tree, exp.Insert) and tree.args.get("where"):
+            counted.set("where", tree.args["where"].copy())
+        question = replace(prepared, tree=counted)
+        table = await self._answer(await self._translate(question, values))
+        return int(table.column(0)[0].as_py())
+
+    async def commit_pending(self) -> list[int]:
+        """Commit the writes that wait; return how many rows each of them has written.
+
+        Raises:
+            PgError: they cannot be committed; nothing was changed.
+        """
+        pending = self.block.take_pending()
+        if not pending:
+            return []
+        parameters = {name: value for each in pending for name, value in each.parameters.items()}
+        request = SqlChangesRequest(tuple(each.sql for each in pending), parameters)
+        try:
+            # A commit is not cancelled: nobody would know whether it was made.
+            answer = await self.shared.service.call(self.who, request)
+        except ServiceError as error:
+            raise pg_error(error) from None
+        self._last_commit = answer.json["commit"]
+        return list(answer.json["rows"])
+
+    # --- transactions --------------------------------------------------------------------------
+
+    def _begin(self, modes: str) -> StatementResult:
+        if not self.block.is_open:
+            self.settings.begin(modes)
+            self.block.status = BlockStatus.OPEN
+        return StatementResult("BEGIN" if modes.startswith("BEGIN") else "START TRANSACTION")
+
+    async def _commit_block(self) -> str:
+        if self.block.status is BlockStatus.FAILED:
+            self._end_block(is_committed=False)
+            return "ROLLBACK"
+        try:
+            await self.commit_pending()
+        except PgError:
+            self._end_block(is_committed=False)
+            raise
+        self._end_block(is_committed=True)
+        return "COMMIT"
+
+    def _end_block(self, *, is_committed: bool) -> None:
+        self.settings.end(is_committed=is_committed)
+        self.block.end()
+        self.cursors = {name: each for name, each in self.cursors.items() if each.is_held}
+
+    def _refuse_in_block(self, what: str) -> None:
+        if self.block.is_open:
+            raise PgError("25001", f"{what} is not possible in a transaction.")
+
+    # --- settings ------------------------------------------------------------------------------
+
+    def _set(self, statement: st.SetStatement) -> StatementResult:
+        name, value = statement.name, statement.value
+        if name == "transaction_modes":
+            assert value is not None
+            if statement.is_local:
+                self.settings.set_modes(value)
+            elif "READ ONLY" in value or "READ WRITE" in value:
+                switch = "on" if "READ ONLY" in value else "off"
+                self.settings.set("default_transaction_read_only", switch)
+        elif value is None:
+            self.settings.reset(name)
+            return StatementResult("RESET")
+        else:
+            self.settings.set(name, value, is_local=statement.is_local)
+        return StatementResult("SET")
+
+    def _show(self, name: str) -> pa.Table:
+        if name == "all":
+            found = sorted(self.settings.all().items())
+            columns = [[each for each, _ in found], [value for _, value in found]]
+            columns.append([""] * len(found))
+            return pa.table([pa.array(each) for each in columns], shown_columns(name))
+        value = self.settings.get(name)
+        if value is None:
+            raise PgError("42704", f"There is no setting `{name}`.")
+        return pa.table({name: [value]})
+
+    # --- cursors -------------------------------------------------------------------------------
+
+    async def _declare(
+        self,
+        prepared: PreparedStatement,
+        statement: st.DeclareStatement,
+        values: Sequence[ParameterValue],
+    ) -> StatementResult:
+        if not statement.is_held and not self.block.is_open:
+            raise PgError("25P01", "A cursor needs a transaction.", "write `BEGIN`, or `WITH HOLD`")
+        if statement.name in self.cursors:
+            raise PgError("42P03", f"There is a cursor `{statement.name}` already.")
+        table = await self._select(prepared, values)
+        self.cursors[statement.name] = OpenCursor(table, statement.is_held)
+        return StatementResult("DECLARE CURSOR")
+
+    def _cursor(self, name: str) -> OpenCursor:
+        found = self.cursors.get(name)
+        if found is None:
+            raise PgError("34000", f"There is no cursor `{name}`.")
+        return found
+
+    def _fetch(self, statement: st.FetchStatement) -> StatementResult:
+        cursor = self._cursor(statement.name)
+        rows = cursor.table.slice(cursor.position, statement.count)
+        cursor.position += rows.num_rows
+        if statement.is_move:
+            return StatementResult(f"MOVE {rows.num_rows}")
+        return StatementResult("FETCH", rows)
+
+    # --- asking and cancelling -----------------------------------------------------------------
+
+    async def _ask(self, awaited: Awaitable[Result]) -> Result:
+        """Wait for an answer, which the client can cancel.
+
+        Raises:
+            PgError: there is none.
+        """
+        task = asyncio.ensure_future(awaited)
+        self._running = task
+        try:
+            return await asyncio.wait_for(task, self.settings.timeout_seconds)
+        except TimeoutError:
+            raise PgError("57014", "The statement took longer than statement_timeout.") from None
+        except asyncio.CancelledError:
+            if self._is_cancelled:
+                raise PgError("57014", "The statement was cancelled, as was asked for.") from None
+            raise
+        except ServiceError as error:
+            raise pg_error(error) from None
+        finally:
+            self._running = None
+            self._is_cancelled = False
+
+    def cancel(self) -> None:
+        """Cancel the question that is being answered, if one is."""
+        if self._running is not None and not self._running.done():
+            self._is_cancelled = True
+            self._running.cancel()

@@ -1,0 +1,349 @@
+"""Queries and writes in PostgreSQL's dialect as texts of Corollary's SQL.
+
+The text is parsed by sqlglot, changed as a tree, and written in Spark's dialect, which
+`frontends/sql` reads. Values are never put into the text: `$1` becomes the parameter `:p1`.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import ErrorLevel, ParseError, TokenError, UnsupportedError
+
+from corollary.serve.postgres.inference import (
+    cast_type,
+    constant_type,
+    expression_type,
+    parameter_number,
+)
+from corollary.serve.postgres.parameters import ParameterValue, Scalar
+from corollary.serve.postgres.problems import PgError, not_supported
+from corollary.serve.postgres.relations import VisibleRelations
+from corollary.serve.postgres.statements import with_placeholders
+from corollary.serve.postgres.wire_types import INT2, INT4, INT8
+
+POSTGRES, SPARK = "postgres", "spark"
+PUBLIC = "public"
+CATALOG_SCHEMAS = frozenset({"pg_catalog", "information_schema"})
+_INTEGERS = frozenset({INT2.oid, INT4.oid, INT8.oid})
+_CLOCKS = (exp.CurrentTimestamp, exp.Localtimestamp, exp.CurrentDatetime)
+_CLOCK_NAMES = frozenset({"now", "transaction_timestamp", "statement_timestamp", "clock_timestamp"})
+
+
+def parse_tree(text: str) -> exp.Expr:
+    """Return the tree of one statement.
+
+    Raises:
+        PgError: it cannot be read.
+    """
+    try:
+        trees = sqlglot.parse(with_placeholders(text), read=POSTGRES)
+    except (ParseError, TokenError, ValueError, RecursionError) as problem:
+        raise PgError("42601", _sentence(problem)) from None
+    found = [each for each in trees if each is not None]
+    if len(found) != 1:
+        raise PgError("42601", "One statement is expected.")
+    return found[0]
+
+
+def _sentence(problem: Exception) -> str:
+    if isinstance(problem, ParseError) and problem.errors:
+        first = problem.errors[0]
+        near = str(first.get("highlight") or "").strip()
+        if near:
+            return f"The statement cannot be read at or near `{near[:40]}`."
+    if isinstance(problem, RecursionError):
+        return "The statement is nested too deeply."
+    return "The statement cannot be read."
+
+
+def rewrite_tree(tree: exp.Expr, replaced: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
+    """Return a tree in which a function has replaced every node, inner ones first."""
+    for node in reversed(list(tree.walk())):
+        found = replaced(node)
+        if found is node:
+            continue
+        if node is tree:
+            tree = found
+        else:
+            node.replace(found)
+    return tree
+
+
+def tables_of(tree: exp.Expr) -> Iterator[exp.Table]:
+    """Yield the tables that a statement reads; not its own common tables, and no functions."""
+    ctes = {each.alias_or_name.lower() for each in tree.find_all(exp.CTE)}
+    for table in tree.find_all(exp.Table):
+        if isinstance(table.this, exp.Identifier) and (table.db or table.name.lower() not in ctes):
+            yield table
+
+
+def is_catalog_query(tree: exp.Expr, relations: VisibleRelations) -> bool:
+    """Return whether a query is about `pg_catalog`, or about the session, and not about data.
+
+    Raises:
+        PgError: it reads both.
+    """
+    has_catalog = has_data = False
+    for table in tables_of(tree):
+        schema, name = table.db.lower(), table.name.lower()
+        if schema in CATALOG_SCHEMAS or (not schema and _is_catalog_name(name, relations)):
+            has_catalog = True
+        elif schema in ("", PUBLIC):
+            has_data = True
+        else:
+            raise PgError("3F000", f"There is no schema `{table.db}`.", "relations are in `public`")
+    if has_catalog and has_data:
+        raise not_supported("A query cannot read relations and `pg_catalog` at once.")
+    return has_catalog or not has_data
+
+
+def _is_catalog_name(name: str, relations: VisibleRelations) -> bool:
+    return name.startswith("pg_") and name not in relations
+
+
+@dataclass(frozen=True, slots=True)
+class TranslatedStatement:
+    """A statement in Corollary's SQL, and the values of its parameters."""
+
+    sql: str
+    parameters: Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class Translator:
+    """Translates one statement.
+
+    Attributes:
+        relations: what the statement may name; the types of untyped texts follow from them.
+        values: what is bound to `$1`, `$2` ….
+        now: the time that the clock shows.
+        prefix: what the names of parameters begin with.
+    """
+
+    relations: VisibleRelations
+    values: Sequence[ParameterValue] = ()
+    now: datetime = field(default_factory=lambda: datetime.now(UTC))
+    prefix: str = "p"
+    _used: dict[str, Any] = field(default_factory=dict)
+
+    def translate(self, tree: exp.Expr) -> TranslatedStatement:
+        """Return a statement in Corollary's SQL.
+
+        Raises:
+            PgError: a part of it is not supported.
+        """
+        self._used = {}
+        tree = tree.copy()
+        _name_columns(tree)
+        _refuse_clauses(tree)
+        self._coerce_texts(tree)
+        tree = rewrite_tree(tree, self._replaced)
+        try:
+            text = tree.sql(
+                SPARK, identify=True, unsupported_level=ErrorLevel.RAISE, comments=False
+            )
+        except UnsupportedError as problem:
+            reason = str(problem).splitlines()[0].rstrip(".")
+            raise not_supported(f"A part of the statement is not supported: {reason}.") from None
+        return TranslatedStatement(text, self._used)
+
+    def _coerce_texts(self, tree: exp.Expr) -> None:
+        """Give texts without a type, such as `'2026-01-05'`, that of what they are compared with.
+
+        PostgreSQL does that when it binds a statement; Corollary's SQL converts nothing by itself.
+        """
+        for node in [each for each in tree.find_all(exp.Literal) if each.is_string]:
+            wanted = constant_type(node, tree, self.relations)
+            if wanted is None or wanted.category == "S":
+                continue
+            target = cast_type(wanted)
+            if target is not None and not isinstance(node.parent, exp.Cast):
+                node.replace(exp.Cast(this=node.copy(), to=target))
+        for division in list(tree.find_all(exp.Div)):
+            sides = (division.left, division.right)
+            kinds = [expression_type(each, tree, self.relations) for each in sides]
+            if all(each is not None and each.oid in _INTEGERS for each in kinds):
+                left, right = (each.copy() for each in sides)
+                division.replace(exp.IntDiv(this=left, expression=right))
+
+    def _replaced(self, node: exp.Expr) -> exp.Expr:
+        """Return what stands for one node."""
+        if isinstance(node, exp.Table):
+            if node.db.lower() == PUBLIC:
+                node.set("db", None)
+                node.set("catalog", None)
+            return node
+        if isinstance(node, exp.Column):
+            node.set("db", None)
+            node.set("catalog", None)
+            return node
+        if isinstance(node, exp.Placeholder):
+            return self._parameter(node)
+        if isinstance(node, exp.DataType):
+            return _data_type(node)
+        if isinstance(node, exp.EQ) and isinstance(node.expression, exp.Any):
+            return _element_of(node)
+        if isinstance(node, _CLOCKS) or (
+            isinstance(node, exp.Anonymous) and node.name.lower() in _CLOCK_NAMES
+        ):
+            return _timestamp(self.now)
+        return node
+
+    def _value(self, node: exp.Placeholder) -> ParameterValue:
+        number = parameter_number(node)
+        if not 1 <= number <= len(self.values):
+            raise PgError("42P02", f"There is no parameter ${number}.")
+        return self.values[number - 1]
+
+    def _parameter(self, node: exp.Placeholder) -> exp.Expr:
+        value = self._value(node)
+        if isinstance(value, list):
+            if node.find_ancestor(exp.Any) is None:
+                raise not_supported("Lists can only be used as in `x = ANY($1)`.")
+            name = f"{self.prefix}{parameter_number(node)}"
+            return exp.Array(
+                expressions=[self._constant(each, f"{name}_{at}") for at, each in enumerate(value)]
+            )
+        if isinstance(node.parent, exp.Limit | exp.Offset | exp.Fetch):
+            if not isinstance(value, int) or value < 0:
+                raise PgError("2201W", "LIMIT and OFFSET need numbers that are not negative.")
+            return exp.Literal.number(value)
+        return self._constant(value, f"{self.prefix}{parameter_number(node)}")
+
+    def _constant(self, value: Scalar | None, name: str) -> exp.Expr:
+        """Return a value as a parameter; what JSON does not have goes as a text, with its type."""
+        placeholder = exp.Placeholder(this=name)
+        match value:
+            case datetime():
+                self._used[name] = _moment_text(value)
+                return exp.cast(placeholder, exp.DataType.Type.TIMESTAMPTZ)
+            case date():
+                self._used[name] = value.isoformat()
+                return exp.cast(placeholder, exp.DataType.Type.DATE)
+            case Decimal():
+                return _decimal(value)
+            case _:
+                self._used[name] = value
+                return placeholder
+
+
+def _element_of(node: exp.EQ) -> exp.Expr:
+    """Return `x = ANY(list)` as `x IN (…)`; an empty list has nothing in it."""
+    listed = node.expression.this
+    while isinstance(listed, exp.Paren | exp.Cast):
+        listed = listed.this
+    if not isinstance(listed, exp.Array):
+        return node
+    elements = [each.copy() for each in listed.expressions]
+    return exp.In(this=node.this.copy(), expressions=elements) if elements else exp.false()
+
+
+def _moment_text(value: datetime) -> str:
+    return value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
+
+
+def _timestamp(value: datetime) -> exp.Expr:
+    return exp.cast(exp.Literal.string(_moment_text(value)), exp.DataType.Type.TIMESTAMPTZ)
+
+
+def _decimal(value: Decimal) -> exp.Expr:
+    """Return a decimal as a literal, which has as many digits as it shows."""
+    if not value.is_finite():
+        raise PgError("22003", "A numeric that is not a number has no value here.")
+    literal: exp.Expr = exp.Literal.number(format(abs(value), "f"))
+    return exp.Neg(this=literal) if value.is_signed() else literal
+
+
+_TYPES = {
+    exp.DataType.Type.TIMESTAMP: exp.DataType.Type.TIMESTAMPTZ,
+    exp.DataType.Type.TIMESTAMPNTZ: exp.DataType.Type.TIMESTAMPTZ,
+    exp.DataType.Type.VARCHAR: exp.DataType.Type.TEXT,
+    exp.DataType.Type.NCHAR: exp.DataType.Type.TEXT,
+    exp.DataType.Type.BPCHAR: exp.DataType.Type.TEXT,
+    exp.DataType.Type.NAME: exp.DataType.Type.TEXT,
+    exp.DataType.Type.FLOAT: exp.DataType.Type.DOUBLE,
+}
+NUMERIC_DIGITS, NUMERIC_SCALE = 38, 10
+"""What `numeric` without digits is."""
+
+
+def _data_type(node: exp.DataType) -> exp.DataType:
+    kind = node.this
+    if kind is exp.DataType.Type.DECIMAL and not node.expressions:
+        return exp.DataType.build(f"DECIMAL({NUMERIC_DIGITS}, {NUMERIC_SCALE})")
+    if kind in _TYPES:
+        return exp.DataType(this=_TYPES[kind])
+    return node
+
+
+def _name_columns(tree: exp.Expr) -> None:
+    """Give the columns of a query that have no name the one that PostgreSQL gives them."""
+    query = tree
+    while isinstance(query, exp.SetOperation | exp.Subquery):
+        query = query.this
+    if not isinstance(query, exp.Select):
+        return
+    for projection in query.expressions:
+        name = projected_name(projection)
+        if name is not None:
+            projection.replace(exp.alias_(projection.copy(), name, quoted=True))
+
+
+def projected_name(projection: exp.Expr) -> str | None:
+    """Return the name that PostgreSQL gives to a column without one; None if it has one.
+
+    >>> projected_name(parse_tree("SELECT count(*)").selects[0])
+    'count'
+    """
+    if isinstance(projection, exp.Alias | exp.Column) or projection.is_star:
+        return None
+    inner = projection
+    while isinstance(inner, exp.Paren):
+        inner = inner.this
+    match inner:
+        case exp.Cast():
+            of = inner.this
+            if isinstance(of, exp.Column):
+                return of.name
+            return projected_name(of) or "?column?"
+        case exp.TimestampTrunc() | exp.DateTrunc():
+            return "date_trunc"
+        case exp.Anonymous():
+            return inner.name.lower()
+        case exp.Case():
+            return "case"
+        case exp.Exists():
+            return "exists"
+        case exp.Connector() | exp.Literal() | exp.Binary() | exp.Unary():
+            return "?column?"
+        case exp.Func():
+            return inner.sql_name().lower()
+        case exp.Column():
+            return inner.name
+        case _:
+            return "?column?"
+
+
+_REFUSED_CLAUSES = {"returning": "RETURNING", "conflict": "ON CONFLICT", "using": "USING"}
+
+
+def _refuse_clauses(tree: exp.Expr) -> None:
+    """Refuse parts of writes that would be passed over.
+
+    Raises:
+        PgError: there is one.
+    """
+    for name, shown in (
+        ("returning", "RETURNING"),
+        ("conflict", "ON CONFLICT"),
+        ("using", "USING"),
+    ):
+        if isinstance(tree, exp.Insert | exp.Delete | exp.Update) and tree.args.get(name):
+            raise not_supported(f"{shown} is not supported.", "leave it out")
+    if isinstance(tree, exp.Insert) and tree.args.get("default"):
+        raise not_supported("DEFAULT VALUES is not supported.", "give a value for each column")
