@@ -5,6 +5,7 @@ make fuzz ARGS="--only partitioned --partitioned 2000"
 make fuzz ARGS="--only advice --only documents --advice 2000 --documents 5000"
 make fuzz ARGS="--only queries --queries 5000 --depth 3"
 make fuzz ARGS="--only answers --answers 10000"
+make fuzz ARGS="--only requests --requests 50000"
 
 | part | compares |
 |---|---|
@@ -18,6 +19,7 @@ make fuzz ARGS="--only answers --answers 10000"
 | nodes | closures after every flip of every edge of every graph with Warshall's algorithm |
 | advice | what the advisor makes of random programs with what has to hold of it |
 | queries | random SQL queries as views under changes, as bags, with DuckDB and SQLite |
+| requests | answers of a server to requests made from its description, with that description |
 | answers | proofs of tuples, and attempts at absent ones, with all instances of all rules |
 
 Random parts go on in batches, each with a seed of its own, which is printed: `--seed` begins with
@@ -55,6 +57,7 @@ from support.generators.scenarios import judge as judge_scenario
 from support.generators.sql_queries import SqlScenario, sql_scenarios
 from support.provenance.absences import judge_absences
 from support.provenance.asking import judge_answers, scenarios_to_ask
+from support.serve.http_fuzz import fuzzed_server, send_requests
 from support.spark.in_process_partitions import everything_partitioned
 from support.sql.query_judge import judge_query
 from support.warehouse_scenarios import keep
@@ -67,7 +70,7 @@ EVERY = 5_000
 
 PARTS = (
     *("programs", "goals", "steps", "lasting", "partitioned", "active", "documents", "nodes"),
-    *("advice", "queries", "answers"),
+    *("advice", "queries", "answers", "requests"),
 )
 
 DOCUMENTS = 20
@@ -86,6 +89,7 @@ class Fuzz:
         self.reactions: Counter[str] = Counter()
         self.constructs: Counter[str] = Counter()
         self.answered: Counter[str] = Counter()
+        self.statuses: Counter[str] = Counter()
 
     def say(self, text: str) -> None:
         """Print a line with the time."""
@@ -202,6 +206,19 @@ class Fuzz:
             judge_advice(advised_program(number), number, self.counts)
             self.counts["programs advised on"] += 1
 
+    def requests(self) -> None:
+        """Send random requests to a server."""
+        number = self.options.seed
+        if not self.options.requests:
+            return
+        with fuzzed_server() as server:
+            while self.counts["requests"] < self.options.requests:
+                self.say(f"{self.counts['requests']} requests; seed {number}")
+                found = send_requests(server, BATCH, number)
+                self.counts["requests"] += found.pop("requests")
+                self.statuses += found
+                number += 1
+
     def report(self) -> None:
         """Print what was covered."""
         for name, number in self.counts.items():
@@ -216,6 +233,8 @@ class Fuzz:
             print(f"  {construct}: in {number} queries")
         for kind, number in self.answered.most_common():
             print(f"  {kind}: {number} in answers")
+        for status, number in self.statuses.most_common():
+            print(f"  status {status}: {number} answers")
         self.say(f"seed {self.options.seed}: no difference")
 
 
@@ -239,6 +258,7 @@ def main() -> None:
     add("--advice", type=int, default=2000, help="programs to give advice on")
     add("--queries", type=int, default=1000, help="SQL queries to maintain as views")
     add("--answers", type=int, default=10_000, help="questions why a tuple holds, or does not")
+    add("--requests", type=int, default=2000, help="requests to send to a server")
     add("--depth", type=int, default=2, help="how deeply SQL queries are nested")
     add("--only", action="append", choices=PARTS, help="leave out the others (may be repeated)")
     add("--seed", type=int, default=0, help="where the random numbers start")
@@ -266,6 +286,7 @@ def main() -> None:
     fuzz.batches("queries", options.queries, sql_scenarios(options.depth), fuzz.queries)
     fuzz.batches("questions asked", options.answers, scenarios_to_ask(), fuzz.answers)
     fuzz.batches("absences asked", options.answers // 4, programs(simple=True), fuzz.absences)
+    fuzz.requests()
     fuzz.report()
     if options.steps:
         share = fuzz.counts["changed"] / fuzz.counts["steps"]

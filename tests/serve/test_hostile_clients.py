@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import select
 import socket
-import threading
 import time
 import urllib.request
 from collections.abc import AsyncIterator, Iterator
@@ -17,14 +15,10 @@ import pytest
 
 import corollary
 from corollary.serve.answers import Answer, Event
-from corollary.serve.http.application import application
-from corollary.serve.http.server import HttpServer, listen_on
-from corollary.serve.http.settings import ServerSettings
-from corollary.serve.principals import AccessRole, Principal
+from corollary.serve.principals import Principal
 from corollary.serve.requests import EventsRequest, Request
 from corollary.serve.service import ServiceMetrics
-from corollary.serve.tokens import TokenStore
-from corollary.warehouse.warehouse_catalog import WarehouseCatalog
+from support.serve.threaded_server import ThreadedServer
 
 LIMITS = {
     "head_seconds": 1.0,
@@ -56,23 +50,14 @@ class LargeAnswers:
         """Do nothing."""
 
 
-class Hosted:
-    """A server in a thread of this process."""
+class Hosted(ThreadedServer):
+    """A server with short limits."""
 
     def __init__(self, place: Path) -> None:
-        with corollary.open(place, engine="local") as db:
-            db.load(text=".decl p(x: number)")
-        self._catalog = WarehouseCatalog.open(place, create=False)
-        tokens = TokenStore(self._catalog.catalog)
-        self.token = tokens.add("robot", AccessRole.ADMIN)
-        listening = listen_on("127.0.0.1", 0)
-        self.port = listening.getsockname()[1]
-        self.service = LargeAnswers()
-        settings = ServerSettings(warehouse_name="wh", port=self.port, **LIMITS)
-        app = application(self.service, settings, tokens)
-        self._server = HttpServer(app, settings, listening)
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._server.run()))
-        self._thread.start()
+        async def open_service() -> LargeAnswers:
+            return LargeAnswers()
+
+        super().__init__(place, open_service, **LIMITS)
 
     def connect(self) -> socket.socket:
         return socket.create_connection(("127.0.0.1", self.port), timeout=GIVE_UP_SECONDS)
@@ -81,16 +66,14 @@ class Hosted:
         lines = [line, "Host: localhost", f"Authorization: Bearer {self.token}", *headers]
         return "".join(f"{each}\r\n" for each in (*lines, "")).encode()
 
-    def close(self) -> None:
-        self._server.stop()
-        self._thread.join()
-        self._catalog.close()
-
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosted]:
     """A server with short limits."""
-    with closing(Hosted(tmp_path_factory.mktemp("hostile") / "wh")) as made:
+    place = tmp_path_factory.mktemp("hostile") / "wh"
+    with corollary.open(place, engine="local") as db:
+        db.load(text=".decl p(x: number)")
+    with closing(Hosted(place)) as made:
         yield made
 
 
@@ -128,7 +111,7 @@ def until_refused(client: socket.socket, chunk: bytes) -> int:
 
 
 def health(server: Hosted) -> bool:
-    url = f"http://127.0.0.1:{server.port}/healthz"
+    url = f"{server.url}/healthz"
     with urllib.request.urlopen(url, timeout=GIVE_UP_SECONDS) as found:
         return bool(json.load(found) == {"status": "ok"})
 

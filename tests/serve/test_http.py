@@ -53,6 +53,12 @@ FIELDS: dict[str, Any] = {
     "/v1/explain": {"question": 'link("a", y)'},
     "/v1/check": {"program": ".decl p(x: number)"},
     "/v1/program": {"program": PROGRAM, "dry_run": True},
+    "/v1/command": {"command": "query", "options": {"place": "wh", "goal": 'link("a", y)'}},
+    "/v1/writing-command": {
+        "command": "what-if",
+        "options": {"warehouse": "wh", "fact": 'edge("a", "b")'},
+    },
+    "/v1/declarations": {"relations": ["edge"]},
 }
 """What is asked of paths that have bodies."""
 
@@ -445,7 +451,7 @@ def test_the_log_has_no_secrets(server: Server, caplog: pytest.LogCaptureFixture
 def test_the_description_has_every_path(server: Server) -> None:
     found = server.anonymous.get("/openapi.json").json()
     assert found["openapi"] == "3.1.0"
-    for endpoint in ENDPOINTS:
+    for endpoint in (each for each in ENDPOINTS if each.is_public):
         operation = found["paths"][endpoint.path.replace(":path", "")][endpoint.method.lower()]
         assert operation["summary"]
         names = {each["name"] for each in operation["parameters"]}

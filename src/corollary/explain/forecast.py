@@ -1,5 +1,6 @@
 """A forecast as text: how a change would be maintained, before there is one."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -110,8 +111,11 @@ def print_forecast(forecast: Forecast, note: StepNote | None = None) -> str:
     for name, (place, reason) in forecast.places.items():
         lines.append(f"relation {name}: in {place}, {reason}")
     if probes := partition_probes(forecast):
-        many = "once" if probes == 1 else f"up to {probes} times"
-        lines += [f"partitions are asked {many}, in each round of a loop again; a job each", ""]
+        total = sum(probes.values())
+        many = "once" if total == 1 else f"up to {total} times"
+        asked = ", ".join(f"{name} {count}" for name, count in sorted(probes.items()))
+        how = "in each round of a loop again; a job each"
+        lines += [f"partitions are asked {many} ({asked}), {how}", ""]
     for stratum in strata(program):
         lines += _decision_lines(stratum, forecast)
     if forecast.deltas:
@@ -125,17 +129,18 @@ def print_forecast(forecast: Forecast, note: StepNote | None = None) -> str:
     return "\n".join([*lines, *print_procedures(forecast.plan, note)])
 
 
-def partition_probes(forecast: Forecast) -> int:
-    """Return how many steps of the plan ask for tuples in partitions, each one time."""
+def partition_probes(forecast: Forecast) -> Counter[str]:
+    """Return how many steps of the plan ask for tuples of each relation in partitions."""
     inside = {name for name, each in forecast.places.items() if each.place == "partitions"}
-    return sum(
-        isinstance(stage, Probe | AntiProbe)
-        and stage.source.relation.partition(WORKING_SEPARATOR)[0] in inside
-        and stage.source.state not in CHANGES
+    return Counter(
+        name
         for step in steps_of(forecast.plan)
         if isinstance(step, Derive)
         for pipeline in step.pipelines
         for stage in pipeline.stages
+        if isinstance(stage, Probe | AntiProbe)
+        and (name := stage.source.relation.partition(WORKING_SEPARATOR)[0]) in inside
+        and stage.source.state not in CHANGES
     )
 
 
@@ -183,7 +188,7 @@ def forecast_as_json(forecast: Forecast, note: StepNote | None = None) -> dict[s
                     name: {"place": place, "reason": reason}
                     for name, (place, reason) in forecast.places.items()
                 },
-                "partition_probes": partition_probes(forecast),
+                "partition_probes": partition_probes(forecast).total(),
             }
             if forecast.places
             else {}

@@ -147,12 +147,14 @@ def _read_body(
     source = draft.source_of(name, state)
     if draft.tables.is_available(source):
         return [], source
+    # The rows are its own: an engine can make one query of their join and its groups.
+    rows = _rows_reference(aggregation.relation)
     if is_read_through(name, draft, state):
-        return derive_rows(name, draft, state), _rows_reference(name)
+        return derive_rows(name, rows.relation, draft, state), rows
+    draft.types[rows.relation] = draft.types[name]
     slots = draft.variables(name)
     goal = Goal(Literal(name, slots), source)
-    rows = _declare_rows(name, draft)
-    return draft.derive(rows, [Body(slots, (goal,), (), aggregation.origin)]), Reference(rows)
+    return draft.derive(rows.relation, [Body(slots, (goal,), (), aggregation.origin)]), rows
 
 
 def is_read_through(body: str, draft: Draft, state: State = State.NEW) -> bool:
@@ -169,24 +171,24 @@ def is_read_through(body: str, draft: Draft, state: State = State.NEW) -> bool:
     return not stratum.is_recursive and not stratum.aggregations
 
 
-def derive_rows(body: str, draft: Draft, state: State = State.NEW) -> list[plans.Step]:
+def derive_shared_rows(body: str, draft: Draft) -> list[plans.Step]:
+    """Return the steps that derive the assignments of a body for all aggregates that read it."""
+    return derive_rows(body, _rows_reference(body).relation, draft, State.NEW)
+
+
+def derive_rows(body: str, target: str, draft: Draft, state: State) -> list[plans.Step]:
     """Return the steps that derive the assignments of a body that is read through its rules."""
+    draft.types[target] = draft.types[body]
     bodies = [
         make_body(rule, read_in_state(state), is_judged=state is State.NEW)
         for rule in draft.update.rules_of(body, state)
     ]
-    return draft.derive(_declare_rows(body, draft), bodies)
+    return draft.derive(target, bodies)
 
 
-def _declare_rows(body: str, draft: Draft) -> str:
-    name = _rows_reference(body).relation
-    draft.types[name] = draft.types[body]
-    return name
-
-
-def _rows_reference(body: str) -> Reference:
-    """Return where the assignments of a body are that is not stored."""
-    return Reference(plans.working_relation(body, "rows"))
+def _rows_reference(owner: str) -> Reference:
+    """Return where the assignments of an aggregate are, or those of a body that several share."""
+    return Reference(plans.working_relation(owner, "rows"))
 
 
 def _present_values(draft: Draft, every: str, target: str) -> list[plans.Step]:

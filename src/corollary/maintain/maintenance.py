@@ -200,7 +200,7 @@ def _shared_rows(
     calls = {_call_if_changed(each, draft, call) for each, _ in readers.values()}
     if not is_shared or len(calls) > 1:
         return []
-    draft.procedures[call.procedure] = tuple(assignments.derive_rows(body, draft))
+    draft.procedures[call.procedure] = tuple(assignments.derive_shared_rows(body, draft))
     draft.shared_bodies.add(body)
     return list(calls)
 

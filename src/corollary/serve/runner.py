@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from corollary.serve.http.application import application
-from corollary.serve.http.server import DRAIN_SECONDS, HttpServer
-from corollary.serve.http.settings import ServerSettings
+from corollary.serve.http.server import DRAIN_SECONDS, HttpServer, cannot_listen, tls_context
+from corollary.serve.http.settings import ServerSettings, is_loopback
 from corollary.serve.http.telemetry import Telemetry, configured_telemetry
 from corollary.serve.processes.opening import open_service
 from corollary.serve.server_file import ServerFile, remove_server_file
@@ -22,6 +22,10 @@ from corollary.serve.tokens import TokenStore
 if TYPE_CHECKING:
     from starlette.routing import BaseRoute
 
+    from corollary.serve.postgres.server import PgServer
+
+POSTGRES_SECONDS = 2
+"""How long statements of PostgreSQL clients may take that are under way at a stop."""
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -40,6 +44,7 @@ class ServerRun:
         private: the socket of its owner, in the directory of the warehouse, if that can be.
         directory: the directory of the warehouse, if it is one.
         certificate: the files of a certificate and of its key, for TLS.
+        pg_port: the port for PostgreSQL clients, 0 for one that is free; None if there is none.
         page: returns the routes of the page.
     """
 
@@ -51,16 +56,19 @@ class ServerRun:
     private: socket.socket | None = None
     directory: Path | None = None
     certificate: tuple[Path, Path] | None = None
+    pg_port: int | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     readers: int | None = None
     page: "Callable[[Service], Sequence[BaseRoute]] | None" = None
 
-    async def serve(self, announce: Callable[[], None]) -> None:
+    async def serve(self, announce: Callable[[int | None], None]) -> None:
         """Serve until a signal comes; then stop in order.
 
         Args:
-            announce: is called when requests are answered.
+            announce: is called when requests are answered, with the port for PostgreSQL clients.
         """
+        if self.certificate is not None:
+            tls_context(self.certificate)
         telemetry = configured_telemetry()
         service = await open_service(
             self.warehouse, self.options, readers=self.readers, limits=self.limits
@@ -70,31 +78,59 @@ class ServerRun:
         finally:
             if self.directory is not None:
                 remove_server_file(self.directory)
+            if not service.is_stopping:  # something has failed
+                await _within(service.close(), self.settings.stop_seconds)
             telemetry.close()
 
     async def _answer(
-        self, service: Service, telemetry: Telemetry, announce: Callable[[], None]
+        self, service: Service, telemetry: Telemetry, announce: Callable[[int | None], None]
     ) -> None:
         routes = () if self.page is None else self.page(service)
         app = application(service, self.settings, self.tokens, routes, telemetry)
         server = HttpServer(app, self.settings, self.listening, self.private, self.certificate)
         started = asyncio.Event()
         running = asyncio.ensure_future(server.run(started))
+        postgres = None
         try:
             await _first_of(running, started.wait())
-            self._leave_file()
-            announce()
+            postgres = await self._start_postgres(service)
+            self._leave_file(None if postgres is None else postgres.port)
+            announce(None if postgres is None else postgres.port)
             await _first_of(running, _signal())
         finally:
             # Requests are still answered while the service stops: that it does, for one.
-            await _within(service.close(), self.settings.stop_seconds - 2 * DRAIN_SECONDS)
+            if postgres is not None:
+                await postgres.close(POSTGRES_SECONDS)
+            seconds = self.settings.stop_seconds - POSTGRES_SECONDS - 2 * DRAIN_SECONDS
+            await _within(service.close(), seconds)
             server.stop()
             await running
 
-    def _leave_file(self) -> None:
+    async def _start_postgres(self, service: Service) -> "PgServer | None":
+        """Listen for PostgreSQL clients, if that is asked for.
+
+        Raises:
+            InputError: the port is taken.
+        """
+        if self.pg_port is None:
+            return None
+        from corollary.serve.postgres.server import PgServer, PgSettings
+
+        tls = None if self.certificate is None else tls_context(self.certificate)
+        host = self.settings.host
+        needs_tls = not is_loopback(host) and not self.settings.is_behind_proxy
+        settings = PgSettings(host, self.pg_port, tls, requires_tls=needs_tls)
+        server = PgServer(service, self.tokens, settings)
+        try:
+            await server.start()
+        except OSError as error:
+            raise cannot_listen(host, self.pg_port, error, "--pg-port") from None
+        return server
+
+    def _leave_file(self, pg_port: int | None) -> None:
         if self.private is not None and self.directory is not None:
             path = self.private.getsockname()
-            ServerFile(os.getpid(), path, self.settings.url).write(self.directory)
+            ServerFile(os.getpid(), path, self.settings.url, pg_port).write(self.directory)
 
 
 def run_in_loop(main: Callable[[], Coroutine[Any, Any, None]]) -> None:

@@ -154,4 +154,18 @@ CURES = [
     Cure("C1043", "grant wh alice lnik", "`link`", helps="grant wh alice link"),
     Cure("C1100", "advise net.dl --query edge", "", helps="advise net.dl --query link"),
     Cure("C1101", "advise net.dl --query link^b", "link^bf", helps="advise net.dl --query link^bf"),
+    Cure(
+        "C1620",
+        "token add wh alice --role read",
+        "corollary token revoke",
+        before=("token add wh alice --role write",),
+        helps="token revoke wh alice && token add wh alice --role read",
+    ),
+    Cure(
+        "C1621",
+        "token revoke wh alise",
+        "`alice`",
+        before=("token add wh alice --role read",),
+        helps="token revoke wh alice",
+    ),
 ]

@@ -1,6 +1,6 @@
 """`corollary explain`."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -97,7 +97,10 @@ def command(programs: tuple[Path, ...], options: ExplainOptions, output: FormatO
 
             forecast, sizes = _forecast(programs, options, console)
             counts = forecast.changes
-            note = _bulk_note(forecast.plan, options.bulk, lambda each: _size(each, sizes, counts))
+            inside = {name for name, each in forecast.places.items() if each.place == "partitions"}
+            note = _bulk_note(
+                forecast.plan, options.bulk, lambda each: _size(each, sizes, counts), inside
+            )
             text, document = print_forecast(forecast, note), forecast_as_json(forecast, note)
         output.show(lambda: document, [text])
 
@@ -115,12 +118,22 @@ def _size(
     return sizes.get(source.relation)
 
 
-def _bulk_note(plan: "Plan", bulk: str, size_of: "Callable[[Reference], int | None]") -> "StepNote":
-    """Return what says of each step whether it is bulk."""
+def _bulk_note(
+    plan: "Plan",
+    bulk: str,
+    size_of: "Callable[[Reference], int | None]",
+    inside: Collection[str],
+) -> "StepNote":
+    """Return what says of each step whether it is bulk; some relations are in partitions."""
     from corollary.core.engine import BulkMode
     from corollary.engines.local.bulk.notes import BulkNotes
 
-    return BulkNotes(plan, BulkMode(bulk), size_of).note
+    note = BulkNotes(plan, BulkMode(bulk), size_of).note
+    if not inside:
+        return note
+    from corollary.engines.spark.bulk.notes import SparkNotes
+
+    return SparkNotes(plan, BulkMode(bulk), size_of, inside.__contains__, note).note
 
 
 def _forecast(
@@ -200,7 +213,8 @@ def _evaluation(
         goal = read_goal(loaded, options.goal)
         normal = goal.program
         plan = solve(normal, goal.literal, statistics)
-    note = _bulk_note(plan, options.bulk, lambda each: _size(each, sizes, {}))
+    inside = plan.types.keys() & normal.relations if options.placement == "partitions" else ()
+    note = _bulk_note(plan, options.bulk, lambda each: _size(each, sizes, {}), inside)
     return print_plan(plan, normal, note), plan_as_json(plan, normal, note)
 
 

@@ -41,6 +41,11 @@ class AddressOptions:
         "The port of HTTP; 0 takes one that is free.",
         option(type=PORT, default=8765, show_default=True),
     ]
+    pg_port: Annotated[
+        int | None,
+        "The port for PostgreSQL clients; 0 takes one that is free. Default: none.",
+        option(type=PORT),
+    ]
     tls_cert: Annotated[
         Path | None, "The certificate of the server, for TLS: a PEM file.", option(type=FILE)
     ]
@@ -195,13 +200,14 @@ def command(
             private=_private(stack, directory, console),
             directory=directory,
             certificate=certificate,
+            pg_port=address.pg_port,
             page=lambda service: routes(service, settings.warehouse_name),
         )
         console.progress(f"opening {redact_password(warehouse)}")
 
-        def announce() -> None:
+        def announce(pg_port: int | None) -> None:
             console.done()
-            _announce(run, output)
+            _announce(run, pg_port, output)
 
         run_in_loop(lambda: run.serve(announce))
 
@@ -244,7 +250,7 @@ def _settings(
     )
 
 
-def _announce(run: "ServerRun", output: FormatOptions) -> None:
+def _announce(run: "ServerRun", pg_port: int | None, output: FormatOptions) -> None:
     """Print where the server is, and what to do next."""
     from corollary.serve.principals import OWNER
 
@@ -262,8 +268,19 @@ def _announce(run: "ServerRun", output: FormatOptions) -> None:
         "      makes a token, for a program or for somebody else",
         f'  curl -H "Authorization: Bearer $TOKEN" {url}/v1/relations',
         "      asks with it",
+        *_pg_lines(run.settings, pg_port),
         "",
         "Ctrl-C stops the server",
     ]
-    output.show(lambda: {"url": url, "page": page, "pid": os.getpid()}, lines)
+    output.show(lambda: {"url": url, "page": page, "pg_port": pg_port, "pid": os.getpid()}, lines)
     sys.stdout.flush()
+
+
+def _pg_lines(settings: "ServerSettings", port: int | None) -> list[str]:
+    if port is None:
+        return []
+    name = settings.warehouse_name
+    return [
+        f"  PGPASSWORD=$TOKEN psql -h {settings.host} -p {port} -U NAME {name}",
+        "      asks in SQL",
+    ]

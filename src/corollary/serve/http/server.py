@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -40,14 +41,38 @@ def listen_on(host: str, port: int) -> socket.socket:
             listening.close()
             raise
     except (OSError, UnicodeError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InputError.of(
-            "C1634",
-            f"The server cannot listen on {host}, port {port}: {reason}.",
-            None,
-            "choose another port with `--port`; 0 takes one that is free",
-        ) from None
+        raise cannot_listen(host, port, error, "--port") from None
     return listening
+
+
+def tls_context(certificate: tuple[Path, Path]) -> ssl.SSLContext:
+    """Return how a server encrypts, with a certificate and its key.
+
+    Raises:
+        InputError: they cannot be used.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        context.load_cert_chain(*certificate)
+    except OSError as error:  # what ssl raises, too
+        raise InputError.of(
+            "C1632",
+            f"The certificate or its key cannot be used: {error.strerror or error}.",
+            None,
+            "give files in PEM format that belong together, with `--tls-cert` and `--tls-key`",
+        ) from None
+    return context
+
+
+def cannot_listen(host: str, port: int, error: Exception, option: str) -> InputError:
+    """Return the error of an address that cannot be listened on."""
+    reason = getattr(error, "strerror", None) or error
+    return InputError.of(
+        "C1634",
+        f"The server cannot listen on {host}, port {port}: {reason}.",
+        None,
+        f"choose another port with `{option}`; 0 takes one that is free",
+    )
 
 
 class HttpServer:
@@ -91,15 +116,7 @@ class HttpServer:
             **common,
         )
         self._private_config = Config(_of_owner(app), proxy_headers=False, **common)
-        try:
-            public.load()
-        except (OSError, ValueError) as error:
-            raise InputError.of(
-                "C1632",
-                f"The certificate or its key cannot be used: {error}.",
-                None,
-                "give files in PEM format that belong together, with `--tls-cert` and `--tls-key`",
-            ) from None
+        public.load()
         self._private_config.load()
         self._server = _UvicornServer(public)
 

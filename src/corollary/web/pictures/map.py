@@ -80,11 +80,26 @@ class MapNode:
         return bool(self.added or self.removed)
 
     @property
+    def size(self) -> str:
+        """The number of tuples as the box shows it."""
+        return "virtual" if self.tuples is None else short_number(self.tuples)
+
+    @property
+    def badge(self) -> tuple[str, str]:
+        """What came and went as the box shows it."""
+        came = f"+{short_number(self.added)}" if self.added else ""
+        return came, f"−{short_number(self.removed)}" if self.removed else ""
+
+    @property
     def label(self) -> str:
-        """Says all of it, for people who do not see the picture."""
-        size = "" if self.tuples is None else f", {number(self.tuples)} tuples"
-        change = f", {number(self.added)} came, {number(self.removed)} went"
-        return f"{self.name}, {self.kind}{size}{change if self.has_changed else ''}"
+        """Begins with what one sees, and says all of it, for people who do not see the picture."""
+        seen = " ".join(filter(None, (_short(self.name), self.size, *self.badge)))
+        words = [seen, self.kind]
+        if self.tuples is not None:
+            words.append(f"{number(self.tuples)} tuple{'' if self.tuples == 1 else 's'}")
+        if self.has_changed:
+            words.append(f"{number(self.added)} came, {number(self.removed)} went")
+        return ", ".join(words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,8 +302,8 @@ class MapPicture:
             if holds
         )
         radius = 6 if node.is_base else 14
-        loop = f'<text class="again" x="{left + box.width - 14:.0f}" y="{box.y + 23:.0f}">↻</text>'
-        size = "virtual" if node.tuples is None else short_number(node.tuples)
+        corner = f'x="{left + box.width - 14:.0f}" y="{box.y + 23:.0f}"'
+        loop = f'<text class="again" aria-hidden="true" {corner}>↻</text>'
         parts = [
             f'<a class="node {kinds}" href="{escape(node.url)}" data-floor="{node.floor}"',
             f' data-relation="{escape(node.name)}" aria-label="{escape(node.label)}">',
@@ -297,7 +312,7 @@ class MapPicture:
             f' height="{BOX_HEIGHT:.0f}" rx="{radius}"/>',
             f'<text class="name" x="{left + 14:.0f}" y="{box.y + 23:.0f}">{escape(name)}</text>',
             loop if node.is_recursive else "",
-            f'<text class="size" x="{left + 14:.0f}" y="{middle + 15:.0f}">{size}</text>',
+            f'<text class="size" x="{left + 14:.0f}" y="{middle + 15:.0f}">{node.size}</text>',
             self._bar(node, left + box.width - 14 - BAR_WIDTH, middle + 8),
             _badge(node, box),
             "</a>",
@@ -320,8 +335,7 @@ def _badge(node: MapNode, box: Place) -> str:
     """Return what came and went with the commit, at the upper right corner of a box."""
     if not node.has_changed:
         return ""
-    came = f"+{short_number(node.added)}" if node.added else ""
-    went = f"−{short_number(node.removed)}" if node.removed else ""
+    came, went = node.badge
     gap = 6.0 if came and went else 0.0
     inner = 7.8 * (len(came) + len(went)) + gap
     left = box.x + box.width / 2 - inner - 4

@@ -28,6 +28,9 @@ from corollary.engines.local.values.texts import Texts
 FEW_TEXTS = 64
 """Up to this many texts are encoded one by one, as Python strings."""
 
+SEARCHED_TEXTS_MAX = 1 << 12
+"""Up to this many, if reading all texts of a file would take longer."""
+
 CACHED_TEXTS_MAX = 1 << 16
 """The maximum number of texts in the Python dictionary."""
 
@@ -82,13 +85,13 @@ class SymbolDomain:
 
     def encode(self, values: Texts) -> Codes:
         """Return the codes of texts, new ones interned."""
-        if len(values) <= FEW_TEXTS:
+        if self._is_few(len(values)):
             return self.encode_python(values.tolist())
         return self.encode_arrow(pa.chunked_array([values.array]))
 
     def encode_python(self, values: Sequence[str]) -> Codes:
         """Return the codes of Python strings, new ones interned."""
-        if len(values) > FEW_TEXTS:
+        if not self._is_few(len(values)):
             return self.encode_arrow(pa.chunked_array([string_array(values)]))
         cache = self._make_room()
         missing = list(dict.fromkeys(value for value in values if value not in cache))
@@ -100,6 +103,11 @@ class SymbolDomain:
                     cache[value] = self._arrow_count + len(self._pending)
                     self._pending.append(value)
         return np.array([cache[value] for value in values], np.int64)
+
+    def _is_few(self, count: int) -> bool:
+        """Whether so many texts are looked up one by one: more of them if a file has many."""
+        is_searched = count * LOAD_ALL_SEARCH_RATIO <= self._stored_count
+        return count <= FEW_TEXTS or (is_searched and count <= SEARCHED_TEXTS_MAX)
 
     def _make_room(self) -> dict[str, int]:
         """Return the dictionary of the latest texts, emptied if there are too many."""
@@ -176,7 +184,7 @@ class SymbolDomain:
 
     def _encode_distinct(self, texts: pa.Array) -> Codes:
         """Return the codes of distinct texts, none of them null."""
-        if len(texts) <= FEW_TEXTS:
+        if self._is_few(len(texts)):
             return self.encode_python(texts.to_pylist())
         self._flush()
         if self._stored is not None:

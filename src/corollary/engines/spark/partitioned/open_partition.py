@@ -8,6 +8,7 @@ columns in the first order of the set, so that this is the primary one and there
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from uuid import uuid4
 
@@ -48,6 +49,9 @@ LEAD_MAX_TUPLES = 2
 
 ASKED_MAX = 1 << 20
 """A partition is opened anew after so many keys: those that it has not are in its dictionary."""
+
+READ_MAX_FILES = 4
+"""So many files of changes are kept mapped: the next partition is likely to be in the same one."""
 
 STORED_NAME = "tuples"
 """The relation of every index: files stay valid when a relation gets another name."""
@@ -95,8 +99,10 @@ class PartitionEngine(LocalEngine):
 
     def change(self, added: pa.Table, removed: pa.Table) -> None:
         """Add and remove tuples."""
-        self.delete(STORED_NAME, removed.select(self._columns))
-        self.insert(STORED_NAME, added.select(self._columns))
+        if removed.num_rows:
+            self.delete(STORED_NAME, removed.select(self._columns))
+        if added.num_rows:
+            self.insert(STORED_NAME, added.select(self._columns))
         self.commit()
 
     def table(self) -> pa.Table:
@@ -302,12 +308,18 @@ def write_changes(
 
 def read_change(root: str, change: PartitionChange) -> tuple[pa.Table, pa.Table]:
     """Return the tuples that a partition gained and lost."""
-    with pa.memory_map(f"{root}/{change.file}") as file:
-        rows = pa.ipc.open_file(file).read_all().slice(change.first, change.size)
+    rows = _read_changes(f"{root}/{change.file}").slice(change.first, change.size)
     last = rows.num_columns - 1
     assert np.count_nonzero(bool_values(rows.column(last).combine_chunks())) == change.added
     rows = rows.select(range(last))
     return rows.slice(0, change.added), rows.slice(change.added)
+
+
+@lru_cache(maxsize=READ_MAX_FILES)
+def _read_changes(path: str) -> pa.Table:
+    """Return what a file of changes holds; it is mapped, and never modified."""
+    with pa.memory_map(path) as file:
+        return pa.ipc.open_file(file).read_all()
 
 
 def merge_changes(

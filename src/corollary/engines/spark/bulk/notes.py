@@ -1,0 +1,103 @@
+"""Which steps of a plan Spark SQL will compute, and why: what `explain` prints."""
+
+from collections.abc import Callable, Iterable
+
+from corollary.core.engine import BULK_MIN_TUPLES, BulkMode
+from corollary.core.pipeline import Pipeline, Probe, Reference
+from corollary.core.plans import Derive, Plan, Total
+from corollary.engines.local.bulk.fusion import GroupStep, find_fused_steps, sources_of
+from corollary.engines.spark.bulk.step_queries import derive_query, group_query
+from corollary.engines.sql.compiled import NotCompiled
+
+SPARK_SQL = "Spark SQL"
+
+
+class SparkNotes:
+    """What is said of the steps of one plan that read partitioned relations.
+
+    Args:
+        plan: the plan.
+        mode: which steps are bulk.
+        size_of: the sizes of relations, as far as they are known.
+        in_partitions: whether a relation is in partitions.
+        otherwise: what is said of the other steps.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        mode: BulkMode,
+        size_of: Callable[[Reference], int | None],
+        in_partitions: Callable[[str], bool],
+        otherwise: Callable[[Derive | GroupStep], str],
+    ) -> None:
+        self._types = plan.types
+        self._mode = mode
+        self._size_of = size_of
+        self._in_partitions = in_partitions
+        self._otherwise = otherwise
+        self._fused = find_fused_steps(plan)
+
+    def note(self, step: Derive | GroupStep) -> str:
+        """Return `Spark SQL` and why, or why not; nothing for a step that looks little up."""
+        if isinstance(step, Derive):
+            pipelines = [each for each in step.pipelines if self._partitioned(sources_of(each))]
+            if self._mode is BulkMode.NEVER or not pipelines:
+                return self._otherwise(step)
+            return self._derive_note(step, pipelines)
+        derive = self._fused.derivations.get(step.body.relation)
+        if derive is not None and self.note(derive).startswith(f"{SPARK_SQL}, one query"):
+            return f"{SPARK_SQL}, one query with {derive.target}"
+        if self._mode is BulkMode.NEVER or not self._partitioned([step.body]):
+            return self._otherwise(step)
+        if not self._is_large(step.body) or (isinstance(step, Total) and step.is_weighted):
+            return ""
+        return self._said(self._reason(step, None), self._why([step.body]))
+
+    def _derive_note(self, step: Derive, pipelines: list[Pipeline]) -> str:
+        leads = [each for each in map(_lead, pipelines) if each is None or self._is_large(each)]
+        if not leads:
+            return ""
+        why = self._why(source for each in pipelines for source in sources_of(each))
+        readers = self._readers(step)
+        if readers and not any(self._reason(each, step.pipelines[0]) for each in readers):
+            names = ", ".join(each.target for each in readers)
+            return f"{SPARK_SQL}, one query with {names}: {why}"
+        if step.reduce is not None and len(self._types[step.target]) == 1:
+            return self._said("its only column is summed", why)
+        found = derive_query(step, self._types, {})
+        return self._said(found.reason if isinstance(found, NotCompiled) else "", why)
+
+    def _readers(self, step: Derive) -> list[GroupStep]:
+        """Return the aggregations that are fused with a derivation."""
+        if self._fused.derivations.get(step.target) is not step:
+            return []
+        every = (each for batch in self._fused.batches.values() for each in batch)
+        return list(
+            {id(each): each for each in every if each.body.relation == step.target}.values()
+        )
+
+    def _reason(self, step: GroupStep, rows: Pipeline | None) -> str:
+        """Return why an aggregation has no query."""
+        found = group_query([step], rows, self._types)
+        return found.reason if isinstance(found, NotCompiled) else ""
+
+    def _said(self, reason: str, why: str) -> str:
+        return f"not {SPARK_SQL}: {reason}" if reason else f"{SPARK_SQL}: {why}"
+
+    def _why(self, sources: Iterable[Reference]) -> str:
+        names = self._partitioned(sources)
+        told = ", ".join(f"`{each}`" for each in names)
+        return f"{told} {'is' if len(names) == 1 else 'are'} in partitions"
+
+    def _partitioned(self, sources: Iterable[Reference]) -> list[str]:
+        return list(
+            dict.fromkeys(each.relation for each in sources if self._in_partitions(each.relation))
+        )
+
+    def _is_large(self, source: Reference) -> bool:
+        return self._mode is BulkMode.ALWAYS or (self._size_of(source) or 0) >= BULK_MIN_TUPLES
+
+
+def _lead(pipeline: Pipeline) -> Reference | None:
+    return next((each.source for each in pipeline.stages if isinstance(each, Probe)), None)

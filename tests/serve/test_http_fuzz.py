@@ -1,0 +1,13 @@
+"""A short run of what `make fuzz` does with the description of the interface."""
+
+from __future__ import annotations
+
+from support.serve.http_fuzz import fuzzed_server, send_requests
+
+
+def test_answers_are_as_described() -> None:
+    with fuzzed_server() as server:
+        found = send_requests(server, 6, 0)
+    assert found["200"] > 20
+    assert found["400"] > 20
+    assert found["requests"] > 100
