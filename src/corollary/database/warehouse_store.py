@@ -271,9 +271,8 @@ class WarehouseStore:
         state.console.progress("storing changes").advance(rows)
         after = pending.after
         is_same = after.normal is state.loaded.normal and after.program == state.program
-        program = None
-        if not is_same or not state.commits:
-            program = stored_program(after.program, after.normal)
+        is_new = not is_same or not state.commits
+        program = stored_program(after.program, after.normal) if is_new else None
         number = self.warehouse.commit(
             NewCommit(
                 parent=state.commits,

@@ -4,7 +4,6 @@ import asyncio
 import os
 import signal
 import socket
-import ssl
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from corollary.serve.http.application import application
-from corollary.serve.http.server import DRAIN_SECONDS, HttpServer, cannot_listen
+from corollary.serve.http.server import DRAIN_SECONDS, HttpServer, cannot_listen, tls_context
 from corollary.serve.http.settings import ServerSettings, is_loopback
 from corollary.serve.http.telemetry import Telemetry, configured_telemetry
 from corollary.serve.processes.opening import open_service
@@ -68,6 +67,8 @@ class ServerRun:
         Args:
             announce: is called when requests are answered, with the port for PostgreSQL clients.
         """
+        if self.certificate is not None:
+            tls_context(self.certificate)
         telemetry = configured_telemetry()
         service = await open_service(
             self.warehouse, self.options, readers=self.readers, limits=self.limits
@@ -77,6 +78,8 @@ class ServerRun:
         finally:
             if self.directory is not None:
                 remove_server_file(self.directory)
+            if not service.is_stopping:  # something has failed
+                await _within(service.close(), self.settings.stop_seconds)
             telemetry.close()
 
     async def _answer(
@@ -113,10 +116,7 @@ class ServerRun:
             return None
         from corollary.serve.postgres.server import PgServer, PgSettings
 
-        tls = None
-        if self.certificate is not None:
-            tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            tls.load_cert_chain(*self.certificate)
+        tls = None if self.certificate is None else tls_context(self.certificate)
         host = self.settings.host
         needs_tls = not is_loopback(host) and not self.settings.is_behind_proxy
         settings = PgSettings(host, self.pg_port, tls, requires_tls=needs_tls)

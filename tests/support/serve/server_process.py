@@ -47,9 +47,10 @@ class ServerProcess:
 
 @contextmanager
 def server_process(warehouse: Path, *arguments: str, **options: Any) -> Iterator[ServerProcess]:
-    """Give a server, which is killed at the end if it still runs."""
+    """Give a server of one process, which is killed at the end if it still runs."""
     log = warehouse.parent / f"{warehouse.name}-server.log"
-    command = [*COMMAND, "serve", str(warehouse), "--port", "0", "--format", "json", *arguments]
+    command = [*COMMAND, "serve", str(warehouse), "--port", "0", "--format", "json"]
+    command += ["--readers", "0", *arguments]
     with (
         log.open("w", encoding="utf-8") as errors,
         subprocess.Popen(

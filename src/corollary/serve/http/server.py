@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -42,6 +43,25 @@ def listen_on(host: str, port: int) -> socket.socket:
     except (OSError, UnicodeError) as error:
         raise cannot_listen(host, port, error, "--port") from None
     return listening
+
+
+def tls_context(certificate: tuple[Path, Path]) -> ssl.SSLContext:
+    """Return how a server encrypts, with a certificate and its key.
+
+    Raises:
+        InputError: they cannot be used.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        context.load_cert_chain(*certificate)
+    except OSError as error:  # what ssl raises, too
+        raise InputError.of(
+            "C1632",
+            f"The certificate or its key cannot be used: {error.strerror or error}.",
+            None,
+            "give files in PEM format that belong together, with `--tls-cert` and `--tls-key`",
+        ) from None
+    return context
 
 
 def cannot_listen(host: str, port: int, error: Exception, option: str) -> InputError:
@@ -96,15 +116,7 @@ class HttpServer:
             **common,
         )
         self._private_config = Config(_of_owner(app), proxy_headers=False, **common)
-        try:
-            public.load()
-        except (OSError, ValueError) as error:
-            raise InputError.of(
-                "C1632",
-                f"The certificate or its key cannot be used: {error}.",
-                None,
-                "give files in PEM format that belong together, with `--tls-cert` and `--tls-key`",
-            ) from None
+        public.load()
         self._private_config.load()
         self._server = _UvicornServer(public)
 
