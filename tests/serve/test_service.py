@@ -17,7 +17,7 @@ from corollary.serve.requests import (
     SqlRequest,
 )
 from corollary.serve.service import ServiceLimits
-from support.services import (
+from support.serve.services import (
     PROGRAM,
     READER,
     WRITER,
