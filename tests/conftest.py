@@ -42,8 +42,8 @@ CATALOGS = (
     pytest.param("postgresql", marks=SERVER),
     pytest.param("postgresql+s3", marks=OBJECTS),
 )
-GROUPS = ("spark", "postgresql")
-"""Tests with one of these words in their id run in one process, which has the session or server."""
+GROUPS = ("spark", "postgresql", "tests/web/")
+"""Tests with one of these in their id run in one process: that of the session, server, browser."""
 
 
 # Commands tell the seconds of long work; on a busy machine, short work may be long.

@@ -1,17 +1,19 @@
-"""Growth on Spark: a table of 1, 10 and 100 million rows, joined and summed, in partitions.
+"""Growth on Spark: a table of 1, 10, 20 and 100 million rows, joined and summed, in partitions.
 
 | figure | how it is taken |
 |---|---|
 | load | files of Parquet into a warehouse, committed; what Spark's workers use is counted |
 | memory | the driver's Python process at its peak, anonymous, over the whole run |
 | change | the median of six transactions of 1,000 rows: clock, processor, jobs, bytes |
-| recompute/change | the same change by recomputation, dry: processor time |
+| recompute/change | the same change, the sums computed anew, dry: processor time |
 | query/change | Spark's own query over the files, cold: processor time |
-| growth | a change at one size against one at the size before: processor time |
+| growth | a change at 100 million rows against one at 10 million: processor time |
+| memory growth | the driver's peak at 100 million rows against that at 20 million |
 
 Every size is a process of its own (`python -m bench.growth`), with a Spark session on two cores.
 This runs only when asked for: `make bench ARGS="--only growth --scale 0.1"` has up to 10 million
-rows and takes minutes; at a scale of 1 it writes 15 GB, and takes most of an hour.
+rows and takes minutes; at a scale of 1 it writes 10 GB, and takes half an hour or more. A task that
+writes a partition of 12 million rows takes 4 GB.
 `python -m bench.growth.plot` draws what `python -m bench.growth` prints.
 """
 
@@ -20,7 +22,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,29 +31,32 @@ from bench.growth import sales_files
 from bench.jobs import CORES, size
 
 NAME = "growth"
-ABOUT = "1, 10 and 100 million rows in partitions on Spark, local[2]: a process for each size"
-ROWS = (1_000_000, 10_000_000, 100_000_000)
-PER_CORE = (2, 4)
-"""Partitions per core that sizes are measured with."""
+ABOUT = "1 to 100 million rows in partitions on Spark, local[2]: a process for each size"
+SIZES = {1_000_000: (2, 4), 10_000_000: (2, 4), 20_000_000: (4,), 100_000_000: (4,)}
+"""Rows, and the partitions per core that they are measured with."""
+GROWTH_SIZES = {100_000_000: 10_000_000}
+MEMORY_SIZES = {100_000_000: 20_000_000}
+"""The sizes that are compared."""
 DISK_BYTES_A_ROW = 150
 RATIO_BARS = {20_000_000: 5.0, 100_000_000: 20.0}
 GROWTH_BAR = 1.5
+MEMORY_BAR = 1.3
 
 
 def run(scale: float) -> Iterator[Figure]:
     """Yield the figures, as they are taken."""
-    before: dict[int, dict[str, Any]] = {}
-    for full in ROWS:
+    known: dict[tuple[int, int], dict[str, Any]] = {}
+    for full, counts in SIZES.items():
         rows = max(1_000, round(full * scale))
         with tempfile.TemporaryDirectory(prefix="corollary-growth-") as directory:
             place = Path(directory)
             _check_disk(place, rows)
             sales_files.write_files(place, rows)
-            for per_core in PER_CORE:
-                found = measure(place, rows, per_core * CORES)
+            for per_core in counts:
+                found = known[full, per_core] = measure(place, rows, per_core * CORES)
                 shutil.rmtree(place / "warehouse")
-                yield from figures(rows, per_core, found, before.get(per_core))
-                before[per_core] = found
+                yield from figures(rows, per_core, found)
+                yield from comparisons(full, per_core, known)
 
 
 def measure(place: Path, rows: int, partitions: int) -> dict[str, Any]:
@@ -65,11 +70,9 @@ def measure(place: Path, rows: int, partitions: int) -> dict[str, Any]:
     return found
 
 
-def figures(
-    rows: int, per_core: int, found: dict[str, Any], before: dict[str, Any] | None
-) -> Iterator[Figure]:
+def figures(rows: int, per_core: int, found: dict[str, Any]) -> Iterator[Figure]:
     """Yield the figures of one size."""
-    label = f"{rows / 1e6:g} M, {per_core} a core"
+    label = _label(rows, per_core)
     load, change = found["load"], found["change"]
     wrong = ("the view is not what Spark SQL says",) if found["differs"] else ()
     about = f"{load['wall']:.1f} s on the clock; {_jobs(load)}; {rows / load['processor']:,.0f}/s"
@@ -85,10 +88,26 @@ def figures(
         about = f"{found[name]['processor']:.1f} s; {_jobs(found[name])}"
         judged = bar if name == "recompute" else None
         yield Figure(f"{label}: {name}/change", ratio, "x", judged, about, is_floor=True)
-    if before is not None:
-        ratio = change["processor"] / before["change"]["processor"]
+
+
+def comparisons(
+    full: int, per_core: int, known: Mapping[tuple[int, int], dict[str, Any]]
+) -> Iterator[Figure]:
+    """Yield the figures that compare a size with a smaller one."""
+    found = known[full, per_core]
+    label = _label(found["rows"], per_core)
+    if before := known.get((GROWTH_SIZES.get(full, 0), per_core)):
+        ratio = found["change"]["processor"] / before["change"]["processor"]
         about = f"against {before['rows'] / 1e6:g} M"
         yield Figure(f"{label}: growth", ratio, "x", GROWTH_BAR, about)
+    if before := known.get((MEMORY_SIZES.get(full, 0), per_core)):
+        ratio = found["memory"] / before["memory"]
+        about = f"against {before['rows'] / 1e6:g} M: {size(before['memory'])}"
+        yield Figure(f"{label}: memory growth", ratio, "x", MEMORY_BAR, about)
+
+
+def _label(rows: int, per_core: int) -> str:
+    return f"{rows / 1e6:g} M, {per_core} a core"
 
 
 def _jobs(found: dict[str, Any]) -> str:

@@ -22,9 +22,12 @@ A comment right before a block, which the reader does not see, says what else to
 import difflib
 import doctest
 import io
+import json
 import os
 import re
 import shlex
+import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -37,6 +40,8 @@ from click.testing import CliRunner
 from markdown_it import MarkdownIt
 
 from corollary.cli.main import group
+from corollary.serve import client
+from corollary.serve.server_file import SERVER_FILE
 from support.command_line import COMMAND
 from support.paths import REPOSITORY
 
@@ -48,6 +53,7 @@ SPARK = [path for path in DOCUMENTS if path.name in ON_SPARK]
 SHOWN = {"csv", "diff", "ebnf", "json", "mermaid", "sql", "text", "toml", "yaml"}
 DIRECTIVE = re.compile(r"<!-- (file|not run|exit): (.+) -->|<!-- (fragment) -->")
 COMMAND_SECONDS = 600
+DEFAULT_PORT = "8765"
 NO_ERRORS = " 2>/dev/null"
 QUOTED = re.compile(r"'[^']*'")
 SIMPLE = re.compile(r"(?:echo ' *' \| )?corollary [\w ./:=,@%+\"'-]+")
@@ -86,7 +92,7 @@ class Document:
 
 
 @pytest.fixture
-def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """An empty directory to be in, where `corollary` is the package under test."""
     programs, directory = tmp_path / "bin", tmp_path / "work"
     programs.mkdir()
@@ -105,8 +111,20 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("PYTHONUNBUFFERED", "1")  # keeps both output streams in order
+    monkeypatch.setenv("COROLLARY_SERVE_PORT", str(free_port()))
+    monkeypatch.setenv("COROLLARY_SERVE_READERS", "0")
+    monkeypatch.setattr(client, "PROBE_SECONDS", 60.0)  # the machine may be busy
     monkeypatch.chdir(directory)
-    return directory
+    yield directory
+    for left in directory.glob(f"*/{SERVER_FILE}"):  # a document has failed while a server ran
+        os.kill(json.loads(left.read_text("utf-8"))["pid"], signal.SIGTERM)
+
+
+def free_port() -> int:
+    """Return a port that nobody listens on; documents call it 8765, the default."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 def name_of(path: Path) -> str:
@@ -186,8 +204,10 @@ def run_console(document: Document, block: Block) -> None:
     if not block.text.startswith("$ "):
         document.fail(block.line, "a console block begins with `$ command`")
     commands = list(find_commands(block))
+    port = os.environ["COROLLARY_SERVE_PORT"]
     for command in commands:
-        status, output = run_command(document, command.text)
+        status, output = run_command(document, command.text.replace(DEFAULT_PORT, port))
+        output = output.replace(port, DEFAULT_PORT) if DEFAULT_PORT in block.text else output
         if not is_same(command.expected, output):
             document.fail(command.line, f"`{command.text}` printed\n{compare(command, output)}")
         promised = int(block.directives.get("exit", 0)) if command is commands[-1] else 0

@@ -46,6 +46,11 @@ def test_executors_may_be_lost_in_the_middle(placement: str, lost: int) -> None:
 
 
 @pytest.mark.long
+def test_executors_may_be_lost_while_sources_and_streams_are_read() -> None:
+    assert last_line("spark_cluster.py", "readers") == "lost 7"
+
+
+@pytest.mark.long
 @pytest.mark.parametrize(("what", "number"), [("cases", 10), ("programs", 6)])
 def test_partitions_are_right_while_executors_are_lost(what: str, number: int) -> None:
     found = re.fullmatch(r"run (\d+) lost (\d+)", last_line("spark_cluster.py", what, str(number)))

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Browser, expect
 
 import corollary
@@ -17,7 +18,9 @@ path(0, y) :- edge(0, y).
 path(x, y) :- path(x, z), edge(z, y).
 .output path
 """
-PROOF_MAX_SECONDS = 0.3
+LINES_MIN = 900
+DRAWN_MAX_SECONDS = 0.3
+"""Of the browser's processor; the search for the proof is the server's, and has its own tests."""
 
 
 def test_everything_is_reached_by_keys_alone(visitor: Visitor) -> None:
@@ -128,9 +131,9 @@ def test_a_server_that_stops_and_comes_back(chromium: Browser, tmp_path: Path) -
         server.kill()
 
 
-def test_a_proof_of_a_thousand_nodes_is_quick(chromium: Browser, tmp_path: Path) -> None:
-    place = tmp_path / "chain"
-    program = tmp_path / "chain.dl"
+@pytest.mark.long
+def test_a_proof_of_a_thousand_nodes_is_drawn_at_once(chromium: Browser, tmp_path: Path) -> None:
+    place, program = tmp_path / "chain", tmp_path / "chain.dl"
     program.write_text(CHAIN_PROGRAM)
     with corollary.open(place, engine="local") as database:
         database.load(program)
@@ -140,23 +143,22 @@ def test_a_proof_of_a_thousand_nodes_is_quick(chromium: Browser, tmp_path: Path)
     visitor = Visitor(chromium, server)
     try:
         visitor.sign_in()
-        page = visitor.open("/relations/path?where.x=0")
+        page = visitor.open(f"/relations/path?where.x=0&where.y=>={CHAIN - 2}")
         clock = page.context.new_cdp_session(page)
         clock.send("Performance.enable", {"timeDomain": "threadTicks"})
 
         def spent() -> float:
-            """Return the seconds of processors that the server and the page have taken."""
             metrics = clock.send("Performance.getMetrics")["metrics"]
-            seconds = {each["name"]: each["value"] for each in metrics}
-            return server.processor_seconds() + float(seconds["TaskDuration"])
+            return float(next(each["value"] for each in metrics if each["name"] == "TaskDuration"))
 
         found = []
-        for length in (CHAIN - 2, CHAIN - 1, CHAIN):  # another one each time: nothing is kept
-            before = spent()
-            page.goto(f"{server.url}/relations/path?where.x=0&tuple=path(0, {length})")
-            expect(page.locator("#drawer .summary")).to_contain_text(f"{2 * length:,} tuples")
+        for row in range(3):
+            before, length = spent(), CHAIN - 2 + row
+            page.locator("tbody a.row-link").nth(row).press("Enter")
+            expect(page.locator("[data-goal]")).to_have_text(f"path(0, {length})")
+            expect(page.locator("#drawer [role=treeitem]").nth(LINES_MIN)).to_be_attached()
             found.append(spent() - before)
-        assert min(found) < PROOF_MAX_SECONDS, found
+        assert min(found) < DRAWN_MAX_SECONDS, found
     finally:
         visitor.close()
         server.kill()

@@ -33,7 +33,7 @@ CASES = [(screen, look) for screen in SCREENS for look in LOOKS]
 ALWAYS = [("commit", "light"), ("change", "dark"), ("console-answer", "phone")]
 
 
-@pytest.mark.parametrize(("screen", "look"), sampled(CASES, 6, ALWAYS))
+@pytest.mark.parametrize(("screen", "look"), sampled(CASES, 12, ALWAYS))
 def test_a_screen_is_for_everybody(
     visitor: Visitor, axe: Callable[[Page], list[str]], screen: str, look: str
 ) -> None:

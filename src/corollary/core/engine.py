@@ -449,6 +449,9 @@ class Engine(Protocol):
             paths: where these are.
         """
 
+    def held_tuples(self) -> int:
+        """Return how many tuples all relations have together, payload included."""
+
     def statistics(self) -> Statistics:
         """Return sizes and fan-outs for the planner."""
 

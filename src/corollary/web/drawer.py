@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from corollary.serve.answers import ServiceError
-from corollary.serve.principals import AccessRole
 from corollary.serve.requests import (
     RelationsRequest,
     WhyAddedRequest,
@@ -61,7 +60,7 @@ async def open_drawer(visit: Visit) -> Drawer | None:
     if question not in QUESTIONS:
         question = "why"
     is_now = visit.at is None and visit.since is None
-    shown = ProofView(goal, question, can_try=is_now and visit.who.role.includes(AccessRole.WRITE))
+    shown = ProofView(goal, question, can_try=is_now and visit.can_write)
     try:
         await _answer(visit, shown)
         relations = (await visit.ask(RelationsRequest(at=visit.at)))["relations"]

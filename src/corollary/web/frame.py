@@ -41,7 +41,7 @@ class NavigationEntry:
     keys: str
 
 
-class Frame:
+class PageFrame:
     """What all pages share.
 
     Args:

@@ -9,7 +9,7 @@ from starlette.routing import BaseRoute, Route
 from corollary.serve.answers import ServiceError
 from corollary.serve.service import Service
 from corollary.web.drawer import open_drawer
-from corollary.web.frame import Frame, NavigationEntry, StaticFile
+from corollary.web.frame import NavigationEntry, PageFrame, StaticFile
 from corollary.web.page import Page
 from corollary.web.visit import NOT_KEPT, Visit
 
@@ -22,7 +22,7 @@ Endpoint = Callable[[HttpRequest], Awaitable[Response]]
 def site_routes(service: Service, warehouse: str, pages: Sequence[Page]) -> list[BaseRoute]:
     """Return the routes of the static files and of all pages."""
     entries = [NavigationEntry(each.path, each.title, each.keys) for each in pages if each.title]
-    frame = Frame(service, warehouse, entries)
+    frame = PageFrame(service, warehouse, entries)
     return [
         *(Route(path, _send(file)) for path, file in frame.files.items()),
         *(Route(each.path, _show(frame, each), methods=list(each.methods)) for each in pages),
@@ -36,7 +36,7 @@ def _send(file: StaticFile) -> Endpoint:
     return answer
 
 
-def _show(frame: Frame, page: Page) -> Endpoint:
+def _show(frame: PageFrame, page: Page) -> Endpoint:
     async def answer(http: HttpRequest) -> Response:
         who = getattr(http.state, "principal", None)
         if who is None:

@@ -10,9 +10,9 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from corollary.serve.answers import ServiceError
-from corollary.serve.principals import Principal
+from corollary.serve.principals import AccessRole, Principal
 from corollary.serve.requests import CommitsRequest, Request
-from corollary.web.frame import Frame
+from corollary.web.frame import PageFrame
 from corollary.web.pictures.timeline import Timeline, timeline_of
 
 TICKS_MAX = 300
@@ -53,7 +53,7 @@ class Visit:
         drawer: what is beside the page, if anything.
     """
 
-    site: Frame
+    site: PageFrame
     http: HttpRequest
     who: Principal
     title: str = ""
@@ -64,6 +64,11 @@ class Visit:
     def parameters(self) -> Mapping[str, str]:
         """The query of the URL; of a parameter that is repeated, the last one."""
         return self.http.query_params
+
+    @property
+    def can_write(self) -> bool:
+        """Whether the session may change data; it sees all of it then."""
+        return self.who.role.includes(AccessRole.WRITE)
 
     @property
     def at(self) -> int | None:

@@ -8,7 +8,6 @@ import select
 import signal
 import subprocess
 import sys
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,26 +62,6 @@ class PageServer:
         lines = self.log.read_text().splitlines()
         logged = [json.loads(line) for line in lines if line.startswith("{")]
         return [str(each.get("trace", each)) for each in logged if each["level"] == "error"]
-
-    def processor_seconds(self) -> float:
-        """Return the time of processors that it has taken, with the processes that it has started.
-
-        Only Linux tells it: elsewhere it is 0.
-        """
-        assert self.process is not None
-        ticks: dict[int, int] = {}
-        children: dict[int, list[int]] = {}
-        for place in Path("/proc").glob("[0-9]*"):
-            with suppress(OSError):  # it has come to its end
-                fields = (place / "stat").read_text().rpartition(")")[2].split()
-                ticks[int(place.name)] = int(fields[11]) + int(fields[12])
-                children.setdefault(int(fields[1]), []).append(int(place.name))
-        todo, found = [self.process.pid], 0
-        while todo:
-            each = todo.pop()
-            found += ticks.get(each, 0)
-            todo += children.get(each, [])
-        return found / os.sysconf("SC_CLK_TCK")
 
     def stop(self) -> int:
         """Stop it as Ctrl-C does; return its status."""

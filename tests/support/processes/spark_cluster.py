@@ -2,13 +2,15 @@
 
 `PYTHONPATH=tests python -m support.processes.spark_cluster PLACEMENT` maintains a warehouse on a
 standalone master with two workers. In the middle of each thing that it does, a task kills the
-executor that it runs in; all is compared with what the local engine gives. `cases N` and
+executor that it runs in; all is compared with what the local engine gives. `readers` does so in the
+middle of reading sources and streams. `cases N` and
 `programs N` run one in N of the cases of changes, and so many random scenarios, with all relations
 in partitions, and kill an executor in the middle of some of them; the oracle says what is right.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 import tempfile
 from pathlib import Path
@@ -155,6 +157,97 @@ def compare_files(place: Path, here: Database) -> None:
     assert sorted(found) == sorted(here.relation("reach").rows())
 
 
+READERS = "corollary.warehouse.sources.tasks"
+BATCHES = "corollary.streaming.batch_tasks"
+READING_POINTS = {
+    "load": (
+        (f"{READERS}.portion_reader:PortionReader.__call__", "before"),
+        (f"{READERS}.portion_reader:PortionReader.__call__", "after"),
+        (f"{READERS}.staged_rows:KeyResolver.__call__", "after"),
+    ),
+    "reload": (
+        (f"{READERS}.portion_reader:PortionReader.__call__", "after"),
+        (f"{READERS}.staged_rows:PieceComparison.__call__", "after"),
+    ),
+    "stream": (
+        (f"{BATCHES}:EventStager.__call__", "after"),
+        (f"{BATCHES}:NetChangeOfPieces.__call__", "before"),
+    ),
+}
+"""Where executors are killed while sources and streams are read."""
+READ = """
+.decl edge(x: number, y: number) key(x)
+.input edge(filename="edge", format=jsonl)
+.decl event(x: number, y: number)
+.decl both(x: number, y: number)
+both(x, y) :- edge(x, y).
+both(x, y) :- event(x, y).
+"""
+
+
+class KillingReaders:
+    """Reads a source, the source when it has changed, and a stream, while executors are lost."""
+
+    def __init__(self, cluster: StandaloneCluster, spark: SparkSession) -> None:
+        self.cluster, self.spark = cluster, spark
+        self.lost = 0
+
+    def run(self, place: Path) -> None:
+        """Do everything once for each point at which it is interrupted."""
+        for what, points in READING_POINTS.items():
+            for number, (point, when) in enumerate(points):
+                self.interrupted(what, point, when, place / f"{what}-{number}")
+
+    def interrupted(self, what: str, point: str, when: str, place: Path) -> None:
+        """Do everything, and lose an executor in one of the things."""
+        self.cluster.wait_for_executors()
+        place.mkdir()
+        with corollary.open(place / "w", spark=self.spark, placement="partitions") as there:
+            for next_one in self.things(there, place):
+                assert not self.cluster.is_waiting, f"no task came to {point} in {what}"
+                if next_one == what:
+                    self.cluster.kill_in(point, when)
+        self.lost += 1
+        with corollary.open(place / "w", engine="local") as again:
+            assert not verify(store_of(again).warehouse).findings
+
+    def things(self, there: Database, place: Path) -> Iterator[str]:
+        """Do one thing after the other; say before each what it is."""
+        program, folder = place / "p.dl", place / "edge"
+        program.write_text(READ)
+        folder.mkdir()
+        for part in range(4):
+            _write_lines(folder / f"{part}.jsonl", range(part * 50, part * 50 + 50))
+        (folder / "bad.jsonl").write_text('["no", "number"]\n')
+        yield "load"
+        there.run(program, facts=place)
+        assert sorted(there.relation("edge").rows()) == [(n, n + 1) for n in range(200)]
+        assert len(there.relation("quarantine")) == 1
+        yield "reload"
+        _write_lines(folder / "2.jsonl", range(100, 140))
+        (folder / "3.jsonl").unlink()
+        _write_lines(folder / "4.jsonl", range(300, 310))
+        there.run(program, facts=place)
+        numbers = [*range(140), *range(300, 310)]
+        assert sorted(there.relation("edge").rows()) == [(n, n + 1) for n in numbers]
+        yield "stream"
+        (place / "in").mkdir()
+        events = [{"op": sign, "x": n, "y": 0} for sign in "+-+" for n in range(50)]
+        lines = "".join(json.dumps(each) + "\n" for each in [*events[:-10], {"op": "+"}])
+        (place / "in" / "1.json").write_text(lines)
+        frame = self.spark.readStream.schema("op string, x long, y long").json(str(place / "in"))
+        query = there.stream(frame, into="event", op="op", trigger={"availableNow": True})
+        query.awaitTermination()
+        assert sorted(there.relation("event").rows()) == [(n, 0) for n in range(40)]
+        assert len(there.relation("quarantine")) == 2
+        assert len(there.relation("both")) == len({*numbers}) + 40
+        yield "end"
+
+
+def _write_lines(path: Path, numbers: range) -> None:
+    path.write_text("".join(f"[{n}, {n + 1}]\n" for n in numbers))
+
+
 class KillingNowAndThen:
     """Runs pieces of work with all relations in partitions, and kills an executor in some of them.
 
@@ -203,10 +296,14 @@ def main(what: str, number: str = "1") -> None:
     patch = pytest.MonkeyPatch()
     for module, name in FEW:
         patch.setattr(module, name, 1)
-    points = {point for found in POINTS.values() for each in found.values() for point, _ in each}
+    every = [*POINTS.values(), READING_POINTS]
+    points = {point for found in every for each in found.values() for point, _ in each}
     with standalone_cluster(points=sorted(points)) as cluster, cluster.session() as spark:
-        if what in POINTS:
-            thorough = Killing(cluster, spark, what)
+        if what in POINTS or what == "readers":
+            is_reading = what == "readers"
+            thorough = (
+                KillingReaders(cluster, spark) if is_reading else Killing(cluster, spark, what)
+            )
             with tempfile.TemporaryDirectory() as directory:
                 thorough.run(Path(directory))
             print("lost", thorough.lost)

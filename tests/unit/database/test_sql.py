@@ -406,3 +406,25 @@ def test_readers_see_what_was_granted(db: corollary.Database) -> None:
         with pytest.raises(AccessError):
             ann.sql(text)
     assert "one question" in refusal(ann, "SELECT 1; SELECT 2").lower()
+
+
+def test_null_for_a_column_of_another_type() -> None:
+    with corollary.open(None, engine="local") as db:
+        db.load(text=".decl person(id: number, born: date?)")
+        db.sql("INSERT INTO person VALUES (1, NULL), (2, NULL)")
+        assert db.sql("SELECT id FROM person WHERE born IS NULL ORDER BY id").rows() == [(1,), (2,)]
+
+
+def test_deletes_follow_deletes_in_a_transaction() -> None:
+    with corollary.open(None, engine="local") as db:
+        db.load(text=".decl n(x: number)")
+        db.sql("INSERT INTO n VALUES (1), (2), (3), (4)")
+        db.sql("BEGIN; DELETE FROM n WHERE x < 3; DELETE FROM n WHERE x > 1 AND x < 4; COMMIT")
+        assert db.sql("SELECT x FROM n").rows() == [(4,)]
+        for text in (
+            "BEGIN; INSERT INTO n VALUES (7); DELETE FROM n",
+            "BEGIN; DELETE FROM n WHERE x = 4; DELETE FROM n WHERE x IN (SELECT x FROM n)",
+        ):
+            with pytest.raises(InputError, match="C1379"):
+                db.sql(text)
+            db.sql("ROLLBACK")

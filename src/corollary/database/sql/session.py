@@ -127,6 +127,7 @@ class SqlSession:
     ask: Ask
     transaction: Transaction | None = None
     _written: set[str] = field(default_factory=set)
+    _deleted: set[str] = field(default_factory=set)
     _rows: dict[int, int] = field(default_factory=dict)
 
     def run(
@@ -187,6 +188,7 @@ class SqlSession:
             return None
         ended, self.transaction = self.transaction, None
         self._written.clear()
+        self._deleted.clear()
         assert ended is not None
         if statement.boundary is nodes.Boundary.COMMIT:
             ended.commit()
@@ -246,7 +248,7 @@ class SqlSession:
         relation = writable_relation(self.state.loaded.normal, table.relation, statement.table.span)
         tree = self._question(statement, table, catalog, place)
         read = set(free_tables(tree))
-        self._refuse_own_writes(read, statement)
+        self._refuse_own_writes(self._reads(statement, table, read), statement)
 
         def operations() -> DeferredOperations:
             rows = self.ask(tree.copy(), place, None).arrow()
@@ -259,8 +261,26 @@ class SqlSession:
         else:
             done = self._in_transaction(lambda transaction: transaction.read(operations))
         if self.transaction is not None:
-            self._written.add(table.relation)
+            self._note_write(statement, table)
         return done
+
+    def _reads(self, statement: nodes.Write, table: TableDefinition, read: set[str]) -> set[str]:
+        """Return the relations whose changes in the open transaction a statement would miss.
+
+        A DELETE after others of the same relation finds some rows again, which changes nothing.
+        """
+        if not isinstance(statement, nodes.Delete) or table.relation not in self._deleted:
+            return read
+        return set() if statement.condition is None else set(free_tables(statement.condition))
+
+    def _note_write(self, statement: nodes.Write, table: TableDefinition) -> None:
+        relation = table.relation
+        is_only_deleted = relation not in self._written or relation in self._deleted
+        if isinstance(statement, nodes.Delete) and is_only_deleted and not table.is_bag:
+            self._deleted.add(relation)
+        else:
+            self._deleted.discard(relation)
+        self._written.add(relation)
 
     def _question(
         self,

@@ -238,6 +238,10 @@ class LocalEngine(SinglePlacement):
             each.restore(self._tables[name])
         return set(stored)
 
+    def held_tuples(self) -> int:
+        """Return how many tuples all relations have together, payload included."""
+        return sum(self.size(name) for name in self._relations)
+
     def statistics(self) -> Statistics:
         """Return the sizes of relations and, for those with tuples, distinct values by column."""
         sizes = {name: self.size(name) for name in self._relations}

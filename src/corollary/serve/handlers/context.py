@@ -66,14 +66,8 @@ class HandlerContext:
             return
         self._limited_at = self.commit
         state = state_of(self.database)
-        stored = sum(
-            state.engine.size(name)
-            for name, each in state.loaded.normal.relations.items()
-            if each.is_stored
-        )
-        state.limits = replace(
-            state.limits, seconds=self.limits.seconds, tuples=stored + self.limits.tuples
-        )
+        tuples = state.engine.held_tuples() + self.limits.tuples
+        state.limits = replace(state.limits, seconds=self.limits.seconds, tuples=tuples)
 
     def require_commit(self, number: int | None) -> None:
         """Refuse to answer before a commit is seen.

@@ -17,7 +17,6 @@ from corollary.serve.answers import ServiceError
 
 LOG = logging.getLogger("corollary.serve")
 NO_SUCH_COMMIT = "C0936"
-UNKNOWN_RELATION = "C0901"
 
 
 def service_error(error: BaseException) -> ServiceError:

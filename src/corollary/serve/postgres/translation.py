@@ -313,8 +313,12 @@ def projected_name(projection: exp.Expr) -> str | None:
             return projected_name(of) or "?column?"
         case exp.TimestampTrunc() | exp.DateTrunc():
             return "date_trunc"
+        case exp.Dot():
+            return projected_name(inner.expression) or inner.name
         case exp.Anonymous():
             return inner.name.lower()
+        case exp.CurrentVersion():
+            return "version"
         case exp.Case():
             return "case"
         case exp.Exists():

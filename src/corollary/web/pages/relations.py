@@ -8,7 +8,6 @@ from starlette.responses import Response
 
 from corollary.core.printer import print_clause
 from corollary.frontends.datalog.parser import parse
-from corollary.serve.principals import AccessRole
 from corollary.serve.requests import (
     DifferenceRequest,
     ExplainRequest,
@@ -107,7 +106,7 @@ async def show_relation(visit: Visit) -> Response:
         "cursor": None,
         "counts": None,
     }
-    if relation["kind"] != "base" and visit.who.role.includes(AccessRole.WRITE):
+    if relation["kind"] != "base" and visit.can_write:
         context |= await _definition(visit, name)
     if visit.since is not None:
         context |= await _difference(visit, name, relation)

@@ -72,3 +72,27 @@ def test_a_recorded_change_follows_a_load(engine: InProcess) -> None:
     assert rows(engine) == ROWS - set(removed) | set(added)
     engine.commit()
     assert rows(engine, State.OLD) == ROWS - set(removed) | set(added)
+
+
+def test_columns_are_a_key_as_far_as_tuples_go(engine: InProcess) -> None:
+    """Of what is in partitions, and of the open change."""
+    table = engine._tables["p"]
+    assert table.is_key(1, State.NEW)
+    engine.insert("p", [(100, "t0")])
+    assert table.is_key(1, State.NEW)
+    engine.insert("p", [(100, "t1")])
+    assert not table.is_key(1, State.NEW)
+    assert table.is_key(2, State.NEW)
+    engine.delete("p", [(100, "t0")])
+    assert table.is_key(1, State.NEW)
+    engine.commit()
+    table = engine._tables["p"]
+    assert table.is_key(1, State.OLD)
+    engine.insert("p", [(3, "other")])
+    assert table.is_key(1, State.OLD)
+    assert not table.is_key(1, State.NEW)
+    engine.delete("p", [(3, "t3")])
+    assert table.is_key(1, State.NEW)
+    engine.insert("p", [(3, "t3")])
+    engine.commit()
+    assert not engine._tables["p"].is_key(1, State.OLD)

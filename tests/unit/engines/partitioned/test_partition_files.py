@@ -20,6 +20,7 @@ from corollary.engines.spark.partitioned import partition_files
 from corollary.engines.spark.partitioned.jobs import PartitionJobs, serve_slice
 from corollary.engines.spark.partitioned.partition_files import (
     PartitionedFiles,
+    PartitionSet,
     StoredPartition,
     partition_count,
     partition_of,
@@ -216,3 +217,59 @@ def test_a_relation_that_grows_gets_more_partitions(
     source = PartitionSource(files, jobs)
     keys = from_python([("t7",), ("none",)], Relation("k", ("k",), (SYMBOL,), False))
     assert rows_of(source.match((1, 0), keys)) == {each for each in known if each[1] == "t7"}
+
+
+def test_partitions_share_a_file_of_changes(tmp_path: Path) -> None:
+    root = str(tmp_path)
+    empty = from_python([], PAIRS)
+    changes = [
+        (from_python([(1, "a"), (2, "b")], PAIRS), from_python([(3, "c")], PAIRS)),
+        (empty, from_python([(None, "d")], PAIRS)),
+        (from_python([(5, "e")], PAIRS), empty),
+    ]
+    written = opening.write_changes(root, "changes", changes)
+    assert [each.file for each in written] == ["changes"] * 3
+    parts = tuple(StoredPartition().changed(each, ()) for each in written)
+    files = PartitionedFiles(root, PAIRS, (PartitionSet(((0, 1),), parts),))
+    again = PartitionedFiles.from_json(root, PAIRS, json.loads(json.dumps(files.to_json())))
+    assert again == files
+    for part, expected in zip(again.sets[0].partitions, changes, strict=True):
+        found = opening.read_change(root, part.changes[0])
+        assert [rows_of(each) for each in found] == [rows_of(each) for each in expected]
+
+
+SALES = Relation("s", ("id", "store", "amount"), (NUMBER, NUMBER, NUMBER.with_null(True)), False)
+
+
+@pytest.mark.parametrize("is_unique", [True, False])
+def test_keys_of_an_order_without_a_file(tmp_path: Path, is_unique: bool) -> None:
+    """Where the first column nearly says the tuple, nothing is sorted to look two columns up."""
+    rows = [(at if is_unique else at % 7, at % 3, None if at % 5 else at % 4) for at in range(200)]
+    table, root = from_python(rows, SALES), str(tmp_path)
+    stored = opening.write_partition(root, "base", SALES, [(0, 1, 2)], table)
+    known = set(rows)
+    assert stored.distinct[0] == len({row[0] for row in known})
+    order = (0, 2, 1)
+    opened = opening.open_partition(root, SALES, ((0, 1, 2), order), 0, stored)
+    keys = [(3, None), (5, 1), (20, 0), (21, None), (21, 1), (999, None)]
+    asked = from_python(keys, Relation("k", ("id", "amount"), (NUMBER, SALES.types[2]), False))
+    found = rows_of(opened.matches(order, asked))
+    assert found == {row for row in known if (row[0], row[2]) in keys}
+    sorted_orders = opened._tables[opening.STORED_NAME].old_layers().keys()
+    assert (order in sorted_orders) is not is_unique
+
+
+def test_reading_all_pushes_nothing_out(tmp_path: Path) -> None:
+    root = str(tmp_path)
+    table = from_python(pairs(300), PAIRS)
+    stored = opening.write_partition(root, "base", PAIRS, [(0, 1)], table)
+    files = PartitionedFiles(root, PAIRS, (PartitionSet(((0, 1),), (stored,)),))
+    opening._open.clear()
+    jobs = PartitionJobs(lambda work, _: [serve_slice(each) for each in work.values()], lambda: 1)
+    source = PartitionSource(files, jobs)
+    assert rows_of(source.read()) == rows_of(table)
+    assert not source.is_unique((0,))
+    assert source.is_unique((0, 1))
+    assert not opening._open
+    assert source.contains(table).all()
+    assert len(opening._open) == 1

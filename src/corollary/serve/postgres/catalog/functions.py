@@ -98,6 +98,12 @@ MACROS: dict[str, tuple[str, ...]] = {
         ),
     ),
     "quote_literal": ("(n) AS '''' || replace(n, '''', '''''') || ''''",),
+    "pg_get_keywords": (
+        (
+            "() AS TABLE SELECT keyword_name AS word, 'R' AS catcode, keyword_category AS catdesc "
+            "FROM duckdb_keywords()"
+        ),
+    ),
     "pg_expandarray": ("(l) AS unnest(list_transform(l, lambda e, i: {'x': e, 'n': i}))",),
     "array_remove": ("(l, x) AS list_filter(l, lambda e: e IS DISTINCT FROM x)",),
     "array_upper": ("(l, d) AS CASE WHEN len(l) = 0 THEN NULL ELSE len(l) END",),
@@ -132,7 +138,7 @@ PLAIN_FUNCTIONS = frozenset(
         *("array_position", "array_append", "array_cat", "to_char", "left"),
         *("bool_and", "bool_or", "every", "md5", "concat_ws", "format", "translate", "strpos"),
         *("regclass_text", "regclass_oid", "regexp_full_match", "list_contains", "ascii", "chr"),
-        *("row_to_json", "json_agg", "json_build_object", "to_json", "date_part", "age"),
+        *("date_part", "age"),
     }
 )
 """Functions that DuckDB has itself and that read nothing but their arguments."""
