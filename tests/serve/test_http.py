@@ -52,7 +52,7 @@ FIELDS: dict[str, Any] = {
     "/v1/explain": {"question": 'link("a", y)'},
     "/v1/check": {"program": ".decl p(x: number)"},
     "/v1/program": {"program": PROGRAM, "dry_run": True},
-    "/v1/command": {"command": "query", "options": {"place": "wh", "goal": 'link("a", y)'}},
+    "/v1/command": {"command": "query", "options": {"places": ["wh"], "goal": 'link("a", y)'}},
     "/v1/writing-command": {
         "command": "what-if",
         "options": {"warehouse": "wh", "fact": 'edge("a", "b")'},
