@@ -7,7 +7,18 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from bench import active, advisor, documents, orders, report, spark, startup, warehouse, why
+from bench import (
+    active,
+    advisor,
+    documents,
+    orders,
+    report,
+    serve,
+    spark,
+    startup,
+    warehouse,
+    why,
+)
 from bench.bulk import load, paths, totals
 from bench.contenders import DuckdbQuery, LocalEvaluation
 from bench.figure import Figure, as_json
@@ -44,10 +55,11 @@ REPORTS = {
         load,
         refresh,
         growth,
+        serve,
     )
 }
 """What is no race of contenders in this process: figures, by name."""
-ON_REQUEST = frozenset({load.NAME, refresh.NAME, growth.NAME})
+ON_REQUEST = frozenset({load.NAME, refresh.NAME, growth.NAME, serve.NAME})
 """What runs only if `--only` names it."""
 SHOP_NEXT = "shop-next"
 

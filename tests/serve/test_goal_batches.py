@@ -15,7 +15,7 @@ from corollary.serve.principals import OWNER, Principal
 from corollary.serve.processes.goal_batches import answer_batch
 from corollary.serve.requests import QueryRequest
 from corollary.serve.service import ServiceLimits
-from support.services import READER, make_warehouse
+from support.serve.services import READER, make_warehouse
 
 PROGRAM = """
 .decl edge(x: symbol, y: symbol)

@@ -29,7 +29,7 @@ from corollary.serve.requests import (
     WhyRequest,
     request_kinds,
 )
-from support.services import READER, insert, run_local
+from support.serve.services import READER, insert, run_local
 
 PROGRAM = """
 .decl vault(code: symbol, target: symbol, owner: symbol)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator, Iterator
@@ -26,7 +25,7 @@ from corollary.serve.requests import EventsRequest, Request
 from corollary.serve.service import ServiceMetrics
 from corollary.serve.tokens import TokenStore
 from corollary.warehouse.warehouse_catalog import WarehouseCatalog
-from support.serve.asgi_client import BASE, AsgiClient
+from support.serve.asgi_client import BASE, AsgiClient, LoopThread
 
 PROGRAM = """
 .decl edge(x: symbol, y: symbol)
@@ -53,7 +52,7 @@ FIELDS: dict[str, Any] = {
     "/v1/explain": {"question": 'link("a", y)'},
     "/v1/check": {"program": ".decl p(x: number)"},
     "/v1/program": {"program": PROGRAM, "dry_run": True},
-    "/v1/command": {"command": "query", "options": {"place": "wh", "goal": 'link("a", y)'}},
+    "/v1/command": {"command": "query", "options": {"places": ["wh"], "goal": 'link("a", y)'}},
     "/v1/writing-command": {
         "command": "what-if",
         "options": {"warehouse": "wh", "fact": 'edge("a", "b")'},
@@ -71,7 +70,8 @@ class Server:
         self.tokens = TokenStore(self.catalog.catalog)
         self.settings = ServerSettings(warehouse_name="wh", **settings)
         opening = LocalService.open(lambda: corollary.open(place, engine="local"))
-        self.service = asyncio.run(opening)
+        self.loop = LoopThread()
+        self.service = self.loop.run(opening)
         self.app = application(self.service, self.settings, self.tokens)
         self.anonymous = self.client()
         names = {"alice": AccessRole.READ, "bob": AccessRole.WRITE, "carol": AccessRole.ADMIN}
@@ -83,10 +83,11 @@ class Server:
         )
 
     def client(self, headers: dict[str, str] | None = None, base: str = BASE) -> AsgiClient:
-        return AsgiClient(self.app, headers, base)
+        return AsgiClient(self.app, self.loop, headers, base)
 
     def close(self) -> None:
-        asyncio.run(self.service.close())
+        self.loop.run(self.service.close())
+        self.loop.close()
         self.catalog.close()
 
 
@@ -492,7 +493,7 @@ class Failing:
 def client_of(server: Server, outcome: Any) -> AsgiClient:
     app = application(Failing(outcome), server.settings, server.tokens)
     headers = {"Authorization": f"Bearer {server.secrets['carol']}"}
-    return AsgiClient(app, headers)
+    return AsgiClient(app, server.loop, headers)
 
 
 def test_an_error_nobody_expects_shows_nothing(server: Server) -> None:

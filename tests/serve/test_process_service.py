@@ -19,7 +19,7 @@ from corollary.serve.principals import OWNER
 from corollary.serve.processes.process_service import ProcessService
 from corollary.serve.processes.supervision import Worker
 from corollary.serve.requests import CommitRequest, EventsRequest, QueryRequest, SqlRequest
-from support.services import READER, ask_all, insert, make_warehouse
+from support.serve.services import READER, ask_all, insert, make_warehouse
 
 Result = TypeVar("Result")
 KILLING_SECONDS = 5.0
@@ -65,6 +65,10 @@ def test_processes_answer_commit_and_recover(tmp_path: Path) -> None:
         assert (yes.table.num_rows, yes.table.num_columns) == (1, 0)
         timed = await service.call(OWNER, CommitRequest(commit))
         assert timed.json["phases"]
+        # A request that cannot be read is an answer; those of other modules can.
+        (unreadable,) = await ask_all(service, [QueryRequest(goal=b"x".decode(), limit="3")])  # type: ignore[arg-type]
+        assert isinstance(unreadable, ServiceError)
+        assert (unreadable.status, "C1600" in unreadable.message) == (400, True)
         # Events go on, and writes too, when the writer is killed.
         events = service.subscribe(OWNER, EventsRequest(("reached",)))
         first = await anext(events)
@@ -84,6 +88,29 @@ def test_processes_answer_commit_and_recover(tmp_path: Path) -> None:
         await stop_while_writing(service, place, rows=13)
 
     run(place, test)
+
+
+@pytest.mark.parametrize(("point", "is_done"), [("before_commit", False), ("after_commit", True)])
+def test_a_writer_that_dies_at_every_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: str, is_done: bool
+) -> None:
+    """A write with a key is tried once more, and then refused; or was done, and is found."""
+    place = make_warehouse(tmp_path / "w")
+    monkeypatch.setenv("COROLLARY_FAULT", point)
+
+    async def test(service: ProcessService) -> None:
+        keyed = await ask_all(service, [insert("edge", "a", "b", idempotency_key="k")])
+        unkeyed = await ask_all(service, [insert("edge", "c", "d")])
+        assert isinstance(keyed[0], Answer) is is_done
+        assert isinstance(unkeyed[0], ServiceError)
+        for each in (*keyed, *unkeyed):
+            if isinstance(each, ServiceError):
+                assert (each.status, "C1610" in each.message) == (503, True)
+
+    run(place, test, readers=0)
+    monkeypatch.delenv("COROLLARY_FAULT")
+    with corollary.open(place, engine="local") as database:
+        assert len(database.relation("edge")) == 2 * is_done
 
 
 async def stop_while_writing(service: ProcessService, place: Path, rows: int) -> None:

@@ -7,17 +7,20 @@ import pytest
 
 import corollary
 from corollary.serve.answers import Answer, ServiceError
+from corollary.serve.handlers import dispatch
 from corollary.serve.principals import OWNER
 from corollary.serve.processes.local_service import LocalService
 from corollary.serve.requests import (
+    AlertsRequest,
     CommitsRequest,
     QueryRequest,
     RelationRowsRequest,
     RelationsRequest,
     SqlRequest,
+    WhyRequest,
 )
 from corollary.serve.service import ServiceLimits
-from support.services import (
+from support.serve.services import (
     PROGRAM,
     READER,
     WRITER,
@@ -213,3 +216,34 @@ def test_a_database_in_memory_has_no_history() -> None:
             await service.call(OWNER, CommitsRequest())
 
     run_local(None, test, program=PROGRAM)
+
+
+def test_what_nobody_expects_is_logged_and_not_told(
+    place: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> Answer:
+        raise RuntimeError("/a/secret/path")
+
+    monkeypatch.setitem(dispatch.HANDLERS, RelationsRequest, fail)
+
+    async def test(service: LocalService) -> None:
+        with pytest.raises(ServiceError, match="C1602") as found:
+            await service.call(OWNER, RelationsRequest())
+        assert found.value.status == 500
+        assert "secret" not in repr(found.value.as_json())
+
+    run_local(place, test)
+    assert "/a/secret/path" in caplog.text
+
+
+def test_forms_and_numbers_that_there_are_not(place: Path) -> None:
+    async def test(service: LocalService) -> None:
+        for request in (
+            WhyRequest('path("a", "b")', form="pdf"),
+            WhyRequest('path("a", "b")', limit_nodes=1_000_000),
+            AlertsRequest(limit=-1),
+        ):
+            with pytest.raises(ServiceError, match="C1606"):
+                await service.call(OWNER, request)
+
+    run_local(place, test)

@@ -66,7 +66,9 @@ def test_the_command_watches(spark: Any, tmp_path: Path, monkeypatch: pytest.Mon
         *("--source", "in", "--once", "--format", "json"),
     )
     assert result.exit_code == 0, result.output
-    assert json.loads(result.stdout.splitlines()[0]) == {"batch": 0, "events": 2}
+    assert json.loads(result.stdout.splitlines()[0]) == {"batch": 0, "events": 3}
+    waits = cli("query", "wh", "document_waits(doc, view, function)")
+    assert waits.stdout.splitlines() == ["doc\tview\tfunction", "d\tfound\tf"]
     arrive(Path("in"), "2.json", ("e", "", 0, "<r><?call f?></r>", False))
     result = cli(
         *("documents", "watch", "--warehouse", "wh", "--views", "views.txt"),

@@ -38,7 +38,7 @@ from corollary.warehouse.catalog.outbox import CatalogOutbox, alerts_of_commit
 from corollary.warehouse.catalog.program_layout import program_of_layout
 from corollary.warehouse.catalog.query_log import QueryLog
 from corollary.warehouse.consistent_read import read_consistently
-from corollary.warehouse.partition_index import fetched_files
+from corollary.warehouse.partition_index import restore_index
 from corollary.warehouse.warehouse import ChangeHandles, RelationDelta, Warehouse
 
 if TYPE_CHECKING:
@@ -186,8 +186,7 @@ class WarehouseStore:
         engine = self._engine()
         engine.declare(every)
         warehouse = self.warehouse
-        with fetched_files(paths, engine.tasks) as fetched:
-            indexed = engine.restore(files, fetched)
+        indexed = restore_index(engine, files, paths)
         engine.clear(indexed - relations)  # what is virtual now, or no longer valid
         start = dict.fromkeys(indexed & relations, self._folded)
         full = warehouse.catalog.latest_full_changes(number)

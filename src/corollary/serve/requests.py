@@ -380,10 +380,16 @@ def request_kind(cls: type[Request]) -> str:
 
 def request_kinds() -> dict[str, type[Request]]:
     """Return all classes of requests by their names."""
-    every = [*Request.__subclasses__(), *ProofRequest.__subclasses__()]
-    # A dataclass with slots is made twice, and the first one may still be there.
-    known = (each for each in every if getattr(sys.modules[each.__module__], each.__name__) is each)
-    return {request_kind(each): each for each in known if each is not ProofRequest}
+    found: dict[str, type[Request]] = {}
+    waiting: list[type[Request]] = [Request]
+    while waiting:
+        for each in waiting.pop().__subclasses__():
+            waiting.append(each)
+            # A dataclass with slots is made twice, and the first one may still be there.
+            if getattr(sys.modules[each.__module__], each.__name__) is each:
+                found[request_kind(each)] = each
+    found.pop(request_kind(ProofRequest))
+    return found
 
 
 def request_as_json(request: Request) -> dict[str, Any]:

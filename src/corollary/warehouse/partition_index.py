@@ -6,11 +6,11 @@ names only, and nothing is sorted again.
 """
 
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from corollary.core.engine import Item, TaskPool
+from corollary.core.engine import Engine, Item, TaskPool
 from corollary.errors import WarehouseError
 from corollary.warehouse.catalog.catalog_rows import StoredIndex
 from corollary.warehouse.files import durable_files
@@ -18,6 +18,9 @@ from corollary.warehouse.files.durable_files import FileBatch
 from corollary.warehouse.files.file_rows import StagingDirectory
 from corollary.warehouse.files.object_path import ObjectPath
 from corollary.warehouse.files.places import Place
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 def keep_files(
@@ -40,27 +43,27 @@ def keep_files(
     return [StoredIndex(path, each) for path, each in zip(written, checksums, strict=True)]
 
 
-@contextmanager
-def fetched_files(places: Mapping[str, Place], tasks: TaskPool | None) -> Iterator[dict[str, Path]]:
-    """Let tasks copy objects to files, which are there inside; those of a directory stay.
+def restore_index(
+    engine: Engine, files: "Mapping[str, pa.Buffer]", places: Mapping[str, Place]
+) -> set[str]:
+    """Load relations from the files of an index; return those that were in it.
 
-    Without tasks there are no objects: nobody would read them.
+    Those that tasks have written are copied by tasks if they are objects; without tasks nobody
+    would read them.
 
     Raises:
-        WarehouseError: an object is missing, or cannot be read.
+        WarehouseError: an object is missing or cannot be read, or a file is damaged.
     """
     found = {name: each for name, each in places.items() if isinstance(each, Path)}
     objects = {name: each for name, each in places.items() if isinstance(each, ObjectPath)}
+    tasks = engine.tasks
     if tasks is None or not objects:
-        yield found
-        return
-    directory = StagingDirectory(tasks)
+        return engine.restore(files, found)
+    directory = StagingDirectory(tasks)  # until the engine has names of its own for them
     copies = {name: directory.path / name for name in objects}
-    tasks.run(
-        "fetch index files", fetch_object, list(zip(objects.values(), copies.values(), strict=True))
-    )
-    yield found | copies
-    del directory
+    copied = list(zip(objects.values(), copies.values(), strict=True))
+    tasks.run("fetch index files", fetch_object, copied)
+    return engine.restore(files, found | copies)
 
 
 def put_object(item: tuple[ObjectPath, Path]) -> str:

@@ -136,7 +136,7 @@ class Warehouse(WarehouseCatalog):
     def read_index(self, number: int) -> tuple[int, dict[str, pa.Buffer], dict[str, Place]]:
         """Return the commit of the latest index not after a commit, and its files, memory-mapped.
 
-        Files that tasks have written are returned as places, for `fetched_files`.
+        Files that tasks have written are returned as places, for `restore_index`.
 
         No index counts as the index of commit 0: a missing one is rebuilt from the data files. The
         blocks of an index have checksums of their own, which the engine compares.

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import base64
 import random
+import shutil
 import socket
+import ssl
 import struct
+import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import psycopg
 import pytest
 
+import corollary
 from corollary.serve.postgres.messages import message, text_field
 from corollary.serve.postgres.problems import PgError
 from corollary.serve.postgres.scram import ScramExchange
+from corollary.serve.principals import AccessRole
 from corollary.serve.tokens import ScramVerifier
-from support.serve.pg_endpoint import Endpoint
+from support.serve.pg_endpoint import Endpoint, running_endpoint
 
 TIMEOUT_SECONDS = 20.0
 
@@ -129,7 +135,8 @@ def test_random_bytes_harm_nobody(endpoint: Endpoint) -> None:
         with raw_socket(endpoint) as connection:
             prefix = startup(user="alice") if chance.random() < 0.5 else b""
             connection.sendall(prefix + chance.randbytes(chance.randrange(400)))
-            connection.shutdown(socket.SHUT_WR)
+            with suppress(OSError):  # it may be closed already
+                connection.shutdown(socket.SHUT_WR)
             read_all(connection)
     with psycopg.connect(**endpoint.arguments()) as connection:
         assert connection.execute("SELECT count(*) FROM path").fetchone() == (3,), seed
@@ -152,12 +159,41 @@ def test_random_messages_after_the_password(endpoint: Endpoint) -> None:
             socket.socket(fileno=socket.dup(connected.fileno())) as connection,
         ):
             connection.settimeout(TIMEOUT_SECONDS)
+            sent = b""
             for _ in range(chance.randrange(1, 12)):
                 kind = chance.choice([b"P", b"B", b"D", b"E", b"C", b"H", b"Q", b"d", b"f"])
                 body = chance.choice([b"", b"\0", b"S\0", b"P\0", chance.randbytes(6)])
                 body += chance.choice([b"", b"\0\0", chance.choice(texts) + b"\0\0"])
-                connection.sendall(message(kind, body))
-            connection.sendall(message(b"S") + message(b"X"))
+                sent += message(kind, body)
+            connection.sendall(sent + message(b"S") + message(b"X"))
             read_all(connection)
     with psycopg.connect(**endpoint.arguments()) as connection_after:
         assert connection_after.execute("SELECT 1").fetchone() == (1,), seed
+
+
+# --- TLS, and the end ---------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="there is no openssl")
+def test_tls_and_stopping(tmp_path: Path) -> None:
+    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    make = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=localhost"]
+    files = ["-out", str(certificate), "-keyout", str(key)]
+    subprocess.run(["openssl", *make, *files], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    with corollary.open(tmp_path / "wh", engine="local") as db:
+        db.load(text=".decl n(x: number)\nn(1).")
+    with running_endpoint(tmp_path / "wh", {"ann": AccessRole.READ}, context) as endpoint:
+        arguments = endpoint.arguments("ann") | {"sslmode": "require"}
+        connection = psycopg.connect(**arguments, autocommit=True)
+        assert connection.pgconn.ssl_in_use
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+        with raw_socket(endpoint) as stuffed:
+            stuffed.sendall(struct.pack("!IHH", 8, 1234, 5679) + startup(user="ann"))
+            assert b"C08P01\0" in read_all(stuffed)
+        assert endpoint.server is not None
+        endpoint.run(endpoint.server.close(1.0))
+        with pytest.raises(psycopg.errors.AdminShutdown):
+            connection.execute("SELECT 1")
+        connection.close()

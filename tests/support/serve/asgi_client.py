@@ -3,27 +3,53 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import threading
+from collections.abc import Coroutine, Mapping
 from typing import Any
 
 import httpx
 
 BASE = "http://127.0.0.1:8765"
+GIVE_UP_SECONDS = 120.0
+
+
+class LoopThread:
+    """A loop in a thread: what a service has begun in it goes on between requests."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, Any]) -> Any:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(GIVE_UP_SECONDS)
+
+    def close(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
 
 
 class AsgiClient:
     """Sends requests to an application; an error in it becomes a response, as in a server."""
 
     def __init__(
-        self, app: Any, headers: Mapping[str, str] | None = None, base: str = BASE
+        self,
+        app: Any,
+        loop: LoopThread,
+        headers: Mapping[str, str] | None = None,
+        base: str = BASE,
     ) -> None:
         self.cookies = httpx.Cookies()
         self._app = app
+        self._loop = loop
         self._headers = dict(headers or {})
         self._base = base
 
     def request(self, method: str, path: str, **options: Any) -> httpx.Response:
-        return asyncio.run(self._send(method, path, options))
+        response = self._loop.run(self._send(method, path, options))
+        assert isinstance(response, httpx.Response)
+        return response
 
     def get(self, path: str, **options: Any) -> httpx.Response:
         return self.request("GET", path, **options)

@@ -37,7 +37,6 @@ def not_supported(message: str, hint: str | None = None) -> PgError:
 
 _STATES = {
     "C0810": "22000",  # an expression without a value
-    "C0901": "42P01",
     "C0910": "42804",
     "C0915": "42809",
     "C0916": "42P01",

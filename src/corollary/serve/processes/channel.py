@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from corollary.core.arrow import nullary_table
 from corollary.serve.answers import Answer, ServiceError
+from corollary.serve.handlers.failures import service_error
 from corollary.serve.principals import AccessRole, Principal
 from corollary.serve.requests import Request, parse_request, request_as_json, request_kind
 from corollary.serve.requests import request_kinds as list_kinds
@@ -96,6 +97,19 @@ def parse_request_document(document: Mapping[str, Any]) -> tuple[int, Principal,
     name, role = document["who"]
     request = parse_request(list_kinds()[document["kind"]], document["fields"])
     return document["id"], Principal(name, AccessRole(role)), request
+
+
+def read_requests(
+    channel: Channel, documents: list[dict[str, Any]]
+) -> list[tuple[int, Principal, Request]]:
+    """Return the requests of a frame; one that cannot be read is answered with an error."""
+    found = []
+    for each in documents:
+        try:
+            found.append(parse_request_document(each))
+        except Exception as error:  # noqa: BLE001 - no request may end the process
+            channel.send(error_frame(each["id"], service_error(error)))
+    return found
 
 
 def answer_frame(number: int, answer: Answer) -> tuple[dict[str, Any], bytes]:

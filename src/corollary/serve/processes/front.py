@@ -47,7 +47,10 @@ class JobQueue:
         self._arrival.set()
 
     async def take(self, max_jobs: int, max_bytes: int) -> list[Job]:
-        """Wait for requests; return those that wait, from the first on, but at least one."""
+        """Wait for requests; return those that wait, from the first on, but at least one.
+
+        One that was with a process when that died is returned alone.
+        """
         while True:
             while not self.jobs:
                 self._arrival.clear()
@@ -55,13 +58,16 @@ class JobQueue:
             found: list[Job] = []
             taken = 0
             while self.jobs and len(found) < max_jobs:
-                if found and taken + self.jobs[0].size > max_bytes:
+                is_suspect = bool(self.jobs[0].tries)
+                if found and (is_suspect or taken + self.jobs[0].size > max_bytes):
                     break
                 job = self.jobs.popleft()
                 self.bytes -= job.size
                 if not job.answer.done():  # else the sender has gone
                     found.append(job)
                     taken += job.size
+                    if is_suspect:
+                        break
             if found:
                 return found
 
@@ -247,3 +253,10 @@ def unknown_outcome() -> ServiceError:
     text = "The writer died while it made this change; whether it was made is not known."
     note = "see `/v1/commits`; with an `Idempotency-Key` a change can be sent again safely"
     return ServiceError.of(503, "C1610", text, note, retry_after=1)
+
+
+def fatal_request(role: str) -> ServiceError:
+    """Return the error of a request at which two processes died."""
+    text = f"The {role} died at this request, and the next one, too."
+    note = "ask for less; the log of the server has more"
+    return ServiceError.of(503, "C1611", text, note, retry_after=5)

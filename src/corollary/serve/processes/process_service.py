@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from corollary.serve.answers import ServiceError
 from corollary.serve.processes.front import (
     FrontService,
+    fatal_request,
     stopping,
     unknown_outcome,
 )
@@ -25,8 +25,8 @@ from corollary.serve.service import ServiceLimits
 
 READ_BATCH_REQUESTS = 64
 """The maximum number of reads that a reader gets at once."""
-READ_MAX_TRIES = 2
-"""A read that was with so many readers when they died is not tried again."""
+MAX_TRIES = 2
+"""A request that was with so many processes when they died is not tried again."""
 OVERTIME_FACTOR = 3
 """A reader that takes so many times the limit of a request is killed."""
 
@@ -150,16 +150,18 @@ class ProcessService(FrontService):
     def _repeat_writes(self, jobs: list[Job]) -> None:
         """Do writes again that the dead writer has not begun, or that have a key."""
         again = []
-        for job in jobs:
-            if job.answer.done():
-                continue
+        left = [each for each in jobs if not each.answer.done()]
+        is_begun = any(each.has_begun for each in left)
+        for job in left:
             request = job.request
             has_key = isinstance(request, ApplyRequest) and request.idempotency_key is not None
-            job.tries += job.has_begun
+            job.tries += job.has_begun or not is_begun
             if self.is_stopping:
                 job.fail(unknown_outcome() if job.has_begun else stopping())
-            elif job.tries > READ_MAX_TRIES or (job.has_begun and not has_key):
+            elif job.has_begun and (job.tries >= MAX_TRIES or not has_key):
                 job.fail(unknown_outcome())
+            elif job.tries >= MAX_TRIES:
+                job.fail(fatal_request("writer"))
             else:
                 job.has_begun = False
                 again.append(job)
@@ -208,10 +210,8 @@ class ProcessService(FrontService):
             if job.answer.done():
                 continue
             job.tries += 1
-            if job.tries >= READ_MAX_TRIES:
-                text = "The reader died at this request, and the next one, too."
-                note = "ask for less; the log of the server has more"
-                job.fail(ServiceError.of(503, "C1611", text, note, retry_after=5))
+            if job.tries >= MAX_TRIES:
+                job.fail(fatal_request("reader"))
             else:
                 again.append(job)
         self.reads.put_back(again)

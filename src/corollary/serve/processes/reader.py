@@ -6,7 +6,7 @@ from corollary.serve.processes.channel import (
     Channel,
     answer_frame,
     error_frame,
-    parse_request_document,
+    read_requests,
 )
 from corollary.serve.processes.goal_batches import answer_batch
 from corollary.serve.processes.group_commit import remember_timings
@@ -31,7 +31,7 @@ def run_reader(channel: Channel, context: HandlerContext) -> None:
                 remember_timings(context, document["number"], document["timings"])
                 is_behind = True
             case "requests":
-                requests = [parse_request_document(each) for each in document["requests"]]
+                requests = read_requests(channel, document["requests"])
                 for number, found in answer_batch(context, requests):
                     if isinstance(found, ServiceError):
                         channel.send(error_frame(number, found))

@@ -5,12 +5,11 @@ from dataclasses import asdict
 
 from corollary.serve.answers import ServiceError
 from corollary.serve.handlers.context import HandlerContext
-from corollary.serve.handlers.dispatch import handle
 from corollary.serve.processes.channel import (
     Channel,
     answer_frame,
     error_frame,
-    parse_request_document,
+    read_requests,
 )
 from corollary.serve.processes.group_commit import CommitReport, GroupCommitter, Write
 from corollary.serve.subscriptions.watching import set_watched
@@ -44,19 +43,13 @@ def run_writer(channel: Channel, context: HandlerContext) -> None:
         document = frame[0]
         match document["type"]:
             case "requests":
-                writes = [Write(*parse_request_document(each)) for each in document["requests"]]
+                writes = [Write(*each) for each in read_requests(channel, document["requests"])]
                 for number, found in committer.run(writes):
                     if isinstance(found, ServiceError):
                         channel.send(error_frame(number, found))
                     else:
                         channel.send(*answer_frame(number, found))
                 channel.send({"type": "done"})
-            case "read":
-                number, who, request = parse_request_document(document["request"])
-                try:
-                    channel.send(*answer_frame(number, handle(context, who, request)))
-                except ServiceError as error:
-                    channel.send(error_frame(number, error))
             case "watch":
                 set_watched(context.database, document["relations"])
             case _:  # stop
