@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
+from corollary.errors import InputError
 from corollary.serve import client
 from corollary.serve.principals import AccessRole
 from support.command_line import cli, put
@@ -219,3 +220,17 @@ def test_a_server_that_is_not_there_is_an_error(address: str) -> None:
     told = cli("query", "--server", address, "p(x)")
     assert told.exit_code in {1, 2}
     assert "server" in told.stderr
+
+
+def test_a_server_that_does_not_answer_is_named() -> None:
+    found = cli("query", "wh", "p(x)", "--server", "http://127.0.0.1:1")
+    assert found.exit_code == 1
+    assert "C1643" in found.stderr
+    assert "nothing was changed" in found.stderr
+
+
+@pytest.mark.parametrize("url", ["ftp://host", "http://", "http://host?x=1", "host"])
+def test_what_is_no_address_is_refused(url: str) -> None:
+    with pytest.raises(InputError, match="is not the address of a server") as caught:
+        client.ServerClient.of_url(url, None)
+    assert caught.value.diagnostics[0].code == "C1642"

@@ -139,7 +139,11 @@ class Worker:
         Raises:
             ServiceError: it cannot open the warehouse.
         """
-        stream = await self._open()
+        try:
+            stream = await self._open()
+        except BaseException:
+            await self._abandon()
+            raise
         self._runner = asyncio.create_task(self._run(stream))
 
     def post(self, document: Mapping[str, Any]) -> None:
@@ -223,18 +227,22 @@ class Worker:
             await self.on_start(self)
         return stream
 
+    async def _abandon(self) -> None:
+        """Leave a process that has died, or has not become ready; nothing of it stays."""
+        self._ready.clear()
+        if self._stream is not None:
+            self._stream.close()
+        if self._process is not None:
+            self.kill()  # it may still run, with a broken socket
+            await self._process.wait()
+
     async def _run(self, stream: asyncio.StreamReader) -> None:
         """Read what the process sends; start it again when it has died."""
         failures = 0
         while True:
             began = time.monotonic()
             await self._read(stream)
-            self._ready.clear()
-            if self._stream is not None:
-                self._stream.close()
-            if self._process is not None:
-                self.kill()  # it may still run, with a broken socket
-                await self._process.wait()
+            await self._abandon()
             if self._idle is not None:
                 self._idle.set()
             if self._is_stopping:
@@ -250,6 +258,7 @@ class Worker:
                     stream = await self._open()
                     break
                 except Exception as error:  # noqa: BLE001 - it is tried again
+                    await self._abandon()
                     LOG.warning("%s cannot be started: %s", self.settings.name, error)
                     failures += 1
 
