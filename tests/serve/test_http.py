@@ -428,6 +428,8 @@ def test_metrics(server: Server) -> None:
         assert float(line.rsplit(" ", 1)[1]) >= 0 if not line.startswith("#") else True
     assert 'requests_total{path="/v1/relations/{relation:path}",status="200"}' in text
     assert 'le="+Inf"' in text
+    assert "corollary_alerts_waiting " in text
+    assert 'corollary_relation_tuples{relation="link"} ' in text
     hidden = server.reader.get("/metrics").text
     assert "relation=" not in hidden
     assert "requests_total" in hidden

@@ -50,8 +50,6 @@ class ServiceMetrics:
         subscribers: how many subscriptions there are.
         subscriber_lag: how many commits the slowest of them is behind.
         rows_changed: the tuples that came and went, by relation and sign (`+`, `-`).
-        relation_tuples: how many tuples each stored relation has.
-        alerts_waiting: the alerts that are not delivered yet.
         reader_commits: the commit that each reader has seen.
         restarts: how often a process was restarted, by process.
         commit: the last commit.
@@ -64,8 +62,6 @@ class ServiceMetrics:
     subscribers: int = 0
     subscriber_lag: int = 0
     rows_changed: dict[tuple[str, str], int] = field(default_factory=dict)
-    relation_tuples: dict[str, int] = field(default_factory=dict)
-    alerts_waiting: int = 0
     reader_commits: dict[str, int] = field(default_factory=dict)
     restarts: dict[str, int] = field(default_factory=dict)
     commit: int = 0

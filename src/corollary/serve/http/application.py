@@ -1,6 +1,7 @@
 """The application: routes of the interface, of the page, and the gate before them."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -10,6 +11,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
+from corollary.serve.answers import ServiceError
 from corollary.serve.handlers.failures import service_error
 from corollary.serve.http import refusals
 from corollary.serve.http.endpoints import ENDPOINTS, AnswerForm, Endpoint
@@ -21,8 +23,8 @@ from corollary.serve.http.parameters import parse_object, read_request
 from corollary.serve.http.responses import json_response, respond, respond_with_error
 from corollary.serve.http.settings import ServerSettings
 from corollary.serve.http.telemetry import Telemetry
-from corollary.serve.principals import AccessRole, Principal
-from corollary.serve.requests import EventsRequest
+from corollary.serve.principals import OWNER, AccessRole, Principal
+from corollary.serve.requests import EventsRequest, StatusRequest
 from corollary.serve.service import Service
 from corollary.serve.tokens import SESSION_SECONDS, TokenStore
 
@@ -140,7 +142,10 @@ class _Interface:
     async def _show_metrics(self, request: HttpRequest) -> Response:
         who: Principal = request.state.principal
         shows_relations = who.role.includes(AccessRole.WRITE)
-        text = self._metrics.text(self._service.metrics, shows_relations=shows_relations)
+        status = None
+        with suppress(ServiceError):  # a server that is busy or stops still says what it counts
+            status = (await self._service.call(OWNER, StatusRequest())).json
+        text = self._metrics.text(self._service.metrics, status, shows_relations=shows_relations)
         return Response(text, media_type=METRICS_TYPE)
 
     async def _describe(self, _: HttpRequest) -> Response:

@@ -3,6 +3,7 @@
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from corollary.serve.service import ServiceMetrics
 
@@ -13,6 +14,8 @@ BUCKETS_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0,
 Labels = Mapping[str, str]
 Sample = tuple[str, Labels, float]
 """What is appended to the name of a metric, its labels, and its value."""
+Family = tuple[str, str, str, Iterable[Sample]]
+"""The name of a metric, its kind, what it is, and its values."""
 
 
 class HttpMetrics:
@@ -30,22 +33,26 @@ class HttpMetrics:
         buckets = self._buckets.setdefault(path, [0] * (len(BUCKETS_SECONDS) + 1))
         buckets[bisect_left(BUCKETS_SECONDS, seconds)] += 1
 
-    def text(self, service: ServiceMetrics, *, shows_relations: bool) -> str:
+    def text(
+        self, service: ServiceMetrics, status: Mapping[str, Any] | None, *, shows_relations: bool
+    ) -> str:
         """Return the metrics as Prometheus reads them.
 
         Args:
             service: what the service counts.
+            status: of the warehouse, as `status` prints it; None if it is not known now.
             shows_relations: whether names and sizes of relations are among them.
         """
         lines: list[str] = []
-        for name, kind, text, samples in self._families(service, shows_relations=shows_relations):
+        families = [*self._families(service, shows_relations=shows_relations)]
+        if status is not None:
+            families += _families_of(status, shows_relations=shows_relations)
+        for name, kind, text, samples in families:
             lines += [f"# HELP corollary_{name} {text}", f"# TYPE corollary_{name} {kind}"]
             lines += [_line(f"corollary_{name}{end}", labels, at) for end, labels, at in samples]
         return "\n".join((*lines, ""))
 
-    def _families(
-        self, service: ServiceMetrics, *, shows_relations: bool
-    ) -> Iterator[tuple[str, str, str, Iterable[Sample]]]:
+    def _families(self, service: ServiceMetrics, *, shows_relations: bool) -> Iterator[Family]:
         yield "commits_total", "counter", "Commits made.", _one(service.commits)
         yield (
             "commit_seconds",
@@ -73,15 +80,11 @@ class HttpMetrics:
             _one(service.subscriber_lag),
         )
         if shows_relations:
-            tuples = [("", {"relation": r}, n) for r, n in sorted(service.relation_tuples.items())]
-            yield "relation_tuples", "gauge", "Tuples of stored relations.", tuples
             changed = [
                 ("", {"relation": relation, "sign": sign}, count)
                 for (relation, sign), count in sorted(service.rows_changed.items())
             ]
             yield "rows_changed_total", "counter", "Tuples that came and went.", changed
-        waiting = _one(service.alerts_waiting)
-        yield "alerts_waiting", "gauge", "Alerts that are not delivered yet.", waiting
         seen = [("", {"reader": name}, n) for name, n in sorted(service.reader_commits.items())]
         yield "reader_commit", "gauge", "The commit that a reading process has seen.", seen
         restarts = [("", {"process": name}, n) for name, n in sorted(service.restarts.items())]
@@ -96,6 +99,19 @@ class HttpMetrics:
                 yield "_bucket", {"path": path, "le": text}, total
             yield "_sum", {"path": path}, self._seconds[path]
             yield "_count", {"path": path}, total
+
+
+def _families_of(status: Mapping[str, Any], *, shows_relations: bool) -> Iterator[Family]:
+    """Yield what the warehouse holds."""
+    waiting = _one(status["outbox"]["waiting"])
+    yield "alerts_waiting", "gauge", "Alerts that are not delivered yet.", waiting
+    if shows_relations:
+        tuples = [
+            ("", {"relation": name}, relation["tuples"])
+            for name, relation in sorted(status["relations"].items())
+            if relation["tuples"] is not None
+        ]
+        yield "relation_tuples", "gauge", "Tuples of stored relations.", tuples
 
 
 def _one(value: float) -> list[Sample]:
