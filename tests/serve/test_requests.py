@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from corollary.errors import InputError
+from corollary.errors import InputError, UnknownOutcomeError, WarehouseError
 from corollary.serve.handlers.cursors import Cursor, parse_cursor
+from corollary.serve.handlers.failures import service_error
 from corollary.serve.requests import (
     ApplyRequest,
     EventsRequest,
@@ -71,3 +72,22 @@ def test_a_cursor_belongs_to_its_question() -> None:
     ):
         with pytest.raises(InputError, match="C1603"):
             parse_cursor(cursor, question)
+
+
+def test_files_of_the_warehouse_concern_the_operator_only(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    error = WarehouseError.of("C0931", "The file `/srv/secret/data/4.parquet` is damaged.")
+    told = service_error(error)
+    assert (told.status, told.diagnostics[0]["code"]) == (500, "C0931")
+    assert "/srv" not in told.message
+    assert "/srv" not in str(told.as_json())
+    assert "/srv/secret/data/4.parquet" in caplog.text
+    assert "/srv" in str(service_error(error, is_for_operator=True).as_json())
+
+
+def test_an_outcome_that_is_not_known_says_so() -> None:
+    told = service_error(UnknownOutcomeError.of_commit("postgresql://db.internal/w", 7, None))
+    assert told.status == 503
+    assert "not known" in told.message
+    assert "db.internal" not in str(told.as_json())

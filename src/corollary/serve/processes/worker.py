@@ -31,7 +31,7 @@ def main(descriptor: int) -> None:
     try:
         context = open_context(settings["place"], settings["options"], settings["limits"])
     except Exception as error:  # noqa: BLE001 - the front tells what is wrong
-        channel.send(error_frame(0, service_error(error)))
+        channel.send(error_frame(0, service_error(error, is_for_operator=True)))
         return
     channel.send({"type": "ready", "commit": context.commit})
     run = run_writer if settings["role"] == "writer" else run_reader
