@@ -98,6 +98,19 @@ def test_revoking_is_seen_by_others_within_a_second(
         assert other.principal_of(secret) is None
 
 
+def test_a_new_token_is_seen_by_others_at_once(
+    store: TokenStore, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MISSING_SECONDS", 0.0)
+    assert store.principal_of("cor_unknown") is None
+    with closing(WarehouseCatalog.open(place, create=False)) as opened:
+        secret = TokenStore(opened.catalog).add("bob", AccessRole.WRITE)
+    assert store.principal_of(secret) == Principal("bob", AccessRole.WRITE)
+    with closing(WarehouseCatalog.open(place, create=False)) as opened:
+        TokenStore(opened.catalog).add("carol", AccessRole.READ)
+    assert store.scram_of("carol")[1] == Principal("carol", AccessRole.READ)
+
+
 def test_a_key_opens_one_session(store: TokenStore, monkeypatch: pytest.MonkeyPatch) -> None:
     key = store.new_key(OWNER)
     opened = store.open_session(key)

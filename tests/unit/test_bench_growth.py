@@ -66,14 +66,14 @@ def test_memory_and_processor_are_seen() -> None:
 
 def test_figures_are_judged() -> None:
     small, large = measured(10_000_000, 1.0), measured(100_000_000, 1.6)
-    found = {
-        each.name.partition(": ")[2]: each for each in report.figures(100_000_000, 2, large, small)
-    }
+    known = {(10_000_000, 4): small, (100_000_000, 4): large}
+    every = (*report.figures(100_000_000, 4, large), *report.comparisons(100_000_000, 4, known))
+    found = {each.name.partition(": ")[2]: each for each in every}
     assert found["recompute/change"].verdict == "missed"
     assert found["growth"].verdict == "missed"
-    wrong = list(report.figures(10_000_000, 2, {**small, "differs": True}, None))
+    wrong = list(report.figures(10_000_000, 4, {**small, "differs": True}))
     assert [each.verdict for each in wrong][:2] == ["WRONG", ""]
-    assert all("growth" not in each.name for each in wrong)
+    assert not list(report.comparisons(10_000_000, 4, {(10_000_000, 4): small}))
 
 
 def test_the_plot_has_every_size(tmp_path: Path) -> None:

@@ -19,9 +19,13 @@ AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 expect.set_options(timeout=PATIENCE_MS)
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    """The browser; Debian's package, or another one on the path."""
+    """The browser; Debian's package, or another one on the path.
+
+    While Playwright runs, its event loop does, and other tests could start none: so it ends with
+    the module.
+    """
     found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
     if found is None:
         pytest.skip("there is no Chromium here")
@@ -31,7 +35,7 @@ def chromium() -> Iterator[Browser]:
         browser.close()
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def city(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageServer]:
     """A server that all tests share; they may commit, but take back what they do."""
     directory = tmp_path_factory.mktemp("city")
@@ -40,7 +44,7 @@ def city(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageServer]:
     server.stop()
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def signed_in(chromium: Browser, city: PageServer) -> Visitor:
     """Somebody who has signed in."""
     visitor = Visitor(chromium, city)

@@ -12,7 +12,7 @@ import math
 import secrets
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -34,6 +34,8 @@ SCRAM_ITERATIONS = 4096
 SCRAM_SALT_BYTES = 16
 REFRESH_SECONDS = 1.0
 """A token that was revoked is refused after this time at the latest."""
+MISSING_SECONDS = 0.02
+"""How often the catalog is read for tokens that are not known: new ones are few, guesses many."""
 DAY_SECONDS = 86_400.0
 KEY_SECONDS = 300.0
 """How long the key of an address that `serve` prints is valid."""
@@ -93,7 +95,7 @@ class TokenStore:
     """The tokens, sessions and keys of a warehouse.
 
     All methods may be called from any thread. What they look up is read from the catalog once a
-    second at most.
+    second at most; what is not found there is looked for again, for it may be new.
     """
 
     def __init__(self, catalog: Catalog) -> None:
@@ -149,9 +151,10 @@ class TokenStore:
         Unknown users have a verifier too, one that no password fulfils, so that nothing tells them
         from known ones.
         """
-        for each in self._credentials().values():
-            if each.kind == TOKEN and each.name == name and not _has_expired(each):
-                return ScramVerifier.parse(each.verifier), _principal(each)
+        for credentials in self._attempts():
+            for each in credentials.values():
+                if each.kind == TOKEN and each.name == name and not _has_expired(each):
+                    return ScramVerifier.parse(each.verifier), _principal(each)
         salt = hmac.digest(self._mock_secret, name.encode(), "sha256")[:SCRAM_SALT_BYTES]
         random = secrets.token_bytes(TOKEN_BYTES)
         return ScramVerifier(salt, SCRAM_ITERATIONS, random, random), None
@@ -166,8 +169,6 @@ class TokenStore:
 
     def open_session(self, secret: str) -> tuple[str, Principal] | None:
         """Return a new session for a key, which is used up, or for a token; None for neither."""
-        if self._find(secret, KEY) is None:
-            self._forget()  # another process may have made it in the last second
         issuer = self._find(secret, KEY)
         if issuer is not None:
             issuer = self._stored.take(issuer.digest, KEY)
@@ -214,13 +215,22 @@ class TokenStore:
 
     def _find(self, secret: str, kind: str) -> StoredCredential | None:
         # A digest is looked up, not the secret: how long that takes tells nothing of any secret.
-        found = self._credentials().get(_digest(secret))
-        return None if found is None or found.kind != kind or _has_expired(found) else found
+        digest = _digest(secret)
+        for credentials in self._attempts():
+            found = credentials.get(digest)
+            if found is not None:
+                return None if found.kind != kind or _has_expired(found) else found
+        return None
 
-    def _credentials(self) -> Mapping[str, StoredCredential]:
+    def _attempts(self) -> Iterator[Mapping[str, StoredCredential]]:
+        """Yield what is known, and then what another process may have added since."""
         if self.is_stale:
             self.refresh()
-        return self._by_digest
+        yield self._by_digest
+        if time.monotonic() - self._read_at >= MISSING_SECONDS:
+            self._forget()
+            self.refresh()
+            yield self._by_digest
 
     @property
     def is_stale(self) -> bool:

@@ -19,7 +19,7 @@ from corollary.core.types import NUMBER, SYMBOL
 from corollary.database.database import Database, warehouse_of
 from corollary.database.upkeep.verify import verify
 from corollary.errors import InputError
-from corollary.streaming.events import Events, net_change
+from corollary.streaming.events import IS_INSERT_COLUMN, net_change
 from support.selection import examples
 
 Row = tuple[Any, ...]
@@ -177,10 +177,10 @@ def test_the_events_of_a_batch_apply_in_order(seed: int) -> None:
             {
                 "a": pa.array([a for a, _ in rows], pa.int64()),
                 "b": pa.array([b for _, b in rows], pa.string()),
-                "op": pa.array(ops, pa.string()),
+                IS_INSERT_COLUMN: pa.array([op == "insert" for op in ops], pa.bool_()),
             }
         )
-        change = net_change(Events(table), relation, "op", "s", "0", has_copies=True)
+        change = net_change(table, relation, has_copies=True)
         start = Counter(generator.choices(ROWS[:5], k=generator.randrange(4)))
         expected = Counter(start)
         for row, op in zip(rows, ops, strict=True):
@@ -193,5 +193,5 @@ def test_the_events_of_a_batch_apply_in_order(seed: int) -> None:
 def test_inserts_alone_are_copies() -> None:
     relation = Relation("u", ("a",), (NUMBER,), is_derived=False)
     table = pa.table({"a": np.array([1, 1, 2])})
-    change = net_change(Events(table), relation, None, "s", "0", has_copies=True)
+    change = net_change(table, relation, has_copies=True)
     assert change.added.num_rows == 3
