@@ -154,7 +154,7 @@ Spark cancels the job at once, but a task that multiplies rows does not look bef
 and holds its core until then.
 """
 
-NUMBERS = range(200)
+NUMBERS = range(120)
 SECONDS = 120
 """More than enough to end."""
 
@@ -202,6 +202,7 @@ def check_goes_on(place: Path, spark: Any) -> None:
         assert len(db.relation("number")) == len(NUMBERS) + 1
 
 
+@pytest.mark.long
 def test_a_limit_of_seconds_cancels_a_query(place: Path, spark: Any) -> None:
     with opened(place, spark, limits=corollary.Limits(seconds=2)) as db:
         began = time.monotonic()
@@ -212,6 +213,7 @@ def test_a_limit_of_seconds_cancels_a_query(place: Path, spark: Any) -> None:
     check_goes_on(place, spark)
 
 
+@pytest.mark.long
 def test_an_interrupt_cancels_a_query(place: Path, spark: Any) -> None:
     """Also where Spark's own handler, which cancels all jobs, has been replaced."""
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import corollary
 from corollary.core.arrow import to_python
 from corollary.core.states import State
 from corollary.database import commit as commits
@@ -375,3 +379,21 @@ def test_processes_with_the_same_keys(bank: Database, place: str) -> None:
     assert told[0] == told[1]
     assert bank.relation("account").rows() == [(ACCOUNT, 6)]
     assert len(bank.relation("entry")) == 6
+
+
+def test_a_commit_is_never_made_in_the_past(tmp_path: Path) -> None:
+    """Not even if the commits that came since are no longer kept."""
+    place = tmp_path / "wh"
+    with corollary.open(place, engine="local") as late:
+        late.load(text=".decl p(x: number)")
+        with corollary.open(place, engine="local") as other:
+            for value in range(4):
+                with other.transaction() as tx:
+                    tx.insert("p", [(value,)])
+        with closing(sqlite3.connect(place / "catalog.sqlite")) as catalog, catalog:
+            catalog.execute("PRAGMA foreign_keys = OFF")
+            catalog.execute("DELETE FROM corollary_commits WHERE number < 5")
+        with late.transaction() as tx:
+            tx.insert("p", [(9,)])
+        assert late.commits == 6
+        assert sorted(late.relation("p").rows()) == [(0,), (1,), (2,), (3,), (9,)]

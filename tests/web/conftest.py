@@ -35,9 +35,9 @@ def chromium() -> Iterator[Browser]:
         browser.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def city(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageServer]:
-    """A server that all tests share; they may commit, but take back what they do."""
+    """A server that the tests of a module share; they may commit, but take back what they do."""
     directory = tmp_path_factory.mktemp("city")
     server = PageServer(make_city(directory / "city"), directory / "log").start()
     yield server

@@ -40,6 +40,8 @@ BEAT_SECONDS = 60.0
 RECONNECT_SECONDS = (0.1, 0.5, 2.0, 5.0)
 """How long to wait before a lost connection is made again, time after time."""
 
+_LATEST_NUMBER = "SELECT max(number) FROM corollary_commits"
+
 
 class Catalog(CatalogReader):
     """The catalog of one warehouse."""
@@ -176,6 +178,9 @@ class Catalog(CatalogReader):
                 if intent is not None:
                     # First: a fenced writer must not get further.
                     self.consume_intent(connection, intent)
+                # Not only by the number: `gc` may have dropped the commits that have it.
+                if int(connection.scalar(_LATEST_NUMBER) or 0) != new.parent:
+                    raise ConflictError.commit_taken(number)
                 program = self._program_for(connection, new)
                 connection.insert("corollary_commits", [{**commit, "program": program}])
                 self._record(connection, number, new)

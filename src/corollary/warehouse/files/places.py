@@ -111,7 +111,10 @@ def has_files(place: Place) -> bool:
     """Return whether there is any file directly in a directory that is in a place."""
     if isinstance(place, ObjectPath):
         return place.is_dir()
-    return any(place.glob("*/*"))
+    try:
+        return any(place.glob("*/*"))
+    except FileNotFoundError:  # a directory in which others just remove something
+        return True
 
 
 def remove_files(place: Place, names: Iterable[str]) -> None:
