@@ -17,7 +17,7 @@ from corollary.serve.answers import Answer, Event, ServiceError
 from corollary.serve.http import responses
 from corollary.serve.http.application import application
 from corollary.serve.http.endpoints import ENDPOINTS, Endpoint
-from corollary.serve.http.gate import SECURITY_HEADERS
+from corollary.serve.http.middleware import SECURITY_HEADERS
 from corollary.serve.http.settings import ServerSettings
 from corollary.serve.principals import OWNER, AccessRole, Principal
 from corollary.serve.processes.local_service import LocalService

@@ -16,8 +16,8 @@ from corollary.serve.handlers.failures import service_error
 from corollary.serve.http import refusals
 from corollary.serve.http.endpoints import ENDPOINTS, AnswerForm, Endpoint
 from corollary.serve.http.events import respond_with_events
-from corollary.serve.http.gate import Gate
 from corollary.serve.http.http_metrics import METRICS_TYPE, HttpMetrics
+from corollary.serve.http.middleware import RequestMiddleware
 from corollary.serve.http.openapi import openapi_document
 from corollary.serve.http.parameters import parse_object, read_request
 from corollary.serve.http.responses import json_response, respond, respond_with_error
@@ -54,7 +54,7 @@ def application(
         routes=[*interface.routes(), *extra_routes],
         exception_handlers={HTTPException: _refuse, Exception: _fail},
     )
-    return Gate(inner, settings, tokens, metrics, telemetry or Telemetry())
+    return RequestMiddleware(inner, settings, tokens, metrics, telemetry or Telemetry())
 
 
 class _Application(Starlette):

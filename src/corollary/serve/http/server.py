@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.config import Config
 
 from corollary.errors import InputError
-from corollary.serve.http.gate import LOCAL_KEY
+from corollary.serve.http.middleware import LOCAL_KEY
 from corollary.serve.http.protocol import GuardedProtocol
 from corollary.serve.http.settings import ServerSettings
 

@@ -105,6 +105,7 @@ class FrontService(ABC):
         self._open_reads = 0
         self._open_writes = 0
         self._new_commit = asyncio.Condition()
+        self._wakings: set[asyncio.Task[None]] = set()
 
     @property
     def is_ready(self) -> bool:
@@ -219,6 +220,14 @@ class FrontService(ABC):
             raise service_error(no_history())
         return self.subscriptions.subscribe(who, request)
 
+    async def refuse_requests(self) -> None:
+        """Begin to stop: subscribers hear of it, and what waits is refused."""
+        self.is_stopping = True
+        if self.subscriptions is not None:
+            await self.subscriptions.close()
+        self.writes.refuse_all(stopping)
+        self.reads.refuse_all(stopping)
+
     # --- commits -------------------------------------------------------------------------------
 
     def note_commit(self, report: CommitReport) -> None:
@@ -234,8 +243,10 @@ class FrontService(ABC):
                 metrics.rows_changed[key] = metrics.rows_changed.get(key, 0) + rows
         if self.subscriptions is not None:
             self.subscriptions.notify()
+        # The loop itself does not keep a task from being collected.
         task = asyncio.get_running_loop().create_task(self._wake())
-        task.add_done_callback(lambda _: None)
+        self._wakings.add(task)
+        task.add_done_callback(self._wakings.discard)
 
     async def _wake(self) -> None:
         async with self._new_commit:

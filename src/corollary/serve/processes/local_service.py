@@ -11,7 +11,7 @@ from typing import TypeVar
 from corollary.database.database import Database, open_arguments_of
 from corollary.serve.answers import Answer, ServiceError
 from corollary.serve.handlers.context import HandlerContext
-from corollary.serve.processes.front import FrontService, stopping
+from corollary.serve.processes.front import FrontService
 from corollary.serve.processes.goal_batches import answer_batch
 from corollary.serve.processes.group_commit import CommitReport, GroupCommitter, Write
 from corollary.serve.processes.supervision import Job
@@ -89,11 +89,7 @@ class LocalService(FrontService):
     async def close(self) -> None:
         """Stop: what is running ends, what waits is refused."""
         end = time.monotonic() + self.limits.stop_seconds
-        self.is_stopping = True
-        if self.subscriptions is not None:
-            await self.subscriptions.close()
-        self.writes.refuse_all(stopping)
-        self.reads.refuse_all(stopping)
+        await self.refuse_requests()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(max(0.1, end - time.monotonic())):
                 await self._idle.wait()

@@ -1,6 +1,7 @@
 """A service of several processes: a writer that commits, and readers on the committed state."""
 
 import asyncio
+import contextlib
 import os
 import time
 from collections.abc import Mapping
@@ -116,16 +117,10 @@ class ProcessService(FrontService):
     async def close(self) -> None:
         """Stop: the running group commits, waiting writes are refused; ten seconds at most."""
         end = time.monotonic() + self.limits.stop_seconds
-        self.is_stopping = True
-        if self.subscriptions is not None:
-            await self.subscriptions.close()
-        self.writes.refuse_all(stopping)
-        self.reads.refuse_all(stopping)
-        try:
+        await self.refuse_requests()
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(max(0.1, end - time.monotonic() - 1.0)):
                 await self._batch.wait()
-        except TimeoutError:
-            pass
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -40,7 +40,7 @@ STRICT_TRANSPORT = (b"strict-transport-security", b"max-age=31536000")
 NO_STORE = (b"cache-control", b"no-store")
 
 
-class Gate:
+class RequestMiddleware:
     """Lets requests through to the application.
 
     It sets `principal` in the state of a request: who asks, or None; what lies below `/v1` is
@@ -72,20 +72,20 @@ class Gate:
         if scope["type"] != "http":  # no WebSockets here
             await send({"type": "websocket.close", "code": 1008})
             return
-        passage = _Passage(scope, send, self._headers)
+        response = _SentResponse(scope, send, self._headers)
         with self._telemetry.span(scope) as span:
             try:
-                await self._admit(scope, passage, receive)
+                await self._admit(scope, response, receive)
             except Exception as error:
-                if passage.status:  # it has begun: an end that is missing tells the client
+                if response.status:  # it has begun: an end that is missing tells the client
                     service_error(error)
                     raise ConnectionAbortedError from error
-                await respond_with_error(service_error(error))(scope, receive, passage.send)
+                await respond_with_error(service_error(error))(scope, receive, response.send)
             finally:
-                self._note(scope, passage)
-                span(passage.status)
+                self._note(scope, response)
+                span(response.status)
 
-    async def _admit(self, scope: Scope, passage: "_Passage", receive: Receive) -> None:
+    async def _admit(self, scope: Scope, response: "_SentResponse", receive: Receive) -> None:
         headers = dict(scope["headers"])
         is_local = scope.get(LOCAL_KEY, False)
         host = headers.get(b"host", b"").decode("latin-1")
@@ -96,10 +96,10 @@ class Gate:
         state["session"] = None
         if not is_local:
             await self._identify(scope, headers, state, host)
-        passage.principal = state["principal"]
+        response.principal = state["principal"]
         state["is_valid"] = self._validity(headers, state)
         body = _LimitedBody(receive, headers, self._settings)
-        await self._app(scope, body.receive, passage.send)
+        await self._app(scope, body.receive, response.send)
 
     async def _identify(
         self, scope: Scope, headers: dict[bytes, bytes], state: dict[str, Any], host: str
@@ -161,29 +161,29 @@ class Gate:
         if b"x-corollary" not in headers or origin != f"{scheme}://{host}".lower():
             raise refusals.foreign_page()
 
-    def _note(self, scope: Scope, passage: "_Passage") -> None:
+    def _note(self, scope: Scope, response: "_SentResponse") -> None:
         route = scope.get("route")
         path = getattr(route, "path", "other")
-        seconds = time.perf_counter() - passage.started
-        self._metrics.count(path, passage.status, seconds)
+        seconds = time.perf_counter() - response.started
+        self._metrics.count(path, response.status, seconds)
         client = scope.get("client")
-        who = passage.principal
+        who = response.principal
         log_request(
             {
                 "method": scope["method"],
                 "path": scope["path"],
-                "status": passage.status,
+                "status": response.status,
                 "seconds": round(seconds, 6),
-                "bytes": passage.sent_bytes,
+                "bytes": response.sent_bytes,
                 "who": None if who is None else who.name,
                 "client": client[0] if client else "local",
             },
-            passage.status,
+            response.status,
         )
 
 
-class _Passage:
-    """The way of one answer: its headers get ours; its status and its size are noted."""
+class _SentResponse:
+    """What is sent for one request: its headers get ours; its status and its size are noted."""
 
     def __init__(self, scope: Scope, send: Send, headers: list[tuple[bytes, bytes]]) -> None:
         self.started = time.perf_counter()
