@@ -54,6 +54,7 @@ from oracles.parser import (
     read_date,
     read_timestamp,
 )
+from oracles.witnesses import with_witnesses
 
 __all__ = ["OracleError", "OracleLimit", "OracleRejected", "evaluate", "typed_rows"]
 
@@ -1225,6 +1226,7 @@ class Oracle:
     """A program with its relations while they grow."""
 
     def __init__(self, program: Program, limit: int, rounds: int) -> None:
+        program.rules = [with_witnesses(rule) for rule in program.rules]
         self.program, self.limit, self.rounds = program, limit, rounds
         self.columns = {
             name: tuple(self.resolve(column) for column in decl.columns)

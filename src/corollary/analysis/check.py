@@ -20,6 +20,7 @@ from corollary.analysis.pragmas import unknown_pragmas, without_allowed
 from corollary.analysis.resolution import ResolvedProgram, resolve_program
 from corollary.analysis.today import with_today
 from corollary.analysis.types.infer import TypedProgram, infer_types
+from corollary.analysis.witnesses import with_witnesses
 from corollary.core.engine import check_deadline
 from corollary.core.logic import Clause
 from corollary.core.program import Declaration, NormalProgram, Program
@@ -82,7 +83,7 @@ class CheckedProgram:
 
 
 def check(program: Program, before: NormalProgram | None = None) -> CheckedProgram:
-    """Return the program with types, with a relation for `today()` and those of bags.
+    """Return the program with types, a relation for `today()`, those of bags, and witnesses bound.
 
     Args:
         program: as written.
@@ -91,7 +92,7 @@ def check(program: Program, before: NormalProgram | None = None) -> CheckedProgr
     Raises:
         InputError: with all errors, in the order of the text.
     """
-    program = with_bags(with_today(program, before))
+    program = with_witnesses(with_bags(with_today(program, before)))
     resolved, typed, findings = _examine(program)
     errors = [finding for finding in findings if finding.severity is Severity.ERROR]
     if errors:
@@ -103,7 +104,7 @@ def check(program: Program, before: NormalProgram | None = None) -> CheckedProgr
 
 def diagnose(program: Program) -> tuple[Diagnostic, ...]:
     """Return all errors and warnings of a program, in the order of the text."""
-    return _examine(with_bags(with_today(program)))[2]
+    return _examine(with_witnesses(with_bags(with_today(program))))[2]
 
 
 def _examine(program: Program) -> tuple[ResolvedProgram, TypedProgram, tuple[Diagnostic, ...]]:

@@ -155,11 +155,14 @@ class DeclarationBuilder(Transformer[Lexeme, object]):
         self, start: Lexeme, names: tuple[SpannedName, ...], parameters: BracketedList | None = None
     ) -> tuple[Item, ...]:
         end = names[-1].span if parameters is None else parameters.span
+        kind, pairs = start.text.removeprefix("."), _pairs(parameters)
+        if kind == "output" and dict(pairs).get("IO") == "stdoutprintsize":
+            kind, pairs = "printsize", ()
         return tuple(
             program.Directive(
-                start.text.removeprefix("."),
+                kind,
                 name.name,
-                _pairs(parameters),
+                pairs,
                 span_between(start.span if len(names) == 1 else name.span, end),
             )
             for name in names

@@ -114,9 +114,10 @@ _BRACKETS = {"<": "_LESS", ">": "GREATER"}
 _LEXEME = r"""
     (?P<quoted>[dt]?"(?:[^"\\\n]|\\.)*(?P<close>"?))
   | (?P<name>`(?:[^`\\\n]|\\.)*(?P<shut>`?))
+  | (?P<address>\d+\.\d+\.\d+\.\d+)
   | (?P<number>0[xXbB]\w*|\d+(?:\.\d+)?(?:[eE][+-]?\d+)?\w*)
   | (?P<word>\??START INSIDE*(?P<dots>(?:\.START INSIDE*)*))
-  | (?P<directive>(?<!\S)\.[A-Za-z_]\w*)
+  | (?P<directive>(?<![^\s{}])\.[A-Za-z_]\w*|\.(?:DIRECTIVES)(?=\s))
   | (?P<state>@(?:old|new)\b)
   | (?P<sign>:[-=]|->|<:|!=|<=|>=|[(){},;:.?|=<>!+\-*/%^])
   | (?P<bad>\S)
@@ -148,6 +149,7 @@ def _lexeme_pattern(others: str) -> re.Pattern[str]:
     starts = "".join(each for each in others if each.isidentifier())
     inside = "".join(each for each in others if f"a{each}".isidentifier())
     pattern = _LEXEME.replace("START", f"[A-Za-z_{starts}]").replace("INSIDE", f"[\\w{inside}]")
+    pattern = pattern.replace("DIRECTIVES", "|".join(name.removeprefix(".") for name in DIRECTIVES))
     return re.compile(pattern, re.VERBOSE | re.ASCII)
 
 
@@ -180,15 +182,19 @@ def _scan(expanded: ExpandedText, diagnostics: list[Diagnostic]) -> Iterator[Lex
         starts_line = previous_end == 0 or "\n" in text[previous_end:start]
         previous_end = end
         try:
-            type_, value = _classify(found, written)
+            type_, value = _classify(found, written, span)
         except literals.LiteralError as error:
             diagnostics.append(Diagnostic("C0103", error.message, span, error.note))
             type_, value = ("QUOTED", "?") if written.startswith("`") else ("INT", 0)
         yield Lexeme(type_, written, value, span, is_adjacent, starts_line)
 
 
-def _classify(found: re.Match[str], written: str) -> tuple[str, Value]:
+def _classify(found: re.Match[str], written: str, span: Span) -> tuple[str, Value]:
     match found.lastgroup:
+        case "word" if written == "__LINE__":
+            return "INT", span.line
+        case "word" if written == "__FILE__":
+            return "STRING", span.file.name
         case "word":
             written = normalised_name(written)
             if found["dots"]:
@@ -196,6 +202,8 @@ def _classify(found: re.Match[str], written: str) -> tuple[str, Value]:
             return _WORDS.get(written, "IDENT"), _VALUES.get(written, written)
         case "sign":
             return _SIGNS[written], written
+        case "address":
+            return "INT", literals.read_address(written)
         case "number":
             # The value is read later, when it is known whether a minus sign is part of it.
             return ("FRACTION" if literals.is_fraction(written) else "INT"), None

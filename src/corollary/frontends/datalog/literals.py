@@ -14,7 +14,19 @@ _TIME = re.compile(
     r"(?:Z|[+-][0-9]{2}:[0-9]{2})?"
 )
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.?)", re.DOTALL)
-_ESCAPED = {'"': '"', "`": "`", "\\": "\\", "n": "\n", "t": "\t", "r": "\r"}
+_ESCAPED = {
+    '"': '"',
+    "'": "'",
+    "`": "`",
+    "\\": "\\",
+    "n": "\n",
+    "t": "\t",
+    "r": "\r",
+    "a": "\a",
+    "b": "\b",
+    "f": "\f",
+    "v": "\v",
+}
 
 
 class LiteralError(ValueError):
@@ -52,6 +64,18 @@ def read_integer(text: str) -> int:
     if not lowest <= value <= UNSIGNED_RANGE[1]:
         raise _out_of_range(text)
     return value
+
+
+def read_address(text: str) -> int:
+    """Return the number of an address such as `10.0.0.1`: its four bytes as a signed 32-bit word.
+
+    >>> read_address("10.0.0.1"), read_address("255.255.255.255")
+    (167772161, -1)
+    """
+    digits = text.split(".")
+    if any(len(each) > 3 or int(each) > 255 for each in digits):
+        raise LiteralError(f"`{shorten(text)}` is not an address.", "its numbers go from 0 to 255")
+    return int.from_bytes(bytes(map(int, digits)), signed=True)
 
 
 def _out_of_range(text: str) -> LiteralError:
@@ -116,7 +140,7 @@ def _unescape(found: re.Match[str]) -> str:
         return _ESCAPED[escape]
     raise LiteralError(
         f"The escape `\\{escape}` is not known.",
-        'escapes are `\\"`, `\\\\`, `\\n`, `\\t`, `\\r` and `\\u0041`; '
+        'escapes are `\\"`, `\\\\`, `\\n`, `\\t`, `\\r`, `\\a`, `\\b`, `\\f`, `\\v` and `\\u0041`; '
         "a backslash itself is written `\\\\`",
     )
 

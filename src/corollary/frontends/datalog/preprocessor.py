@@ -1,4 +1,4 @@
-"""The built-in preprocessor: comments, `#include`, `#define` and conditions, without external cpp.
+"""The built-in preprocessor: comments, `#include`, `#define`, conditions and `.once`.
 
 Comments and directives become blanks of the same length, so that all text outside of macros keeps
 its place; expansions have the place of their invocation. Macros are expanded as in cpp: arguments
@@ -28,7 +28,7 @@ _KNOWN = ("#include", "#define", "#undef", *_CONDITIONALS)
 _STRING = r'[dt]?"(?:[^"\\\n]|\\.)*"?|`(?:[^`\\\n]|\\.)*`?'
 _BLOCK = r"/\*(?s:.*?)(?:\*/|\Z)"
 _INTERESTING = rf"""
-    (?P<directive>^[ \t]*(?:\#|\.include\b)(?:\\\r?\n|{_STRING}|//[^\n]*|{_BLOCK}|[^\n])*)
+    (?P<directive>^[ \t]*(?:\#|\.include\b|\.once\b)(?:\\\r?\n|{_STRING}|//[^\n]*|{_BLOCK}|[^\n])*)
   | (?P<comment>//[^\n]*|{_BLOCK})
   | (?P<literal>{_STRING}|[0-9]\w*)
     """
@@ -40,7 +40,7 @@ _WITH_WORDS = re.compile(
     _FLAGS,
 )
 _DIRECTIVE = re.compile(
-    r"\s*(?:#\s*(?P<name>[A-Za-z]*)|(?P<dotted>\.include))(?P<rest>.*)", re.DOTALL
+    r"\s*(?:#\s*(?P<name>[A-Za-z]*)|(?P<dotted>\.include|\.once))(?P<rest>.*)", re.DOTALL
 )
 _NAME = re.compile(r"\s*([A-Za-z_]\w*)\s*", re.ASCII)
 _DEFINITION = re.compile(r"\s*([A-Za-z_]\w*)(\(([^)]*)\))?(.*)", re.ASCII | re.DOTALL)
@@ -70,6 +70,7 @@ class Preprocessor:
     _stack: list[str] = field(default_factory=list)
     _texts: list[str] = field(default_factory=list)
     _pieces: list[Segment] = field(default_factory=list)
+    _once: set[str] = field(default_factory=set)
     _places: dict[int, ExpandedText] = field(default_factory=dict)
     _length: int = 0
     _included: int = 0
@@ -94,8 +95,12 @@ class Preprocessor:
             match found.lastgroup:
                 case "directive":
                     self._copy(source, emitted, start, is_active)
+                    is_again = is_active and source.name in self._once and _is_once(found[0])
+                    if is_again:
+                        position = len(text)  # it was included before: the rest is left out
                     self._copy(source, start, position, False)
-                    self._directive(source, found, conditions, is_active)
+                    if not is_again:
+                        self._directive(source, found, conditions, is_active)
                     emitted = position
                 case "comment":
                     self._copy(source, emitted, start, is_active)
@@ -182,7 +187,7 @@ class Preprocessor:
         end = found.start() + len(found[0].rstrip())
         parts = _DIRECTIVE.fullmatch(found[0])
         assert parts is not None
-        name = "include" if parts["dotted"] else parts["name"]
+        name = parts["dotted"].removeprefix(".") if parts["dotted"] else parts["name"]
         rest = _uncomment(parts["rest"].replace("\\\r\n", " ").replace("\\\n", " "))
         match name:
             case "ifdef" | "ifndef":
@@ -209,6 +214,8 @@ class Preprocessor:
                 pass
             case "include":
                 self._include(source, rest, start, end)
+            case "once" if parts["dotted"]:
+                self._once.add(source.name)
             case "define":
                 self._define(source, rest, start, end)
             case "undef":
@@ -273,7 +280,7 @@ class Preprocessor:
                 included = self.include(found[1], source)
             except InputError as error:
                 problem = error.diagnostics[0].message
-        if included is not None and included.name in self._stack:
+        if included is not None and included.name in {*self._stack} - self._once:
             circle = " → ".join((*self._stack[self._stack.index(included.name) :], included.name))
             problem = f"The file `{found[1]}` includes itself: {circle}."
         if problem is not None or included is None:
@@ -288,6 +295,10 @@ class Preprocessor:
 
 def _is_closed(comment: str) -> bool:
     return len(comment) >= len("/**/") and comment.endswith("*/")
+
+
+def _is_once(directive: str) -> bool:
+    return directive.split(maxsplit=1)[0] == ".once"
 
 
 def _blank(text: str) -> str:

@@ -12,7 +12,6 @@ from corollary.source import Span
 UNSUPPORTED_DIRECTIVES = {
     ".functor": "user-defined functors (`.functor`)",
     ".lattice": "lattices (`.lattice`)",
-    ".once": "`.once`",
 }
 _UNSUPPORTED_WORDS = {
     "nil": "records (`nil`)",

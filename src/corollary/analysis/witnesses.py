@@ -1,0 +1,199 @@
+"""Witnesses: which assignments have the least or greatest value that an aggregate finds.
+
+A variable of the body of `min` or `max` that the rule uses outside, but binds nowhere outside, is a
+witness. The body is asked once more for the value that was found:
+
+    youngest(p, n) :- n = min x : { family(p, x) }.
+    youngest(p, n) :- n = min x : { family(p', x) }, family(p, x'), x' = n.
+
+All assignments with that value are witnesses. Other aggregates have none: C0404 says so.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import assert_never
+
+from corollary.analysis import traverse
+from corollary.core import logic
+from corollary.core.program import Program
+from corollary.core.syntax import EXTREMES
+
+
+def with_witnesses(program: Program) -> Program:
+    """Return a program in which witnesses are bound; the same one if there are none."""
+    clauses = tuple(map(_with_witnesses, program.clauses))
+    return program if clauses == program.clauses else replace(program, clauses=clauses)
+
+
+def _with_witnesses(clause: logic.Clause) -> logic.Clause:
+    terms = [term for item in (*clause.heads, *clause.body) for term in _terms(item)]
+    extremes = [
+        aggregate
+        for term in terms
+        for aggregate in traverse.aggregates_in(term)
+        if aggregate.operator in EXTREMES
+    ]
+    if not extremes:
+        return clause
+    used = {variable.name for term in terms for variable in logic.variables_of(term)}
+    bound = _bound(clause.body)
+    taken = {variable.name for term in terms for variable in traverse.all_variables(term)}
+    taken |= {variable.name for variable in traverse.all_variables_in(clause.body)}
+    for aggregate in extremes:
+        inside = {
+            variable.name
+            for item in logic.literals_of(aggregate.body)
+            for term in logic.terms_of(item)
+            for variable in logic.variables_of(term)
+        }
+        witnesses = (inside & used) - bound
+        if witnesses:
+            clause = _ask_again(clause, aggregate, witnesses, inside - used, taken)
+    return clause
+
+
+def _terms(item: logic.BodyItem) -> tuple[logic.Term, ...]:
+    return () if isinstance(item, logic.Disjunction) else logic.terms_of(item)
+
+
+def _bound(body: tuple[logic.BodyItem, ...]) -> set[str]:
+    """Return the variables that atoms and equations bind; those of alternatives count as bound."""
+    bound: set[str] = set()
+    equations: list[tuple[str, logic.Term]] = []
+    for item in body:
+        match item:
+            case logic.Atom(arguments=arguments):
+                bound |= {each.name for each in arguments if isinstance(each, logic.Variable)}
+            case logic.Disjunction():
+                bound |= {each.name for each in traverse.all_variables_in((item,))}
+            case logic.Comparison(operator=operator, left=left, right=right):
+                if operator in logic.EQUATIONS:
+                    for one, other in ((left, right), (right, left)):
+                        if isinstance(one, logic.Variable):
+                            equations.append((one.name, other))
+            case logic.Negation() | logic.Truth():
+                pass
+            case _:
+                assert_never(item)
+    while True:
+        found = {
+            name
+            for name, term in equations
+            if {variable.name for variable in logic.variables_of(term)} <= bound
+        }
+        if found <= bound:
+            return bound
+        bound |= found
+
+
+def _ask_again(
+    clause: logic.Clause,
+    aggregate: logic.AggregateTerm,
+    witnesses: set[str],
+    local: set[str],
+    taken: set[str],
+) -> logic.Clause:
+    """Return the clause in which the body of an aggregate binds its witnesses."""
+    assert aggregate.target is not None
+    hidden = {name: _fresh(name, taken) for name in sorted(witnesses)}
+    renamed = replace(
+        aggregate,
+        target=_rename_term(aggregate.target, hidden),
+        body=_rename(aggregate.body, hidden),
+    )
+    value = logic.Variable(_fresh(aggregate.operator, taken), span=aggregate.span)
+    copies = {name: _fresh(name, taken) for name in sorted(local)}
+    items = (
+        *(_substitute(item, aggregate, value) for item in clause.body),
+        logic.Comparison("=", value, renamed, aggregate.span),
+        *_rename(aggregate.body, copies),
+        logic.Comparison("=", _rename_term(aggregate.target, copies), value, aggregate.span),
+    )
+    heads = tuple(
+        replace(head, arguments=tuple(_swap(each, aggregate, value) for each in head.arguments))
+        for head in clause.heads
+    )
+    return replace(clause, heads=heads, body=tuple(item for item in items if item is not None))
+
+
+def _fresh(name: str, taken: set[str]) -> str:
+    """Return a name that the clause does not have; as it begins with `_`, nobody warns of it."""
+    fresh = f"_{name}'"
+    while fresh in taken:
+        fresh += "'"
+    taken.add(fresh)
+    return fresh
+
+
+def _substitute(
+    item: logic.BodyItem, aggregate: logic.AggregateTerm, value: logic.Variable
+) -> logic.BodyItem | None:
+    """Return an item with the value in place of the aggregate; None for `_ = aggregate`."""
+    match item:
+        case logic.Atom(arguments=arguments):
+            return replace(
+                item, arguments=tuple(_swap(each, aggregate, value) for each in arguments)
+            )
+        case logic.Negation(atom=atom):
+            arguments = tuple(_swap(each, aggregate, value) for each in atom.arguments)
+            return replace(item, atom=replace(atom, arguments=arguments))
+        case logic.Comparison(operator=operator, left=left, right=right):
+            sides = _swap(left, aggregate, value), _swap(right, aggregate, value)
+            is_any = value in sides and any(isinstance(side, logic.Wildcard) for side in sides)
+            return (
+                None if is_any and operator == "=" else replace(item, left=sides[0], right=sides[1])
+            )
+        case logic.Truth() | logic.Disjunction():
+            return item
+        case _:
+            assert_never(item)
+
+
+def _swap(term: logic.Term, aggregate: logic.AggregateTerm, value: logic.Variable) -> logic.Term:
+    def swapped(part: logic.Term, arguments: tuple[logic.Term, ...]) -> logic.Term:
+        if part is aggregate:
+            return value
+        return replace(part, arguments=arguments) if isinstance(part, logic.Functor) else part
+
+    return logic.fold_term(term, swapped)
+
+
+def _rename(
+    items: Iterable[logic.BodyItem], names: Mapping[str, str]
+) -> tuple[logic.BodyItem, ...]:
+    return tuple(_rename_item(item, names) for item in items)
+
+
+def _rename_item(item: logic.BodyItem, names: Mapping[str, str]) -> logic.BodyItem:
+    match item:
+        case logic.Atom(arguments=arguments):
+            return replace(item, arguments=tuple(_rename_term(each, names) for each in arguments))
+        case logic.Negation(atom=atom):
+            arguments = tuple(_rename_term(each, names) for each in atom.arguments)
+            return replace(item, atom=replace(atom, arguments=arguments))
+        case logic.Comparison(left=left, right=right):
+            return replace(item, left=_rename_term(left, names), right=_rename_term(right, names))
+        case logic.Truth():
+            return item
+        case logic.Disjunction(alternatives=alternatives):
+            return replace(item, alternatives=tuple(_rename(each, names) for each in alternatives))
+        case _:
+            assert_never(item)
+
+
+def _rename_term(term: logic.Term, names: Mapping[str, str]) -> logic.Term:
+    def renamed(part: logic.Term, arguments: tuple[logic.Term, ...]) -> logic.Term:
+        match part:
+            case logic.Variable(name=name):
+                return replace(part, name=names.get(name, name))
+            case logic.Functor():
+                return replace(part, arguments=arguments)
+            case logic.AggregateTerm(target=target, body=body):
+                aim = None if target is None else _rename_term(target, names)
+                return replace(part, target=aim, body=_rename(body, names))
+            case logic.Wildcard() | logic.Constant():
+                return part
+            case _:
+                assert_never(part)
+
+    return logic.fold_term(term, renamed)
