@@ -13,7 +13,7 @@ from corollary.database.opening import open_database
 from corollary.documents.answers.unknown import encode_label
 from corollary.documents.queries.program import BASE, base_program
 from corollary.documents.trees.document_tree import StoredNode
-from corollary.documents.trees.forest import ROOT, NodeKind
+from corollary.documents.trees.forest import ROOT, SCALARS, NodeKind
 
 Rows = Sequence[tuple[Any, ...]]
 TABLE_MIN_ROWS = 1000
@@ -103,6 +103,6 @@ def facts_of(nodes: Iterable[StoredNode], functions: Mapping[str, int]) -> dict[
             continue
         found.setdefault("lab", []).append((number, encode_label(label)))
         found.setdefault("data", []).append((number,))
-        if kind is NodeKind.TEXT:
-            found.setdefault("text", []).append((number,))
+        if kind in SCALARS:
+            found.setdefault("scalar", []).append((number, str(kind)))
     return dict(found)

@@ -56,7 +56,14 @@ CURES = [
     document("C1224", "r s", "", "r[s]"),
     document("C1224", "!f", "`r[!f]`", "r[!f]"),
     document("C1225", "<!DOCTYPE r><r/>", "leave out <!DOCTYPE", "<r/>"),
-    document("C1226", "deep.xml", "", "tree.xml"),
+    document("C1226", "deep.xml", "may be nested at will", "r[a[b]]"),
+    Cure(
+        "C1226",
+        "documents match --doc 300.xml --query '//a'",
+        "(`--huge`",
+        helps="documents match --doc 300.xml --query '//a' --huge",
+    ),
+    document("C1224", "<r/><?call f?>", "into the root element", "<r><?call f?></r>"),
     document("C1227", '{"": ', "", '{"": null}'),
     document("C1228", "<x:r/>", 'xmlns:p="…"', '<x:r xmlns:x="urn:x"/>'),
     document("C1229", "nowhere.xml", "", "tree.xml"),
@@ -71,4 +78,8 @@ CURES = [
     ),
 ]
 
-FILES = {"tree.xml": "<r><a/></r>\n", "deep.xml": "<a>" * 100_000 + "</a>" * 100_000}
+FILES = {
+    "tree.xml": "<r><a/></r>\n",
+    "deep.xml": "<a>" * 100_000 + "</a>" * 100_000,
+    "300.xml": "<a>" * 300 + "</a>" * 300,
+}

@@ -48,10 +48,13 @@ def as_terms(text: str | bytes, **reading: object) -> str:
         ('<r xmlns="urn:x" xmlns:p="urn:y"><p:a/></r>', "r[a]"),
         (
             '{"r": {"a": [1, 2.50], "!f": null, "b": {"c": true}}}',
-            'r[a["1"] a["2.50"] !f b[c["true"]]]',
+            'r[a["1"#] a["2.50"#] !f b[c["true"#]]]',
         ),
-        ('{"a": [1, {"b": "x"}]}', 'json[a["1"] a[b["x"]]]'),
-        ('[1, null, "?"]', 'json["1" "null" "?"]'),
+        ('{"a": [1, {"b": "x"}]}', 'json[a["1"#] a[b["x"]]]'),
+        ('[1, null, "?"]', 'json["1"# "null"# "?"]'),
+        ('{"r": {"a": 1, "b": 2, "a": "1"}}', 'r[a["1"#] b["2"#] a["1"]]'),
+        ('{"r": {"a": [], "b": [[]], "c": {}}}', 'r["a[]"# b["[]"#] c]'),
+        ("[]", 'json["[]"#]'),
         ('r["two words"[a] "\\"quoted\\""]', 'r["two words"[a] "\\"quoted\\""]'),
     ],
 )
@@ -81,7 +84,9 @@ BOMB = """<!DOCTYPE r [<!ENTITY a "aaaaaaaaaa">
         ("<r><a></r>", "C1222"),
         ("<r>&nosuch;</r>", "C1225"),
         ("", "C1224"),
-        ("<?call f?><r/>", None),
+        ("<?other f?><r/>", None),
+        ("<?call f?><r/>", "C1224"),
+        ("<r/><!-- --><?call f?>", "C1224"),
         ("<r><?call?></r>", "C1223"),
         ('<r xmlns:ad="urn:active-document"><ad:call/></r>', "C1223"),
         ('<r xmlns:ad="urn:active-document"><ad:call name="f">x</ad:call></r>', "C1223"),
@@ -106,6 +111,39 @@ def test_hostile_documents(text: str, code: str | None) -> None:
         return
     with pytest.raises(ActiveDocumentError, match=code):
         ActiveDocument.read(text)
+
+
+def test_values_of_json_are_told_apart() -> None:
+    values = '"1"', "1", '"null"', "null", "[]", "{}", "true"
+    several = [ActiveDocument.from_json(f'{{"r": {{"a": {each}}}}}') for each in values]
+    assert len({each.terms() for each in several}) == len(values)
+    queries = "/r/a", "/r/a/text()", "/r/a/number()", "/r/a/literal()='null'", '/r/"a[]"'
+    matched = [[each.view(query).value for each in several] for query in queries]
+    assert matched == [
+        [1, 1, 1, 1, 0, 1, 1],
+        [1, 0, 1, 0, 0, 0, 0],
+        [0, 1, 0, 0, 0, 0, 0],
+        [0, 0, 0, 1, 0, 0, 0],
+        [0, 0, 0, 0, 1, 0, 0],
+    ]
+
+
+@pytest.mark.parametrize("kind", ["text", "number", "literal"])
+def test_a_function_may_bring_the_leaf_that_is_asked_for(kind: str) -> None:
+    assert ActiveDocument.from_terms("r[!f]").view(f"/r/a/{kind}()$x").useful() == {"f"}
+
+
+def test_the_hint_on_nesting_helps() -> None:
+    def deep(levels: int) -> str:
+        return "<a>" * levels + "</a>" * levels
+
+    with pytest.raises(ActiveDocumentError, match="2048"):
+        ActiveDocument.from_xml(deep(257))
+    for levels in (257, 2048):
+        found = ActiveDocument.from_xml(deep(levels), reading=ReadOptions("xml", is_huge=True))
+        assert len(found.nodes) == levels
+    with pytest.raises(ActiveDocumentError, match="a term"):
+        ActiveDocument.from_xml(deep(2049), reading=ReadOptions("xml", is_huge=True))
 
 
 def test_deep_terms_are_no_trouble() -> None:

@@ -80,7 +80,8 @@ def _grow(
     if label is None and node.carried is not None:
         label = labels.setdefault(node.carried, next(fresh))
     here = len(rows)
-    rows.append(ForestNode(parent, next(fresh) if label is None else label))
+    kind = node.kind or NodeKind.ELEMENT
+    rows.append(ForestNode(parent, next(fresh) if label is None else label, kind))
     for each in pattern.children:
         _grow(each, rows, here, chains=chains, labels=labels, fresh=fresh)
 

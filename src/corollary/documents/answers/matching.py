@@ -111,9 +111,8 @@ def _match(node: Node, tree: Tree, number: int, within: Mapping[int, Tuples]) ->
 
 def passes_test(node: Node, tree: Tree, number: int) -> bool:
     """Whether a data node has the label and the kind that a query node asks for."""
-    if tree.kinds[number] is NodeKind.FUNCTION or (
-        node.is_text and tree.kinds[number] is not NodeKind.TEXT
-    ):
+    kind = tree.kinds[number]
+    if kind is NodeKind.FUNCTION or node.kind not in (None, kind):
         return False
     return node.label is None or node.label == tree.labels[number]
 

@@ -228,8 +228,8 @@ class _Numbering:
         start = own if carried else frozenset()
         group = self._group(number, node.branches, outer, start)
         columns = tuple(sorted((own | below) & outer))
-        label, is_text = node.label, node.is_text
-        return Node(number, axis, label, is_text, carried, columns, group, node.span)
+        label, kind = node.label, node.kind
+        return Node(number, axis, label, kind, carried, columns, group, node.span)
 
     def _group(
         self, number: int, branches: tuple[Branch, ...], outer: Names, start: Names

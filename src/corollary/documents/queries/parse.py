@@ -24,6 +24,7 @@ from corollary.documents.queries.pattern import (
     bound_in,
     nodes_of,
 )
+from corollary.documents.trees.forest import NodeKind
 from corollary.errors import Diagnostic
 from corollary.source import SourceFile, Span
 
@@ -42,7 +43,7 @@ _UNSUPPORTED = {
     ),
     "CALL": (
         "The function `{}` is not supported in queries.",
-        "a query says what has to be there; only `text()` may be called",
+        "a query says what has to be there; tests are `text()`, `number()`, `literal()`",
     ),
     "NOT": (
         "`not(…)` is not supported: a stream may still bring what is missing so far.",
@@ -63,6 +64,8 @@ _UNSUPPORTED = {
     ),
 }
 """Terminals for what XPath has and patterns do not: the error and its note."""
+_KINDS = {"text": NodeKind.TEXT, "number": NodeKind.NUMBER, "literal": NodeKind.LITERAL}
+"""The tests of leaves."""
 
 
 def syntax_error(
@@ -237,7 +240,7 @@ def _no_operand(before: list[_Token], token: _Token, accepted: set[str]) -> Quer
 
 
 def _below_text(span: Span | None) -> QuerySyntaxError:
-    return syntax_error("Text has nothing below it.", span, "ask for `text()` last")
+    return syntax_error("A leaf has nothing below it.", span, "ask for `text()` last")
 
 
 def _too_deep(span: Span | None) -> QuerySyntaxError:
@@ -271,8 +274,9 @@ class _Builder(Transformer[_Token, object]):
         found: PatternNode = nodes.pop()
         if value is not None:
             text = PatternNode(value.text, span=value.span)
-            if found.is_text:  # `text()='v'` is the text itself
-                found = replace(text, variable=found.variable)
+            if found.kind is not None:  # `text()='v'` is the text itself
+                kind = None if found.kind is NodeKind.TEXT else found.kind
+                found = replace(text, variable=found.variable, kind=kind)
             else:
                 found = replace(found, branches=(*found.branches, Edge(Axis.CHILD, text)))
         while nodes:
@@ -289,12 +293,14 @@ class _Builder(Transformer[_Token, object]):
         name, span, last = None, test.span, test
         if variable is not None:
             name, span, last = variable.text, test.span.to(variable.span), variable
-        is_text = test.type == "TEXT"
-        if is_text and (predicates or (last.next and last.next.type in ("SLASH", "BELOW"))):
+        kind = _KINDS.get(test.text.partition("(")[0].rstrip()) if test.type == "TEXT" else None
+        if kind is not None and (
+            predicates or (last.next and last.next.type in ("SLASH", "BELOW"))
+        ):
             raise _below_text(span)
         label = None if test.type in ("STAR", "TEXT") else test.text
         branches = tuple(branch for each in predicates for branch in each)
-        return PatternNode(label, name, branches, is_text, span)
+        return PatternNode(label, name, branches, kind, span)
 
     def predicate(self, opening: _Token, *several: tuple[Branch, ...]) -> tuple[Branch, ...]:
         if len(several) == 1:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import assert_never
 
+from corollary.documents.trees.forest import NodeKind
 from corollary.source import SourceFile, Span
 
 
@@ -26,7 +27,7 @@ class PatternNode:
 
     Attributes:
         label: the label that a node has to have; None for any (`*`).
-        is_text: whether only text matches (`text()`).
+        kind: what matches has to be (`text()`, `number()`, `literal()`); None for anything.
         variable: what the label is called, if it matters elsewhere.
         branches: all of them have to match.
     """
@@ -34,7 +35,7 @@ class PatternNode:
     label: str | None
     variable: str | None = None
     branches: tuple["Branch", ...] = ()
-    is_text: bool = False
+    kind: NodeKind | None = None
     span: Span | None = field(default=None, compare=False, repr=False)
 
 

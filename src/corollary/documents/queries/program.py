@@ -25,7 +25,7 @@ are mended here. For a query node p with branches c_1 … c_k:
 
 | symbol                | name here                                                              |
 |-----------------------|------------------------------------------------------------------------|
-| I                     | the base relations `par`, `root`, `lab`, `data`, `text`, `call`        |
+| I                     | the base relations `par`, `root`, `lab`, `data`, `scalar`, `call`      |
 | end(!f)               | `live(f, k)` is deleted                                                |
 | can(f, c)             | `can(k, c)`: k is what kind of function f is, by its type              |
 | the dots              | the columns of joins and outputs, one for each class                   |
@@ -69,7 +69,7 @@ BASE = {
     "root": (("n", NUMBER),),
     "lab": (("n", NUMBER), ("a", SYMBOL)),
     "data": (("n", NUMBER),),
-    "text": (("n", NUMBER),),
+    "scalar": (("n", NUMBER), ("k", SYMBOL)),
     "call": (("n", NUMBER), ("f", NUMBER)),
     "live": (("f", NUMBER), ("k", NUMBER)),
     "can": (("k", NUMBER), ("c", SYMBOL)),
@@ -261,8 +261,8 @@ class _Compiler:
             if node.label is None
             else [logic.Atom("lab", (at, logic.Constant(encode_label(node.label))))]
         )
-        if node.is_text:
-            found.append(logic.Atom("text", (at,)))
+        if node.kind is not None:
+            found.append(logic.Atom("scalar", (at, logic.Constant(str(node.kind)))))
         return found or [logic.Atom("data", (at,))]
 
     # --- relevant --------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from corollary.documents.queries.pattern import Axis
+from corollary.documents.trees.forest import NodeKind
 from corollary.source import Span
 
 Columns = tuple[str, ...]
@@ -31,7 +32,7 @@ class Node:
         number: its own, in preorder.
         axis: how it is reached from the node above; None for a root.
         label: what a node has to be labelled; None for any label.
-        is_text: whether only text matches.
+        kind: of leaves, what matches has to be; None for anything.
         carried: the class whose value its label is, if anybody asks for that.
         columns: the classes that matter outside its subtree.
         group: what has to hold below.
@@ -40,7 +41,7 @@ class Node:
     number: int
     axis: Axis | None
     label: str | None
-    is_text: bool
+    kind: NodeKind | None
     carried: str | None
     columns: Columns
     group: "Group"

@@ -14,6 +14,7 @@ from corollary.documents.queries.joins import build_shape
 from corollary.documents.queries.parse import parse_query, syntax_error
 from corollary.documents.queries.pattern import Axis
 from corollary.documents.queries.shape import Fork, Group, Node, parts_of
+from corollary.documents.trees.forest import NodeKind
 
 _PROLOGUE = """\
 xquery version "3.1";
@@ -48,7 +49,12 @@ declare function local:half($calls as xs:string*) as xs:decimal {{
   if (exists($calls)) then 0.5 else 0
 }};
 """
-_IS_TEXT = "($n instance of text() or $n instance of xs:string)"
+_KINDS = {
+    NodeKind.TEXT: "($n instance of text() or $n instance of xs:string)",
+    NodeKind.NUMBER: "false()",
+    NodeKind.LITERAL: "false()",
+}
+"""How leaves are told apart; XML has neither numbers nor literals."""
 
 
 def xquery_of(text: str) -> str:
@@ -89,7 +95,7 @@ def _function(name: str, body: str) -> str:
 
 def _node(node: Node) -> str:
     tests = [] if node.label is None else [f"local:label($n) = {_string(node.label)}"]
-    tests += [_IS_TEXT] if node.is_text else []
+    tests += [] if node.kind is None else [_KINDS[node.kind]]
     least = _least(node.group)
     condition = " and ".join(tests)
     body = f"if ({condition}) then {least} else 0" if tests else least

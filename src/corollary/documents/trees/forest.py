@@ -17,12 +17,16 @@ ROOT = -1
 
 
 class NodeKind(StrEnum):
-    """What a node of a document is; queries test it only by `text()`."""
+    """What a node of a document is; queries test it by `text()`, `number()` and `literal()`."""
 
     ELEMENT = "e"
     TEXT = "t"
     ATTRIBUTE = "a"
     FUNCTION = "f"
+    NUMBER = "n"
+    """A number of JSON, in its spelling."""
+    LITERAL = "l"
+    """Of JSON: `true`, `false`, `null`, and the array without elements."""
 
 
 class ForestNode(NamedTuple):
@@ -34,6 +38,16 @@ class ForestNode(NamedTuple):
 
 
 Forest = Sequence[ForestNode]
+SCALARS = (NodeKind.TEXT, NodeKind.NUMBER, NodeKind.LITERAL)
+"""The kinds of leaves that queries can ask for."""
+EMPTY_ARRAY = "[]"
+"""How the label of a literal ends that stands for an array without elements."""
+
+
+def json_kind(label: str) -> NodeKind:
+    """Return the kind of a value of JSON that is not a string, by its spelling."""
+    is_literal = label in ("true", "false", "null") or label.endswith(EMPTY_ARRAY)
+    return NodeKind.LITERAL if is_literal else NodeKind.NUMBER
 
 
 def roots_of(forest: Forest) -> list[ForestNode]:

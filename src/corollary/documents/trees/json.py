@@ -1,14 +1,26 @@
-"""JSON as documents: a key is a node, an array repeats it, a scalar is a text leaf.
+"""JSON as documents: a key is a node, an array repeats it, a scalar is a leaf.
 
-`{"order": [{"id": 7}, {"id": 8}]}` is `json[order[id["7"]] order[id["8"]]]`. A call is a key that
-begins with `!`: `{"!f": null}`. Numbers and the words `true`, `false`, `null` keep their spelling.
+| JSON                                | document                                                  |
+|-------------------------------------|-----------------------------------------------------------|
+| `{"a": [{"id": "x"}, {"id": "y"}]}` | `json[a[id["x"]] a[id["y"]]]`                             |
+| `{"a": 1, "a": 2}`                  | `json[a["1"#] a["2"#]]`: a key may be repeated, too       |
+| `7.50`, `true`, `null`              | leaves `"7.50"#`, `"true"#`, `"null"#`: no strings        |
+| `{"a": []}`                         | `json["a[]"#]`: there is no `a`, but the key is not lost  |
+| `{"!f": null}`                      | a call of `f`                                             |
 """
 
 import json
 from typing import Any
 
 from corollary.documents.errors import ActiveDocumentError
-from corollary.documents.trees.forest import ROOT, Forest, ForestNode, NodeKind
+from corollary.documents.trees.forest import (
+    EMPTY_ARRAY,
+    ROOT,
+    Forest,
+    ForestNode,
+    NodeKind,
+    json_kind,
+)
 from corollary.source import SourceFile, Span
 
 ROOT_LABEL = "json"
@@ -17,6 +29,12 @@ ROOT_LABEL = "json"
 
 class _Spelling(str):
     """A number as it was written."""
+
+    __slots__ = ()
+
+
+class _Pairs(tuple[tuple[str, Any], ...]):
+    """The keys of an object with their values; a key may be there several times."""
 
     __slots__ = ()
 
@@ -32,7 +50,11 @@ def read_json(text: str, name: str = "document", *, is_document: bool = False) -
     """
     try:
         value = json.loads(
-            text, parse_int=_Spelling, parse_float=_Spelling, parse_constant=_Spelling
+            text,
+            parse_int=_Spelling,
+            parse_float=_Spelling,
+            parse_constant=_Spelling,
+            object_pairs_hook=_Pairs,
         )
     except json.JSONDecodeError as error:
         span = Span(
@@ -42,9 +64,10 @@ def read_json(text: str, name: str = "document", *, is_document: bool = False) -
         raise ActiveDocumentError.of("C1227", message, span) from None
     except RecursionError:
         message = f"`{name}` is nested too deeply for JSON."
-        raise ActiveDocumentError.of("C1226", message) from None
+        note = "flatten it, or write it as a term, `a[b[c]]`: those may be nested at will"
+        raise ActiveDocumentError.of("C1226", message, None, note) from None
     rows: list[ForestNode] = []
-    is_tree = isinstance(value, dict) and len(value) == 1 and not _is_list(value)
+    is_tree = isinstance(value, _Pairs) and len(value) == 1 and not isinstance(value[0][1], list)
     if is_document and not is_tree:
         rows.append(ForestNode(ROOT, ROOT_LABEL))
         _add_nodes(value, 0, rows)
@@ -53,20 +76,20 @@ def read_json(text: str, name: str = "document", *, is_document: bool = False) -
     return rows
 
 
-def _is_list(value: dict[str, Any]) -> bool:
-    return any(isinstance(each, list) for each in value.values())
-
-
 def _add_nodes(value: Any, parent: int, rows: list[ForestNode]) -> None:
     """Append the nodes of a value, without recursion."""
     stack: list[tuple[Any, int]] = [(value, parent)]
     while stack:
         value, parent = stack.pop()
         match value:
-            case dict():
-                for key, each in reversed(value.items()):
+            case _Pairs():
+                for key, each in reversed(value):
                     several = each if isinstance(each, list) else [each]
                     stack += [(_Keyed(key, one), parent) for one in reversed(several)]
+                    if not several:
+                        stack.append((_Spelling(key + EMPTY_ARRAY), parent))
+            case []:
+                rows.append(ForestNode(parent, EMPTY_ARRAY, NodeKind.LITERAL))
             case list():
                 stack += [(each, parent) for each in reversed(value)]
             case _Keyed(key=key) if key.startswith("!") and len(key) > 1:
@@ -78,8 +101,11 @@ def _add_nodes(value: Any, parent: int, rows: list[ForestNode]) -> None:
                 )
                 rows.append(ForestNode(parent, key, kind))
                 stack.append((below, len(rows) - 1))
+            case str() if not isinstance(value, _Spelling):
+                rows.append(ForestNode(parent, value, NodeKind.TEXT))
             case _:
-                rows.append(ForestNode(parent, _spell(value), NodeKind.TEXT))
+                label = _spell(value)
+                rows.append(ForestNode(parent, label, json_kind(label)))
 
 
 class _Keyed:
@@ -92,7 +118,7 @@ class _Keyed:
 
 
 def _check_empty(keyed: _Keyed) -> None:
-    if keyed.value not in (None, {}, True):
+    if keyed.value is not None and keyed.value is not True and keyed.value != _Pairs():
         message = f"The call `{keyed.key}` has something below it."
         note = f'write `"{keyed.key}": null`'
         raise ActiveDocumentError.of("C1223", message, None, note)

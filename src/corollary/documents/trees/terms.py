@@ -1,18 +1,28 @@
 """The term syntax of documents: `r[a !f b["some text"]]`.
 
 `label[child child …]` is a node, `!f` a function node, a label in double quotes a text leaf. A
-label without quotes may hold anything but blanks, brackets, quotes and `!`.
+label without quotes may hold anything but blanks, brackets, quotes and `!`. A `#` behind the quotes
+says that it is a number, or another value of JSON that is not a string: `"7.50"#`, `"null"#`.
 """
 
 import re
 
 from corollary.documents.errors import ActiveDocumentError
-from corollary.documents.trees.forest import ROOT, Forest, ForestNode, NodeKind, children_of
+from corollary.documents.trees.forest import (
+    ROOT,
+    SCALARS,
+    Forest,
+    ForestNode,
+    NodeKind,
+    children_of,
+    json_kind,
+)
 from corollary.errors import InputError
 from corollary.source import SourceFile, Span
 
 _TOKEN = re.compile(
     r"""\s*(?:(?P<function>!(?P<name>[^\s\[\]"!]*))
+        |"(?P<value>(?:[^"\\]|\\.)*)"\#
         |"(?P<quoted>(?:[^"\\]|\\.)*)"
         |(?P<label>[^\s\[\]"!]+)
         |(?P<open>\[)|(?P<close>\])|(?P<end>\Z)|(?P<other>.))""",
@@ -59,8 +69,11 @@ def read_terms(text: str, name: str = "document") -> Forest:
             if not found["name"]:
                 raise _error(source, start, "A function has no name.", "write `!f`")
             rows.append(ForestNode(parent, found["name"], NodeKind.FUNCTION))
+        elif kind == "value":
+            label = _unescaped(found["value"])
+            rows.append(ForestNode(parent, label, json_kind(label)))
         elif kind == "quoted":
-            rows.append(ForestNode(parent, re.sub(r"\\(.)", r"\1", found["quoted"]), NodeKind.TEXT))
+            rows.append(ForestNode(parent, _unescaped(found["quoted"]), NodeKind.TEXT))
         else:
             label = found["label"]
             is_attribute = label.startswith("@") and len(label) > 1
@@ -108,8 +121,14 @@ def _push(stack: list[int | str], places: list[int]) -> None:
 def _shown(row: ForestNode) -> str:
     if row.kind is NodeKind.FUNCTION:
         return f"!{row.label}"
-    is_plain = row.kind is not NodeKind.TEXT and _PLAIN.fullmatch(row.label)
-    return row.label if is_plain else '"' + re.sub(r'(["\\])', r"\\\1", row.label) + '"'
+    if row.kind not in SCALARS and _PLAIN.fullmatch(row.label):
+        return row.label
+    mark = "" if row.kind not in SCALARS or row.kind is NodeKind.TEXT else "#"
+    return '"' + re.sub(r'(["\\])', r"\\\1", row.label) + '"' + mark
+
+
+def _unescaped(quoted: str) -> str:
+    return re.sub(r"\\(.)", r"\1", quoted)
 
 
 def _misplaced_children(source: SourceFile, at: int, rows: list[ForestNode]) -> InputError:

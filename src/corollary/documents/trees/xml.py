@@ -23,8 +23,8 @@ from corollary.source import SourceFile, Span
 
 CALL_TARGET = "call"
 """The processing instruction that is a call."""
-_MAX_LEVELS = 256
-"""The nesting that libxml2 accepts by default."""
+_MAX_LEVELS, _MAX_HUGE_LEVELS = 256, 2048
+"""The nesting that libxml2 accepts: by default, and of a sender that is trusted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class ReadOptions:
         prefixes: for `prefix`, the prefix of each URI.
         call: the name of the element that is a call, `{uri}name`.
         is_stripped: whether blanks around text are removed.
-        is_huge: whether documents may be larger and deeper than libxml2 allows by default.
+        is_huge: whether texts may be larger than libxml2 allows by default, and 2048 levels deep.
     """
 
     format: str | None = None
@@ -83,12 +83,27 @@ def read_xml(
     if is_document and root.tag == reading.call:
         message = f"`{name}` is the call of a function, and has no root."
         raise ActiveDocumentError.of("C1224", message, None, "put it below a root")
+    if is_document:
+        _check_outside(root, name, etree)
     builder = _RowBuilder(reading, name, etree)
     if is_document:
         builder.add_tree(root, ROOT)
     else:
         builder.add_children(root, ROOT)
     return builder.rows
+
+
+def _check_outside(root: Any, name: str, etree: Any) -> None:
+    """Check that no call stands before or after the root.
+
+    Raises:
+        ActiveDocumentError: one does.
+    """
+    for each in (*root.itersiblings(preceding=True), *root.itersiblings()):
+        if each.tag is etree.PI and each.target == CALL_TARGET:
+            message = f"`{name}` calls the function `{(each.text or '').strip()}` outside its root."
+            note = "put the call into the root element: what a function brings comes beside it"
+            raise ActiveDocumentError.of("C1224", message, None, note)
 
 
 def _without_declaration(data: bytes) -> bytes:
@@ -107,7 +122,10 @@ def _malformed(error: Exception, data: bytes, name: str) -> InputError:
         source = SourceFile(name, data.decode("utf-8", "replace"))
         span = Span(source, line, max(1, column), line, max(1, column) + 1)
     if "depth" in reason:
-        note = f"more than {_MAX_LEVELS} levels need `huge`, which trusts the sender"
+        note = (
+            f"XML has at most {_MAX_LEVELS} levels, of a sender that you trust {_MAX_HUGE_LEVELS} "
+            "(`--huge`, `ReadOptions(is_huge=True)`); a term, `a[b[c]]`, may be nested at will"
+        )
         return ActiveDocumentError.of("C1226", f"`{name}` is nested too deeply.", None, note)
     if "Namespace prefix" in reason or "namespace error" in reason.lower():
         note = 'declare the prefix within the fragment: xmlns:p="…"'

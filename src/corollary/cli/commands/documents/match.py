@@ -26,6 +26,7 @@ FUNCTION = pair("is not F=…", is_valid=lambda _: True)
 @action("--end", "F", "A function that brings nothing more after all updates.")
 @action("--once", "F", "A function that answers at most once, with one tree.")
 @action("--type", "F=A,B", "The labels that the trees of a function begin with.", FUNCTION)
+@click.option("--huge", is_flag=True, help="Read XML larger and deeper than is safe by default.")
 @click.option("--useful", is_flag=True, help="Report which functions can still change an answer.")
 @click.option("--gc", is_flag=True, help="Drop what no answer needs, and close useless functions.")
 @click.option(
@@ -39,6 +40,7 @@ def command(
     end: tuple[str, ...],
     once: tuple[str, ...],
     type: tuple[Pair, ...],
+    huge: bool,
     useful: bool,
     gc: bool,
     explain: bool,
@@ -57,9 +59,13 @@ def command(
     """
     with output.reporting() as console:
         from corollary.documents.document import ActiveDocument
+        from corollary.documents.trees.xml import ReadOptions
 
         updates = [(name, _place(text)) for name, text in update]
-        document = ActiveDocument.read(_place(doc), once=once, types=types_of(type))
+        reading = ReadOptions(is_huge=huge)
+        document = ActiveDocument.read(
+            _place(doc), once=once, types=types_of(type), reading=reading
+        )
         view = document.view(query)
         print_warnings(view.maintained.warnings, console)
         document.apply(updates, end)
