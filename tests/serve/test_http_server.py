@@ -105,6 +105,7 @@ def test_a_second_server_is_refused(server: ServerProcess, place: Path) -> None:
 
 def test_the_log(server: ServerProcess, token: str) -> None:
     get(f"{server.url}/v1/session?x=notlogged", token)
+    server.wait_for_log('"who": "robot"')
     lines = [json.loads(line) for line in server.log.splitlines() if line.startswith("{")]
     assert any(each["path"] == "/v1/session" and each["who"] == "robot" for each in lines)
     for secret in (token, server.key, "notlogged"):

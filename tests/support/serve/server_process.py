@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -35,6 +36,13 @@ class ServerProcess:
     @property
     def log(self) -> str:
         return self._log.read_text("utf-8")
+
+    def wait_for_log(self, text: str) -> None:
+        """Wait until a line has the text: an answer is sent before it is logged."""
+        end = time.monotonic() + STOP_SECONDS
+        while text not in self.log.rpartition("\n")[0]:
+            assert time.monotonic() < end, self.log
+            time.sleep(0.01)
 
     def stop(self, signal: int) -> int:
         """Send a signal, and return the status."""

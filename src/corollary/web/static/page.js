@@ -74,7 +74,8 @@ function say(text) {
 
 // --------------------------------------------------------------------------------------- live
 
-const live = { newest: 0, shown: 0, timer: null, at: 0 };
+const live = { newest: 0, shown: 0, timer: null, at: 0, connected: false, isConnecting: false };
+const CONNECT_AGAIN_MS = 10000;
 
 function followLive() {
   const element = $("#live");
@@ -95,6 +96,7 @@ function followLive() {
   element.addEventListener("reset", refresh);
   element.addEventListener("bye", () => setState("stopped"));
   element.addEventListener("htmx:sse:after:connection", () => {
+    live.connected = true;
     setState("live");
     if (live.lost) refresh();
     live.lost = false;
@@ -105,6 +107,22 @@ function followLive() {
       setState("waiting");
     });
   }
+  element.addEventListener("htmx:sse:close", () => (live.connected = false));
+  setInterval(() => connectLive(element), CONNECT_AGAIN_MS);
+  connectLive(element);
+}
+
+async function connectLive(element) {
+  // By hand: the extension connects by itself only if it is loaded when htmx looks at the page, and
+  // does not try again if the first attempt is refused. A connection that was lost it makes again.
+  if (live.connected || live.isConnecting) return;
+  live.isConnecting = true;
+  try {
+    await htmx.ajax("GET", element.dataset.live, { source: element, swap: "none" });
+  } catch {
+    setState("waiting");
+  }
+  live.isConnecting = false;
 }
 
 function setState(state) {

@@ -14,7 +14,12 @@ document.addEventListener("change", (event) => {
   const url = new URL(location.href);
   url.searchParams.set("relation", event.target.value);
   history.replaceState(null, "", url);
-  htmx.ajax("GET", url.pathname + url.search, { target: ".fields", select: ".fields", swap: "outerHTML" });
+  // Nothing can be typed into fields that are about to go.
+  const inputs = event.target.form.querySelectorAll(".fields input");
+  for (const each of inputs) each.disabled = true;
+  htmx
+    .ajax("GET", url.pathname + url.search, { target: ".fields", select: ".fields", swap: "outerHTML" })
+    .finally(() => inputs.forEach((each) => (each.disabled = false)));
 });
 
 function asLiteral(text, type) {
