@@ -8,6 +8,7 @@
 | build | the transaction that stores the view |
 | a change | random changes of one tuple each, with the view to maintain; median |
 | exact | the view against its recomputation, after every quarter of the changes |
+| estimate | the answers expected of queries over the tables of TPC-H, and those found |
 """
 
 import random
@@ -21,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 import corollary
+from bench.advice import estimates
 from bench.figure import Figure
 from corollary.advisor.advice import Advice
 from corollary.advisor.check.verification import find_differing_views
@@ -58,6 +60,7 @@ def run(scale: float) -> Iterator[Figure]:
         yield from _speed(advice, original, lasting)
         yield Figure("build", build, "s", None, "the commit that stores the view and the program")
         yield from _changes(lasting, advice, max(8, int(CHANGES * min(1.0, scale))))
+    yield from estimates.run(scale)
 
 
 def fill(database: Database, scale: float) -> None:

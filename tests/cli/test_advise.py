@@ -179,15 +179,19 @@ def test_seconds_come_from_the_history(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found["calibration"] == {
         "seconds_per_row_op": pytest.approx(each),
         "from": "1 commit of the history (local)",
+        "seconds_per_call": pytest.approx(0.5, abs=0.5),
     }
+    floor = found["calibration"]["seconds_per_call"]
+    assert floor > 0
     view, (made_new,) = found["queries"]["view"], found["materialise"]
     for name in ("before", "after"):
-        seconds = pytest.approx(each * view[f"work_{name}"], rel=0.1)
+        seconds = pytest.approx(floor + each * view[f"work_{name}"], rel=0.1)
         assert view[f"estimated_seconds_{name}"] == seconds
     assert made_new["estimated_build_seconds"] > 0
     text = advise("wh", "--query", "view", "--updates", "services=100/h")
-    assert text.splitlines()[-1].startswith("a row-op is thought to take ")
-    assert text.splitlines()[-1].endswith(" us, going by 1 commit of the history (local)")
+    assert text.splitlines()[-2].startswith("a row-op is thought to take ")
+    assert text.splitlines()[-2].endswith(" us, going by 1 commit of the history (local)")
+    assert text.splitlines()[-1].startswith("every call takes ")
     assert "row-ops   est. " in text.splitlines()[0]
     assert "row-ops an hour, est. " in text
 

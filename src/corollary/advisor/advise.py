@@ -14,7 +14,8 @@ from corollary.advisor.advice import (
     SchemeArity,
     ViewEstimate,
 )
-from corollary.advisor.cost.estimates import Estimator, RelationSizes
+from corollary.advisor.cost.estimates import Estimator
+from corollary.advisor.cost.relation_sizes import RelationSizes
 from corollary.advisor.model.candidates import Candidate, FoldedClause, PinReason, SchemeClause
 from corollary.advisor.model.canonical import CanonicalForms
 from corollary.advisor.model.scheme import (
@@ -22,6 +23,7 @@ from corollary.advisor.model.scheme import (
     Options,
     Scheme,
     SchemeRelation,
+    SelectionMode,
     WorkloadQuery,
 )
 from corollary.advisor.model.shapes import NodeShapes, effective_arity, paper_arity
@@ -182,10 +184,30 @@ class _Advisor:
             is_self_materialisation=any(
                 _is_self_materialisation(node, each, self._forms) for each in users
             ),
-            is_virtual=all(_is_rewriting_enough(each) for each in users),
+            is_virtual=all(self._is_rewriting_enough(each) for each in users),
             estimate=self._estimate(node),
             node=node,
         )
+
+    def _is_rewriting_enough(self, advice: PredicateAdvice) -> bool:
+        """Whether computing the views along the way is as good as storing them.
+
+        Its exponent has to be the same and, where sizes are known, it has to gain on this data. In
+        the paper, what is selected is stored.
+        """
+        if self._options.selection == SelectionMode.PAPER:
+            return False
+        gains = advice.after.left_deep < advice.before.left_deep
+        if not gains or advice.virtual_after != advice.after.left_deep:
+            return False
+        if self._estimator is None or advice.work is None:
+            return True
+        build = (
+            self._estimator.estimate_candidate(node).work
+            for node in advice.decision.stored.values()
+        )
+        before, after = advice.work
+        return before >= self._options.min_real_gain * (after + sum(build))
 
     def _estimate(self, node: Candidate) -> ViewEstimate | None:
         if self._estimator is None:
@@ -221,12 +243,6 @@ def _is_virtual(relation: SchemeRelation) -> bool:
     return not (relation.is_stored or relation.is_materialised or relation.is_inline)
 
 
-def _is_rewriting_enough(advice: PredicateAdvice) -> bool:
-    """Whether computing the views along the way has the same exponent as storing them."""
-    gains = advice.after.left_deep < advice.before.left_deep
-    return gains and advice.virtual_after == advice.after.left_deep
-
-
 def _is_self_materialisation(
     node: Candidate, advice: PredicateAdvice, forms: CanonicalForms
 ) -> bool:
@@ -249,6 +265,9 @@ def _reason(draft: PredicateDraft, shapes: NodeShapes, arity: SchemeArity) -> st
         return "it has no rules"
     if any(each.has_aggregate for each in clauses):
         return "aggregate"
+    gain = draft.decision.small_gain
+    if gain is not None:
+        return f"the exponent would fall, but on this data the gain is {gain:.1f} x only"
     pinned = _pinned_reason(clauses)
     if not any(folded.roots() for folded in draft.decision.clauses):
         return pinned or "no step applies"

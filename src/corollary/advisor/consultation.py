@@ -18,9 +18,11 @@ from corollary.advisor.advice import Advice
 from corollary.advisor.advise import advise
 from corollary.advisor.apply import apply
 from corollary.advisor.check.calibration import calibrate_from_commits
+from corollary.advisor.check.measured_gain import withdraw_small_gains
 from corollary.advisor.check.measurement import Measurements, measure
 from corollary.advisor.check.scratch_database import read_base_tables
 from corollary.advisor.check.verification import CheckResult, verify
+from corollary.advisor.measured_sizes import measure_sizes
 from corollary.advisor.model.scheme import Options, SelectionMode
 from corollary.advisor.model.scheme_reader import read_scheme
 from corollary.advisor.reformulation import reformulate
@@ -55,6 +57,12 @@ class Consultation:
         tables = read_base_tables(self.database)
         return measure(self.advice, self.before, self.after, tables, engine=engine)
 
+    def worthwhile(self, measurements: Measurements) -> "Consultation":
+        """Return the advice without what, as measured, gains too little."""
+        advice = withdraw_small_gains(self.advice, measurements)
+        checked = state_of(self.database).loaded.checked
+        return replace(self, advice=advice, after=reformulate(checked, self.before, advice))
+
     def apply(self) -> Transaction:
         """Store the views and rewrite the rules, in one transaction."""
         return apply(self.database, self.advice, self.before, self.after)
@@ -80,6 +88,6 @@ def consult(
     if not options.updates:
         options = replace(options, updates=inputs.measure_update_rates(database))
     scheme = read_scheme(loaded.program, loaded.checked, chosen, options.opaque)
-    advice = advise(scheme, options, inputs.measure_sizes(database))
+    advice = advise(scheme, options, measure_sizes(database))
     after = reformulate(loaded.checked, loaded.program, advice)
     return Consultation(database, advice, loaded.program, after)

@@ -1,18 +1,13 @@
-"""The inputs of advice for a database: queries, their frequencies, sizes and update rates."""
+"""The inputs of advice for a database: queries, their frequencies and update rates."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
-from corollary.advisor.cost.estimates import RelationSizes
 from corollary.advisor.model.scheme import WorkloadQuery
 from corollary.core.program import NormalProgram
 from corollary.database.database import Database, state_of, warehouse_of
 from corollary.database.program.names import readable_relation
 from corollary.errors import InputError
 from corollary.warehouse.catalog.query_log import logged_queries
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 HISTORY_MIN_SECONDS = 3600.0
 """A shorter history counts as if it lasted so long: a burst of commits is not a rate."""
@@ -111,34 +106,7 @@ def _bound_columns(pattern: str) -> frozenset[int]:
     return frozenset(at for at, letter in enumerate(pattern) if letter == "b")
 
 
-# --- sizes and rates -----------------------------------------------------------------------------
-
-
-def measure_sizes(database: Database) -> RelationSizes:
-    """Return the sizes of the stored relations of a database."""
-    rows: dict[str, int] = {}
-    distinct: dict[str, tuple[int, ...]] = {}
-    frequencies: dict[str, tuple[int, ...]] = {}
-    width: dict[str, float] = {}
-    for name, relation in state_of(database).loaded.normal.relations.items():
-        if not relation.is_declared or not relation.is_stored:
-            continue
-        table = state_of(database).engine.read(name)
-        rows[name] = table.num_rows
-        if table.num_rows and table.num_columns:
-            counts = [_value_counts(table, at) for at in range(table.num_columns)]
-            distinct[name] = tuple(values for values, _ in counts)
-            frequencies[name] = tuple(top for _, top in counts)
-            width[name] = table.nbytes / table.num_rows
-    return RelationSizes(rows, distinct, frequencies, width)
-
-
-def _value_counts(table: "pa.Table", at: int) -> tuple[int, int]:
-    """Return the number of values of a column, and the frequency of the most frequent one."""
-    import pyarrow.compute as pc
-
-    counts = pc.value_counts(table.column(at)).field("counts")
-    return len(counts), int(pc.max(counts).as_py() or 0)
+# --- rates ---------------------------------------------------------------------------------------
 
 
 def measure_update_rates(database: Database) -> Mapping[str, float]:

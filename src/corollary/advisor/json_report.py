@@ -34,6 +34,7 @@ def advice_as_json(advice: Advice, calibration: Calibration | None = None) -> di
         found["calibration"] = {
             "seconds_per_row_op": calibration.seconds_per_row,
             "from": calibration.source,
+            "seconds_per_call": calibration.floor_seconds,
         }
     return found
 
@@ -59,7 +60,7 @@ def _predicate(each: PredicateAdvice, calibration: Calibration | None) -> dict[s
     if each.work is not None:
         found["work_before"], found["work_after"] = (round(work) for work in each.work)
         if calibration is not None:
-            before, after = (calibration.seconds_for(work) for work in each.work)
+            before, after = (calibration.query_seconds(work) for work in each.work)
             found["estimated_seconds_before"], found["estimated_seconds_after"] = before, after
     return found
 
@@ -105,6 +106,7 @@ def measurements_as_json(measurements: Measurements) -> dict[str, Any]:
                 "query": each.query,
                 "before_seconds": each.before_seconds,
                 "after_seconds": each.after_seconds,
+                "floor_seconds": each.floor_seconds,
                 "cold_seconds": list(each.cold_seconds),
                 "runs": each.warm_runs,
                 "speed_up": each.speed_up,

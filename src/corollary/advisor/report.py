@@ -38,6 +38,9 @@ def report(advice: Advice, calibration: Calibration | None = None) -> Iterator[s
     if calibration is not None:
         row_time = format_duration(calibration.seconds_per_row)
         yield f"a row-op is thought to take {row_time}, going by {calibration.source}"
+        if calibration.floor_seconds:
+            floor = format_duration(calibration.floor_seconds)
+            yield f"every call takes {floor}, which is part of expected times"
 
 
 def _global_line(name: str, each: PredicateAdvice, advice: Advice) -> Iterator[str]:
@@ -67,11 +70,11 @@ def _heading(
         parts.append(f"est. {format_amount(before)}{change} row-ops")
         if calibration is not None:
             change = (
-                f" -> {format_duration(calibration.seconds_for(after))}"
+                f" -> {format_duration(calibration.query_seconds(after))}"
                 if each.is_applicable
                 else ""
             )
-            parts.append(f"est. {format_duration(calibration.seconds_for(before))}{change}")
+            parts.append(f"est. {format_duration(calibration.query_seconds(before))}{change}")
     if each.is_query and each.query.frequency != 1.0:
         parts.append(f"f={each.query.frequency:.3g}/h")
     if not each.before.is_exact:

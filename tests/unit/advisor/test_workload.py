@@ -8,7 +8,8 @@ from itertools import combinations
 import pytest
 
 from corollary.advisor.advise import advise
-from corollary.advisor.cost.estimates import Estimator, RelationSizes
+from corollary.advisor.cost.estimates import Estimator
+from corollary.advisor.cost.relation_sizes import RelationSizes
 from corollary.advisor.model.scheme import Options
 from corollary.advisor.model.shapes import NodeShapes
 from corollary.advisor.search import workload as workload_module

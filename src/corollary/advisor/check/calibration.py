@@ -5,18 +5,21 @@ A row-operation is a row that goes into a join or comes out of one. Its time com
 | runs | rows | seconds |
 |---|---|---|
 | commits that maintained a stored view | look-ups, twice, and changed tuples | of its stratum |
-| queries that `--measure` has timed | as estimated | the median before |
+| queries that `--measure` has timed | as estimated | the median before, less the floor |
 
-A look-up counts twice: one row goes in, and about as many come out as the next look-up takes.
+The *floor* is what every call takes, however few rows it handles: the time of the same query where
+all relations are empty. A query is expected to take the floor and the time of its rows. A look-up
+counts twice: one row goes in, and about as many come out as the next look-up takes.
 
 Runs of few rows are left out, since they measure the start-up time. So are views over other views,
 whose look-ups are only counted in part.
 """
 
+import statistics
 from dataclasses import dataclass
 
 from corollary.advisor.advice import Advice
-from corollary.advisor.check.measurement import Measurements
+from corollary.advisor.check.measurement import Measurements, measure_floor
 from corollary.core.program import NormalProgram
 from corollary.database.database import Database, state_of, warehouse_of
 
@@ -26,19 +29,25 @@ CALIBRATION_MIN_ROWS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """The time of a row-operation.
+    """The time of a row-operation, and of a call.
 
     Attributes:
         seconds_per_row: of one row-operation.
         source: the runs that were timed.
+        floor_seconds: of a query where all relations are empty: what every call takes.
     """
 
     seconds_per_row: float
     source: str
+    floor_seconds: float = 0.0
 
     def seconds_for(self, work: float) -> float:
         """Return the estimated seconds of some row-operations."""
         return work * self.seconds_per_row
+
+    def query_seconds(self, work: float) -> float:
+        """Return the estimated seconds of a query that handles some rows: those, and the call."""
+        return self.floor_seconds + self.seconds_for(work)
 
 
 def calibrate_from_commits(database: Database) -> Calibration | None:
@@ -56,22 +65,34 @@ def calibrate_from_commits(database: Database) -> Calibration | None:
     if not runs:
         return None
     place, timed = max(runs.items(), key=lambda each: sum(rows for rows, _ in each[1]))
-    return Calibration(_ratio(timed), f"{_count(len(timed), 'commit')} of the history ({place})")
+    source = f"{_count(len(timed), 'commit')} of the history ({place})"
+    return Calibration(_ratio(timed), source, _floor(database))
+
+
+def _floor(database: Database) -> float:
+    """Return the seconds of a call, by a virtual relation if there is one."""
+    loaded = state_of(database).loaded
+    derived = [each for each in loaded.normal.relations.values() if each.is_derived]
+    declared = [each for each in derived if each.is_declared]
+    if not declared:
+        return 0.0
+    computed = next((each for each in declared if not each.is_stored), declared[0])
+    return measure_floor(loaded.program, computed.name)
 
 
 def calibrate_from_measurements(advice: Advice, measurements: Measurements) -> Calibration | None:
     """Return the calibration by measured queries."""
     found = [
-        (work[0], each.before_seconds)
+        (work[0], max(0.0, each.before_seconds - each.floor_seconds))
         for each in measurements.queries
         if (work := advice.queries[each.relation].work) is not None
         and work[0] >= CALIBRATION_MIN_ROWS
     ]
     if not found:
         return None
-    return Calibration(
-        _ratio(found), f"{_count(len(found), 'measured run')} of the rules as they are"
-    )
+    source = f"{_count(len(found), 'measured run')} of the rules as they are"
+    floor = statistics.median(each.floor_seconds for each in measurements.queries)
+    return Calibration(_ratio(found), source, floor)
 
 
 def _over_base_relations(program: NormalProgram) -> frozenset[str]:

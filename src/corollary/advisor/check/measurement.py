@@ -23,7 +23,11 @@ WARM_RUNS = 5
 
 @dataclass(frozen=True, slots=True)
 class QueryTimes:
-    """The seconds of a query before and after: medians of warm runs, and the cold runs."""
+    """The seconds of a query before and after: medians of warm runs, and the cold runs.
+
+    Attributes:
+        floor_seconds: of the same query where all relations are empty: what every call takes.
+    """
 
     relation: str
     query: str
@@ -31,6 +35,7 @@ class QueryTimes:
     after_seconds: float
     cold_seconds: tuple[float, float]
     warm_runs: int
+    floor_seconds: float = 0.0
 
     @property
     def speed_up(self) -> float:
@@ -65,6 +70,7 @@ def measure(
     with (
         open_scratch_database(before, tables, engine=engine) as original,
         open_scratch_database(before, tables, engine=engine) as changed,
+        open_scratch_database(before, {}, engine=engine) as empty,
     ):
         start = time.perf_counter()
         transaction = changed.transaction()
@@ -72,7 +78,7 @@ def measure(
         transaction.commit()
         build = time.perf_counter() - start
         queries = tuple(
-            _measure_query(name, each.query.bound, original, changed, runs)
+            _measure_query(name, each.query.bound, (original, changed, empty), runs)
             for name, each in advice.queries.items()
         )
         rows = {
@@ -84,17 +90,28 @@ def measure(
 
 
 def _measure_query(
-    name: str, bound: frozenset[int], original: Database, changed: Database, runs: int
+    name: str, bound: frozenset[int], databases: tuple[Database, Database, Database], runs: int
 ) -> QueryTimes:
-    goal = _goal(original, name, bound)
-    times: tuple[list[float], list[float]] = ([], [])
+    goal = _goal(databases[0], name, bound)
+    times: tuple[list[float], list[float], list[float]] = ([], [], [])
     for _ in range(runs + 1):
-        for side, database in zip(times, (original, changed), strict=True):
-            start = time.perf_counter()
-            database.query(goal)
-            side.append(time.perf_counter() - start)
-    before, after = (statistics.median(side[1:]) for side in times)
-    return QueryTimes(name, goal, before, after, (times[0][0], times[1][0]), runs)
+        for side, database in zip(times, databases, strict=True):
+            side.append(_seconds_of(database, goal))
+    before, after, floor = (statistics.median(side[1:]) for side in times)
+    return QueryTimes(name, goal, before, after, (times[0][0], times[1][0]), runs, floor)
+
+
+def _seconds_of(database: Database, goal: str) -> float:
+    start = time.perf_counter()
+    database.query(goal)
+    return time.perf_counter() - start
+
+
+def measure_floor(program: Program, name: str, *, engine: str = LOCAL, runs: int = 3) -> float:
+    """Return the seconds that a call takes where all relations are empty."""
+    with open_scratch_database(program, {}, engine=engine) as empty:
+        goal = full_goal(empty, name)
+        return statistics.median([_seconds_of(empty, goal) for _ in range(runs + 1)][1:])
 
 
 def _goal(database: Database, name: str, bound: frozenset[int]) -> str:

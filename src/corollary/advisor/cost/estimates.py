@@ -4,40 +4,24 @@ The loop is that of the exponents, with cardinalities instead of degrees. The co
 *work*: the rows of all states and joins on the way.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
-from corollary.advisor.cost.cardinality import Cardinality, JoinEstimate, JoinOrderSearch
+from corollary.advisor.cost.cardinality import (
+    Cardinality,
+    JoinEstimate,
+    JoinOrderSearch,
+    remaining_values,
+)
+from corollary.advisor.cost.relation_sizes import RelationSizes
 from corollary.advisor.model import candidates
 from corollary.advisor.model.scheme import Scheme
 from corollary.advisor.model.shapes import NodeShapes
-from corollary.core.logic import Constant, Literal, Variable
+from corollary.core.logic import BodyItem, Comparison, Constant, Literal, Term, Value, Variable
 from corollary.core.statistics import UNMEASURED_ROWS
 
 FILTER_SELECTIVITY = 0.5
 """The fraction of rows that is assumed to pass a comparison or a negated literal."""
-
-
-@dataclass(frozen=True, slots=True)
-class RelationSizes:
-    """The sizes of relations.
-
-    Attributes:
-        rows: the number of tuples.
-        distinct: the number of values of each column.
-        max_frequency: the frequency of the most frequent value of each column.
-        row_bytes: bytes of a tuple.
-    """
-
-    rows: Mapping[str, int] = field(default_factory=dict)
-    distinct: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    max_frequency: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    row_bytes: Mapping[str, float] = field(default_factory=dict)
-
-    @property
-    def stored_bytes(self) -> float:
-        """The bytes of all stored relations."""
-        return sum(rows * self.row_bytes.get(name, 8.0) for name, rows in self.rows.items())
 
 
 class Estimator:
@@ -59,7 +43,8 @@ class Estimator:
         """Estimate a clause with another body, and some variables bound."""
         pinned = [each.literal for each in clause.pinned if each.literal is not None]
         nodes = [node for node in body if not isinstance(node, candidates.MovableComparison)]
-        filters = len(clause.pinned) - len(pinned) + len(body) - len(nodes)
+        filters = [each.item for each in clause.pinned if each.literal is None]
+        filters += _moved(body)
         return self._estimate_join((*nodes, *pinned), clause.head_variables, filters, bound)
 
     def estimate_candidate(self, node: candidates.Candidate) -> JoinEstimate:
@@ -69,15 +54,20 @@ class Estimator:
             parts = []
             for leaves in candidates.expand(node):
                 literals = [leaf for leaf in leaves if isinstance(leaf, Literal)]
-                filters = len(leaves) - len(literals)
-                parts.append(self._estimate_join(literals, candidates.variables_of(node), filters))
+                head = candidates.variables_of(node)
+                parts.append(self._estimate_join(literals, head, _moved(leaves)))
             rows = sum(each.result.rows for each in parts)
             distinct = {
                 name: min(rows, sum(each.result.distinct.get(name, 1.0) for each in parts))
                 for name in node.variables
             }
             work = sum(each.work for each in parts)
-            found = self._candidates[node] = JoinEstimate(Cardinality(rows, distinct), work)
+            domain = {
+                name: max(each.result.domain_of(name) for each in parts) for name in node.variables
+            }
+            count = _count_all(frozenset(node.variables), rows)
+            result = Cardinality(rows, distinct, {}, domain, count)
+            found = self._candidates[node] = JoinEstimate(result, work)
         return found
 
     def candidate_bytes(self, node: candidates.Candidate) -> float:
@@ -102,7 +92,7 @@ class Estimator:
         found: dict[str, float] = {}
         for leaves in candidates.expand(node):
             literals = [leaf for leaf in leaves if isinstance(leaf, Literal)]
-            filters = len(leaves) - len(literals)
+            filters = _moved(leaves)
             for at, literal in enumerate(literals):
                 # The changed tuple binds the variables of its literal; the rest is joined to it.
                 rest, bound = (
@@ -167,20 +157,37 @@ class Estimator:
             return self.estimate_candidate(node).result
         assert isinstance(node, Literal)
         base = self._relation(node.relation)
-        rows, distinct, frequencies = base.rows, dict[str, float](), dict[str, float]()
+        fraction, distinct, frequencies = 1.0, dict[str, float](), dict[str, float]()
         for at, slot in enumerate(node.slots):
-            values = base.distinct.get(f"{at}", max(1.0, rows**0.5))
+            values = base.distinct.get(f"{at}", max(1.0, base.rows**0.5))
             if isinstance(slot, Constant):
-                rows /= values
+                fraction *= self.sizes.constant_fraction(node.relation, at, slot.value, values)
             elif isinstance(slot, Variable) and slot.name in distinct:
-                rows /= max(values, distinct[slot.name])
+                fraction /= max(values, distinct[slot.name])
                 distinct[slot.name] = min(values, distinct[slot.name])
             elif isinstance(slot, Variable):
                 distinct[slot.name] = values
                 if f"{at}" in base.max_frequency:
                     frequencies[slot.name] = base.max_frequency[f"{at}"]
-        distinct = {name: max(1.0, min(each, rows)) for name, each in distinct.items()}
-        return Cardinality(rows, distinct, frequencies)
+        count = self._counter(node, base.rows, fraction)
+        return _restricted(Cardinality(base.rows, distinct, frequencies, {}, count), fraction)
+
+    def _counter(
+        self, literal: Literal, rows: float, fraction: float
+    ) -> Callable[[frozenset[str]], float | None] | None:
+        """Return what counts the combinations of values of variables of a literal."""
+        measure = self.sizes.count
+        if measure is None or literal.relation not in self.sizes.rows:
+            return None
+        columns = {
+            slot.name: at for at, slot in enumerate(literal.slots) if isinstance(slot, Variable)
+        }
+
+        def count(names: frozenset[str]) -> float | None:
+            found = measure(literal.relation, frozenset(columns[name] for name in names))
+            return None if found is None else remaining_values(found, rows, fraction)
+
+        return count
 
     # --- a body --------------------------------------------------------------------------------
 
@@ -188,16 +195,128 @@ class Estimator:
         self,
         nodes: Sequence[candidates.Node],
         head: frozenset[str],
-        filters: int = 0,
+        filters: Sequence[BodyItem] = (),
         bound: frozenset[str] = frozenset(),
     ) -> JoinEstimate:
         """Estimate a join, in the best order, and its projection on the head."""
         inputs = [self._node(node) for node in nodes]
         shapes = [self._shapes.shape_of(node) for node in nodes]
+        fraction = 1.0
+        for item in filters:
+            pushed = self._push(item, nodes, inputs)
+            fraction *= 1.0 if pushed else self._fraction(item, inputs)
         found = JoinOrderSearch(inputs, shapes, head, bound).best()
-        rows = found.result.rows * FILTER_SELECTIVITY**filters
-        distinct = {name: min(each, max(1.0, rows)) for name, each in found.result.distinct.items()}
-        return JoinEstimate(Cardinality(rows, distinct), found.work)
+        return JoinEstimate(_restricted(found.result, fraction), found.work)
+
+    def _push(
+        self, item: BodyItem, nodes: Sequence[candidates.Node], inputs: list[Cardinality]
+    ) -> bool:
+        """Restrict the inputs with the variable that an item compares with a constant."""
+        match item:
+            case Comparison(operator, Variable(name=name), Constant(value=value)):
+                pass
+            case Comparison(operator, Constant(value=value), Variable(name=name)):
+                operator = MIRRORED_OPERATORS.get(operator, operator)
+            case _:
+                return False
+        is_done = False
+        for at, node in enumerate(nodes):
+            if name not in inputs[at].distinct:
+                continue
+            fraction = self._compared(operator, node, name, value, inputs[at])
+            if fraction is None:
+                return False
+            inputs[at] = _restricted(inputs[at], fraction, name)
+            is_done = True
+        return is_done
+
+    def _compared(
+        self, operator: str, node: candidates.Node, name: str, value: Value, of: Cardinality
+    ) -> float | None:
+        """Return the fraction of the rows of a node in which a variable compares with a value."""
+        literal, at = _column_of(node, name)
+        distinct = of.distinct[name]
+        if operator in ("=", "!="):
+            equal = 1.0 / max(1.0, distinct)
+            if literal is not None:
+                equal = self.sizes.constant_fraction(literal.relation, at, value, distinct)
+            return equal if operator == "=" else 1.0 - equal
+        if operator not in MIRRORED_OPERATORS:
+            return None
+        if literal is None:
+            return FILTER_SELECTIVITY
+        is_inclusive = operator in ("<=", ">")
+        summary = self.sizes.summary(literal.relation, at)
+        below = summary.fraction_below(value, is_inclusive=is_inclusive)
+        if below is None:
+            return FILTER_SELECTIVITY
+        return below if operator in ("<", "<=") else 1.0 - below
+
+    def _fraction(self, item: BodyItem, inputs: Sequence[Cardinality]) -> float:
+        """Return the fraction of rows that is assumed to pass a filter on the whole body."""
+        if not isinstance(item, Comparison) or item.operator not in ("=", "!="):
+            return FILTER_SELECTIVITY
+        values = [_values_of(each, inputs) for each in (item.left, item.right)]
+        known = [each for each in values if each is not None]
+        if item.operator == "!=":
+            return 1.0 - 1.0 / max(2.0, *known) if known else FILTER_SELECTIVITY
+        if len(known) < 2:  # an equation that computes a variable restricts nothing
+            return 1.0
+        return 1.0 / max(1.0, *known)
+
+
+MIRRORED_OPERATORS = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+def _moved(leaves: Iterable[candidates.Node]) -> list[BodyItem]:
+    """Return the comparisons among some leaves."""
+    return [each.item for each in leaves if isinstance(each, candidates.MovableComparison)]
+
+
+def _count_all(names: frozenset[str], rows: float) -> Callable[[frozenset[str]], float | None]:
+    """Return what counts the combinations of all variables of a view: its rows."""
+
+    def count(asked: frozenset[str]) -> float | None:
+        return rows if asked == names else None
+
+    return count
+
+
+def _restricted(of: Cardinality, fraction: float, name: str | None = None) -> Cardinality:
+    """Return a fraction of the rows; a condition on a variable keeps that part of its values."""
+    if fraction >= 1.0:
+        return of
+    rows = of.rows * fraction
+    distinct = {
+        each: max(1.0, values * fraction)
+        if each == name
+        else remaining_values(values, of.rows, fraction)
+        for each, values in of.distinct.items()
+    }
+    domain = {each: of.domain_of(each) for each in of.distinct}
+    return replace(of, rows=rows, distinct=distinct, domain=domain)
+
+
+def _column_of(node: candidates.Node, name: str) -> tuple[Literal | None, int]:
+    """Return the literal in a node that binds a variable, and the column."""
+    for leaf in candidates.expand(node)[0]:
+        if isinstance(leaf, Literal):
+            for at, slot in enumerate(leaf.slots):
+                if isinstance(slot, Variable) and slot.name == name:
+                    return leaf, at
+    return None, 0
+
+
+def _values_of(term: Term, inputs: Sequence[Cardinality]) -> float | None:
+    """Return the number of values of a term; None for a variable that nothing has bound."""
+    match term:
+        case Variable(name=name):
+            found = [each.distinct[name] for each in inputs if name in each.distinct]
+            return min(found) if found else None
+        case Constant():
+            return 1.0
+        case _:
+            return 2.0
 
 
 def _column(clause: candidates.SchemeClause, at: int, part: JoinEstimate) -> float:

@@ -9,7 +9,8 @@ A view that is published or that a constraint reads is needed anyway, and is lef
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from corollary.advisor.cost.estimates import Estimator, RelationSizes
+from corollary.advisor.cost.estimates import Estimator
+from corollary.advisor.cost.relation_sizes import RelationSizes
 from corollary.advisor.model.candidates import Candidate, in_order
 from corollary.advisor.model.scheme import Options, Scheme
 from corollary.advisor.model.shapes import NodeShapes

@@ -141,6 +141,7 @@ class Options:
         storage_factor: without a budget, the maximum size of a view, as a multiple of what is
             stored already.
         min_gain_factor: the factor in rows that justifies a view even at the same exponent.
+        min_real_gain: a lower exponent does not justify a view whose gain on this data is smaller.
         updates: changed tuples of base relations per hour.
         horizon_hours: the hours over which building a view has to pay.
     """
@@ -154,5 +155,6 @@ class Options:
     budget_bytes: float | None = None
     storage_factor: float = 1.0
     min_gain_factor: float = 1.3
+    min_real_gain: float = 1.2
     updates: Mapping[str, float] = field(default_factory=dict)
     horizon_hours: float = 24.0

@@ -18,6 +18,7 @@ candidate is replaced by those below it where that costs nothing and stores less
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
+from math import inf
 
 from corollary.advisor.cost.estimates import Estimator
 from corollary.advisor.model.candidates import Candidate, FoldedClause
@@ -50,12 +51,14 @@ class StorageDecision:
         after: its exponent when `stored` are stored.
         stored: the candidates to store, by form.
         rejected: candidates that are too large, with the reason.
+        small_gain: the gain on this data, where it is too small for views that lower the exponent.
     """
 
     clauses: tuple[FoldedClause, ...]
     after: int
     stored: Mapping[str, Candidate]
     rejected: Mapping[str, Rejection] = field(default_factory=dict)
+    small_gain: float | None = None
 
 
 class Decider:
@@ -101,12 +104,15 @@ class Decider:
                 return Rejection(node, degree, f"about {size:,.0f} bytes > {allowed:,.0f}")
         return None
 
-    def decide(self, clauses: Sequence[FoldedClause], before: int) -> StorageDecision:
+    def decide(
+        self, clauses: Sequence[FoldedClause], before: int, *, is_trial: bool = False
+    ) -> StorageDecision:
         """Return what to store.
 
         Args:
             clauses: the clauses of the predicate after stage 1.
             before: the exponent with nothing stored.
+            is_trial: whether exponents alone count, to compare ways to fold a clause.
         """
         self._rejected = {}
         roots = [(each, root) for each in clauses for root in each.roots()]
@@ -122,14 +128,30 @@ class Decider:
         possible = _union(chosen.values())
         full = self._cost(clauses, possible)
         if full >= before:
-            stored = self._fewer_rows(clauses, possible) if full == before else {}
+            is_open = full == before and not is_trial
+            stored = self._fewer_rows(clauses, possible) if is_open else {}
             return StorageDecision(tuple(clauses), before, stored, self._rejected)
         self._descend(clauses, chosen, full)
         if self._options.selection == SelectionMode.PAPER:
             stored = self._select_paper(clauses, chosen, before, full)
         else:
             stored = self._select_smallest(clauses, _union(chosen.values()), full)
+        gain = inf if is_trial else self._real_gain(clauses, stored)
+        if gain < self._options.min_real_gain:
+            return StorageDecision(tuple(clauses), before, {}, self._rejected, gain)
         return StorageDecision(tuple(clauses), full, stored, self._rejected)
+
+    def _real_gain(self, clauses: Sequence[FoldedClause], stored: Iterable[str]) -> float:
+        """Return by which factor the work falls on this data; without limit if it is not known.
+
+        What the paper selects depends on exponents only.
+        """
+        if self._estimator is None or self._options.selection == SelectionMode.PAPER:
+            return inf
+        before = self._rewriter.work(clauses, frozenset(), self._estimator)
+        if before <= 1.0:  # there are no rows yet
+            return inf
+        return before / max(1.0, self._rewriter.work(clauses, frozenset(stored), self._estimator))
 
     def storage_vector(self, stored: Iterable[Candidate]) -> StorageVector:
         """Return the degrees of candidates in descending order, then their number."""

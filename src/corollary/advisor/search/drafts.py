@@ -94,7 +94,7 @@ class DraftBuilder:
         ]
 
         def rank(way: FoldedClause) -> tuple[object, ...]:
-            found = decider.decide([way], UNREACHABLE_EXPONENT)
+            found = decider.decide([way], UNREACHABLE_EXPONENT, is_trial=True)
             return found.after, decider.storage_vector(found.stored.values())
 
         return min(ways, key=rank) if len(ways) > 1 else ways[0]

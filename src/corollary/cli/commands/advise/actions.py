@@ -8,6 +8,7 @@ import click
 from corollary.advisor.apply import apply, revert
 from corollary.advisor.check.calibration import Calibration, calibrate_from_measurements
 from corollary.advisor.check.dependencies import find_violated_dependencies, propose_keys
+from corollary.advisor.check.measured_gain import withdraw_small_gains
 from corollary.advisor.check.measurement import Measurements, QueryTimes, measure
 from corollary.advisor.check.sampled_sizes import sample_sizes
 from corollary.advisor.check.scratch_database import read_base_tables
@@ -17,7 +18,9 @@ from corollary.advisor.json_report import (
     measurements_as_json,
     samples_as_json,
 )
+from corollary.advisor.reformulation import reformulate
 from corollary.advisor.report import format_duration
+from corollary.analysis.check import check
 from corollary.cli.commands.advise.options import AdviseOptions
 from corollary.cli.options import OutputOptions
 from corollary.console import TerminalConsole
@@ -141,22 +144,36 @@ class AdviceActions:
             engine=self.options.engine,
         )
         self.document["measured"] = measurements_as_json(measured)
+        self.calibration = calibrate_from_measurements(self.advice, measured)
         for each in measured.queries:
-            self._print(_measurement_line(each, measured, self._expected(each)))
+            is_changed = self.advice.queries[each.relation].is_applicable
+            line = _measurement_line(each, measured, self._expected(each))
+            self._print(line if is_changed else f"measured  {_times(each)}; it stays as it is")
         for name, rows in measured.rows.items():
             figures = self.advice.views[name].estimate
             guess = "" if figures is None else f", {figures.rows:,.0f} were expected"
             self._print(f"measured  {name} has {rows:,} rows{guess}")
-        self._calibrate(measured)
+        self._print_calibration()
+        self._withdraw(measured)
 
-    def _calibrate(self, measured: Measurements) -> None:
+    def _withdraw(self, measured: Measurements) -> None:
+        """Withdraw what, as measured, gains too little: it is not applied."""
+        advice = withdraw_small_gains(self.advice, measured)
+        for name, each in advice.predicates.items():
+            if self.advice.predicates[name].is_applicable and not each.is_applicable:
+                self._print(f"withdrawn {name}: {each.reason}")
+        self.advice = advice
+        self.after = reformulate(check(self.source.program), self.source.program, advice)
+
+    def _print_calibration(self) -> None:
         """Print how long a row operation takes, and what upkeep of the views then costs."""
-        calibration = self.calibration = calibrate_from_measurements(self.advice, measured)
+        calibration = self.calibration
         if calibration is None:
             return
+        floor = format_duration(calibration.floor_seconds)
         self._print(
             f"measured  {format_duration(calibration.seconds_per_row)} for a row-op, "
-            f"going by {calibration.source}"
+            f"going by {calibration.source}; {floor} for a call"
         )
         for name, view in self.advice.views.items():
             if view.estimate is not None and view.estimate.upkeep:
@@ -164,9 +181,14 @@ class AdviceActions:
                 self._print(f"expected  {name} takes {upkeep} an hour to keep true")
 
     def _expected(self, each: QueryTimes) -> str:
-        """Return the speed-up that the estimate promises."""
+        """Return the speed-up that the estimate promises, with the time of a call."""
         work = self.advice.queries[each.relation].work
-        return "" if work is None else f" where {work[0] / max(work[1], 1.0):.1f} x was expected"
+        if work is None:
+            return ""
+        before, after = work[0], max(work[1], 1.0)
+        if self.calibration is not None:
+            before, after = (self.calibration.query_seconds(rows) for rows in work)
+        return f" where {before / after:.1f} x was expected"
 
     def _apply(self) -> None:
         target = self.source.target
@@ -200,14 +222,18 @@ class AdviceActions:
                     self._print(f"  {print_clause(clause)}")
 
 
+def _times(each: QueryTimes) -> str:
+    before, after = 1000 * each.before_seconds, 1000 * each.after_seconds
+    return f"{each.query}: {before:.1f} -> {after:.1f} ms"
+
+
 def _measurement_line(each: QueryTimes, measured: Measurements, expected: str) -> str:
     pays = each.break_even_queries(measured.build_seconds)
     when = "never pays: drop it" if pays is None else f"pays after {max(1, round(pays)):,} queries"
     cold = f"cold {1000 * each.cold_seconds[0]:.1f} -> {1000 * each.cold_seconds[1]:.1f} ms"
     return (
-        f"measured  {each.query}: {1000 * each.before_seconds:.1f} -> "
-        f"{1000 * each.after_seconds:.1f} ms, "
-        f"{each.speed_up:.1f} x{expected} (median of {each.warm_runs} warm runs; {cold}); "
+        f"measured  {_times(each)}, {each.speed_up:.1f} x{expected} "
+        f"(median of {each.warm_runs} warm runs; {cold}); "
         f"build {measured.build_seconds:.2f} s, {when}"
     )
 

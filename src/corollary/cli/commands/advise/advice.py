@@ -13,6 +13,7 @@ from corollary.advisor.apply import revert
 from corollary.advisor.check.calibration import calibrate_from_commits
 from corollary.advisor.cost.view_accounts import account_views
 from corollary.advisor.json_report import advice_as_json
+from corollary.advisor.measured_sizes import measure_sizes
 from corollary.advisor.model.scheme import (
     ArityScope,
     ComparisonMode,
@@ -66,11 +67,12 @@ def advise_on(
         actions.run()
         if options.to is not None:
             is_sql = options.to.suffix.lower() == ".sql"
+            after = actions.after
             text = sql_script(load_program(after), "spark") if is_sql else print_program(after)
             options.to.write_text(text, encoding="utf-8")
         if output.is_json:
             calibration = actions.calibration or calibration
-            print_json({**advice_as_json(advice, calibration), **actions.document})
+            print_json({**advice_as_json(actions.advice, calibration), **actions.document})
 
 
 @contextmanager
@@ -140,7 +142,7 @@ def _advice(options: AdviseOptions, source: AdviceSource, console: TerminalConso
         },
     )
     console.progress("measuring sizes")
-    sizes = None if data is None else inputs.measure_sizes(data)
+    sizes = None if data is None else measure_sizes(data)
     return advise(
         read_scheme(loaded.program, loaded.checked, queries, settings.opaque), settings, sizes
     )
@@ -170,9 +172,7 @@ def weigh_views(database: Database, options: AdviseOptions, output: OutputOption
     updates = {**inputs.measure_update_rates(database), **dict(options.updates)}
     scheme = read_scheme(loaded.program, loaded.checked, queries)
     views = list(
-        account_views(
-            scheme, loaded.program, inputs.measure_sizes(database), Options(updates=updates)
-        )
+        account_views(scheme, loaded.program, measure_sizes(database), Options(updates=updates))
     )
     documents = [
         {

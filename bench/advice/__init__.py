@@ -1,0 +1,1 @@
+"""The parts of the advisor's report: estimates, large programs, shared views."""
