@@ -8,6 +8,7 @@
 | build | the transaction that stores the view |
 | a change | random changes of one tuple each, with the view to maintain; median |
 | exact | the view against its recomputation, after every quarter of the changes |
+| clauses | the advisor's own time for programs of many clauses and literals |
 | estimate | the answers expected of queries over the tables of TPC-H, and those found |
 """
 
@@ -22,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 import corollary
-from bench.advice import estimates
+from bench.advice import estimates, large_programs
 from bench.figure import Figure
 from corollary.advisor.advice import Advice
 from corollary.advisor.check.verification import find_differing_views
@@ -61,6 +62,7 @@ def run(scale: float) -> Iterator[Figure]:
         yield Figure("build", build, "s", None, "the commit that stores the view and the program")
         yield from _changes(lasting, advice, max(8, int(CHANGES * min(1.0, scale))))
     yield from estimates.run(scale)
+    yield from large_programs.run(scale)
 
 
 def fill(database: Database, scale: float) -> None:

@@ -133,13 +133,19 @@ class PredicateAdvice:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """The advice for a program."""
+    """The advice for a program.
+
+    Attributes:
+        is_complete: whether the search was done before its time was over; if not, this is the best
+            that was found until then.
+    """
 
     scheme: Scheme
     options: Options
     arity: SchemeArity
     predicates: Mapping[str, PredicateAdvice]
     views: Mapping[str, NewView]
+    is_complete: bool = True
 
     @property
     def rejected(self) -> tuple[RejectedCandidate, ...]:

@@ -30,6 +30,7 @@ from corollary.advisor.model.shapes import NodeShapes, effective_arity, paper_ar
 from corollary.advisor.search import view_rules
 from corollary.advisor.search.decision import StorageDecision
 from corollary.advisor.search.drafts import DraftBuilder, PredicateDraft
+from corollary.advisor.time_limit import is_search_over, limited_search
 from corollary.core.logic import Atom, Clause
 
 REJECTED_NAME = "candidate"
@@ -64,13 +65,20 @@ class _Advisor:
         self._predicates: dict[str, PredicateAdvice] = {}
 
     def advise(self) -> Advice:
+        with limited_search():
+            return self._search()
+
+    def _search(self) -> Advice:
         drafts = [self._builder.draft(each, is_query=True) for each in self._scheme.queries]
         while drafts:
             for draft in self._builder.select_workload(drafts):
                 self._predicates[draft.query.relation] = self._predicate_advice(draft)
             drafts = [self._builder.draft(each, is_query=False) for each in self._still_read()]
         views = self._views()
-        return Advice(self._scheme, self._options, self._arity, self._predicates, views)
+        is_complete = not is_search_over()
+        return Advice(
+            self._scheme, self._options, self._arity, self._predicates, views, is_complete
+        )
 
     def _effective_arity(self) -> SchemeArity:
         """Return the largest effective arity of a stored relation, and which relation has it."""
@@ -263,6 +271,8 @@ def _reason(draft: PredicateDraft, shapes: NodeShapes, arity: SchemeArity) -> st
     clauses, before = draft.clauses, draft.before.left_deep
     if not clauses:
         return "it has no rules"
+    if not draft.is_complete:
+        return "the time was over before it was looked at"
     if any(each.has_aggregate for each in clauses):
         return "aggregate"
     gain = draft.decision.small_gain

@@ -23,6 +23,7 @@ def advice_as_json(advice: Advice, calibration: Calibration | None = None) -> di
             for name, each in advice.predicates.items()
             if not each.is_query and each.is_applicable
         },
+        "complete": advice.is_complete,
         "scheme_effective_arity": {"value": advice.arity.value, "set_by": advice.arity.set_by},
         "paper_effective_arity": advice.arity.paper,
         "materialise": [_view(each, calibration) for each in advice.views.values()],

@@ -33,6 +33,8 @@ def report(advice: Advice, calibration: Calibration | None = None) -> Iterator[s
                 reported.add(view.name)
             yield from _remarks(each, advice)
         yield from _rejected(each)
+    if not advice.is_complete:
+        yield "the time of the search was over: this is the best that was found until then"
     if advice.arity.set_by:
         yield f"a view may have degree {advice.arity.value} at most, set by {advice.arity.set_by}"
     if calibration is not None:

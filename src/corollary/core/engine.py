@@ -177,6 +177,12 @@ def deadline_start() -> float | None:
     return None if deadline is None else deadline[0]
 
 
+def remaining_seconds() -> float | None:
+    """Return how many of the seconds of a run are left, if they are limited."""
+    deadline = _DEADLINE.get()
+    return None if deadline is None else max(0.0, deadline[0] + deadline[1] - time.monotonic())
+
+
 def check_deadline() -> None:
     """Check the time; whoever does long work before an evaluation calls it now and then.
 

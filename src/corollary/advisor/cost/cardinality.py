@@ -30,7 +30,7 @@ from math import expm1, inf, log1p, prod
 
 from corollary.advisor.model.degree import Masks, closure, generators
 from corollary.advisor.model.shapes import NodeShape, VariableBits
-from corollary.core.engine import check_deadline
+from corollary.advisor.time_limit import is_search_over
 
 ORDERED_MAX_LITERALS = 7
 """Longer bodies are ordered greedily."""
@@ -110,14 +110,13 @@ class JoinOrderSearch:
         for _ in range(total):
             reached: dict[int, JoinState] = {}
             for chosen, so_far in best.items():
-                check_deadline()
                 for at in range(total):
                     after = chosen | 1 << at
                     if after != chosen:
                         joined = self._join(so_far, chosen, at)
                         if after not in reached or joined.work < reached[after].work:
                             reached[after] = joined
-            if total > ORDERED_MAX_LITERALS:
+            if total > ORDERED_MAX_LITERALS or is_search_over():
                 least = min(reached, key=lambda each: (reached[each].result.rows, each))
                 reached = {least: reached[least]}
             best = reached

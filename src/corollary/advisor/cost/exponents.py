@@ -10,9 +10,9 @@
 | `bushy` | any two results: a perfect optimiser that stores nothing | DISTINCT projection |
 | `pipelined` | a literal at a time: Spark without DISTINCT in between | nothing is dropped |
 
-What is needed later depends on the set of literals joined so far and not on their order, so the
-best order is found by dynamic programming over sets. Sets of literals and of variables are bit
-masks.
+What is needed later depends on the set of literals joined so far and not on their order, so orders
+are found by visiting sets; how many are visited is bounded, which makes the search polynomial. Sets
+of literals and of variables are bit masks.
 """
 
 from collections.abc import Sequence
@@ -20,10 +20,12 @@ from dataclasses import dataclass
 
 from corollary.advisor.model.degree import degree
 from corollary.advisor.model.shapes import NodeShape, VariableBits
-from corollary.core.engine import check_deadline
+from corollary.advisor.time_limit import is_search_over
 
 LEFT_DEEP_MAX_LITERALS = 14
-"""Longer bodies are ordered greedily."""
+"""Of shorter bodies all orders are visited, if need be."""
+VISITED_MAX_SETS, VISITED_MAX_SETS_LONG = 1 << LEFT_DEEP_MAX_LITERALS, 1 << 10
+"""The maximum number of sets of literals that are visited; then the greedy order counts."""
 BUSHY_MAX_LITERALS = 9
 """The same for bushy plans, of which there are many more."""
 
@@ -64,9 +66,11 @@ def plan_exponents(join: Join) -> Exponents:
     """Return the exponents of all three kinds of plan."""
     search = _PlanSearch(join)
     paper = search.left_deep(is_projecting=True)
+    # No plan is below the least exponent: where the left-deep one reaches it, so does a bushy one.
+    bushy = paper if paper == search.least() else min(paper, search.bushy())
     return Exponents(
         paper,
-        min(paper, search.bushy()),
+        bushy,
         search.left_deep(is_projecting=False),
         len(join.shapes) <= BUSHY_MAX_LITERALS,
     )
@@ -87,29 +91,62 @@ class _PlanSearch:
         self._cache: dict[tuple[int, int], int] = {}
 
     def left_deep(self, *, is_projecting: bool) -> int:
-        """Return the best exponent over all orders."""
+        """Return the best exponent over all orders.
+
+        For each exponent k from the least possible one on, all sets are visited that can be joined
+        at no more than N^k; the first k at which the whole body is reached is the best one.
+        """
+        worst = self._greedy(is_projecting)
+        for exponent in range(self.least(is_projecting=is_projecting), worst):
+            is_reached = self._is_reachable(exponent, is_projecting)
+            if is_reached is None:
+                return worst
+            if is_reached:
+                return exponent
+        return worst
+
+    def least(self, *, is_projecting: bool = True) -> int:
+        """Return an exponent that no plan can be below: that of a literal, or of the result."""
+        full = (1 << len(self._variables)) - 1
+        targets = [*self._variables, self._state(full, is_projecting)]
+        return max((self._degree(each, full) for each in targets), default=0)
+
+    def _is_reachable(self, exponent: int, is_projecting: bool) -> bool | None:
+        """Whether an order stays within an exponent; None if there are too many sets to visit."""
         total = len(self._variables)
-        if total > LEFT_DEEP_MAX_LITERALS:
-            return self._greedy(is_projecting)
         full = (1 << total) - 1
-        states = [self._state(chosen, is_projecting) for chosen in range(full + 1)]
-        best = [0] * (full + 1)
-        # Subsets of a set have smaller masks, so they are done before it.
-        for chosen in range(1, full + 1):
-            found = total * 64
+        most = VISITED_MAX_SETS if total <= LEFT_DEEP_MAX_LITERALS else VISITED_MAX_SETS_LONG
+        stack, seen = [0], {0}
+        while stack:
+            chosen = stack.pop()
+            if chosen == full:
+                return True
+            if len(seen) > most or is_search_over():
+                return None
+            state = self._state(chosen, is_projecting)
+            reached: list[tuple[int, int]] = []
             for at in range(total):
-                if chosen >> at & 1:
-                    before = chosen ^ (1 << at)
-                    if best[before] < found:
-                        reached = self._degree(states[before] | self._variables[at], chosen)
-                        found = min(found, max(best[before], reached))
-            best[chosen] = found
-        return best[full]
+                after = chosen | 1 << at
+                if after == chosen:
+                    continue
+                degree_ = self._degree(state | self._variables[at], after)
+                if degree_ > exponent:
+                    continue
+                if not self._state(after, is_projecting) & ~state:
+                    # It only filters: whatever can be joined without it can be joined with it.
+                    reached = [(degree_, after)]
+                    break
+                reached.append((degree_, after))
+            for _, after in sorted(reached, reverse=True):
+                if after not in seen:
+                    seen.add(after)
+                    stack.append(after)
+        return False
 
     def bushy(self) -> int:
         """Return the best exponent over all trees of joins."""
         total = len(self._variables)
-        if total > BUSHY_MAX_LITERALS:
+        if total > BUSHY_MAX_LITERALS or is_search_over():
             return self._greedy(is_projecting=True)
         full = (1 << total) - 1
         best: dict[int, int] = {0: 0}
@@ -135,7 +172,6 @@ class _PlanSearch:
         """Join the literal next that gives the smallest degree."""
         chosen, worst, remaining = 0, 0, list(range(len(self._variables)))
         while remaining:
-            check_deadline()
             state = self._state(chosen, is_projecting)
             cost, at = min(
                 (self._degree(state | self._variables[at], chosen | 1 << at), at)

@@ -113,13 +113,25 @@ def _project(
 
 
 def _disjoint_sets(parts: Sequence[Candidate]) -> Iterator[tuple[Candidate, ...]]:
-    """Yield the sets of parts that have no literal in common."""
+    """Yield sets of parts that have no literal in common.
+
+    These are single parts, pairs, and for each part a largest set that is found greedily.
+    """
     pool = parts[:COMBINED_PARTS_MAX]
-    for size in range(1, len(pool) + 1):
-        for chosen in combinations(pool, size):
-            leaves = [id(leaf) for part in chosen for leaf in part.bodies[0]]
-            if len(leaves) == len(set(leaves)):
-                yield chosen
+    for size in (1, 2):
+        yield from (each for each in combinations(pool, size) if _is_disjoint(each))
+    for first in pool:
+        chosen: tuple[Candidate, ...] = (first,)
+        for part in pool:
+            if part is not first and _is_disjoint((*chosen, part)):
+                chosen = (*chosen, part)
+        if len(chosen) > 2:
+            yield chosen
+
+
+def _is_disjoint(parts: Sequence[Candidate]) -> bool:
+    leaves = [id(leaf) for part in parts for leaf in part.bodies[0]]
+    return len(leaves) == len(set(leaves))
 
 
 def carry_dependencies(node: Node, literals: Iterable[Literal], is_legal: IsLegal) -> Node:

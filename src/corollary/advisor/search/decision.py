@@ -24,9 +24,10 @@ from corollary.advisor.cost.estimates import Estimator
 from corollary.advisor.model.candidates import Candidate, FoldedClause
 from corollary.advisor.model.scheme import Options, SelectionMode, SelfMaterialisation
 from corollary.advisor.search.rewriting import Rewriter
+from corollary.advisor.time_limit import is_search_over
 
-EXHAUSTIVE_MAX_CANDIDATES = 15
-"""Of more candidates, a small set is found by backward elimination."""
+EXHAUSTIVE_MAX_CANDIDATES = 9
+"""Of more candidates that are not needed, a small set is found by backward elimination."""
 WORK_TOLERANCE = 1.05
 """A candidate is not worth storing if work grows by at most this factor without it."""
 
@@ -238,12 +239,23 @@ class Decider:
     def _select_smallest(
         self, clauses: Sequence[FoldedClause], possible: dict[str, Candidate], full: int
     ) -> dict[str, Candidate]:
-        """Return the smallest set that gains as much as everything."""
-        if len(possible) > EXHAUSTIVE_MAX_CANDIDATES:
+        """Return the smallest set that gains as much as everything.
+
+        What is lost without a candidate is lost without it in every smaller set, too: only subsets
+        of the others are tried.
+        """
+        needed = tuple(
+            key
+            for key in possible
+            if self._cost(clauses, (other for other in possible if other != key)) > full
+        )
+        optional = [key for key in possible if key not in needed]
+        if len(optional) > EXHAUSTIVE_MAX_CANDIDATES or is_search_over():
             return self._eliminate_backward(clauses, possible, full)
         best: tuple[StorageVector, tuple[str, ...]] | None = None
-        for size in range(len(possible) + 1):
-            for keys in combinations(possible, size):
+        for size in range(len(optional) + 1):
+            for chosen in combinations(optional, size):
+                keys = tuple(sorted((*needed, *chosen)))
                 vector = self.storage_vector(possible[key] for key in keys)
                 is_less = best is None or (vector, keys) < best
                 if is_less and self._cost(clauses, keys) <= full:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 from corollary.advisor.model import candidates
+from corollary.advisor.time_limit import is_search_over
 from corollary.core.logic import Constant, Literal, Term, Variable, variable_names
 
 
@@ -35,21 +36,29 @@ class CommonPart:
 def merge_disjuncts(clauses: Sequence[candidates.SchemeClause]) -> list[candidates.FoldedClause]:
     """Return the clauses of a predicate after the disjunct phase; large common parts go first."""
     work = [candidates.FoldedClause.unfolded(each) for each in clauses]
-    while True:
+    # A merge changes one clause only: the common parts of all other pairs stay.
+    known: dict[tuple[int, int], CommonPart | None] = {}
+    replaced: list[candidates.FoldedClause] = []  # they stay alive, so that no id comes back
+    while not is_search_over():
         best: tuple[int, int, int, CommonPart] | None = None
         for (at, one), (to, other) in combinations(enumerate(work), 2):
-            common = _common_part(one, other)
+            key = id(one), id(other)
+            if key not in known:
+                known[key] = _common_part(one, other)
+            common = known[key]
             if common is not None and (best is None or len(common.pairs) > best[0]):
                 best = (len(common.pairs), at, to, common)
         if best is None:
-            return work
+            break
         _, at, to, common = best
         merged = _merge_pair(work[at], work[to], common)
         if merged is None:
-            return work
+            break
+        replaced += [work[at], work[to]]
         work = [
             merged if number == at else each for number, each in enumerate(work) if number != to
         ]
+    return work
 
 
 # --- the common part -----------------------------------------------------------------------------

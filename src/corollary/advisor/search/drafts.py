@@ -15,6 +15,7 @@ from corollary.advisor.search.disjuncts import merge_disjuncts
 from corollary.advisor.search.folding import fold
 from corollary.advisor.search.rewriting import Rewriter
 from corollary.advisor.search.workload import QueryDemand, Workload
+from corollary.advisor.time_limit import is_search_over
 
 UNREACHABLE_EXPONENT = 1 << 30
 """Larger than any exponent, so that a decision is for whatever is best."""
@@ -22,7 +23,11 @@ UNREACHABLE_EXPONENT = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class PredicateDraft:
-    """A predicate after both stages: its clauses as they are, their exponents, and the decision."""
+    """A predicate after both stages: its clauses as they are, their exponents, and the decision.
+
+    Attributes:
+        is_complete: whether it was done before the time of the search was over.
+    """
 
     query: WorkloadQuery
     is_query: bool
@@ -31,6 +36,7 @@ class PredicateDraft:
     decider: Decider
     before: Exponents
     decision: StorageDecision
+    is_complete: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +58,19 @@ class DraftBuilder:
     def draft(self, query: WorkloadQuery, *, is_query: bool) -> PredicateDraft:
         """Take a predicate through both stages."""
         clauses = self.scheme.clauses.get(query.relation, ())
+        is_complete = not is_search_over()
         rewriter = Rewriter(self.shapes, self.forms, query.bound)
         before = rewriter.exponents(map(FoldedClause.unfolded, clauses), frozenset())
         decider = Decider(rewriter, self.limit, self.options, self.estimator)
-        decision = self._decide(decider, clauses, before.left_deep)
-        return PredicateDraft(query, is_query, clauses, rewriter, decider, before, decision)
+        if is_complete:
+            decision = self._decide(decider, clauses, before.left_deep)
+        else:
+            unfolded = tuple(map(FoldedClause.unfolded, clauses))
+            decision = StorageDecision(unfolded, before.left_deep, {})
+        is_complete = not is_search_over()
+        return PredicateDraft(
+            query, is_query, clauses, rewriter, decider, before, decision, is_complete
+        )
 
     def _decide(
         self, decider: Decider, clauses: Sequence[SchemeClause], before: int
@@ -97,7 +111,14 @@ class DraftBuilder:
             found = decider.decide([way], UNREACHABLE_EXPONENT, is_trial=True)
             return found.after, decider.storage_vector(found.stored.values())
 
-        return min(ways, key=rank) if len(ways) > 1 else ways[0]
+        best, least = ways[0], rank(ways[0]) if len(ways) > 1 else ()
+        for way in ways[1:]:
+            if is_search_over():
+                break
+            found = rank(way)
+            if found < least:
+                best, least = way, found
+        return best
 
     def select_workload(self, drafts: list[PredicateDraft]) -> list[PredicateDraft]:
         """Let the workload as a whole decide, if a budget is to be spent."""

@@ -24,6 +24,10 @@ class Rewriter:
     forms: CanonicalForms
     bound: frozenset[int] = frozenset()
     _costs: dict[tuple[candidates.FoldedClause, frozenset[str]], int] = field(default_factory=dict)
+    _works: dict[tuple[candidates.FoldedClause, frozenset[str]], float] = field(
+        default_factory=dict
+    )
+    _forms: dict[candidates.FoldedClause, frozenset[str]] = field(default_factory=dict)
 
     def bodies(
         self, folded: candidates.FoldedClause, stored: frozenset[str]
@@ -55,7 +59,7 @@ class Rewriter:
         """Return the exponent of a predicate when some candidates are stored."""
         worst = 0
         for folded in clauses:
-            key = folded, stored
+            key = folded, stored & self._forms_in(folded)
             found = self._costs.get(key)
             if found is None:
                 found = self._costs[key] = max(
@@ -64,6 +68,14 @@ class Rewriter:
                 )
             worst = max(worst, found)
         return worst
+
+    def _forms_in(self, folded: candidates.FoldedClause) -> frozenset[str]:
+        """Return the forms of all candidates in a clause: storing others changes nothing."""
+        found = self._forms.get(folded)
+        if found is None:
+            nodes = (node for root in folded.roots() for node in root.nodes())
+            found = self._forms[folded] = frozenset(self.forms.key(node) for node in nodes)
+        return found
 
     def exponents(
         self, clauses: Iterable[candidates.FoldedClause], stored: frozenset[str]
@@ -88,11 +100,18 @@ class Rewriter:
         estimator: Estimator,
     ) -> float:
         """Return the estimated rows handled when some candidates are stored."""
-        return sum(
-            estimator.estimate_clause(each.clause, body, self._bound_variables(each.clause)).work
-            for each in clauses
-            for body in self.bodies(each, stored)
-        )
+        total = 0.0
+        for each in clauses:
+            key = each, stored & self._forms_in(each)
+            found = self._works.get(key)
+            if found is None:
+                bound = self._bound_variables(each.clause)
+                found = self._works[key] = sum(
+                    estimator.estimate_clause(each.clause, body, bound).work
+                    for body in self.bodies(each, stored)
+                )
+            total += found
+        return total
 
     def build_cost(self, node: candidates.Candidate) -> int:
         """Return the exponent of building a candidate from the input."""

@@ -16,6 +16,7 @@ from corollary.advisor.cost.estimates import Estimator
 from corollary.advisor.model.candidates import Candidate, FoldedClause
 from corollary.advisor.model.scheme import Options
 from corollary.advisor.search.rewriting import Rewriter
+from corollary.advisor.time_limit import is_search_over
 
 BRANCH_AND_BOUND_MAX_VIEWS = 20
 """Larger pools are searched locally."""
@@ -99,7 +100,7 @@ class Workload:
         order = sorted(self.pool, key=lambda key: (self._price(key), key))
         best = (0.0, frozenset[str]())
         stack: list[tuple[int, frozenset[str]]] = [(0, frozenset())]
-        while stack:
+        while stack and not is_search_over():
             at, chosen = stack.pop()
             if not self._is_within_budget(chosen):
                 continue
@@ -118,11 +119,12 @@ class Workload:
         seeds = [frozenset({key}) for key in self.pool] + [each.preferred for each in self.demands]
         seeds = [each for each in seeds if self._is_within_budget(each)]
         now = max([frozenset[str](), *seeds], key=self.value)
-        while True:
+        while not is_search_over():
             moves = [now | {key} for key in self.pool] + [now - {key} for key in now]
             moves += [now - {old} | {new} for old in now for new in self.pool]
             legal = (each for each in moves if self._is_within_budget(each))
             best = max(legal, key=self.value, default=now)
             if self.value(best) <= self.value(now):
-                return now
+                break
             now = best
+        return now
