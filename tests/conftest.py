@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 from xdist.scheduler import LoadGroupScheduling
 
+import support.functors  # noqa: F401 - registers the functors that cases apply
 from corollary import console
 from corollary.cli.main import GARBAGE_MIN_OBJECTS
 from corollary.core.engine import BULK_VARIABLE

@@ -17,6 +17,7 @@ from corollary.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from corollary.core.engine import Limits
+    from corollary.core.user_functors.registration import functor
     from corollary.database.access.reader import Reader
     from corollary.database.database import Database
     from corollary.database.opening import open_database as open  # noqa: A004
@@ -38,6 +39,7 @@ __all__ = [
     "Reader",
     "Transaction",
     "WarehouseError",
+    "functor",
     "open",
 ]
 
@@ -61,6 +63,10 @@ def __getattr__(name: str) -> Any:
             from corollary.database.transaction import Transaction
 
             return Transaction
+        case "functor":
+            from corollary.core.user_functors.registration import functor
+
+            return functor
         case "Limits":
             from corollary.core.engine import Limits
 

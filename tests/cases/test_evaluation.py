@@ -51,7 +51,7 @@ from support.cases.evaluation import (
 FAMILIES = {
     *("recursion", "negation", "aggregates", "arithmetic", "strings", "nulls", "decimals"),
     *("dates", "types", "choice", "eqrel", "nullary", "syntax", "souffle", "runtime_errors"),
-    *("bags", "components"),
+    *("bags", "components", "functors"),
 }
 LEAST_CASES = 60
 BOUND_GOALS = 3

@@ -10,6 +10,7 @@ from corollary.analysis.checks.confluence import confluence
 from corollary.analysis.checks.declarations import declarations
 from corollary.analysis.checks.directives import directives
 from corollary.analysis.checks.events import events
+from corollary.analysis.checks.functors import functors
 from corollary.analysis.checks.names import names
 from corollary.analysis.checks.safety import safety
 from corollary.analysis.checks.stratification import stratification
@@ -31,6 +32,7 @@ PASSES: tuple[Callable[[ResolvedProgram], Iterable[Diagnostic]], ...] = (
     declarations,
     bags,
     names,
+    functors,
     directives,
     events,
     safety,

@@ -5,12 +5,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from corollary.analysis.scopes import rename_apart
-from corollary.analysis.traverse import AtomUse, atom_uses
+from corollary.analysis.traverse import AtomUse, atom_uses, map_functors
 from corollary.core.graph import strongly_connected_components
-from corollary.core.logic import Atom, Clause, Variable
-from corollary.core.program import Declaration, Program, TypeDeclaration, TypeName
+from corollary.core.logic import Atom, Clause, Functor, Variable, applies_functor
+from corollary.core.program import (
+    Declaration,
+    FunctorDeclaration,
+    Program,
+    TypeDeclaration,
+    TypeName,
+)
 from corollary.core.states import State
 from corollary.core.types import DECIMAL_MAX_DIGITS, Kind, Type, decimal
+from corollary.core.user_functors.registration import registered_function
+from corollary.core.user_functors.user_functor import SIGN, UserCall, UserFunctor
 from corollary.source import Span
 
 
@@ -61,9 +69,13 @@ class ResolvedProgram:
 
 def resolve_program(program: Program) -> ResolvedProgram:
     """Return a program with its names resolved; what cannot be resolved is left out."""
-    clauses = tuple(rename_apart(clause) for clause in program.clauses)
-    uses = tuple(tuple(atom_uses(clause)) for clause in clauses)
     types = resolve_types(program.types)
+    functors = resolve_functors(program.functors, types)
+    clauses = tuple(
+        rename_apart(_with_functors(clause, functors) if functors else clause)
+        for clause in program.clauses
+    )
+    uses = tuple(tuple(atom_uses(clause)) for clause in clauses)
     definitions: defaultdict[str, list[int]] = defaultdict(list)
     derived = {d.name for d in program.declarations if d.is_equivalence}
     for number, clause in enumerate(clauses):
@@ -91,6 +103,34 @@ def resolve_program(program: Program) -> ResolvedProgram:
         frozenset(derived),
         {name: tuple(numbers) for name, numbers in definitions.items()},
     )
+
+
+def resolve_functors(
+    declared: tuple[FunctorDeclaration, ...], types: Mapping[str, Type]
+) -> dict[str, UserFunctor]:
+    """Return the declared functors whose types are known, by the name that calls them, `@f`."""
+    found: dict[str, UserFunctor] = {}
+    for declaration in declared:
+        parameters = [resolve_type(each.type, types) for each in declaration.parameters]
+        result = resolve_type(declaration.result, types)
+        known = tuple(type_.with_null(False) for type_ in parameters if type_ is not None)
+        if result is not None and len(known) == len(parameters):
+            function = registered_function(declaration.name)
+            made = UserFunctor(declaration.name, known, result, function)
+            found.setdefault(f"{SIGN}{declaration.name}", made)
+    return found
+
+
+def _with_functors(clause: Clause, functors: Mapping[str, UserFunctor]) -> Clause:
+    """Return a clause in which the functors of the program know their types and functions."""
+
+    def bound(functor: Functor) -> Functor:
+        declared = functors.get(functor.name)
+        if declared is None:
+            return functor
+        return UserCall(functor.name, functor.arguments, span=functor.span, functor=declared)
+
+    return map_functors(clause, bound) if applies_functor(clause, functors) else clause
 
 
 def is_definition(head: Atom) -> bool:

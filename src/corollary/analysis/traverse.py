@@ -1,7 +1,7 @@
 """Traversals of a clause: its atoms, its terms, its aggregates, its conjunctions."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import product
 from typing import assert_never
@@ -155,3 +155,47 @@ def conjunctions(items: tuple[logic.BodyItem, ...]) -> Iterator[tuple[Item, ...]
                 assert_never(item)
     for choice in product(*choices):
         yield tuple(literal for chosen in choice for literal in chosen)
+
+
+def map_functors(
+    clause: logic.Clause, change: Callable[[logic.Functor], logic.Term]
+) -> logic.Clause:
+    """Return a clause with its functors changed, arguments before the functor that has them."""
+
+    def in_term(term: logic.Term) -> logic.Term:
+        return logic.fold_term(term, in_part)
+
+    def in_part(part: logic.Term, arguments: tuple[logic.Term, ...]) -> logic.Term:
+        match part:
+            case logic.Functor():
+                return change(replace(part, arguments=arguments))
+            case logic.AggregateTerm(target=target, body=body):
+                aim = None if target is None else in_term(target)
+                return replace(part, target=aim, body=tuple(map(in_item, body)))
+            case logic.Variable() | logic.Constant() | logic.Wildcard():
+                return part
+            case _:
+                assert_never(part)
+
+    def in_atom(atom: logic.Atom) -> logic.Atom:
+        return replace(atom, arguments=tuple(map(in_term, atom.arguments)))
+
+    def in_item(item: logic.BodyItem) -> logic.BodyItem:
+        match item:
+            case logic.Atom():
+                return in_atom(item)
+            case logic.Negation(atom=atom):
+                return replace(item, atom=in_atom(atom))
+            case logic.Comparison(left=left, right=right):
+                return replace(item, left=in_term(left), right=in_term(right))
+            case logic.Truth():
+                return item
+            case logic.Disjunction(alternatives=alternatives):
+                made = tuple(tuple(map(in_item, each)) for each in alternatives)
+                return replace(item, alternatives=made)
+            case _:
+                assert_never(item)
+
+    return replace(
+        clause, heads=tuple(map(in_atom, clause.heads)), body=tuple(map(in_item, clause.body))
+    )

@@ -9,7 +9,10 @@ from corollary.cli.recording import current_recording
 from corollary.console import TerminalConsole
 
 PREFIX = "COROLLARY_"
-SHARED = ("COROLLARY_BULK", "COROLLARY_ALLOW_WEBHOOKS", "COROLLARY_SERVER", "COROLLARY_TOKEN")
+SHARED = (
+    *("COROLLARY_BULK", "COROLLARY_ALLOW_WEBHOOKS", "COROLLARY_FUNCTORS"),
+    *("COROLLARY_SERVER", "COROLLARY_TOKEN"),
+)
 """The variables that several commands know."""
 RESERVED = ("COROLLARY_FAULT", "COROLLARY_JAVA_HOME", "COROLLARY_ACCEPT", "COROLLARY_TEST_")
 """What the names of variables begin with that are no settings: those of tests and of Java."""

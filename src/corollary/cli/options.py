@@ -20,6 +20,7 @@ from corollary.cli.parameters import (
     byte_count,
     choice,
     day,
+    given_functors,
     matching,
     option,
     pair,
@@ -27,7 +28,7 @@ from corollary.cli.parameters import (
     point_in_history,
     row_bound,
 )
-from corollary.cli.recording import echo, open_console
+from corollary.cli.recording import current_recording, echo, open_console
 from corollary.console import TerminalConsole
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ class FormatOptions:
         console = self._console()
         warn_of_unknown_variables(console)
         with report_errors(console, is_json=self.is_json):
+            _load_functors()
             try:
                 yield console
             except SystemExit:  # a command has come to its end, with a status
@@ -107,6 +109,15 @@ class WorkOutputOptions(OutputOptions):
 
     def _console(self) -> TerminalConsole:
         return open_console(self.quiet, is_verbose=self.verbose)
+
+
+def _load_functors() -> None:
+    """Run the code of functors; a server does it when it starts, and not for its clients."""
+    given = given_functors()
+    if given and current_recording() is None:
+        from corollary.core.user_functors.loading import load_functors
+
+        load_functors(given)
 
 
 Allow = Annotated[

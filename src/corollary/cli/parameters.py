@@ -38,6 +38,32 @@ idempotency_key = click.option(
     help="If a transaction with this key was made before, report what it did, and do nothing.",
 )
 
+_FUNCTORS = f"{__name__}.functors"
+
+
+def _note_functors(context: click.Context, _: click.Parameter, value: tuple[str, ...]) -> None:
+    context.meta[_FUNCTORS] = value
+
+
+functors = click.option(
+    "--functors",
+    metavar="FILE|MODULE",
+    type=click.Path(),
+    multiple=True,
+    envvar="COROLLARY_FUNCTORS",
+    expose_value=False,
+    callback=_note_functors,
+    help="Run this Python code, which registers functors. It has all your rights: name only code "
+    "that you trust. May be repeated.",
+)
+
+
+def given_functors() -> tuple[str, ...]:
+    """Return the code of functors that the command line or the environment names."""
+    context = click.get_current_context(silent=True)
+    given: tuple[str, ...] = () if context is None else context.meta.get(_FUNCTORS, ())
+    return given
+
 
 def place(text: str | Path) -> "Place":
     """Return a directory, or objects such as `s3://bucket/name`: the type of an option."""

@@ -39,7 +39,7 @@ SERVED_OPTIONS = frozenset(
     )
 )
 """The parameters that a server can take; with others a command opens the warehouse itself."""
-IGNORED_SETTINGS = frozenset(("facts", "root", "server"))
+IGNORED_SETTINGS = frozenset(("facts", "root", "server", "functors"))
 """Settings from the environment that do not matter for a warehouse."""
 PROOF_COMMANDS = ("why", "why-not", "why-added", "why-removed")
 """The commands whose limits bound one answer, and not the work of the server."""

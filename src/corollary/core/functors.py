@@ -11,6 +11,7 @@ from enum import StrEnum
 
 from corollary.core.logic import Functor, Term, Wildcard
 from corollary.core.types import DECIMAL_MAX_DIGITS, NUMERIC, Kind, Type, decimal
+from corollary.core.user_functors.user_functor import UserCall
 
 Kinds = frozenset[Kind]
 
@@ -397,9 +398,31 @@ FUNCTORS = {
 """Every functor by its name (unary minus is `neg`)."""
 
 
+def signature_of(functor: Functor) -> FunctorSignature | None:
+    """Return the signature of a functor that is applied; None if there is no such functor."""
+    if not isinstance(functor, UserCall):
+        return FUNCTORS.get(functor.name)
+    declared = functor.functor
+    return FunctorSignature(
+        functor.name,
+        tuple(frozenset({each.kind}) for each in declared.parameters),
+        result=declared.result.kind,
+        is_fallible=True,
+        is_expanding=True,
+        nullness=Nullness.ALWAYS if declared.result.nullable else Nullness.STRICT,
+    )
+
+
+def is_expanding(functor: Functor) -> bool:
+    """Whether applying a functor repeatedly can make new values without end."""
+    signature = signature_of(functor)
+    return signature is not None and signature.is_expanding
+
+
 def may_fail(functor: Functor) -> bool:
     """Whether a functor can fail at run time; a decimal that is chosen may not fit."""
-    if FUNCTORS[functor.name].is_fallible:
+    signature = signature_of(functor)
+    if signature is None or signature.is_fallible:
         return True
     type_ = functor.type
     if type_ is None or type_.kind is not Kind.DECIMAL or functor.name not in _CHOOSING:

@@ -16,6 +16,7 @@ from corollary.core.program import (
     Declaration,
     Directive,
     FunctionalDependency,
+    FunctorDeclaration,
     NormalProgram,
     Program,
     Reaction,
@@ -35,6 +36,7 @@ def print_program(program: Program) -> str:
     """Return a program as text, one item a line, with a blank line between kinds of items."""
     sections: tuple[list[str], ...] = (
         [_type_declaration(declaration) for declaration in program.types],
+        [print_functor(declaration) for declaration in program.functors],
         [print_declaration(declaration) for declaration in program.declarations],
         [_dependency(dependency) for dependency in program.dependencies],
         [_directive(directive) for directive in program.directives],
@@ -77,6 +79,16 @@ def _type_declaration(declaration: TypeDeclaration) -> str:
     sign = "<:" if declaration.is_subtype else "="
     bases = " | ".join(_type_name(base) for base in declaration.bases)
     return f".type {print_relation(declaration.name)} {sign} {bases}"
+
+
+def print_functor(declaration: FunctorDeclaration) -> str:
+    """Return the declaration of a functor as text."""
+    parameters = ", ".join(
+        f"{print_word(each.name)}: {_type_name(each.type)}" if each.name else _type_name(each.type)
+        for each in declaration.parameters
+    )
+    state = " stateful" if declaration.is_stateful else ""
+    return f".functor {declaration.name}({parameters}): {_type_name(declaration.result)}{state}"
 
 
 def _dependency(dependency: FunctionalDependency) -> str:

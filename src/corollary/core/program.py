@@ -59,6 +59,17 @@ class TypeDeclaration:
 
 
 @dataclass(frozen=True, slots=True)
+class FunctorDeclaration:
+    """`.functor f(x: number, symbol): number`; a parameter without a name has an empty one."""
+
+    name: str
+    parameters: tuple[Column, ...]
+    result: TypeName
+    is_stateful: bool = False
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class FunctionalDependency:
     """`.fd m(a -> b, c)`."""
 
@@ -179,6 +190,7 @@ class Program:
     sources: tuple[SourceFile, ...] = field(default=(), compare=False, repr=False)
     warnings: tuple[Diagnostic, ...] = field(default=(), compare=False, repr=False)
     """The warnings of the parser."""
+    functors: tuple[FunctorDeclaration, ...] = ()
 
     def __add__(self, other: "Program") -> "Program":
         return Program(
@@ -190,6 +202,7 @@ class Program:
             self.reactions + other.reactions,
             self.sources + other.sources,
             self.warnings + other.warnings,
+            self.functors + other.functors,
         )
 
 

@@ -28,6 +28,20 @@ from corollary.core.types import Kind, Type
 NUMBER_RANGE = (-(2**63), 2**63 - 1)
 UNSIGNED_RANGE = (0, 2**64 - 1)
 
+INTEGER_RANGES = {Kind.NUMBER: NUMBER_RANGE, Kind.UNSIGNED: UNSIGNED_RANGE}
+
+PYTHON_TYPES: dict[Kind, Any] = {
+    Kind.SYMBOL: (str,),
+    Kind.NUMBER: (int,),
+    Kind.UNSIGNED: (int,),
+    Kind.FLOAT: (float, int),
+    Kind.DECIMAL: (Decimal, int),
+    Kind.BOOL: (bool,),
+    Kind.DATE: (date,),
+    Kind.TIMESTAMP: (datetime,),
+}
+"""What values of a type are in Python, the usual class first."""
+
 QUOTED_MAX_CHARS = 40
 """The maximum number of characters of a value in a message."""
 
@@ -170,6 +184,30 @@ def is_encodable(text: str) -> bool:
     (True, False, False)
     """
     return "\0" not in text and (text.isascii() or _SURROGATE.search(text) is None)
+
+
+def is_value(value: Any, type_: Type) -> bool:
+    """Whether a Python value is one of a type, as it is: nothing is rounded or converted."""
+    if value is None:
+        return type_.nullable
+    if isinstance(value, bool) and type_.kind is not Kind.BOOL:
+        return False
+    if isinstance(value, datetime) and type_.kind is Kind.DATE:
+        return False
+    if not isinstance(value, PYTHON_TYPES[type_.kind]):
+        return False
+    match type_.kind:
+        case Kind.SYMBOL:
+            return is_encodable(value)
+        case Kind.NUMBER | Kind.UNSIGNED:
+            low, high = INTEGER_RANGES[type_.kind]
+            return low <= int(value) <= high
+        case Kind.DECIMAL:
+            return is_decimal(Decimal(value), type_)
+        case Kind.TIMESTAMP:
+            return getattr(value, "tzinfo", None) is not None
+        case _:
+            return True
 
 
 def quote_text(text: str) -> str:

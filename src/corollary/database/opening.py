@@ -8,6 +8,7 @@ from typing import Any, overload
 from corollary.console import Console
 from corollary.core.engine import Limits
 from corollary.core.monitoring_optimisations import parse_optimisations
+from corollary.core.user_functors.loading import load_functors
 from corollary.database.access.reader import Reader
 from corollary.database.alerts.delivery import Outlets
 from corollary.database.arguments import PATH, TEXTS, checked
@@ -42,6 +43,7 @@ def open_database(
     webhooks: Sequence[str] = (),
     alerts: str | Path | None = None,
     log_queries: bool = True,
+    functors: str | Path | Sequence[str | Path] = (),
 ) -> Database: ...
 
 
@@ -58,6 +60,7 @@ def open_database(
     limits: Limits | None = None,
     console: Console | None = None,
     log_queries: bool = True,
+    functors: str | Path | Sequence[str | Path] = (),
 ) -> Reader: ...
 
 
@@ -99,6 +102,7 @@ def open_database(
     webhooks: Sequence[str] = (),
     alerts: str | Path | None = None,
     log_queries: bool = True,
+    functors: str | Path | Sequence[str | Path] = (),
 ) -> Database | Reader:
     """Open a database in a warehouse, or, with `open(None)`, in memory.
 
@@ -136,11 +140,16 @@ def open_database(
         alerts: the directory that the files of alerts may not leave; `alerts` in the warehouse if
             it is not given, or where the process runs for a database in memory.
         log_queries: whether to count in the warehouse which goals are asked, without their values.
+        functors: Python files or modules that register functors with `corollary.functor`. They are
+            run here, with all rights of this process, and on Spark in tasks: name only code that
+            you trust. A warehouse never names any itself.
 
     Raises:
-        InputError: there is no such engine, algorithm, optimisation or choice.
+        InputError: there is no such engine, algorithm, optimisation or choice, or no function for
+            a functor of its program.
         WarehouseError: the warehouse cannot be read, or has another format.
     """
+    places = load_functors(functors)
     options: dict[str, Any] = {
         "engine": engine,
         "placement": placement,
@@ -153,6 +162,7 @@ def open_database(
         "limits": limits,
         "webhooks": tuple(webhooks),
         "alerts": None if alerts is None else str(Path(alerts).absolute()),
+        "functors": places,
     }
     new_engine = partial(
         create_engine,

@@ -28,7 +28,11 @@ from corollary.database.counters import ProgressRecorder
 from corollary.database.engines import SparkFrames
 from corollary.database.pending_commit import PendingCommit, PlanRun
 from corollary.database.planning import Demand, Planner, Stage
-from corollary.database.program.loaded_program import LoadedProgram, load_program
+from corollary.database.program.loaded_program import (
+    LoadedProgram,
+    check_functions,
+    load_program,
+)
 from corollary.database.program.names import writable_relation
 from corollary.database.program_change import ProgramChange
 from corollary.database.relation_contents import evaluated_relation
@@ -226,6 +230,7 @@ class DatabaseState:
         change = None
         pending = PendingCommit(after.normal, after, after.normal)
         if after.normal is not self.loaded.normal:
+            check_functions(after)
             change = self._program_change = ProgramChange(
                 self.engine, self.loaded.normal, after.normal
             )
@@ -331,6 +336,7 @@ class DatabaseState:
         exact: frozenset[str],
     ) -> None:
         """Replace everything with what a store holds at a commit."""
+        check_functions(loaded)
         self.engine.close()
         self.engine, self.loaded = engine, loaded
         self.planner.reset(engine)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 from corollary.core import logic
-from corollary.core.functors import FUNCTORS, can_fail
+from corollary.core.functors import can_fail, signature_of
 from corollary.core.program import Relation
 from corollary.core.types import NUMBER, Kind, Type
 from corollary.rewrite.translation_unit import (
@@ -130,8 +130,8 @@ class _Expressions:
         match fold_negative(term):
             case logic.Variable() | logic.Constant() as leaf:
                 return leaf, 0
-            case logic.Functor(name=name) as functor:
-                is_kept = id(term) in self.lazy or FUNCTORS[name].is_lazy
+            case logic.Functor() as functor:
+                is_kept = id(term) in self.lazy or _is_lazy(functor)
                 parts = [self._part(*each, is_kept=is_kept) for each in inside]
                 return _flattened(functor, parts)
             case _:
@@ -147,12 +147,15 @@ class _Expressions:
         return variable, 0
 
 
+def _is_lazy(functor: logic.Functor) -> bool:
+    signature = signature_of(functor)
+    return signature is not None and signature.is_lazy
+
+
 def _terms_below_lazy(term: logic.Term) -> set[int]:
     found: set[int] = set()
     for part in logic.subterms(term):
-        if isinstance(part, logic.Functor) and (
-            id(part) in found or (part.name in FUNCTORS and FUNCTORS[part.name].is_lazy)
-        ):
+        if isinstance(part, logic.Functor) and (id(part) in found or _is_lazy(part)):
             found |= {id(argument) for argument in part.arguments}
     return found
 

@@ -22,6 +22,7 @@ LATE = (
     ".decl o(d: date)\n.input o\n.decl late(d: date) .output late\nlate(d) :- o(d), d < today().\n"
 )
 KEYED = ".decl k(id: number, v: number) key(id)\n.input k\n.output k\n"
+FUNCTOR = "import corollary\n\n\n@corollary.functor\ndef {}(x):\n    return x\n"
 FILES = {
     "net.dl": NETWORK,
     "late.dl": LATE,
@@ -38,6 +39,9 @@ FILES = {
     "rule.jsonl": '{"op": "remove-rule", "rule": "link(x, y) :- edge(y, x)."}\n',
     "tab.dl": '.decl t(x: symbol) .output t\nt("a\\tb").\n',
     "more.csv": "c,d\n",
+    "cured.dl": ".functor cured(x: number): number\n.decl c(x: number) .output c\nc(@cured(1)).\n",
+    "cured.py": FUNCTOR.format("cured"),
+    "plain.py": "def planned(x):\n    return x\n",
     "more.txt": "c,d\n",
     "new.dl": NETWORK + ".decl q(x: number)\nq(1).\n",
 }

@@ -37,6 +37,12 @@ class Call:
 
 
 CALLS = [
+    Call(
+        "C0338",
+        "corollary.functor('shared')(len)\ncorollary.functor('shared')(abs)",
+        '@corollary.functor("name")',
+        "corollary.functor('shared_by_another')(abs)",
+    ),
     Call("C1400", "db.why('e(1, x), s(x)')", "one relation", "db.why('e(1, 2)')"),
     Call("C1420", "db.why_not('e(x, 9)')", "a value for each", "db.why_not('e(1, 9)')"),
     Call("C1421", "db.why_not('s(1)')", "`db.why(…)`", "db.why('s(1)')"),

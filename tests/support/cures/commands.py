@@ -1,8 +1,21 @@
 """Cures of commands that ask and change."""
 
-from support.cures import SHARE, Cure
+from support.cures import FUNCTOR, SHARE, Cure
 
 CURES = [
+    Cure("C0336", "run cured.dl", "--functors FILE.py", helps="run cured.dl --functors cured.py"),
+    Cure(
+        "C0337",
+        "run net.dl -F facts --functors plain.py",
+        "`@corollary.functor`",
+        {"plain.py": FUNCTOR.format("planned")},
+    ),
+    Cure(
+        "C0337",
+        "run net.dl -F facts --functors nowhere.py",
+        "a Python file",
+        {"nowhere.py": FUNCTOR.format("found_now")},
+    ),
     Cure("C0801", "run number.dl -F facts", "", {"facts/n.facts": "2\n"}),
     Cure("C0802", "run keyed.dl -F short", "", {"short/k.facts": "1\t2\n"}),
     Cure("C0804", "run net.dl -F nowhere", "", helps="run net.dl -F facts"),

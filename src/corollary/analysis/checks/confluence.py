@@ -25,7 +25,7 @@ from corollary.analysis.checks.triggering_graph import (
 from corollary.analysis.phrases import related_spans, term_text
 from corollary.analysis.resolution import ResolvedProgram
 from corollary.core import logic
-from corollary.core.functors import FUNCTORS
+from corollary.core.functors import is_expanding
 from corollary.core.graph import shortest_path, strongly_connected_components
 from corollary.errors import Diagnostic, Severity
 from corollary.source import Span
@@ -221,10 +221,6 @@ def _computes(clause: logic.Clause) -> bool:
 def _is_computed(term: logic.Term) -> bool:
     return any(
         isinstance(part, logic.AggregateTerm)
-        or (
-            isinstance(part, logic.Functor)
-            and part.name in FUNCTORS
-            and FUNCTORS[part.name].is_expanding
-        )
+        or (isinstance(part, logic.Functor) and is_expanding(part))
         for part in logic.subterms(term)
     )

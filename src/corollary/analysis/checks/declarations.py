@@ -42,6 +42,9 @@ def declarations(resolved: ResolvedProgram) -> Iterator[Diagnostic]:
         yield from _check_columns(declaration.key, declaration, declaration.span, "The key")
     for dependency in program.dependencies:
         yield from _dependency(dependency, seen)
+    for functor in program.functors:
+        for name in (*(each.type for each in functor.parameters), functor.result):
+            yield from _type_name(declared, name)
 
 
 def _columns(declared: frozenset[str], declaration: Declaration) -> Iterator[Diagnostic]:

@@ -7,10 +7,12 @@ from corollary.analysis.resolution import ResolvedProgram
 from corollary.analysis.scopes import written_name
 from corollary.analysis.traverse import TermPosition, clause_terms
 from corollary.analysis.types.constraints import literal_kinds
-from corollary.core.functors import ANY, FUNCTORS, FunctorSignature
+from corollary.core.functors import ANY, FUNCTORS, FunctorSignature, signature_of
 from corollary.core.logic import Atom, Clause, Constant, Functor, Variable, subterms
+from corollary.core.program import Program
 from corollary.core.syntax import TODAY
 from corollary.core.types import Kind, Type
+from corollary.core.user_functors.user_functor import SIGN
 from corollary.errors import Diagnostic
 from corollary.source import Span
 
@@ -28,7 +30,7 @@ def names(resolved: ResolvedProgram) -> Iterator[Diagnostic]:
                 columns = _likely_columns(resolved, atom, atoms)
                 is_head = atom in clause.heads
                 yield _unknown(resolved, atom.relation, columns, atom.span, is_head=is_head)
-        yield from _functors(clause)
+        yield from _functors(clause, resolved.program)
     program = resolved.program
     users = [(user.relation, user.span) for user in program.dependencies]
     users += [(user.relation, user.span) for user in program.directives]
@@ -81,7 +83,8 @@ def _arity(resolved: ResolvedProgram, atom: Atom) -> Iterator[Diagnostic]:
         )
 
 
-def _functors(clause: Clause) -> Iterator[Diagnostic]:
+def _functors(clause: Clause, program: Program) -> Iterator[Diagnostic]:
+    own = {f"{SIGN}{each.name}" for each in program.functors}
     for whole, position in clause_terms(clause):
         for term in subterms(whole):
             if not isinstance(term, Functor):
@@ -93,18 +96,14 @@ def _functors(clause: Clause) -> Iterator[Diagnostic]:
                     term.span,
                     "name its values first: `x = range(0, 10)`",
                 )
-            signature = FUNCTORS.get(term.name)
+            signature = signature_of(term)
             if term.name == TODAY:
                 yield Diagnostic(
                     "C0203", "`today` takes no arguments.", term.span, "write `today()`"
                 )
             elif signature is None:
-                yield Diagnostic(
-                    "C0203",
-                    f"There is no functor `{term.name}`.",
-                    term.span,
-                    suggest_name(term.name, FUNCTORS) or "user-defined functors are not supported",
-                )
+                if term.name not in own:  # else its types are unknown, which `functors` reports
+                    yield _unknown_functor(term, own)
             elif not signature.accepts(len(term.arguments)):
                 most = signature.max_arguments
                 if signature.is_paired:
@@ -123,6 +122,17 @@ def _functors(clause: Clause) -> Iterator[Diagnostic]:
                     term.span,
                     f"write `{_form(signature)}`",
                 )
+
+
+def _unknown_functor(term: Functor, own: set[str]) -> Diagnostic:
+    name = term.name.removeprefix(SIGN)
+    note = suggest_name(term.name, own)
+    if name in FUNCTORS:
+        note = f"write `{name}`, without `@`: it is built in"
+    parameters = ", ".join(f"{letter}: number" for letter, _ in zip("xyzuvw", term.arguments))  # noqa: B905
+    declare = f"declare it, as in `.functor {name}({parameters}): number`"
+    message = f"There is no functor `{term.name}`."
+    return Diagnostic("C0203", message, term.span, note or declare)
 
 
 def _form(signature: FunctorSignature) -> str:

@@ -12,7 +12,7 @@ from corollary.analysis.dependencies import DependencyGraph, dependency_graph
 from corollary.analysis.resolution import ResolvedProgram
 from corollary.analysis.scopes import written_name
 from corollary.core import logic
-from corollary.core.functors import FUNCTORS
+from corollary.core.functors import is_expanding
 from corollary.errors import Diagnostic, Severity
 
 _ORDER_COMPARISONS = ("<", "<=", ">", ">=")
@@ -98,8 +98,7 @@ def _computes(term: logic.Term, sources: set[str]) -> bool:
     """Whether a term makes new values from some variables."""
     return any(
         isinstance(part, logic.Functor)
-        and part.name in FUNCTORS
-        and FUNCTORS[part.name].is_expanding
+        and is_expanding(part)
         and any(variable.name in sources for variable in logic.variables_of(part))
         for part in logic.subterms(term)
     )

@@ -108,7 +108,7 @@ class _ClauseAnnotator:
                 _as_decimal(argument) if is_integer else argument
                 for (argument, _), is_integer in zip(inside, widened, strict=True)
             )
-            return logic.Functor(term.name, arguments, type_, term.span), may_be_null
+            return replace(term, arguments=arguments, type=type_), may_be_null
         return self._leaf(term), is_nullable(term, self.nullable)
 
     def _leaf(

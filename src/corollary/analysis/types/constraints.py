@@ -18,7 +18,6 @@ from corollary.core import logic
 from corollary.core.functors import (
     ANY,
     COMPARISON_OPERATORS,
-    FUNCTORS,
     INTEGRAL,
     LITERAL_ARGUMENTS,
     PATTERN_ARGUMENTS,
@@ -27,8 +26,10 @@ from corollary.core.functors import (
     FunctorSignature,
     Kinds,
     read_time_format,
+    signature_of,
 )
 from corollary.core.types import DECIMAL_MAX_DIGITS, NUMERIC, Kind
+from corollary.core.user_functors.user_functor import UserCall
 from corollary.errors import Diagnostic
 
 _SYMBOL: Kinds = frozenset({Kind.SYMBOL})
@@ -213,9 +214,11 @@ class _ClauseConstraints:
         return node
 
     def _functor(self, term: logic.Functor, nodes: tuple[int, ...]) -> int:
-        signature = FUNCTORS.get(term.name)
+        signature = signature_of(term)
         if signature is None or not signature.accepts(len(nodes)):
             return self._unifier.new_node()
+        if isinstance(term, UserCall):
+            return self._user_call(term, nodes)
         name = "-" if term.name == "neg" else term.name
         are_taken = [
             self._take(argument, node, name, signature.kinds(position, len(nodes)))
@@ -244,6 +247,19 @@ class _ClauseConstraints:
             result = self._unifier.new_node(frozenset({kind}), reason)
             if term.name in SCALE_ARGUMENTS:
                 self._round(term.arguments[SCALE_ARGUMENTS[term.name]], result, reason)
+        return result
+
+    def _user_call(self, term: UserCall, nodes: tuple[int, ...]) -> int:
+        """Let arguments and result have the types that the functor is declared with."""
+        declared = term.functor
+        for argument, node, type_ in zip(term.arguments, nodes, declared.parameters, strict=True):
+            reason = Reason(f"argument of `{term.name}`", argument.span)
+            if not self._unifier.assign(node, type_, reason):
+                known = self._unifier.partial_type(node)
+                self._report(mismatch.user_parameter_mismatch(argument, known, term.name, type_))
+        result = self._unifier.new_node()
+        reason = Reason(f"the result of `{term.name}`", term.span)
+        self._unifier.assign(result, declared.result, reason)
         return result
 
     def _operands(

@@ -71,6 +71,14 @@ def parameter_mismatch(term: Term, known: PartialType, taker: str, expected: Kin
     )
 
 
+def user_parameter_mismatch(term: Term, known: PartialType, taker: str, type_: Type) -> Diagnostic:
+    """Report an argument of a program's own functor that is not of the declared type."""
+    expected = PartialType.of(type_)
+    if known.kinds & expected.kinds:
+        return _scales(term, known, f"the parameter of `{taker}`", expected, ())
+    return parameter_mismatch(term, known, taker, expected.kinds)
+
+
 def operand_mismatch(name: str, operands: Sequence[TypedTerm]) -> Diagnostic:
     """Report two operands of a functor with different types."""
     (left, known), (right, other) = operands

@@ -24,7 +24,7 @@ from corollary.analysis.traverse import (
     clause_terms,
 )
 from corollary.core import logic
-from corollary.core.functors import FUNCTORS, Nullness
+from corollary.core.functors import Nullness, signature_of
 from corollary.core.types import Type
 from corollary.errors import Diagnostic
 
@@ -65,7 +65,7 @@ def nullable_columns(resolved: ResolvedProgram) -> Nullability:
 
 def functor_may_be_null(functor: logic.Functor, arguments: Sequence[bool]) -> bool:
     """Whether the value of a functor may be null, given which of its arguments may be."""
-    signature = FUNCTORS.get(functor.name)
+    signature = signature_of(functor)
     if signature is None or not signature.accepts(len(arguments)):
         return any(arguments)
     return signature.may_be_null(arguments)
@@ -96,7 +96,7 @@ def _strict_variables(term: logic.Term) -> Iterator[str]:
         if isinstance(part, logic.Variable):
             yield part.name
         elif isinstance(part, logic.Functor):
-            signature = FUNCTORS.get(part.name)
+            signature = signature_of(part)
             if signature is None or signature.nullness is Nullness.STRICT:
                 stack += part.arguments
 
@@ -119,7 +119,7 @@ def nullable_variables(clause: logic.Clause, columns: Nullability) -> frozenset[
 
 
 def _makes_null(functor: logic.Functor) -> bool:
-    signature = FUNCTORS.get(functor.name)
+    signature = signature_of(functor)
     return signature is not None and signature.nullness is Nullness.ALWAYS
 
 

@@ -12,6 +12,7 @@ from corollary.cli.parameters import (
     action,
     day,
     family,
+    functors,
     headers,
     idempotency_key,
     pair,
@@ -55,6 +56,7 @@ RELATION_FILE = pair("is not a relation and a file; write edge=new.csv")
 @why_option
 @idempotency_key
 @family("maintenance", MaintenanceOptions)
+@functors
 @family("output", ChangeOutputOptions)
 def command(
     warehouse: str,

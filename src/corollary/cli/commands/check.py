@@ -6,13 +6,14 @@ from pathlib import Path
 import click
 
 from corollary.cli.options import CheckOutputOptions
-from corollary.cli.parameters import family, programs
+from corollary.cli.parameters import family, functors, programs
 from corollary.cli.report.tables import counted
 
 
 @click.command()
 @programs
 @click.option("--strict", is_flag=True, help="Treat warnings as errors.")
+@functors
 @family("output", CheckOutputOptions)
 def command(programs: tuple[Path, ...], strict: bool, output: CheckOutputOptions) -> None:
     """Report everything that is wrong or doubtful about a program.

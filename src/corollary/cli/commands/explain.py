@@ -18,7 +18,7 @@ from corollary.cli.options import (
     Today,
     Without,
 )
-from corollary.cli.parameters import family, option, place, programs
+from corollary.cli.parameters import family, functors, option, place, programs
 from corollary.console import Console
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ class ExplainOptions(RootOption, PropagationOptions, LimitOptions):
 @click.command()
 @programs
 @family("options", ExplainOptions)
+@functors
 @family("output", FormatOptions)
 def command(programs: tuple[Path, ...], options: ExplainOptions, output: FormatOptions) -> None:
     """Show how a program will be evaluated, or maintained.

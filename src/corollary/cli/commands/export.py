@@ -7,7 +7,7 @@ import click
 from corollary.cli.databases import open_to_read
 from corollary.cli.options import LimitOptions, SnapshotOptions, WorkOutputOptions
 from corollary.cli.output import print_json
-from corollary.cli.parameters import family, headers, warehouse
+from corollary.cli.parameters import family, functors, headers, warehouse
 from corollary.cli.report.tables import counted
 from corollary.console import LONG_SECONDS
 
@@ -22,6 +22,7 @@ from corollary.console import LONG_SECONDS
 @headers
 @click.option("--force", is_flag=True, help="Overwrite the file if there is one.")
 @family("limits", LimitOptions)
+@functors
 @family("output", WorkOutputOptions)
 def command(
     warehouse: str,

@@ -8,7 +8,7 @@ import click
 from corollary.cli.databases import is_warehouse, open_to_read
 from corollary.cli.options import FileOptions, LimitOptions, SnapshotOptions, WorkOutputOptions
 from corollary.cli.output import print_json, print_rows
-from corollary.cli.parameters import COUNT, family, is_given
+from corollary.cli.parameters import COUNT, family, functors, is_given
 from corollary.cli.recording import echo
 from corollary.cli.served_command import ServedCommand
 from corollary.console import LONG_SECONDS
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 @click.option("--limit", type=COUNT, help="Print at most this many answers, the first ones.")
 @family("files", FileOptions)
 @family("limits", LimitOptions)
+@functors
 @family("output", WorkOutputOptions)
 def command(
     places: tuple[str, ...],

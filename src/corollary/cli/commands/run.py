@@ -16,7 +16,14 @@ from corollary.cli.options import (
     SourceOptions,
 )
 from corollary.cli.output import note_reactions, print_json, print_warnings
-from corollary.cli.parameters import DIRECTORY, family, idempotency_key, is_given, programs
+from corollary.cli.parameters import (
+    DIRECTORY,
+    family,
+    functors,
+    idempotency_key,
+    is_given,
+    programs,
+)
 from corollary.cli.report.tables import counted
 from corollary.cli.report.violations import note_proofs, proving, proving_keywords, why_option
 from corollary.console import TerminalConsole
@@ -73,6 +80,7 @@ WAREHOUSE_PARAMETERS = (
 @family("sources", SourceOptions)
 @idempotency_key
 @family("maintenance", MaintenanceOptions)
+@functors
 @family("output", ChangeOutputOptions)
 def command(
     programs: tuple[Path, ...],

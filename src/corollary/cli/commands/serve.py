@@ -12,7 +12,16 @@ import click
 
 from corollary.cli.databases import open_catalog
 from corollary.cli.options import EngineOption, FormatOptions
-from corollary.cli.parameters import COUNT, FLAG, byte_count, family, option, warehouse
+from corollary.cli.parameters import (
+    COUNT,
+    FLAG,
+    byte_count,
+    family,
+    functors,
+    given_functors,
+    option,
+    warehouse,
+)
 from corollary.errors import InputError, redact_password
 
 if TYPE_CHECKING:
@@ -150,6 +159,7 @@ class ServiceOptions:
     type=click.Choice(["requests", "errors"]),
     help="What is logged on standard error, as JSON. Default: errors on a terminal, else requests.",
 )
+@functors
 @family("output", FormatOptions)
 def command(
     warehouse: str,
@@ -179,6 +189,7 @@ def command(
         _check_packages()
         address.check()
         opened = stack.enter_context(open_catalog(warehouse))
+        from corollary.core.user_functors.loading import load_functors
         from corollary.serve.http.request_log import start_log
         from corollary.serve.http.server import listen_on
         from corollary.serve.runner import ServerRun, run_in_loop
@@ -193,7 +204,11 @@ def command(
             warehouse=warehouse,
             settings=settings,
             limits=bounds.limits,
-            options={"engine": engine.engine, "webhooks": list(allow_webhook)},
+            options={
+                "engine": engine.engine,
+                "webhooks": list(allow_webhook),
+                "functors": list(load_functors(given_functors())),
+            },
             readers=readers,
             tokens=TokenStore(opened.catalog),
             listening=listening,

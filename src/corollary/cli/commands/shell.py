@@ -6,12 +6,13 @@ import click
 
 from corollary.cli.databases import open_warehouse
 from corollary.cli.options import MaintenanceOptions, OutputOptions
-from corollary.cli.parameters import family, warehouse
+from corollary.cli.parameters import family, functors, warehouse
 
 
 @click.command()
 @warehouse
 @family("maintenance", MaintenanceOptions)
+@functors
 @family("output", OutputOptions)
 def command(warehouse: str, maintenance: MaintenanceOptions, output: OutputOptions) -> None:
     r"""Ask and change a warehouse line by line, in SQL and in Datalog.

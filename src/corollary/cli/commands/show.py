@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from corollary.cli.options import FormatOptions
-from corollary.cli.parameters import family, programs
+from corollary.cli.parameters import family, functors, programs
 
 
 @click.command()
@@ -33,6 +33,7 @@ from corollary.cli.parameters import family, programs
     multiple=True,
     help="With --as sql: only this relation, and what it reads. May be repeated.",
 )
+@functors
 @family("output", FormatOptions)
 def command(
     programs: tuple[Path, ...],
@@ -61,14 +62,15 @@ def command(
     if names and language != "sql":
         raise click.UsageError("--relation goes with --as sql")
     with output.reporting():
-        from corollary.core.printer import print_normal, print_program
+        from corollary.core.printer import print_functor, print_normal, print_program
         from corollary.database.program.loaded_program import load_program, read_programs
 
         program = read_programs(programs)
         if written:
             text = print_program(program)
         elif language == "rules":
-            text = print_normal(load_program(program).normal)
+            own = "".join(f"{print_functor(each)}\n" for each in program.functors)
+            text = (f"{own}\n" if own else "") + print_normal(load_program(program).normal)
         else:
             from corollary.cli.report.sql_script import sql_script
 

@@ -10,7 +10,7 @@ import click
 from corollary.cli.databases import is_warehouse, open_to_read
 from corollary.cli.options import FileOptions, LimitOptions, SnapshotOptions, WorkOutputOptions
 from corollary.cli.output import print_json, print_rows
-from corollary.cli.parameters import Pair, family, is_given, pair
+from corollary.cli.parameters import Pair, family, functors, is_given, pair
 from corollary.cli.served_command import ServedCommand
 from corollary.console import LONG_SECONDS
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 @family("read", SnapshotOptions)
 @family("files", FileOptions)
 @family("limits", LimitOptions)
+@functors
 @family("output", WorkOutputOptions)
 def command(
     places: tuple[str, ...],

@@ -16,7 +16,7 @@ from corollary.cli.options import (
     PropagationOptions,
     Without,
 )
-from corollary.cli.parameters import COUNT, family, option, programs
+from corollary.cli.parameters import COUNT, family, functors, option, programs
 from corollary.console import Console, SilentConsole
 from corollary.database.database import Database, state_of
 
@@ -109,6 +109,7 @@ class TraceOutputOptions(OutputOptions):
 @family("update", UpdateOptions)
 @family("propagation", TracePropagationOptions)
 @family("limits", LimitOptions)
+@functors
 @family("output", TraceOutputOptions)
 def command(
     programs: tuple[Path, ...],

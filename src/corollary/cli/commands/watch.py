@@ -17,7 +17,7 @@ from corollary.cli.options import (
     SourceOptions,
 )
 from corollary.cli.output import print_json, print_warnings
-from corollary.cli.parameters import family, programs
+from corollary.cli.parameters import family, functors, programs
 from corollary.cli.report.changes import alert_lines, change_summary, note_delivery
 from corollary.cli.report.tables import counted
 from corollary.console import TerminalConsole
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 )
 @family("sources", SourceOptions)
 @family("maintenance", MaintenanceOptions)
+@functors
 @family("output", ChangeOutputOptions)
 def command(
     programs: tuple[Path, ...],

@@ -8,7 +8,7 @@ import click
 from corollary.cli.answer_options import AnswerOptions, ProofLimitOptions
 from corollary.cli.databases import open_to_read
 from corollary.cli.options import ChangeOutputOptions, ReaderOptions, SnapshotOptions
-from corollary.cli.parameters import COUNT, family, warehouse
+from corollary.cli.parameters import COUNT, family, functors, warehouse
 from corollary.cli.served_command import ServedCommand
 from corollary.console import LONG_SECONDS
 
@@ -30,6 +30,7 @@ commit_option = click.option(
 @click.argument("goal")
 @family("read", SnapshotOptions)
 @family("limits", ProofLimitOptions)
+@functors
 @family("output", AnswerOptions)
 def why(
     warehouse: str,
@@ -83,6 +84,7 @@ def why(
 )
 @family("read", SnapshotOptions)
 @family("limits", ProofLimitOptions)
+@functors
 @family("output", AnswerOptions)
 def why_not(
     warehouse: str,
@@ -116,6 +118,7 @@ def why_not(
 @commit_option
 @family("read", ReaderOptions)
 @family("limits", ProofLimitOptions)
+@functors
 @family("output", AnswerOptions)
 def why_added(
     warehouse: str,
@@ -144,6 +147,7 @@ def why_added(
 @commit_option
 @family("read", ReaderOptions)
 @family("limits", ProofLimitOptions)
+@functors
 @family("output", AnswerOptions)
 def why_removed(
     warehouse: str,
@@ -168,6 +172,7 @@ def why_removed(
 @click.command("what-if", cls=ServedCommand)
 @warehouse
 @click.argument("fact")
+@functors
 @family("output", ChangeOutputOptions)
 def what_if(warehouse: str, fact: str, output: ChangeOutputOptions) -> None:
     """Try out a change: what would go without a base tuple, or come with one that is not there.

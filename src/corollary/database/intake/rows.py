@@ -1,8 +1,7 @@
 """Checks the rows that users pass against the columns of a relation, before anything changes."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import date, datetime
-from decimal import Decimal
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -12,21 +11,10 @@ from corollary.core.arrow import arrow_type
 from corollary.core.arrow_buffers import bool_array, fixed_array, string_array
 from corollary.core.program import Relation
 from corollary.core.types import Kind, Type
-from corollary.core.values import is_decimal, is_encodable
+from corollary.core.values import INTEGER_RANGES, PYTHON_TYPES, is_encodable, is_value
 from corollary.errors import InputError
 from corollary.warehouse.formats.typed_values import convert_columns, from_arrow, is_readable
 
-PYTHON_TYPES: dict[Kind, Any] = {
-    Kind.SYMBOL: (str,),
-    Kind.NUMBER: (int,),
-    Kind.UNSIGNED: (int,),
-    Kind.FLOAT: (float, int),
-    Kind.DECIMAL: (Decimal, int),
-    Kind.BOOL: (bool,),
-    Kind.DATE: (date,),
-    Kind.TIMESTAMP: (datetime,),
-}
-INTEGER_RANGES = {Kind.NUMBER: (-(2**63), 2**63 - 1), Kind.UNSIGNED: (0, 2**64 - 1)}
 BLOCK_ROWS = 2**16
 """The rows of a table that are converted before faults are reported."""
 
@@ -152,7 +140,7 @@ def _fits_by_class(values: Sequence[Any], type_: Type) -> bool:
             low, high = INTEGER_RANGES[type_.kind]
             return not values or (low <= min(values) and max(values) <= high)
         case Kind.DECIMAL | Kind.TIMESTAMP:
-            return all(_fits(value, type_) for value in values)
+            return all(is_value(value, type_) for value in values)
         case _:
             return True
 
@@ -279,7 +267,7 @@ def _check_row(row: tuple[Any, ...], number: int, relation: Relation) -> None:
             else "write the empty tuple, ()",
         )
     for value, column, type_ in zip(row, relation.columns, relation.types, strict=True):
-        if not _fits(value, type_):
+        if not is_value(value, type_):
             raise _error(
                 f"Row {number} has {value!r} in the column `{column}` of `{relation.name}`, "
                 f"which is a `{type_}`.",
@@ -298,29 +286,6 @@ def _cure(value: Any, type_: Type) -> str:
         return f"give a value in the range of `{type_}`"
     names = " or ".join(f"`{each.__name__}`" for each in PYTHON_TYPES[type_.kind])
     return f"convert it to {names} first"
-
-
-def _fits(value: Any, type_: Type) -> bool:
-    if value is None:
-        return type_.nullable
-    if isinstance(value, bool) and type_.kind is not Kind.BOOL:
-        return False
-    if isinstance(value, datetime) and type_.kind is Kind.DATE:
-        return False
-    if not isinstance(value, PYTHON_TYPES[type_.kind]):
-        return False
-    match type_.kind:
-        case Kind.SYMBOL:
-            return is_encodable(value)
-        case Kind.NUMBER | Kind.UNSIGNED:
-            low, high = INTEGER_RANGES[type_.kind]
-            return low <= int(value) <= high
-        case Kind.DECIMAL:
-            return is_decimal(Decimal(value), type_)
-        case Kind.TIMESTAMP:
-            return getattr(value, "tzinfo", None) is not None
-        case _:
-            return True
 
 
 def _counted(number: int, noun: str) -> str:

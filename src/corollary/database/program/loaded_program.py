@@ -8,6 +8,8 @@ from corollary.active.normal_form import with_active_rules
 from corollary.analysis.check import CheckedProgram, check, diagnose
 from corollary.core import logic
 from corollary.core.program import NormalProgram, Program
+from corollary.core.user_functors.registration import missing_function, registered_function
+from corollary.core.user_functors.user_functor import SIGN
 from corollary.database.program.names import writable_relation
 from corollary.errors import Diagnostic, InputError, Severity
 from corollary.frontends.datalog.parser import parse, parse_file
@@ -81,6 +83,23 @@ def load_program(program: Program) -> LoadedProgram:
     return LoadedProgram(program, checked, with_active_rules(normalise(checked), checked))
 
 
+def check_functions(loaded: LoadedProgram) -> None:
+    """Check that a Python function is registered for every functor that rules apply.
+
+    Raises:
+        InputError: one has none; the message says how to name the code.
+    """
+    applied = {
+        f"{SIGN}{each.name}": each
+        for each in loaded.program.functors
+        if registered_function(each.name) is None
+    }
+    for clause in loaded.program.clauses if applied else ():
+        for name, declaration in applied.items():
+            if logic.applies_functor(clause, (name,)):
+                raise missing_function(declaration.name, clause.span)
+
+
 def diagnose_loading(program: Program) -> tuple[Diagnostic, ...]:
     """Return all errors and warnings of a program, also those of its normal form."""
     findings = diagnose(program)
@@ -123,7 +142,14 @@ def _read_fact(loaded: LoadedProgram, clause: logic.Clause) -> list[Fact]:
             raise _not_a_tuple("A value of this tuple is computed.", head.span)
     program = loaded.program
     declared = tuple(replace(each, is_equivalence=False) for each in program.declarations)
-    alone = load_program(Program(types=program.types, declarations=declared, clauses=(clause,)))
+    alone = load_program(
+        Program(
+            types=program.types,
+            declarations=declared,
+            clauses=(clause,),
+            functors=program.functors,
+        )
+    )
     copies = {alone.normal.bags.get(head.relation): head.relation for head in clause.heads}
     return [
         (copies.get(name, name), row[:-1] if copies.get(name, name) != name else row)

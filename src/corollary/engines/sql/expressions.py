@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from corollary.core.functors import CHECKED_SUM
 from corollary.core.logic import TEXT_PREDICATES, Condition, Constant, Expression, Functor, Variable
 from corollary.core.types import BOOL, Type
+from corollary.core.user_functors.user_functor import UserCall
 from corollary.engines.sql import nodes
 from corollary.engines.sql.choices import CHOICE_FORMS, Application, compare
 from corollary.engines.sql.decimal_bounds import narrow_constant, narrow_result
@@ -47,6 +48,8 @@ def lower_expression(expression: Expression, values: Values, dialect: SqlDialect
         case Constant(value=value):
             narrow = narrow_constant(expression, type_)
             return SqlExpression(dialect.constant(value, narrow), None, value is None, narrow)
+        case UserCall(name=name):
+            raise NotExactError(f"`{name}` is a Python function")
         case Functor(name=name, arguments=arguments):
             inputs = [lower_expression(each, values, dialect) for each in arguments]  # type: ignore[arg-type]
             choice = CHOICE_FORMS.get(name)

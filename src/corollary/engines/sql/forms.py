@@ -40,11 +40,14 @@ def _is_range(expression: Expression) -> bool:
 
 def is_strict(condition: Condition) -> bool:
     """Whether a condition is null where a variable of it is."""
-    return all(
-        functors.FUNCTORS[part.name].nullness is functors.Nullness.STRICT
+    signatures = (
+        functors.signature_of(part)
         for side in (condition.left, condition.right)
         for part in subterms(side)
         if isinstance(part, Functor)
+    )
+    return all(
+        each is not None and each.nullness is functors.Nullness.STRICT for each in signatures
     )
 
 

@@ -153,6 +153,10 @@ class _Expansion:
                     if scope.parent is None:
                         message = "`.override` is for components."
                         self._report("C0229", message, item.relation.span, "leave it out")
+                elif isinstance(item, program.FunctorDeclaration) and scope.parent is not None:
+                    message = f"The functor `{item.name}` is declared inside a component."
+                    note = "move its `.functor` out of the component; its rules see it there"
+                    self._report("C0258", message, item.span, note)
                 elif not isinstance(item, ComponentDefinition):
                     yield _rename(item, layer, scope)
 

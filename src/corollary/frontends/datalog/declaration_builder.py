@@ -131,6 +131,31 @@ class DeclarationBuilder(Transformer[Lexeme, object]):
             ),
         )
 
+    def functor(
+        self,
+        start: Lexeme,
+        name: SpannedName,
+        parameters: BracketedList,
+        result: program.TypeName,
+        state: Lexeme | None = None,
+    ) -> tuple[Item, ...]:
+        end = result.span if state is None else state.span
+        return (
+            program.FunctorDeclaration(
+                name.name,
+                tuple(each for each in parameters.items if isinstance(each, program.Column)),
+                result,
+                state is not None,
+                span_between(start.span, end),
+            ),
+        )
+
+    def functor_parameters(self, *children: Lexeme | program.Column) -> BracketedList:
+        return bracketed_list(children)
+
+    def unnamed_parameter(self, type_name: program.TypeName) -> program.Column:
+        return program.Column("", type_name, type_name.span)
+
     def dependency(
         self,
         start: Lexeme,

@@ -47,6 +47,7 @@ DIRECTIVES = {
     ".number_type": "OLD_TYPE",
     ".symbol_type": "OLD_TYPE",
     ".fd": "FD",
+    ".functor": "FUNCTOR",
     ".input": "DIRECTIVE",
     ".output": "DIRECTIVE",
     ".printsize": "DIRECTIVE",
@@ -119,6 +120,7 @@ _LEXEME = r"""
   | (?P<word>\??START INSIDE*(?P<dots>(?:\.START INSIDE*)*))
   | (?P<directive>(?<![^\s{}])\.[A-Za-z_]\w*|\.(?:DIRECTIVES)(?=\s))
   | (?P<state>@(?:old|new)\b)
+  | (?P<applied>@START INSIDE*)
   | (?P<sign>:[-=]|->|<:|!=|<=|>=|[(){},;:.?|=<>!+\-*/%^])
   | (?P<bad>\S)
     """
@@ -129,7 +131,8 @@ _OPERAND_ENDS = frozenset(
 _OPERATORS = frozenset(
     {"EQUAL", "COMPARISON", "IS", "OPERATOR", "INFIX", "PREFIX", "AGGREGATE", "EXTREME"}
 )
-_BEFORE_TERMS = _OPERATORS | {"IDENT", "DOTTED", "QUOTED", "FUNCTION", "CONSTRAINT", "STATE"}
+_BEFORE_TERMS = _OPERATORS | {"IDENT", "DOTTED", "QUOTED", "FUNCTION", "APPLIED"}
+_BEFORE_TERMS |= {"CONSTRAINT", "STATE"}
 _OPEN_NAMES = frozenset({*OPEN_FUNCTIONS, TODAY})
 _QUOTED: dict[str, tuple[str, Callable[[str], Value]]] = {
     "d": ("DATE", literals.read_date),
@@ -167,7 +170,7 @@ def tokenise(
     lexemes = list(_join_signs(scanned, diagnostics))
     if any(lexeme.text in _OPEN_NAMES for lexeme in lexemes):
         lexemes = _CallMarker(lexemes, is_body).marked()
-    return list(_mark_qualifiers(list(_mark_brackets(lexemes))))
+    return list(_mark_qualifiers(list(_mark_stateful(list(_mark_brackets(lexemes))))))
 
 
 def _scan(expanded: ExpandedText, diagnostics: list[Diagnostic]) -> Iterator[Lexeme]:
@@ -222,6 +225,8 @@ def _classify(found: re.Match[str], written: str, span: Span) -> tuple[str, Valu
             return DIRECTIVES.get(written, "BAD"), written
         case "state":
             return "STATE", written[1:]
+        case "applied":
+            return "APPLIED", normalised_name(written)
         case _:
             return "BAD", written
 
@@ -348,6 +353,23 @@ def _mark_brackets(lexemes: list[Lexeme]) -> Iterator[Lexeme]:
             yield replace(lexeme, type=_BRACKETS[lexeme.text])
         else:
             yield lexeme
+
+
+def _mark_stateful(lexemes: list[Lexeme]) -> Iterator[Lexeme]:
+    """Distinguish the last word of `.functor f(x: number): number stateful` from a name."""
+    is_functor = False
+    previous = ""
+    for lexeme, following in zip_longest(lexemes, lexemes[1:]):
+        if lexeme.text in DIRECTIVES or lexeme.type == "DOT":
+            is_functor = lexeme.type == "FUNCTOR"
+        is_name = previous in ("FUNCTOR", "LPAR", "_COMMA", "_COLON") or (
+            following is not None and following.type == "LPAR"
+        )
+        if is_functor and lexeme.text == "stateful" and not is_name:
+            yield replace(lexeme, type="STATEFUL")
+        else:
+            yield lexeme
+        previous = lexeme.type
 
 
 def _mark_qualifiers(lexemes: list[Lexeme]) -> Iterator[Lexeme]:

@@ -56,6 +56,7 @@ class Override(NamedTuple):
 Item = (
     program.TypeDeclaration
     | program.Declaration
+    | program.FunctorDeclaration
     | program.FunctionalDependency
     | program.Directive
     | program.Reaction

@@ -64,6 +64,7 @@ def parse(source: SourceFile, include: Include | None = None) -> program.Program
         tuple(item for item in items if isinstance(item, program.Reaction)),
         tuple(preprocessor.sources),
         tuple(item for item in items if isinstance(item, Diagnostic)),
+        tuple(item for item in items if isinstance(item, program.FunctorDeclaration)),
     )
 
 

@@ -10,7 +10,6 @@ from corollary.frontends.datalog.literals import shorten
 from corollary.source import Span
 
 UNSUPPORTED_DIRECTIVES = {
-    ".functor": "user-defined functors (`.functor`)",
     ".lattice": "lattices (`.lattice`)",
 }
 _UNSUPPORTED_WORDS = {
@@ -18,7 +17,6 @@ _UNSUPPORTED_WORDS = {
     "as": "type casts (`as`)",
     "autoinc": "counters (`autoinc()`)",
     "[": "records (`[…]`)",
-    "@": "user-defined functors (`@f(…)`)",
     "recursive_iteration_cnt": "iteration counters (`recursive_iteration_cnt()`)",
 }
 _CONVERSIONS = {
@@ -32,14 +30,15 @@ _CONVERSIONS = {
 
 _TERM_STARTS = frozenset(
     {"INT", "FRACTION", "STRING", "DATE", "TIME", "TRUTH", "NULL", "UNDERSCORE", "FUNCTION"}
-    | {"EXTREME", "AGGREGATE", "IDENT", "QUOTED", "LPAR", "MINUS", "PREFIX"}
+    | {"EXTREME", "AGGREGATE", "APPLIED", "IDENT", "QUOTED", "LPAR", "MINUS", "PREFIX"}
 )
 _LITERAL_STARTS = _TERM_STARTS | {"NOT", "CONSTRAINT", "DOTTED", "PLUS"}
 _WORDS = frozenset(
     {"IDENT", "QUOTED", "DOTTED", "FUNCTION", "EXTREME", "AGGREGATE", "CONSTRAINT", "TRUTH"}
     | {"NULL", "INFIX", "PREFIX", "RESERVED"}
 )
-_RESERVED = _WORDS - {"IDENT", "QUOTED", "DOTTED"}
+_NAMES = frozenset({"IDENT", "QUOTED", "DOTTED"})
+_RESERVED = _WORDS - _NAMES
 _OPERATORS = frozenset({"PLUS", "MINUS", "OPERATOR", "INFIX"})
 ITEM_STARTS = frozenset(DIRECTIVES.values())
 _LABELS = {
@@ -188,6 +187,9 @@ def _unsupported(lexemes: Sequence[Lexeme], position: int) -> tuple[str, str | N
 def _special(lexemes: Sequence[Lexeme], position: int) -> Diagnostic | None:
     """Return the error for text that is not a lexeme of the language."""
     lexeme = lexemes[position]
+    if lexeme.type == "APPLIED" and lexeme.is_adjacent and lexemes[position - 1].type in _NAMES:
+        message = "Only `old` or `new` can follow `@` after a relation."
+        return Diagnostic("C0101", message, lexeme.span, "write `p@old(x)` or `p@new(x)`")
     if lexeme.type != "BAD":
         return None
     text = lexeme.text
@@ -215,8 +217,9 @@ def _special(lexemes: Sequence[Lexeme], position: int) -> Diagnostic | None:
         case "&" | "~" | "\\" | "¬":
             return None
         case "@":
-            message = "Only `old` or `new` can follow `@`."
-            return Diagnostic("C0101", message, lexeme.span, "write `p@old(x)` or `p@new(x)`")
+            message = "A name is missing after `@`."
+            note = "write `p@old(x)`, `p@new(x)`, or `@f(x)` for a functor `f`"
+            return Diagnostic("C0101", message, lexeme.span, note)
         case _:
             shown = text if text.isprintable() else f"U+{ord(text[0]):04X}"
             message = f"The character `{shown}` does not belong here."

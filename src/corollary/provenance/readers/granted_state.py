@@ -57,7 +57,11 @@ def granted_state(reader: Reader, relations: Sequence[str]) -> "Iterator[Granted
     rules, needed = visible.reached_from(relations)
     tables = {name: reader.relation(name).arrow() for name in needed if not visible.made(name)}
     numbers = {number: visible.rules.index(rule) + 1 for number, rule in enumerate(rules, 1)}
-    declared = Program(types=visible.program.types, declarations=visible.declarations(needed))
+    declared = Program(
+        types=visible.program.types,
+        declarations=visible.declarations(needed),
+        functors=visible.program.functors,
+    )
     derived = {_owner(head.relation, tables) for rule in rules for head in rule.heads}
     given = {name: table for name, table in tables.items() if name not in derived}
     bags = {each.name for each in declared.declarations if each.is_bag}

@@ -53,7 +53,7 @@ class ProcessService(FrontService):
         super().__init__(limits or ServiceLimits(), place)
         bounds = asdict(self.limits)
         writing = {"engine": "local", **(options or {})}
-        reading = {"engine": "local"}
+        reading = {"engine": "local", "functors": writing.get("functors", ())}
         self.writer = Worker(
             WorkerSettings("writer", "writer", place, writing, bounds),
             self._on_writer_event,

@@ -5,12 +5,13 @@ import click
 from corollary.cli.commands.advise.options import AdviseOptions
 from corollary.cli.databases import open_warehouse
 from corollary.cli.options import OutputOptions
-from corollary.cli.parameters import family
+from corollary.cli.parameters import family, functors
 
 
 @click.command()
 @click.argument("programs", metavar="PROGRAM...|WAREHOUSE", nargs=-1)
 @family("options", AdviseOptions)
+@functors
 @family("output", OutputOptions)
 def command(programs: tuple[str, ...], options: AdviseOptions, output: OutputOptions) -> None:
     """Find views that are worth storing, and rewrite queries to use them.

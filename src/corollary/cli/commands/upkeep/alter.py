@@ -8,7 +8,7 @@ import click
 from corollary.cli.databases import open_warehouse
 from corollary.cli.options import WorkOutputOptions
 from corollary.cli.output import print_warnings
-from corollary.cli.parameters import Pair, action, family, pair, warehouse
+from corollary.cli.parameters import Pair, action, family, functors, pair, warehouse
 from corollary.cli.report.tables import counted
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     allow_from_autoenv=False,
     help="The program from now on, with the new declaration. May be repeated.",
 )
+@functors
 @family("output", WorkOutputOptions)
 def command(
     warehouse: str,

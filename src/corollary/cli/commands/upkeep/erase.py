@@ -7,7 +7,7 @@ import click
 
 from corollary.cli.databases import open_warehouse
 from corollary.cli.options import WorkOutputOptions
-from corollary.cli.parameters import family, warehouse
+from corollary.cli.parameters import family, functors, warehouse
 from corollary.cli.report.tables import counted
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 @click.command()
 @warehouse
 @click.argument("tuples", metavar="TUPLE...", nargs=-1, required=True)
+@functors
 @family("output", WorkOutputOptions)
 def command(warehouse: str, tuples: tuple[str, ...], output: WorkOutputOptions) -> None:
     """Remove tuples from the data and from history.

@@ -6,7 +6,7 @@ import click
 
 from corollary.cli.databases import open_catalog, open_warehouse
 from corollary.cli.options import FormatOptions
-from corollary.cli.parameters import family, warehouse
+from corollary.cli.parameters import family, functors, warehouse
 from corollary.cli.report.tables import comma_separated, table, terminal_width
 
 reader = click.argument("reader")
@@ -17,6 +17,7 @@ relations = click.argument("relations", metavar="RELATION...", nargs=-1, require
 @warehouse
 @reader
 @relations
+@functors
 @family("output", FormatOptions)
 def grant(warehouse: str, reader: str, relations: tuple[str, ...], output: FormatOptions) -> None:
     """Let a reader see relations of a warehouse.
@@ -40,6 +41,7 @@ def grant(warehouse: str, reader: str, relations: tuple[str, ...], output: Forma
 @warehouse
 @reader
 @relations
+@functors
 @family("output", FormatOptions)
 def revoke(warehouse: str, reader: str, relations: tuple[str, ...], output: FormatOptions) -> None:
     """Let a reader not see relations of a warehouse any more.

@@ -8,7 +8,7 @@ import click
 
 from corollary.cli.databases import open_files
 from corollary.cli.options import WorkOutputOptions
-from corollary.cli.parameters import family, warehouse
+from corollary.cli.parameters import family, functors, warehouse
 from corollary.cli.report.tables import counted
 from corollary.console import format_bytes
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 @click.command()
 @warehouse
 @click.option("--repair", is_flag=True, help="Derive data again that is damaged or missing.")
+@functors
 @family("output", WorkOutputOptions)
 def command(warehouse: str, repair: bool, output: WorkOutputOptions) -> None:
     """Check a warehouse: its files, histories, relations and tables.

@@ -16,6 +16,7 @@ import numpy as np
 
 from corollary.core import functors, logic
 from corollary.core.types import Kind, Type
+from corollary.core.user_functors.user_functor import UserCall
 from corollary.engines.local.evaluation import arithmetic, text_functions, times
 from corollary.engines.local.evaluation.functions import (
     casts,
@@ -24,6 +25,7 @@ from corollary.engines.local.evaluation.functions import (
     numbers,
     text_parts,
 )
+from corollary.engines.local.evaluation.functions.user_functions import apply_user_functor
 from corollary.engines.local.evaluation.value_vector import (
     ValueVector,
     dense_mask,
@@ -109,6 +111,9 @@ def evaluate(
         ):
             batch = evaluate(value, frame, count, codes)  # type: ignore[arg-type]
             return ValueVector(native.partition_of(batch.values, batch.nulls, shares), type_)
+        case UserCall(arguments=arguments):
+            inputs = [evaluate(each, frame, count, codes, missing) for each in arguments]  # type: ignore[arg-type]
+            return apply_user_functor(expression, inputs, count)
         case logic.Functor(name=name, arguments=arguments):
             compared = None if missing else _compare_by_codes(expression, frame, count, codes)
             if compared is not None:

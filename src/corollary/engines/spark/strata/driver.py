@@ -7,7 +7,6 @@ reads, every partition has a copy.
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -17,9 +16,12 @@ import pyarrow as pa
 
 from corollary.core.arrow import arrow_type
 from corollary.core.engine import MapResult, TableHandle, slice_table
+from corollary.core.plans import Plan
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
+from corollary.core.user_functors.loading import loaded_modules
+from corollary.core.user_functors.registration import registered_functions
 from corollary.engines.spark.remote import ChangedTuples, PlanCache, RelationDeltas, RemoteRun
 from corollary.engines.spark.strata import messages
 from corollary.engines.spark.strata.job import report_run, unpickle_replies
@@ -33,7 +35,20 @@ DISTRIBUTED_MIN_TUPLES = 1 << 17
 RunJob = Callable[[messages.PartitionRequest], list[bytes]]
 """Returns the pickled replies to a request, one for each partition."""
 
-_pickle_plan = PlanCache(partial(pickle.dumps, protocol=5))
+
+def _pickled(plan: Plan) -> bytes:
+    """Return a plan for tasks; functions of users travel with it, and their modules."""
+    if not registered_functions():
+        return pickle.dumps(plan, protocol=5)
+    from pyspark import cloudpickle
+
+    for module in loaded_modules():
+        cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
+    pickled: bytes = cloudpickle.dumps(plan, protocol=5)  # type: ignore[no-untyped-call]
+    return pickled
+
+
+_pickle_plan = PlanCache(_pickled)
 """The same bytes for the same plan, so that workers recognise it."""
 
 
