@@ -56,7 +56,7 @@ class _Advisor:
         self._options = options
         self._shapes = NodeShapes(scheme)
         self._forms = CanonicalForms()
-        self._names = view_rules.ViewNames(scheme, self._forms)
+        self._names = view_rules.ViewNames(scheme, self._forms, options.naming)
         self._arity = self._effective_arity()
         self._estimator = None if sizes is None else Estimator(scheme, self._shapes, sizes)
         self._builder = DraftBuilder(

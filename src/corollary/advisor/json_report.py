@@ -1,6 +1,7 @@
 """Advice as a JSON document."""
 
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import Any
 
 from corollary.advisor.advice import Advice, NewView, PredicateAdvice, global_exponents
@@ -8,6 +9,7 @@ from corollary.advisor.check.calibration import Calibration
 from corollary.advisor.check.measurement import Measurements
 from corollary.advisor.check.sampled_sizes import SampledSize
 from corollary.advisor.check.verification import CheckResult
+from corollary.advisor.trace import trace
 from corollary.core.printer import print_clause
 
 
@@ -87,6 +89,11 @@ def _view(view: NewView, calibration: Calibration | None) -> dict[str, Any]:
                 view.estimate.upkeep
             )
     return found
+
+
+def trace_as_json(advice: Advice) -> list[dict[str, Any]]:
+    """Return the phases of the algorithm, and the materialisation trees."""
+    return [asdict(each) for each in trace(advice)]
 
 
 def check_results_as_json(results: Iterable[CheckResult]) -> list[dict[str, Any]]:

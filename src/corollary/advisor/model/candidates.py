@@ -128,10 +128,15 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FoldedClause:
-    """A clause during and after stage 1: its nodes are equivalent to its literals."""
+    """A clause during and after stage 1: its nodes are equivalent to its literals.
+
+    Attributes:
+        start: its nodes before folding, if they were folded.
+    """
 
     clause: SchemeClause
     nodes: Body
+    start: Body | None = None
 
     @classmethod
     def unfolded(cls, clause: SchemeClause) -> "FoldedClause":

@@ -130,6 +130,19 @@ class SelfMaterialisation(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class ViewNaming:
+    """How new views are named.
+
+    Attributes:
+        given: the names for them, in the order in which they come; `mv_QUERY_NUMBER` after these.
+        uses_initials: whether names are made of the initials of relations, as in the paper.
+    """
+
+    given: tuple[str, ...] = ()
+    uses_initials: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Options:
     """How the advisor decides; the defaults are the paper's.
 
@@ -144,6 +157,7 @@ class Options:
         min_real_gain: a lower exponent does not justify a view whose gain on this data is smaller.
         updates: changed tuples of base relations per hour.
         horizon_hours: the hours over which building a view has to pay.
+        naming: how new views are named.
     """
 
     selection: SelectionMode = SelectionMode.PAPER
@@ -158,3 +172,4 @@ class Options:
     min_real_gain: float = 1.2
     updates: Mapping[str, float] = field(default_factory=dict)
     horizon_hours: float = 24.0
+    naming: ViewNaming = ViewNaming()

@@ -9,7 +9,7 @@ Any common part is sound; one that is not maximal only misses an opportunity. A 
 functional dependencies, so the advisor compares the outcome with and without this phase.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
@@ -35,6 +35,14 @@ class CommonPart:
 
 def merge_disjuncts(clauses: Sequence[candidates.SchemeClause]) -> list[candidates.FoldedClause]:
     """Return the clauses of a predicate after the disjunct phase; large common parts go first."""
+    unmerged = [candidates.FoldedClause.unfolded(each) for each in clauses]
+    return [unmerged, *merge_steps(clauses)][-1]
+
+
+def merge_steps(
+    clauses: Sequence[candidates.SchemeClause],
+) -> Iterator[list[candidates.FoldedClause]]:
+    """Yield the clauses of a predicate after each merge of two of them."""
     work = [candidates.FoldedClause.unfolded(each) for each in clauses]
     # A merge changes one clause only: the common parts of all other pairs stay.
     known: dict[tuple[int, int], CommonPart | None] = {}
@@ -58,7 +66,7 @@ def merge_disjuncts(clauses: Sequence[candidates.SchemeClause]) -> list[candidat
         work = [
             merged if number == at else each for number, each in enumerate(work) if number != to
         ]
-    return work
+        yield work
 
 
 # --- the common part -----------------------------------------------------------------------------

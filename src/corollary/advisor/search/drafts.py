@@ -97,12 +97,13 @@ class DraftBuilder:
         significant = clause.significant
         folded = tuple(fold(start.nodes, significant))
         if not self.options.partial_clusters:
-            return FoldedClause(clause, folded)
+            return FoldedClause(clause, folded, start.nodes)
         bodies = [folded, *partial_cluster_bodies(start.nodes, significant, decider.is_legal)]
         ways = [
             FoldedClause(
                 clause,
                 tuple(carry_dependencies(node, clause.literals, decider.is_legal) for node in body),
+                start.nodes,
             )
             for body in bodies
         ]

@@ -19,7 +19,7 @@ step 1 comes first since the order decides which candidates arise on the way.
     view(A,B) :- d(A), base(A,B).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from corollary.advisor.model import candidates
 
@@ -28,15 +28,23 @@ Nodes = list[candidates.Node]
 
 def fold(nodes: Sequence[candidates.Node], significant: frozenset[str]) -> Nodes:
     """Return the nodes of a clause after all steps, until none applies."""
+    return [list(nodes), *(after for _, after in fold_steps(nodes, significant))][-1]
+
+
+def fold_steps(
+    nodes: Sequence[candidates.Node], significant: frozenset[str]
+) -> Iterator[tuple[int, Nodes]]:
+    """Yield the number of each step that applies, and the nodes after it."""
     now = list(nodes)
     while True:
         before = now
-        for step in STEPS:
+        for number, step in enumerate(STEPS, 1):
             after = step(now, significant)
             while after != now:
+                yield number, after
                 now, after = after, step(after, significant)
         if now == before:
-            return now
+            return
 
 
 def drop(nodes: Nodes, significant: frozenset[str]) -> Nodes:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from corollary.advisor.model import candidates
 from corollary.advisor.model.canonical import CanonicalForms, canonical_view
-from corollary.advisor.model.scheme import Scheme
-from corollary.core.logic import Atom, BodyItem, Clause, Term, Variable, Wildcard
+from corollary.advisor.model.scheme import Scheme, ViewNaming
+from corollary.core.logic import Atom, BodyItem, Clause, Literal, Term, Variable, Wildcard
 
 NameOf = Callable[[candidates.Candidate], tuple[str, tuple[str, ...]]]
 """Gives the name of a stored candidate, and its variables in the order of the view's columns."""
@@ -38,9 +38,13 @@ class ViewNames:
     A candidate that equals a materialised view of the program gets the name of that view.
     """
 
-    def __init__(self, scheme: Scheme, forms: CanonicalForms) -> None:
+    def __init__(
+        self, scheme: Scheme, forms: CanonicalForms, naming: ViewNaming | None = None
+    ) -> None:
         self._forms = forms
         self._taken = set(scheme.relations)
+        self._naming = naming or ViewNaming()
+        self._given = list(self._naming.given)
         self._new: dict[str, NamedView] = {}
         self._existing: dict[str, tuple[str, tuple[int, ...]]] = {}
         queries = {each.relation for each in scheme.queries}
@@ -69,7 +73,7 @@ class ViewNames:
             return name, tuple(by_column[at] for at in range(len(columns)))
         if key not in self._new:
             order = in_text_order(node, positions)
-            self._new[key] = NamedView(self._fresh(query), node, order, positions)
+            self._new[key] = NamedView(self._fresh(query, node), node, order, positions)
         first = self._new[key]
         by_first = dict(zip(self._forms.order(first.node), canonical, strict=True))
         return first.name, tuple(by_first[each] for each in first.order)
@@ -78,13 +82,48 @@ class ViewNames:
         """Yield the views that got a new name."""
         yield from self._new.values()
 
-    def _fresh(self, query: str) -> str:
+    def _fresh(self, query: str, node: candidates.Candidate) -> str:
+        if self._given:
+            name = self._given.pop(0)
+            self._taken.add(name)
+            return name
+        if self._naming.uses_initials:
+            return unused_name(initials(node), self._taken)
         stem, number = f"mv_{query.replace('.', '_')}", 1
         while f"{stem}_{number}" in self._taken:
             number += 1
         name = f"{stem}_{number}"
         self._taken.add(name)
         return name
+
+
+def initials(node: candidates.Node) -> str:
+    """Return a name of the initials of relations, as in the paper.
+
+    A group has the initials of its members, a projection the first and the last one of its group:
+    `p` and `r` give `pr`, with `w` `prw`, and without a variable `pw`.
+    """
+    if isinstance(node, Literal):
+        return node.relation.rpartition(".")[2][:1].lower()
+    if isinstance(node, candidates.MovableComparison):
+        return ""
+    if len(node.bodies) == 1 and len(node.bodies[0]) == 1:
+        name = initials(node.bodies[0][0])
+        return name[0] + name[-1] if len(name) > 2 else name
+    members = [part for body in node.bodies for part in body]
+    if len(node.bodies) > 1:  # a union: what its alternatives begin with
+        members = [body[0] for body in node.bodies]
+    return "".join(initials(each) for each in members)
+
+
+def unused_name(name: str, taken: set[str]) -> str:
+    """Return a name, with a number if it is taken, and take it."""
+    found, number = name, 0
+    while not found or found in taken:
+        number += 1
+        found = f"{name or 'c'}{number}"
+    taken.add(found)
+    return found
 
 
 # --- clauses -------------------------------------------------------------------------------------
@@ -116,6 +155,15 @@ def view_clauses(
         body = tuple(_item(leaf, _no_name) for leaf in _sort(leaves, positions))
         found.append(_with_wildcards(Clause((head,), body)))
     return tuple(found)
+
+
+def step_clauses(name: str, node: candidates.Candidate, name_of: NameOf) -> tuple[Clause, ...]:
+    """Return the rules of a candidate over the nodes that it was made of."""
+    head = Atom(name, tuple(Variable(each) for each in node.variables))
+    return tuple(
+        _with_wildcards(Clause((head,), tuple(_item(each, name_of) for each in body)))
+        for body in node.bodies
+    )
 
 
 def in_text_order(node: candidates.Candidate, positions: Positions) -> tuple[str, ...]:

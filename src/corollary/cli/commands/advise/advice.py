@@ -12,7 +12,7 @@ from corollary.advisor.advise import advise
 from corollary.advisor.apply import revert
 from corollary.advisor.check.calibration import calibrate_from_commits
 from corollary.advisor.cost.view_accounts import account_views
-from corollary.advisor.json_report import advice_as_json
+from corollary.advisor.json_report import advice_as_json, trace_as_json
 from corollary.advisor.measured_sizes import measure_sizes
 from corollary.advisor.model.scheme import (
     ArityScope,
@@ -20,10 +20,13 @@ from corollary.advisor.model.scheme import (
     Options,
     SelectionMode,
     SelfMaterialisation,
+    ViewNaming,
 )
 from corollary.advisor.model.scheme_reader import read_scheme
 from corollary.advisor.reformulation import reformulate
 from corollary.advisor.report import format_amount, format_bytes, report
+from corollary.advisor.trace import trace_as_text
+from corollary.advisor.trace_drawing import trace_as_svg
 from corollary.analysis.check import check
 from corollary.cli.commands.advise.actions import AdviceActions, AdviceSource
 from corollary.cli.commands.advise.options import AdviseOptions
@@ -64,6 +67,7 @@ def advise_on(
             nothing = ["the program has no rules to advise on"]
             for line in report(advice, calibration) if advice.queries else nothing:
                 click.echo(line)
+        _show_trace(advice, options, output, actions.document)
         actions.run()
         if options.to is not None:
             is_sql = options.to.suffix.lower() == ".sql"
@@ -73,6 +77,20 @@ def advise_on(
         if output.is_json:
             calibration = actions.calibration or calibration
             print_json({**advice_as_json(actions.advice, calibration), **actions.document})
+
+
+def _show_trace(
+    advice: "Advice", options: AdviseOptions, output: OutputOptions, document: dict[str, Any]
+) -> None:
+    """Print the phases of the algorithm, and write them to a file."""
+    if options.trace:
+        document["trace"] = trace_as_json(advice)
+        for line in () if output.is_json else trace_as_text(advice):
+            click.echo(line)
+    if options.trace_to is not None:
+        is_drawing = options.trace_to.suffix.lower() == ".svg"
+        text = trace_as_svg(advice) if is_drawing else "\n".join(trace_as_text(advice)) + "\n"
+        options.trace_to.write_text(text, encoding="utf-8")
 
 
 @contextmanager
@@ -133,7 +151,10 @@ def _advice(options: AdviseOptions, source: AdviceSource, console: TerminalConso
         selection=SelectionMode(selection),
         scope=ArityScope(options.scope),
         opaque=ComparisonMode(options.opaque),
-        partial_clusters=options.partial_clusters,
+        partial_clusters=(
+            selection != "paper" if options.partial_clusters is None else options.partial_clusters
+        ),
+        naming=ViewNaming(uses_initials=selection == "paper"),
         self_materialisation=SelfMaterialisation(options.self_materialisation),
         budget_bytes=options.budget,
         updates={

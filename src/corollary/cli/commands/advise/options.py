@@ -90,9 +90,10 @@ class AdviseOptions(EngineOption, LimitOptions):
         choice("opaque", "absorb"),
     ]
     partial_clusters: Annotated[
-        bool,
-        "Whether parts of groups that are too large are looked at.",
-        option("--partial-clusters/--whole-clusters", default=True, show_default=True),
+        bool | None,
+        "Whether parts of groups that are too large are looked at. Default: yes, but not with "
+        "--selection paper.",
+        option("--partial-clusters/--whole-clusters", default=None),
     ]
     self_materialisation: Annotated[
         str, "Whether a view may be the query itself.", choice("allow", "forbid")
@@ -119,6 +120,14 @@ class AdviseOptions(EngineOption, LimitOptions):
         str | None,
         "List the stored views there that cost more than they save.",
         option(metavar="WAREHOUSE"),
+    ]
+    trace: Annotated[
+        bool, "Print each phase of the algorithm, with the materialisation trees.", FLAG
+    ]
+    trace_to: Annotated[
+        Path | None,
+        "Write the phases and trees there: as a drawing if it ends in .svg, as text otherwise.",
+        option(metavar="FILE", type=click.Path(path_type=Path, dir_okay=False)),
     ]
     to: Annotated[
         Path | None,
