@@ -25,6 +25,7 @@ from corollary.core.types import (
     Type,
     decimal,
 )
+from corollary.core.values import is_value
 from corollary.database.intake import operations, rows
 from support.selection import examples
 
@@ -45,7 +46,7 @@ def test_columns_are_checked_like_rows(kind: tuple[Type, bool], values: list[Any
     type_ = kind[0].with_null(kind[1])
     relation = Relation("p", ("x",), (type_,), is_derived=False)
     given_rows = [(value,) for value in values]
-    fits = all(rows._fits(value, type_) for value in values)
+    fits = all(is_value(value, type_) for value in values)
     if rows._fit_by_column(given_rows, relation):
         assert fits
     if fits:
@@ -172,7 +173,7 @@ def test_no_column_of_a_table_becomes_another_kind(type_: Type, kind: str) -> No
     table = pa.table({"x": ONE[kind]})
     if kind in FITTING[type_] or kind == "null":
         (value,) = rows.check_rows(table, relation)["x"].to_pylist()
-        assert value is None if kind == "null" else rows._fits(value, type_)
+        assert value is None if kind == "null" else is_value(value, type_)
     else:
         with pytest.raises(corollary.InputError, match=r"C0910.*`x` of `p`"):
             rows.check_rows(table, relation)
