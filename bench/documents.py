@@ -4,6 +4,8 @@
 |---|---|
 | star, path | documents of 1,000 to 1,000,000 nodes: what a node more costs, worst against best |
 | update | one tree that arrives: in the largest document against the smallest, the median |
+| useful | which functions matter for a join: what a node costs, largest against smallest |
+| once | three functions that answer once, joined with the labels of a document: the time |
 | orders | payments and deliveries joined on the order, collected when done: a second, and left |
 
 A star is one level; a path is as deep as it has nodes, and the branches of its patterns are behind
@@ -21,6 +23,7 @@ from itertools import pairwise
 import pyarrow as pa
 
 from bench.figure import Figure
+from corollary.documents.document import ActiveDocument
 from corollary.documents.queries.joins import build_shape
 from corollary.documents.queries.parse import parse_query
 from corollary.documents.queries.program import compile_query, query_node_name
@@ -38,6 +41,8 @@ PATTERNS = (2, 5, 20)
 LABELS = 25
 FLAT = 2.0
 UPDATES = 9
+USEFUL_SIZES = (10_000, 100_000)
+ONCE_LABELS = 1_000
 ORDERS = 20_000
 ORDERS_AT_ONCE = 2_000
 
@@ -47,6 +52,8 @@ def run(scale: float) -> Iterator[Figure]:
     for shape in ("star", "path"):
         for nodes in PATTERNS:
             yield from _scaling(shape, [int(each * scale) for each in SIZES], nodes)
+    yield from _useful([int(each * scale) for each in USEFUL_SIZES])
+    yield from _once(int(ONCE_LABELS * scale))
     yield from _orders(int(ORDERS * scale))
 
 
@@ -125,6 +132,42 @@ def _update(storage: Storage, size: int) -> float:
         storage.write(batch)
         times.append(time.process_time() - start)
     return statistics.median(times[2:])
+
+
+def _useful(sizes: list[int]) -> Iterator[Figure]:
+    """Yield how the cost of usefulness grows with a document whose orders are joined."""
+    times, wrong = [], []
+    for size in sizes:
+        half = size // 8
+        pairs = ((f"pay[o{at}]", f"ship[o{at + half}]") for at in range(size // 4))
+        orders = " ".join(each for pair in pairs for each in pair)
+        view = ActiveDocument.from_terms(f"shop[{orders} !f !g]").view("/shop[pay/*$o][ship/*$o]")
+        start = time.process_time()
+        found = view.usefulness()
+        times.append(time.process_time() - start)
+        if not found.is_exact or found.functions != {"f", "g"}:
+            wrong.append(f"{size:,} nodes: {found}")
+    about = ", ".join(
+        f"{size:,} nodes: {each:.2f} s" for size, each in zip(sizes, times, strict=True)
+    )
+    ratio = times[-1] / times[0] * sizes[0] / sizes[-1]
+    yield Figure("useful", ratio, "×", FLAT, about, differences=tuple(wrong))
+
+
+def _once(labels: int) -> Iterator[Figure]:
+    """Yield how long it takes to find what three functions that answer once can do together."""
+    names = ("f", "g", "h")
+    others = " ".join(f"l{at}" for at in range(labels))
+    tree = f"r[p[!f] q[!g] s[!h] t[u v w] {others}]"
+    view = ActiveDocument.from_terms(tree, once=names).view(
+        "/r[p/*$x][q/*$y][s/*$z][t[*$x][*$y][*$z]]"
+    )
+    start = time.process_time()
+    found = len(view.possible())
+    seconds = time.process_time() - start
+    wrong = () if found == 27 and view.is_exact else (f"{found} possible answers",)
+    about = f"three functions, {labels:,} labels in the document"
+    yield Figure("once", seconds, "s", None, about, differences=wrong)
 
 
 def _orders(number: int) -> Iterator[Figure]:

@@ -6,6 +6,7 @@ from typing import Any, Self
 
 from corollary.documents.answers.garbage import Collected, collect
 from corollary.documents.answers.question import Question
+from corollary.documents.answers.search_budget import SearchLimits
 from corollary.documents.collection import Collection
 from corollary.documents.errors import StreamClosedError, UnknownFunctionError
 from corollary.documents.storage import WriteBatch, facts_of
@@ -43,6 +44,7 @@ class ActiveDocument:
             function is known from then on, and its data goes nowhere).
         late: what data for a function that has ended leads to: `error` or `ignore`.
         reading: how XML is read.
+        limits: what a search for an exact answer may take; beyond them there are bounds.
 
     Raises:
         ActiveDocumentError: it is not a document.
@@ -58,10 +60,12 @@ class ActiveDocument:
         unknown: str = "error",
         late: str = "error",
         reading: ReadOptions | None = None,
+        limits: SearchLimits | None = None,
     ) -> None:
         check_document(forest)
         self.collection = collection or Collection()
         self.reading = reading or ReadOptions()
+        self.limits = limits or SearchLimits()
         self.functions: dict[str, Function] = {}
         self._unknown, self._late = unknown, late
         self._once = frozenset(once)
@@ -172,7 +176,9 @@ class ActiveDocument:
         Raises:
             QuerySyntaxError: it is not a query.
         """
-        view = View(Question(self.nodes, self.functions, self.collection.maintain(query)))
+        view = View(
+            Question(self.nodes, self.functions, self.collection.maintain(query)), self.limits
+        )
         self._views.append(view)
         return view
 

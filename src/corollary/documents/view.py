@@ -7,8 +7,9 @@ from corollary.documents.answers import single_answer
 from corollary.documents.answers.explanation import Explanation, explain
 from corollary.documents.answers.order import AnswerOrder
 from corollary.documents.answers.question import Question
+from corollary.documents.answers.search_budget import SearchLimits
 from corollary.documents.answers.unknown import Answer, EncodedRow, decode_row, encode_label
-from corollary.documents.answers.usefulness import MAX_TESTS, useful
+from corollary.documents.answers.usefulness import Usefulness, useful
 from corollary.documents.collection import MaintainedQuery
 
 Value = float
@@ -42,10 +43,12 @@ class View:
 
     Attributes:
         question: the document, its functions, and the query as it is maintained.
+        limits: what a search for an exact answer may take; beyond them there are bounds.
     """
 
-    def __init__(self, question: Question) -> None:
+    def __init__(self, question: Question, limits: SearchLimits) -> None:
         self.question = question
+        self.limits = limits
         self._listeners: list[Callable[[Delta], object]] = []
         self._refinement: single_answer.Refinement | None = None
         self._reported = (frozenset[Answer](), frozenset[Answer](), 0.0)
@@ -104,16 +107,32 @@ class View:
         self._possible_rows()
         return self._refinement is None or self._refinement.is_exact
 
-    def useful(self, *, exact: bool = True, limit: int = MAX_TESTS) -> frozenset[str]:
+    @property
+    def bound_reason(self) -> str:
+        """Why `possible` is only an upper bound; empty if it is exact."""
+        return "" if self.is_exact or self._refinement is None else self._refinement.reason
+
+    def useful(self, *, exact: bool = True) -> frozenset[str]:
         """Return the functions whose data can still change an answer.
 
         Args:
             exact: whether to test each candidate; the candidates alone are found in linear time.
-            limit: tests per function; beyond it a function counts as useful.
         """
-        if self.value == 0 or (exact and not self.is_open):
-            return frozenset()
-        return useful(self.question, limit) if exact else self.candidates
+        if not exact:
+            return frozenset() if self.value == 0 else self.candidates
+        return self.usefulness().functions
+
+    def usefulness(self) -> Usefulness:
+        """Return the functions whose data can still change an answer, and whether that is exact."""
+        if not self.is_open:
+            return Usefulness(frozenset())
+        found = useful(self.question, self.limits)
+        live = [each for each in self.question.functions.values() if each.is_live]
+        maybe = {each.name for each in live if each.is_once or each.type is not None}
+        if maybe & found.functions and found.is_exact:
+            reason = "functions with types, and those that answer once, are taken for streams"
+            return Usefulness(found.functions, found.functions & maybe, reason)
+        return found
 
     @property
     def candidates(self) -> frozenset[str]:
@@ -123,7 +142,7 @@ class View:
     def explain(self, answer: Answer = ()) -> Explanation:
         """Return why an answer is sure, or what a possible one waits for."""
         value = 1 if answer in self.sure else 0.5 if answer in self.possible() else 0
-        return explain(self.question, answer, value)
+        return explain(self.question, answer, value, self.limits)
 
     # --- changes ---------------------------------------------------------------------------------
 
@@ -166,5 +185,5 @@ class View:
         if not bound or single_answer.is_exact(self.question):
             return bound
         if self._refinement is None:
-            self._refinement = single_answer.refine(self.question)
+            self._refinement = single_answer.refine(self.question, self.limits)
         return set(self._refinement.answers)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from corollary.documents.answers.search_budget import SearchLimits
 from corollary.documents.answers.unknown import ANY
 from corollary.documents.document import ActiveDocument
 from corollary.documents.errors import (
@@ -28,6 +29,7 @@ MANAGERS = (
     'company[manager[name["Ann"] project[report]] '
     'manager[name["Bob"] project[!f]] manager[name["Cy"]]]'
 )
+SHIPPED = "/shop[pay/*$o][ship/*$o]"
 REPORTING = "/company/manager[name/*$n][project/report]"
 
 
@@ -317,15 +319,47 @@ def test_explanations() -> None:
 def test_limits_leave_functions_useful() -> None:
     view = ActiveDocument.from_terms("a[b[!f] k[e[!g]]]").view("/a[*/e/c][k/e/c]")
     assert view.useful() == {"g"}
-    assert view.useful(limit=0) == {"f", "g"}
+    view.limits = SearchLimits(nodes=5)
+    found = view.usefulness()
+    assert (found.functions, found.unproved, found.is_exact) == ({"f", "g"}, {"f", "g"}, False)
+    assert found.reason == "the search ended after 5 nodes"
     assert view.useful(exact=False) == {"f", "g"}
 
 
-def test_too_many_answers_once_are_an_upper_bound() -> None:
+def test_many_functions_that_answer_once_are_no_trouble() -> None:
     names = [f"f{at}" for at in range(25)]
     calls = " ".join(f"!{name}" for name in names)
-    view = ActiveDocument.from_terms(f"r[{calls}]", once=names).view("/r[a][b][c]")
+    document = ActiveDocument.from_terms(f"r[{calls}]", once=names)
+    view = document.view("/r[a][b][c]")
+    assert (view.value, view.is_exact, view.bound_reason) == (0.5, True, "")
+    labels = " ".join(f"l{at}" for at in range(200))
+    tree = f"r[p[!f] q[!g] s[!h] t[u v w] {labels}]"
+    three = ActiveDocument.from_terms(tree, once=["f", "g", "h"]).view(
+        "/r[p/*$x][q/*$y][s/*$z][t[*$x][*$y][*$z]]"
+    )
+    assert (len(three.possible()), three.is_exact) == (27, True)
+
+
+def test_usefulness_looks_at_each_node_a_few_times() -> None:
+    looked = []
+    for size in (200, 2000):
+        orders = " ".join(f"pay[o{at}] ship[o{at + size // 2}]" for at in range(size))
+        view = ActiveDocument.from_terms(f"shop[{orders} !f !g]").view(SHIPPED)
+        view.limits = SearchLimits(nodes=20 * len(view.question.nodes))
+        looked.append((view.useful(), view.usefulness().is_exact))
+    assert looked == [({"f", "g"}, True)] * 2
+
+
+def test_a_search_for_single_answers_ends_at_its_limits() -> None:
+    """Each clause needs a variable to be 0, or 1: no vector of labels has all of them."""
+    names = [f"f{at}" for at in range(12)]
+    clauses = "".join(f"[c{at}/*/{at % 2}]" for at in range(12))
+    tree = " ".join(f"c{at}[{' '.join(f'v[!{name}]' for name in names)}]" for at in range(12))
+    view = ActiveDocument.from_terms(
+        f"r[{tree}]", once=names, limits=SearchLimits(nodes=2000)
+    ).view(f"/r{clauses}")
     assert (view.value, view.is_exact) == (0.5, False)
+    assert view.bound_reason == "the search ended after 2,000 nodes"
 
 
 # ------------------------------------------------------------------------------------------ queries
@@ -508,7 +542,9 @@ def test_match_tells_everything(place: Path) -> None:
         "possible": [["?"]],
         "minimal": [["?"]],
         "unknown": [[0]],
+        "exact": True,
         "useful": ["f"],
+        "useful_exact": True,
         "closed": [],
         "kept_nodes": 3,
     }

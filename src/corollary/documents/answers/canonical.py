@@ -94,6 +94,9 @@ def _fresh_labels(taken: set[str]) -> Iterator[str]:
 class Overlay:
     """A document as it would be after an update, without changing it.
 
+    Attributes:
+        grown: the new nodes, and everything above them.
+
     Args:
         nodes: the document; it stays as it is.
         trees: what functions would bring.
@@ -101,6 +104,7 @@ class Overlay:
 
     def __init__(self, nodes: DocumentTree, trees: Canonical) -> None:
         self.root = nodes.root
+        grown: list[int] = []
         labels: dict[int, str] = {}
         kinds: dict[int, NodeKind] = {}
         children: dict[int, list[int]] = {}
@@ -108,10 +112,12 @@ class Overlay:
         for function, rows in trees.items():
             for call in nodes.calls.get(function, ()):
                 above = nodes.parents[call]
+                grown.append(above)
                 added: list[int] = []
                 for row in rows:
                     number = next(numbers)
                     added.append(number)
+                    grown.append(number)
                     labels[number], kinds[number], children[number] = row.label, row.kind, []
                     parent = above if row.parent == ROOT else added[row.parent]
                     if parent not in children:  # the document's own list stays as it is
@@ -120,3 +126,5 @@ class Overlay:
         self.labels = ChainMap(labels, nodes.labels)
         self.kinds = ChainMap(kinds, nodes.kinds)
         self.children = ChainMap(children, nodes.children)
+        known = [number for number in grown if number in nodes.parents]
+        self.grown = nodes.ancestors(known).union(grown)

@@ -7,13 +7,11 @@ from typing import assert_never
 from corollary.documents.answers import matching
 from corollary.documents.answers.question import Question
 from corollary.documents.answers.scenarios import ScenarioSearch
+from corollary.documents.answers.search_budget import SearchBudget, SearchLimits
 from corollary.documents.answers.unknown import Answer, decode_row, encode_label
 from corollary.documents.errors import SearchLimitError
 from corollary.documents.queries.shape import FixedLabel, Fork, Group, Node, Root
 from corollary.documents.trees.document_tree import DocumentTree
-
-MAX_SCENARIOS = 10_000
-"""The maximum number of scenarios; beyond it, all functions that may matter are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +23,7 @@ class Explanation:
         value: 1 if it is sure, 0.5 if it is possible, 0 otherwise.
         nodes: of a sure answer, the paths of the nodes that it matches, as `r/a/b`.
         waits_for: of a possible answer, the least sets of functions that have to bring something.
+        is_exact: whether that is so; otherwise all functions that may matter are named.
         same_key: of a possible answer, a sure one with its key: so it does not come, by promise.
     """
 
@@ -33,6 +32,7 @@ class Explanation:
     nodes: tuple[str, ...] = ()
     waits_for: tuple[frozenset[str], ...] = ()
     same_key: Answer | None = None
+    is_exact: bool = True
 
     def __str__(self) -> str:
         shown = _shown(self.answer)
@@ -45,23 +45,26 @@ class Explanation:
         ways = " or ".join(
             " and ".join(f"!{name}" for name in sorted(each)) for each in self.waits_for
         )
-        return f"{shown} waits for {ways}"
+        bound = "" if self.is_exact else ", at most: the search has ended at its limits"
+        return f"{shown} waits for {ways}{bound}"
 
 
-def explain(question: Question, answer: Answer, value: float) -> Explanation:
+def explain(question: Question, answer: Answer, value: float, limits: SearchLimits) -> Explanation:
     """Return why an answer is sure, or what it waits for.
 
     Args:
         question: what it is an answer to.
         answer: the answer.
         value: 1 if it is sure, 0.5 if it is possible, 0 otherwise.
+        limits: what the search may take.
     """
     if value == 1:
         return Explanation(answer, value, _witness_paths(question, answer))
     if value == 0:
         return Explanation(answer, value)
-    search = ScenarioSearch.on(question, MAX_SCENARIOS)
+    is_exact = True
     try:
+        search = ScenarioSearch.on(question, SearchBudget(limits))
         ways = {
             each.functions
             for root in question.shape.roots
@@ -69,10 +72,10 @@ def explain(question: Question, answer: Answer, value: float) -> Explanation:
             if decode_row(each.answer(root)) == answer
         }
     except SearchLimitError:
-        ways = {question.candidates}
+        ways, is_exact = {question.candidates}, False
     least = [each for each in ways if not any(other < each for other in ways)]
     waits_for = tuple(sorted(least, key=sorted))
-    return Explanation(answer, value, (), waits_for, _same_key(question, answer))
+    return Explanation(answer, value, (), waits_for, _same_key(question, answer), is_exact)
 
 
 def _witness_paths(question: Question, answer: Answer) -> tuple[str, ...]:

@@ -1,20 +1,72 @@
 """Matches a query against a document directly, for questions of the kind "what if".
 
-Views are maintained by the rules of `program`. The tests of usefulness and the vectors of
-`single_answer` ask about many small changes that never happen; here each costs one walk over the
-document, children first, and changes nothing. The tables are those of the rules: `here` is pos,
-`within` is in; without functions, they are sure and sin.
+Views are maintained by the rules of `program`. The tests of usefulness and `single_answer` ask
+about changes that never happen. Here each costs one walk over the document, children first, or only
+over what is new and above it, and changes nothing. The tables are those of the rules: `here` is
+pos, `within` is in; without functions, they are sure and sin.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, assert_never
 
+from corollary.documents.answers.search_budget import SearchBudget
 from corollary.documents.answers.unknown import NO_ROWS, UNIT_ROWS, Tuples, encode_label, join
 from corollary.documents.queries.pattern import Axis
 from corollary.documents.queries.shape import FixedLabel, Fork, Group, Node, QueryShape, Root
 from corollary.documents.trees.forest import NodeKind
 
+
+class RowAlgebra(Protocol):
+    """How rows are made, joined and projected; what they hold besides labels is its own."""
+
+    @property
+    def unit(self) -> Tuples:
+        """The one row without columns."""
+
+    def of_symbol(self, symbol: str) -> Tuples:
+        """Return the row with one column."""
+
+    def join(
+        self,
+        left: Tuples,
+        left_columns: Sequence[str],
+        right: Tuples,
+        right_columns: Sequence[str],
+        columns: Sequence[str],
+    ) -> Tuples:
+        """Return the natural join of two sets of rows, with some of its columns."""
+
+    def project(self, rows: Tuples, places: Sequence[int]) -> Tuples:
+        """Return rows with some of their columns."""
+
+
+class PlainRows:
+    """Rows of labels and unknowns, and nothing besides."""
+
+    unit = UNIT_ROWS
+
+    def of_symbol(self, symbol: str) -> Tuples:
+        """Return the row with one column."""
+        return frozenset({(symbol,)})
+
+    def join(
+        self,
+        left: Tuples,
+        left_columns: Sequence[str],
+        right: Tuples,
+        right_columns: Sequence[str],
+        columns: Sequence[str],
+    ) -> Tuples:
+        """Return the natural join of two sets of rows, with some of its columns."""
+        return join(left, left_columns, right, right_columns, columns)
+
+    def project(self, rows: Tuples, places: Sequence[int]) -> Tuples:
+        """Return rows with some of their columns."""
+        return frozenset(tuple(row[at] for at in places) for row in rows)
+
+
+PLAIN = PlainRows()
 CallResults = Callable[[Node, str], Tuples]
 """What a function can bring for a query node: rows over its columns."""
 
@@ -53,40 +105,112 @@ def no_results(node: Node, function: str) -> Tuples:
     return NO_ROWS
 
 
-def match_tables(tree: Tree, shape: QueryShape, results: CallResults = no_results) -> MatchTables:
-    """Return what matches where."""
-    nodes = [*shape.nodes()][::-1]  # the lower ones first
+def match_tables(
+    tree: Tree,
+    shape: QueryShape,
+    results: CallResults = no_results,
+    *,
+    algebra: RowAlgebra = PLAIN,
+    budget: SearchBudget | None = None,
+) -> MatchTables:
+    """Return what matches where.
+
+    Raises:
+        SearchLimitError: it takes more than the budget.
+    """
+    nodes = [*shape.nodes()]
+    deep = frozenset(node.number for node in nodes if node.axis is Axis.DESCENDANT)
+    tests = _tests(nodes)
     here: dict[int, dict[int, Tuples]] = {}
     within: dict[int, dict[int, Tuples]] = {}
+    brought: dict[str, dict[int, Tuples]] = {}
     for number in sorted(tree.labels, reverse=True):
         if tree.kinds[number] is NodeKind.FUNCTION:
-            found = {
-                node.number: results(node, tree.labels[number])
-                for node in nodes
-                if node.axis is not None
-            }
-            here[number] = {node: rows for node, rows in found.items() if rows}
-            within[number] = {}
+            name = tree.labels[number]
+            if name not in brought:
+                found = {node.number: results(node, name) for node in nodes if node.axis}
+                brought[name] = {node: rows for node, rows in found.items() if rows}
+            here[number], within[number] = brought[name], {}
             continue
-        within[number] = _range_of(nodes, tree.children[number], here, within)
-        here[number] = {}
-        for node in nodes:
-            if node.axis is not None or number == tree.root:
-                rows = _match(node, tree, number, within[number])
-                if rows:
-                    here[number][node.number] = rows
+        within[number] = _range_of(deep, tree.children[number], here, within)
+        here[number] = _matches(tests, tree, number, within[number], algebra)
+        if budget is not None:
+            budget.spend(1 + sum(map(len, here[number].values())))
     return MatchTables(here, within)
 
 
+def match_added(tree: Tree, shape: QueryShape, before: MatchTables, added: Iterable[int]) -> Tuples:
+    """Return what a query answers surely on a document that has grown.
+
+    Matches only grow with it, and they grow only at new nodes and above them.
+
+    Args:
+        tree: the document as it is then.
+        shape: the query.
+        before: what matched surely where, without the new nodes.
+        added: the new nodes and everything above them.
+    """
+    nodes = [*shape.nodes()]
+    deep = {node.number for node in nodes if node.axis is Axis.DESCENDANT}
+    tests = _tests(nodes)
+    here: dict[int, Mapping[int, Tuples]] = {}
+    within: dict[int, dict[int, Tuples]] = {}
+    above: dict[int, list[int]] = {}  # new nodes, and those that have grown, by their parents
+    changed = sorted(added, reverse=True)
+    known = set(changed)
+    for number in changed:
+        for child in tree.children[number]:
+            if child in known:
+                above.setdefault(number, []).append(child)
+    for number in changed:
+        found = dict(before.within.get(number, {}))
+        for child in above.get(number, ()):
+            for rows_of, is_own in ((here[child], True), (within[child], False)):
+                for node, rows in rows_of.items():
+                    if is_own or node in deep:
+                        found[node] = found[node] | rows if node in found else rows
+        within[number] = found
+        here[number] = _matches(tests, tree, number, found, PLAIN)
+    return answers_at(shape, here[tree.root])
+
+
+_Tests = Mapping[str | None, list[Node]]
+"""The query nodes that may match a label; those for None match any other."""
+
+
+def _tests(nodes: Sequence[Node]) -> _Tests:
+    labels = {node.label for node in nodes}
+    return {
+        label: [each for each in nodes if each.label in (None, label)] for label in {*labels, None}
+    }
+
+
+def _matches(
+    tests: _Tests, tree: Tree, number: int, within: Mapping[int, Tuples], algebra: RowAlgebra
+) -> dict[int, Tuples]:
+    """Return the rows of all query nodes that match at a document node."""
+    if tree.kinds[number] is NodeKind.FUNCTION:
+        return {}
+    found = {}
+    label = tree.labels[number]
+    for node in tests.get(label, tests[None]):
+        if node.axis is not None or number == tree.root:
+            rows = _match(node, tree, number, within, algebra)
+            if rows:
+                found[node.number] = rows
+    return found
+
+
 def _range_of(
-    nodes: list[Node],
+    deep: frozenset[int],
     children: list[int],
     here: Mapping[int, Mapping[int, Tuples]],
     within: Mapping[int, Mapping[int, Tuples]],
 ) -> dict[int, Tuples]:
     """Return the rows of all query nodes that match in range of a document node."""
+    if len(children) == 1 and not deep:
+        return dict(here[children[0]])
     found: dict[int, set[tuple[str, ...]]] = {}
-    deep = {node.number for node in nodes if node.axis is Axis.DESCENDANT}
     for child in children:
         for node, rows in here[child].items():
             found.setdefault(node, set()).update(rows)
@@ -96,17 +220,20 @@ def _range_of(
     return {node: frozenset(rows) for node, rows in found.items()}
 
 
-def _match(node: Node, tree: Tree, number: int, within: Mapping[int, Tuples]) -> Tuples:
+def _match(
+    node: Node, tree: Tree, number: int, within: Mapping[int, Tuples], algebra: RowAlgebra
+) -> Tuples:
     """Return the rows of a query node at a document node."""
     if not passes_test(node, tree, number):
         return NO_ROWS
-    rows = UNIT_ROWS if node.carried is None else frozenset({(encode_label(tree.labels[number]),)})
-    rows = _match_group(node.group, rows, within)
+    rows = algebra.unit
+    if node.carried is not None:
+        rows = algebra.of_symbol(encode_label(tree.labels[number]))
+    rows = match_group(node.group, rows, within, algebra)
     last = node.group.prefixes[-1]
     if last == node.columns:
         return rows
-    kept = [last.index(name) for name in node.columns]
-    return frozenset(tuple(row[at] for at in kept) for row in rows)
+    return algebra.project(rows, [last.index(name) for name in node.columns])
 
 
 def passes_test(node: Node, tree: Tree, number: int) -> bool:
@@ -117,7 +244,9 @@ def passes_test(node: Node, tree: Tree, number: int) -> bool:
     return node.label is None or node.label == tree.labels[number]
 
 
-def _match_group(group: Group, rows: Tuples, within: Mapping[int, Tuples]) -> Tuples:
+def match_group(
+    group: Group, rows: Tuples, within: Mapping[int, Tuples], algebra: RowAlgebra
+) -> Tuples:
     """Return the rows of a group, beginning with those of its first prefix."""
     for at, branch in enumerate(group.branches):
         match branch:
@@ -125,11 +254,11 @@ def _match_group(group: Group, rows: Tuples, within: Mapping[int, Tuples]) -> Tu
                 more = within.get(branch.number, NO_ROWS)
             case Fork(columns=columns, alternatives=alternatives):
                 more = NO_ROWS.union(
-                    *(_match_group(each, UNIT_ROWS, within) for each in alternatives)
+                    *(match_group(each, algebra.unit, within, algebra) for each in alternatives)
                 )
             case _:
                 assert_never(branch)
-        rows = join(rows, group.prefixes[at], more, columns, group.prefixes[at + 1])
+        rows = algebra.join(rows, group.prefixes[at], more, columns, group.prefixes[at + 1])
         if not rows:
             break
     return rows
@@ -146,14 +275,13 @@ def in_range(tree: Tree, tables: MatchTables, node: Node, number: int) -> Iterat
             stack += tree.children[child]
 
 
-def evaluate(tree: Tree, shape: QueryShape, results: CallResults = no_results) -> Tuples:
-    """Return what a query answers, or may answer, on a document, in the order of the outputs."""
-    tables = match_tables(tree, shape, results)
-    found: set[tuple[str, ...]] = set()
-    for root in shape.roots:
-        for row in tables.here[tree.root].get(root.node.number, ()):
-            found.add(answer_of(root, dict(zip(root.node.columns, row, strict=True))))
-    return frozenset(found)
+def answers_at(shape: QueryShape, at_root: Mapping[int, Tuples]) -> Tuples:
+    """Return the answers that rows at the root make, in the order of the outputs."""
+    return frozenset(
+        answer_of(root, dict(zip(root.node.columns, row, strict=True)))
+        for root in shape.roots
+        for row in at_root.get(root.node.number, ())
+    )
 
 
 def answer_of(root: Root, row: Mapping[str, str]) -> tuple[str, ...]:

@@ -16,14 +16,14 @@ from typing import assert_never
 
 from corollary.documents.answers import matching
 from corollary.documents.answers.question import Question
+from corollary.documents.answers.search_budget import SearchBudget
 from corollary.documents.answers.unknown import UNKNOWN, encode_label, meet
-from corollary.documents.errors import SearchLimitError
 from corollary.documents.queries.conjunctive import (
     ConjunctivePattern,
     classes_in,
     expand_alternatives,
 )
-from corollary.documents.queries.shape import Fork, Group, Node, QueryShape, Root
+from corollary.documents.queries.shape import Fork, Group, Node, Root
 from corollary.documents.trees.forest import NodeKind
 
 Labels = tuple[tuple[str, str], ...]
@@ -63,35 +63,35 @@ class ScenarioSearch:
         tree: the document.
         possible: what may match where, with functions.
         sure: what matches where.
-        limit: the maximum number of scenarios of a node.
+        budget: what the search may take.
     """
 
     tree: matching.Tree
     possible: matching.MatchTables
     sure: matching.MatchTables
-    limit: int
+    budget: SearchBudget
     _memo: dict[tuple[int, int], frozenset[Scenario]] = field(default_factory=dict)
 
     @classmethod
-    def on(cls, question: Question, limit: int) -> "ScenarioSearch":
-        """Return a search for the scenarios of a question, with all functions as streams."""
+    def on(cls, question: Question, budget: SearchBudget) -> "ScenarioSearch":
+        """Return a search for the scenarios of a question, with all functions as streams.
+
+        Raises:
+            SearchLimitError: it takes more than the budget.
+        """
         nodes, shape = question.nodes, question.shape
-        possible = matching.match_tables(nodes, shape, question.stream_results)
-        return cls(nodes, possible, matching.match_tables(nodes, shape), limit)
+        possible = matching.match_tables(nodes, shape, question.stream_results, budget=budget)
+        return cls(nodes, possible, matching.match_tables(nodes, shape, budget=budget), budget)
 
     def of_root(self, root: Root) -> frozenset[Scenario]:
         """Return the scenarios of one of the alternatives of a query.
 
         Raises:
-            SearchLimitError: there are more than the limit.
+            SearchLimitError: it takes more than the budget.
         """
         if root.node.number not in self.possible.here[self.tree.root]:
             return frozenset()
         return self._of_node(root.node, self.tree.root)
-
-    def of_query(self, shape: QueryShape) -> frozenset[Scenario]:
-        """Return the scenarios of all alternatives."""
-        return frozenset().union(*map(self.of_root, shape.roots))
 
     def _of_node(self, node: Node, number: int) -> frozenset[Scenario]:
         """Return the ways in which a query node can be matched at a node of the document."""
@@ -125,9 +125,10 @@ class ScenarioSearch:
         self, group: Group, number: int, found: frozenset[Scenario]
     ) -> frozenset[Scenario]:
         """Return the ways in which all branches of a group can be matched, beside some others."""
-        for branch in group.branches:
+        for at, branch in enumerate(group.branches):
             if branch.columns or not self._is_sure(branch, number):
-                found = self._both(found, self._of_branch(branch, number))
+                shared = [name for name in group.prefixes[at] if name in branch.columns]
+                found = self._both(found, self._of_branch(branch, number), shared)
         return found
 
     def _of_branch(self, branch: Node | Fork, number: int) -> frozenset[Scenario]:
@@ -143,22 +144,34 @@ class ScenarioSearch:
                 every = (self._of_group(each, number, one) for each in alternatives)
             case _:
                 assert_never(branch)
-        return self._limited({each for some in every for each in some})
+        found: set[Scenario] = set()
+        for some in every:
+            self.budget.spend(1 + len(some))
+            found |= some
+        return frozenset(found)
 
-    def _both(self, left: frozenset[Scenario], right: frozenset[Scenario]) -> frozenset[Scenario]:
-        """Return what two parts of a match need together, wherever their labels agree."""
+    def _both(
+        self, left: frozenset[Scenario], right: frozenset[Scenario], shared: list[str]
+    ) -> frozenset[Scenario]:
+        """Return what two parts of a match need together, wherever their labels agree.
+
+        Those that know the labels of all shared classes are found by them.
+        """
+        by_labels: dict[Labels, list[Scenario]] = {}
+        vague: list[Scenario] = []
+        for other in right:
+            key = tuple(each for each in other.labels if each[0] in shared)
+            (by_labels.setdefault(key, []) if len(key) == len(shared) else vague).append(other)
         found = set()
         for one in left:
-            for other in right:
+            key = tuple(each for each in one.labels if each[0] in shared)
+            is_known = len(key) == len(shared)
+            partners = [*by_labels.get(key, ()), *vague] if is_known else right
+            self.budget.spend(1 + len(partners))
+            for other in partners:
                 labels = _merged(one.labels, other.labels)
                 if labels is not None:
                     found.add(Scenario(one.contributions | other.contributions, labels))
-            self._limited(found)
-        return frozenset(found)
-
-    def _limited(self, found: set[Scenario]) -> frozenset[Scenario]:
-        if len(found) > self.limit:
-            raise SearchLimitError
         return frozenset(found)
 
     def _is_sure(self, branch: Node | Fork, number: int) -> bool:

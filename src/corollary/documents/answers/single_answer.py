@@ -1,57 +1,67 @@
 """Functions that answer at most once, and functions with types: what is possible, exactly.
 
 The rules treat every function as a stream. That is exact for streams without a type, and for others
-if the query has no columns; otherwise it is an upper bound, which is narrowed here. What a function
-can bring in all is one of its *offers*; what is possible with one of each is possible.
+if the query has no columns; otherwise it is an upper bound, which is narrowed here.
 
-| function                       | its offers: rows for each query node                         |
+| function                       | what it brings: rows for each query node                     |
 |--------------------------------|--------------------------------------------------------------|
-| a stream of any trees          | one: brought(c) for every query node c                       |
-| a stream with labels for roots | one: the same, with roots that have one of the labels        |
-| a stream with a grammar        | one: the rows of every pattern that one of its trees matches |
-| once, any tree, or labels      | one for each label of the root                               |
-| once, with a grammar           | one for each largest set of patterns that one tree matches   |
+| a stream of any trees          | brought(c) for every query node c                            |
+| a stream with labels for roots | the same, with roots that have one of the labels             |
+| a stream with a grammar        | the rows of every pattern that one of its trees matches      |
+| once, any tree, or labels      | brought(c), assuming that its root has the label of c        |
+| once, with a grammar           | for each largest set of patterns that one tree matches its   |
+|                                | rows, assuming that it is this one                           |
 
 A stream can bring everything together. The one tree of a function that answers once, without a
 grammar, matters only through the label of its root: below it one tree can hold everything that is
-needed, and a subquery after `//` can be put there. Without joins, the root of an answer may have to
-have the label of a query node after `/`: any other serves less. With joins it may also be one of
-the document, of a type, or a fresh one for each class. There are as many vectors of offers as
-labels to the power of functions (Theorem 3: NP-complete); beyond a limit the upper bound stands.
+needed, and a subquery after `//` can be put there. There are as many vectors of labels as labels to
+the power of functions (Theorem 3: NP-complete). They are not tried one by one: a match carries what
+it assumes of each function (`assumptions`), so only labels that meet in a match come up. Beyond the
+limits of the search the upper bound stands.
 
 A function that answers once and is called in the trees of others, by their types, is taken there
 for a stream. So what is possible if it brings nothing there is computed as well: if that is the
 same, it is exact.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import product
-from math import prod
+from typing import assert_never
 
+from corollary.documents.answers import assumptions
 from corollary.documents.answers.call_results import call_results, call_results_from
-from corollary.documents.answers.matching import evaluate
+from corollary.documents.answers.matching import answer_of, match_group, match_tables
 from corollary.documents.answers.question import Question
-from corollary.documents.answers.unknown import NO_ROWS, Tuples
+from corollary.documents.answers.search_budget import SearchBudget, SearchLimits
+from corollary.documents.answers.unknown import (
+    NO_ROWS,
+    UNKNOWN,
+    Tuples,
+    encode_label,
+    encode_one_of,
+)
 from corollary.documents.errors import SearchLimitError
 from corollary.documents.queries.pattern import Axis
-from corollary.documents.queries.shape import Node, QueryShape
+from corollary.documents.queries.shape import Fork, Group, Node
 from corollary.documents.trees.forest import NodeKind
 from corollary.documents.types.function_types import Function, Grammar, labels_of, roots_allowed
 from corollary.documents.types.grammar_offers import single_offers, stream_rows
-
-MAX_VECTORS = 1_000_000
-"""The maximum number of vectors of offers that are tried."""
-Offer = Mapping[int, Tuples]
-"""For the numbers of query nodes, the rows over their columns."""
+from corollary.documents.types.satisfiability import is_decided
 
 
 @dataclass(frozen=True, slots=True)
 class Refinement:
-    """The answers that are possible, and whether that is exact or only an upper bound."""
+    """The answers that are possible, and whether that is exact or only an upper bound.
+
+    Attributes:
+        answers: encoded as in relations, sure ones included.
+        is_exact: whether all of them are possible.
+        reason: why they are a bound, if they are one.
+    """
 
     answers: Tuples
     is_exact: bool
+    reason: str = ""
 
 
 def is_exact(question: Question) -> bool:
@@ -59,48 +69,57 @@ def is_exact(question: Question) -> bool:
     live = [each for each in question.functions.values() if each.is_live]
     if any(each.is_once or each.expanded_type != each.least_type for each in live):
         return False
+    nodes = [node for node in question.shape.nodes() if node.axis is not None]
+    if not all(is_decided(each.expanded_type, node) for each in live for node in nodes):
+        return False
     is_joined = any(node.carried is not None for node in question.shape.nodes())
     return not (is_joined and any(each.type is not None for each in live))
 
 
-def refine(question: Question, limit: int = MAX_VECTORS) -> Refinement:
+def refine(question: Question, limits: SearchLimits) -> Refinement:
     """Return the answers that are possible."""
     functions = [question.functions[name] for name in sorted(question.candidates)]
     least = [replace(each, expanded_type=each.least_type) for each in functions]
     labels = labels_that_matter(question)
+    budget = SearchBudget(limits)
     try:
-        found = _answers(question, functions, labels, limit)
-    except SearchLimitError:
-        return Refinement(frozenset(question.possible_rows), is_exact=False)
+        found = _answers(question, functions, labels, budget)
+    except (SearchLimitError, RecursionError) as error:
+        reason = f"the search ended after {error}"
+        return Refinement(frozenset(question.possible_rows), is_exact=False, reason=reason)
+    if least == functions:
+        return Refinement(found, is_exact=True)
     try:
-        is_same = least == functions or _answers(question, least, labels, limit) == found
-    except SearchLimitError:
-        is_same = False
-    return Refinement(found, is_same)
+        is_same = _answers(question, least, labels, budget) == found
+        reason = "a function that answers once may be called in trees that have not come"
+    except SearchLimitError as error:
+        is_same, reason = False, f"the search ended after {error}"
+    return Refinement(found, is_same, "" if is_same else reason)
 
 
 def _answers(
-    question: Question, functions: list[Function], labels: list[str], limit: int
+    question: Question, functions: list[Function], labels: list[str], budget: SearchBudget
 ) -> Tuples:
     """Return the answers that are possible with some functions.
 
     Raises:
-        SearchLimitError: there are more vectors of offers than the limit.
+        SearchLimitError: it takes more than the budget.
     """
     shape = question.shape
-    found: set[tuple[str, ...]] = set(question.sure_rows)
-    options = [_offers(each, shape, labels, limit) for each in functions]
-    if prod(map(len, options)) > limit:
-        raise SearchLimitError
-    for vector in product(*options):
-        offered = {each.name: offer for each, offer in zip(functions, vector, strict=True)}
+    algebra = assumptions.AssumingRows(budget)
+    nodes = [node for node in shape.nodes() if node.axis is not None]
+    brought = {each.name: _brought(each, nodes, labels, algebra) for each in functions}
 
-        def results(node: Node, name: str, offered: Mapping[str, Offer] = offered) -> Tuples:
-            return offered[name].get(node.number, NO_ROWS) if name in offered else NO_ROWS
+    def results(node: Node, name: str) -> Tuples:
+        return brought[name].get(node.number, NO_ROWS) if name in brought else NO_ROWS
 
-        found |= evaluate(question.nodes, shape, results)
-        if shape.is_boolean and found:
-            break
+    tables = match_tables(question.nodes, shape, results, algebra=algebra, budget=budget)
+    found = set(question.sure_rows)
+    encoded = [*map(encode_label, labels)]
+    for root in shape.roots:
+        rows = tables.here[question.nodes.root].get(root.node.number, NO_ROWS)
+        for row in assumptions.plain_rows(rows, encoded):
+            found.add(answer_of(root, dict(zip(root.node.columns, row, strict=True))))
     return frozenset(found)
 
 
@@ -132,38 +151,82 @@ def _fresh_labels(taken: set[str], number: int) -> Iterator[str]:
         at += 1
 
 
-def _offers(function: Function, shape: QueryShape, labels: list[str], limit: int) -> list[Offer]:
-    """Return what a live function can bring in all; only what is not part of more.
+def _brought(
+    function: Function,
+    nodes: list[Node],
+    labels: list[str],
+    algebra: assumptions.AssumingRows,
+) -> dict[int, Tuples]:
+    """Return what a live function can bring for query nodes, with what that assumes of it.
 
     Args:
         function: one that is live.
-        shape: the query.
+        nodes: the query nodes, except roots.
         labels: those that the root of an answer may have to have.
-        limit: the maximum number of steps.
+        algebra: of the rows.
 
     Raises:
-        SearchLimitError: it takes more.
+        SearchLimitError: it takes more than the budget.
     """
-    nodes = [node for node in shape.nodes() if node.axis is not None]
     type_ = function.expanded_type
-    if isinstance(type_, Grammar):
-        if function.is_once:
-            return list(single_offers(type_, nodes, labels, limit)) or [{}]
-        return [{node.number: stream_rows(type_, node, labels, limit) for node in nodes}]
-    allowed = roots_allowed(type_)
-    if not function.is_once:
-        return [{node.number: _results(node, allowed) for node in nodes}]
-    roots = [each for each in labels if allowed is None or each in allowed]
-    roots = roots or sorted(allowed or ())[:1]  # a label that no query node asks for
-    return [
-        {node.number: _results(node, frozenset({root})) for node in nodes} for root in roots
-    ] or [{}]
+    found: dict[int, Tuples] = {}
+    if isinstance(type_, Grammar) and function.is_once:
+        for at, offer in enumerate(single_offers(type_, nodes, labels, algebra.budget)):
+            assumption = assumptions.assume(function.name, str(at))
+            for number, rows in offer.items():
+                found[number] = found.get(number, NO_ROWS) | assumptions.lift(rows, assumption)
+        return found
+    for node in nodes:
+        if isinstance(type_, Grammar):
+            rows = assumptions.lift(stream_rows(type_, node, labels, algebra.budget))
+        elif function.is_once:
+            rows = _single_results(function.name, node, roots_allowed(type_), algebra)
+        else:
+            rows = assumptions.lift(_stream_results(node, roots_allowed(type_)))
+        found[node.number] = rows
+    return found
 
 
-def _results(node: Node, roots: frozenset[str] | None) -> Tuples:
+def _stream_results(node: Node, roots: frozenset[str] | None) -> Tuples:
     """Return what trees bring for a query node, if their roots have one of some labels."""
     if roots is None:
         return call_results(node)
     if node.axis is Axis.DESCENDANT:
         return call_results(node) if roots else NO_ROWS
     return call_results_from(node, roots)
+
+
+def _single_results(
+    name: str, node: Node, roots: frozenset[str] | None, algebra: assumptions.AssumingRows
+) -> Tuples:
+    """Return what the one tree of a function brings for a query node, and what that assumes."""
+    if roots is not None and not roots:
+        return NO_ROWS
+    if node.axis is Axis.DESCENDANT or (node.label is None and node.carried is None):
+        return assumptions.lift(call_results(node))
+    if node.label is not None:
+        if roots is not None and node.label not in roots:
+            return NO_ROWS
+        assumption = assumptions.assume(name, encode_label(node.label))
+        return assumptions.lift(call_results(node), assumption)
+    allowed = UNKNOWN if roots is None else encode_one_of(map(encode_label, roots))
+    own = frozenset({(assumptions.root_label(name), assumptions.assume(name, allowed))})
+    within = {
+        each.number: assumptions.lift(call_results(each)) for each in _branches_of(node.group)
+    }
+    rows = match_group(node.group, own, within, algebra)
+    last = node.group.prefixes[-1]
+    return algebra.project(rows, [last.index(each) for each in node.columns])
+
+
+def _branches_of(group: Group) -> Iterator[Node]:
+    """Yield the query nodes of a group's branches and of their alternatives, not those below."""
+    for branch in group.branches:
+        match branch:
+            case Node():
+                yield branch
+            case Fork(alternatives=alternatives):
+                for alternative in alternatives:
+                    yield from _branches_of(alternative)
+            case _:
+                assert_never(branch)

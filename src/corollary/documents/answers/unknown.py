@@ -9,7 +9,7 @@ Rows are joined by compat(x, y, z) of the specification: (a, a, a), (?, a, a), (
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 UNKNOWN = "?"
 EncodedRow = tuple[str, ...]
@@ -117,20 +117,67 @@ def join(
     >>> sorted(join({("?",), ("b",)}, ("x",), {("a", "c")}, ("x", "y"), ("x", "y")))
     [('a', 'c')]
     """
-    if not left_columns and not right_columns:
-        return UNIT_ROWS if left and right else NO_ROWS
-    merged = (
-        _merge(dict(zip(left_columns, one, strict=True)), right_columns, other)
-        for one in left
-        for other in right
-    )
-    return frozenset(tuple(row[name] for name in columns) for row in merged if row is not None)
+    if not left or not right:
+        return NO_ROWS
+    if not right_columns and columns == left_columns:
+        return left
+    if not left_columns and columns == right_columns:
+        return right
+    shared = [
+        (left_columns.index(each), at)
+        for at, each in enumerate(right_columns)
+        if each in left_columns
+    ]
+    own = [
+        (True, left_columns.index(each))
+        if each in left_columns
+        else (False, right_columns.index(each))
+        for each in columns
+    ]
+    found = set()
+    for one, other in join_pairs(left, left_columns, right, right_columns):
+        row = one
+        for at, place in shared:
+            if row[at] != other[place]:
+                both = meet(row[at], other[place])
+                if both is None:
+                    break
+                row = (*row[:at], both, *row[at + 1 :])
+        else:
+            found.add(tuple(row[at] if is_left else other[at] for is_left, at in own))
+    return frozenset(found)
 
 
-def _merge(row: dict[str, str], names: Iterable[str], values: EncodedRow) -> dict[str, str] | None:
-    for name, value in zip(names, values, strict=True):
-        both = meet(row[name], value) if name in row else value
-        if both is None:
-            return None
-        row[name] = both
-    return row
+def join_pairs(
+    left: Iterable[EncodedRow],
+    left_columns: Sequence[str],
+    right: Iterable[EncodedRow],
+    right_columns: Sequence[str],
+) -> Iterator[tuple[EncodedRow, EncodedRow]]:
+    """Yield the pairs of rows that may join: a hash join, where rows with unknowns meet all.
+
+    Rows may be longer than their columns.
+    """
+    shared = [
+        (left_columns.index(name), right_columns.index(name))
+        for name in left_columns
+        if name in right_columns
+    ]
+    by_key: dict[tuple[str, ...], list[EncodedRow]] = {}
+    vague: list[EncodedRow] = []
+    everything: list[EncodedRow] = []
+    for row in right:
+        key = tuple(row[at] for _, at in shared)
+        everything.append(row)
+        (vague if any(map(_is_vague, key)) else by_key.setdefault(key, [])).append(row)
+    for row in left:
+        key = tuple(row[at] for at, _ in shared)
+        partners = everything
+        if not any(map(_is_vague, key)):
+            partners = [*by_key.get(key, ()), *vague]
+        yield from ((row, other) for other in partners)
+
+
+def _is_vague(symbol: str) -> bool:
+    """Whether a symbol may be equal to one that is spelled differently."""
+    return symbol[:1] == UNKNOWN and symbol[1:2] != UNKNOWN

@@ -11,11 +11,13 @@ The same tree goes to every call of g. The printed theorem brings sub(c) without
 and lets every call of g bring a tree of its own; both are wrong (cases `thm6_needs_slashslash` and
 `thm6_shared_name`). For Boolean queries only scenarios that contain no other one are tested.
 
-Scenarios and lengths are exponential in the query (Theorem 5: NP-complete), so there is a limit;
-beyond it a function is not proved useless, and counts as useful. Useless is for ever.
+A scenario with f alone needs no test: what it brings completes a match that is not there without
+it. Scenarios and lengths are exponential in the query (Theorem 5: NP-complete), so there are
+limits; beyond them a function is not proved useless, and counts as useful. Useless is for ever.
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import product
 
 from corollary.documents.answers.canonical import (
@@ -25,28 +27,60 @@ from corollary.documents.answers.canonical import (
     edges_of,
     star_length,
 )
-from corollary.documents.answers.matching import evaluate
+from corollary.documents.answers.matching import answers_at, match_added, match_tables
 from corollary.documents.answers.question import Question
 from corollary.documents.answers.scenarios import Scenario, ScenarioSearch
+from corollary.documents.answers.search_budget import SearchBudget, SearchLimits
+from corollary.documents.answers.unknown import NO_ROWS, Tuples
 from corollary.documents.errors import SearchLimitError
+from corollary.documents.queries.shape import Node, Root
 
-MAX_TESTS = 10_000
-"""Tests for one function, and scenarios in all."""
+ALONE_MAX_FUNCTIONS = 8
+"""Of this number of functions it is tried first what they can do alone, without scenarios."""
 
 
-def useful(question: Question, limit: int = MAX_TESTS) -> frozenset[str]:
-    """Return the functions that are useful, or not proved useless within the limit."""
-    shape, candidates = question.shape, question.candidates
+@dataclass(frozen=True, slots=True)
+class Usefulness:
+    """The functions that can still change an answer.
+
+    Attributes:
+        functions: those that are useful, or not proved useless.
+        unproved: those of them of which the search has not shown that they are useful.
+        reason: why the search did not go on, if it did not.
+    """
+
+    functions: frozenset[str]
+    unproved: frozenset[str] = frozenset()
+    reason: str = ""
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether all of the functions are useful."""
+        return not self.unproved
+
+
+def useful(question: Question, limits: SearchLimits) -> Usefulness:
+    """Return the functions that are useful, or not proved useless within the limits."""
+    candidates = question.candidates
     if not candidates:
-        return candidates
-    search = ScenarioSearch.on(question, limit)
+        return Usefulness(candidates)
+    tests = _Tests(question, SearchBudget(limits))
+    found, open_ = set[str](), set(candidates)
     try:
-        scenarios = [each for each in search.of_query(shape) if each.contributions]
-    except SearchLimitError:
-        return candidates
-    if shape.is_boolean and not any(each.labels for each in scenarios):
-        scenarios = _minimal(scenarios)
-    return frozenset(name for name in candidates if _is_useful(name, question, scenarios, limit))
+        for name in sorted(candidates)[:ALONE_MAX_FUNCTIONS]:
+            if tests.is_enough(name):
+                found.add(name)
+                open_.discard(name)
+        if open_:
+            tests.find_scenarios()
+        for name in sorted(open_):
+            if tests.is_useful(name):
+                found.add(name)
+            open_.discard(name)
+    except SearchLimitError as error:
+        reason = f"the search ended after {error}"
+        return Usefulness(frozenset(found | open_), frozenset(open_), reason)
+    return Usefulness(frozenset(found))
 
 
 def _minimal(scenarios: Iterable[Scenario]) -> list[Scenario]:
@@ -58,21 +92,80 @@ def _minimal(scenarios: Iterable[Scenario]) -> list[Scenario]:
     return list(found.values())
 
 
-def _is_useful(name: str, question: Question, scenarios: list[Scenario], limit: int) -> bool:
-    tests = 0
-    for scenario in scenarios:
-        if name not in scenario.functions:
-            continue
-        # Alone it completes a match that is not there without it: no test is needed.
-        if question.shape.is_boolean and scenario.functions == {name}:
-            return True
-        for lengths in _lengths(scenario, star_length(question.shape)):
-            tests += 1
-            if tests > limit:
+class _Tests:
+    """The tests of the functions of one question, within one budget."""
+
+    def __init__(self, question: Question, budget: SearchBudget) -> None:
+        self._question = question
+        self._budget = budget
+        self._stars = star_length(question.shape)
+        self._by_function: dict[str, list[tuple[Root, Scenario]]] = {}
+
+    def is_enough(self, name: str) -> bool:
+        """Whether a function makes an answer possible by itself, which is not sure: it is useful.
+
+        Raises:
+            SearchLimitError: it takes more than the budget.
+        """
+
+        def results(node: Node, function: str) -> Tuples:
+            return self._question.stream_results(node, function) if function == name else NO_ROWS
+
+        question = self._question
+        tables = match_tables(question.nodes, question.shape, results, budget=self._budget)
+        found = answers_at(question.shape, tables.here[question.nodes.root])
+        return not found <= question.sure_rows
+
+    def find_scenarios(self) -> None:
+        """Find the scenarios, those with few functions first."""
+        question = self._question
+        search = ScenarioSearch.on(question, self._budget)
+        self._sure = search.sure
+        found = [
+            (root, each)
+            for root in question.shape.roots
+            for each in search.of_root(root)
+            if each.contributions
+        ]
+        if question.shape.is_boolean and not any(each.labels for _, each in found):
+            least = {id(each) for each in _minimal(each for _, each in found)}
+            found = [pair for pair in found if id(pair[1]) in least]
+        for pair in sorted(found, key=lambda pair: len(pair[1].functions)):
+            for name in pair[1].functions:
+                self._by_function.setdefault(name, []).append(pair)
+
+    def is_useful(self, name: str) -> bool:
+        """Whether a function is useful.
+
+        Raises:
+            SearchLimitError: it takes more than the budget.
+        """
+        question = self._question
+        for root, scenario in self._by_function.get(name, ()):
+            # Alone it completes a match that is not there without it: no test is needed.
+            if scenario.functions == {name} and (
+                question.shape.is_boolean or scenario.answer(root) not in question.sure_rows
+            ):
                 return True
-            if _differ(name, canonical(scenario, lengths, question.nodes), question):
-                return True
-    return False
+            for lengths in _lengths(scenario, self._stars):
+                if self._differ(name, canonical(scenario, lengths, question.nodes)):
+                    return True
+        return False
+
+    def _differ(self, name: str, trees: Canonical) -> bool:
+        """Whether the answers differ with and without what a function brings."""
+        others = {each: rows for each, rows in trees.items() if each != name}
+        without = self._answers(others)
+        if self._question.shape.is_boolean:
+            return not without
+        return self._answers(trees) != without
+
+    def _answers(self, trees: Canonical) -> Tuples:
+        """Return the answers if functions bring trees."""
+        overlay = Overlay(self._question.nodes, trees)
+        self._budget.spend(1 + len(overlay.grown))
+        grown = overlay.grown | {overlay.root}
+        return match_added(overlay, self._question.shape, self._sure, grown)
 
 
 def _lengths(scenario: Scenario, longest: int) -> Iterator[tuple[int, ...]]:
@@ -86,12 +179,3 @@ def _lengths(scenario: Scenario, longest: int) -> Iterator[tuple[int, ...]]:
     for each in product(range(longest + 2), repeat=number):
         if each not in first:
             yield each
-
-
-def _differ(name: str, trees: Canonical, question: Question) -> bool:
-    """Whether the answers differ with and without what a function brings."""
-    others = {each: rows for each, rows in trees.items() if each != name}
-    without = evaluate(Overlay(question.nodes, others), question.shape)
-    if question.shape.is_boolean:
-        return not without
-    return evaluate(Overlay(question.nodes, trees), question.shape) != without

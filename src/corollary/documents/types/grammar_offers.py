@@ -15,10 +15,9 @@ are all alike, so a choice has *strangers* for them:
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
-from math import prod
 
+from corollary.documents.answers.search_budget import SearchBudget
 from corollary.documents.answers.unknown import UNKNOWN, Tuples, encode_label, encode_one_of
-from corollary.documents.errors import SearchLimitError
 from corollary.documents.queries import conjunctive
 from corollary.documents.queries.pattern import Axis
 from corollary.documents.queries.shape import Node
@@ -29,22 +28,24 @@ Assignment = Mapping[str, str]
 """Labels of classes."""
 
 
-def stream_rows(grammar: Grammar, node: Node, labels: Sequence[str], limit: int) -> Tuples:
+def stream_rows(
+    grammar: Grammar, node: Node, labels: Sequence[str], budget: SearchBudget
+) -> Tuples:
     """Return the rows of a query node that the trees of a grammar can bring, each by itself.
 
     Args:
         grammar: the types.
         node: the query node.
         labels: all that a class may have to have.
-        limit: the maximum number of choices of labels.
+        budget: what the search may take.
 
     Raises:
-        SearchLimitError: there are more.
+        SearchLimitError: it takes more.
     """
     found: set[tuple[str, ...]] = set()
-    sat = Satisfiability(grammar)
+    sat = Satisfiability(grammar, budget)
     for pattern in conjunctive.expand_alternatives(node):
-        choices = _Choices(grammar, sat, _demands(pattern), limit)
+        choices = _Choices(grammar, sat, _demands(pattern), budget)
         for choice in choices:
             if choices.met(choice):
                 found |= {_row(pattern, symbols) for symbols in choices.symbols(choice, labels)}
@@ -54,7 +55,7 @@ def stream_rows(grammar: Grammar, node: Node, labels: Sequence[str], limit: int)
 
 
 def single_offers(
-    grammar: Grammar, nodes: Iterable[Node], labels: Sequence[str], limit: int
+    grammar: Grammar, nodes: Iterable[Node], labels: Sequence[str], budget: SearchBudget
 ) -> Iterator[dict[int, Tuples]]:
     """Yield the largest sets of rows that one tree of a grammar brings together, by query node.
 
@@ -62,23 +63,23 @@ def single_offers(
         grammar: the types.
         nodes: the query nodes.
         labels: all that a class may have to have.
-        limit: the maximum number of choices of labels, and of sets of patterns for each.
+        budget: what the search may take.
 
     Raises:
-        SearchLimitError: there are more.
+        SearchLimitError: it takes more.
     """
-    sat = Satisfiability(grammar)
+    sat = Satisfiability(grammar, budget)
     demands = [
         each
         for node in nodes
         for pattern in conjunctive.expand_alternatives(node)
         for each in _demands(pattern)
     ]
-    choices = _Choices(grammar, sat, demands, limit)
+    choices = _Choices(grammar, sat, demands, budget)
     seen = set()
     for choice in choices:
         met = choices.met(choice)
-        together = list(_largest(list(met), sat, limit))
+        together = list(_largest(list(met), sat, budget))
         for chosen in together:
             for symbols in choices.symbols(choice, labels):
                 offer: dict[int, frozenset[tuple[str, ...]]] = {}
@@ -103,16 +104,15 @@ def _row(pattern: conjunctive.ConjunctivePattern, symbols: Mapping[str, str]) ->
     return tuple(known.get(name, symbols[name]) for name in pattern.node.columns)
 
 
-def _largest(demands: list[Demand], sat: Satisfiability, limit: int) -> Iterator[frozenset[Demand]]:
+def _largest(
+    demands: list[Demand], sat: Satisfiability, budget: SearchBudget
+) -> Iterator[frozenset[Demand]]:
     """Yield the sets of demands that one tree meets together, and that are part of no other."""
     found: list[frozenset[Demand]] = []
     stack: list[tuple[tuple[Demand, ...], int]] = [((), 0)]
-    steps = 0
     while stack:
         chosen, at = stack.pop()
-        steps += 1
-        if steps > limit:
-            raise SearchLimitError
+        budget.spend(1 + len(demands))
         everything = frozenset((*chosen, *demands[at:]))
         if any(everything <= each for each in found):
             continue
@@ -132,7 +132,7 @@ class _Choices:
     """
 
     def __init__(
-        self, grammar: Grammar, sat: Satisfiability, demands: list[Demand], limit: int
+        self, grammar: Grammar, sat: Satisfiability, demands: list[Demand], budget: SearchBudget
     ) -> None:
         self._sat = sat
         self._demands = [(each, frozenset(conjunctive.classes_in(each[0]))) for each in demands]
@@ -150,11 +150,11 @@ class _Choices:
                 options = [self._strangers[name], *options, *before]
             if options:
                 self._options[name] = options
-        if prod(map(len, self._options.values())) > limit:
-            raise SearchLimitError
+        self._budget = budget
 
     def __iter__(self) -> Iterator[Assignment]:
         for chosen in product(*self._options.values()):
+            self._budget.spend()
             choice = dict(zip(self._options, chosen, strict=True))
             shared = [name for name, each in self._strangers.items() if each in chosen]
             if all(choice.get(name) == self._strangers[name] for name in shared):
@@ -179,6 +179,7 @@ class _Choices:
         alone = {each for each in self._strangers.values() if uses[each] == 1}
         shared = [each for each in self._strangers.values() if uses[each] > 1]
         for chosen in product(labels, repeat=len(shared)):
+            self._budget.spend()
             meant = dict(zip(shared, chosen, strict=True))
             yield {
                 name: UNKNOWN

@@ -12,9 +12,12 @@ Joins are not seen here: `plain.with_labels` turns them into labels beforehand.
 """
 
 from collections.abc import Iterable
+from functools import lru_cache
 from itertools import product
 from typing import assert_never
 
+from corollary.documents.answers.search_budget import SearchBudget, SearchLimits
+from corollary.documents.errors import SearchLimitError
 from corollary.documents.queries.conjunctive import ConjunctivePattern, expand_alternatives
 from corollary.documents.queries.pattern import Axis
 from corollary.documents.queries.shape import Node
@@ -22,7 +25,10 @@ from corollary.documents.types.function_types import ANY, FunctionType, Grammar,
 
 
 def can_bring(type_: FunctionType | None, node: Node) -> bool:
-    """Whether a function of a type can bring a tree for a query node: can(f, c)."""
+    """Whether a function of a type can bring a tree for a query node: can(f, c).
+
+    It can, too, where finding out takes too long: that is an upper bound.
+    """
     match type_:
         case None:
             return True
@@ -31,17 +37,31 @@ def can_bring(type_: FunctionType | None, node: Node) -> bool:
                 return bool(labels)
             return bool(labels) if node.label is None else node.label in labels
         case Grammar():
-            sat = Satisfiability(type_)
-            places = (False, True) if node.axis is Axis.DESCENDANT else (False,)
-            return any(
-                sat.meets([(each, is_deep)])
-                for each in expand_alternatives(node)
-                for is_deep in places
-            )
+            return _can_grow(type_, node) is not False
         case _:
             assert_never(type_)
 
 
+def is_decided(type_: FunctionType | None, node: Node) -> bool:
+    """Whether `can_bring` is exact: it was found out within the limits."""
+    return not isinstance(type_, Grammar) or _can_grow(type_, node) is not None
+
+
+@lru_cache(maxsize=1024)
+def _can_grow(grammar: Grammar, node: Node) -> bool | None:
+    """Whether a grammar has a tree for a query node; None if it takes too long to find out."""
+    sat = Satisfiability(grammar, SearchBudget(CAN_BRING_LIMITS))
+    places = (False, True) if node.axis is Axis.DESCENDANT else (False,)
+    try:
+        return any(
+            sat.meets([(each, is_deep)]) for each in expand_alternatives(node) for is_deep in places
+        )
+    except (SearchLimitError, RecursionError):
+        return None
+
+
+CAN_BRING_LIMITS = SearchLimits(nodes=200_000, seconds=2)
+"""What it may take to find out whether a function can bring a tree for a query node."""
 Demand = tuple[ConjunctivePattern, bool]
 """A pattern, and whether it is to match strictly below the root of a tree, or at it."""
 _Patterns = frozenset[ConjunctivePattern]
@@ -50,7 +70,8 @@ _Patterns = frozenset[ConjunctivePattern]
 class Satisfiability:
     """The least fixpoint sat(A, H, D): a question that leads back to itself is answered by no."""
 
-    def __init__(self, grammar: Grammar) -> None:
+    def __init__(self, grammar: Grammar, budget: SearchBudget | None = None) -> None:
+        self._budget = budget or SearchBudget(SearchLimits())
         self._rules = grammar.rules
         self._start = grammar.start
         self._known: dict[tuple[str, _Patterns, _Patterns], bool] = {}
@@ -126,6 +147,7 @@ class Satisfiability:
         self, rule: Production, demands: list[Demand], chosen: tuple[tuple[int, bool], ...]
     ) -> bool:
         """Whether each child can meet what is demanded of it, at its root or below."""
+        self._budget.spend()
         given: dict[int, list[Demand]] = {}
         for (pattern, _), (at, is_deep) in zip(demands, chosen, strict=True):
             given.setdefault(at, []).append((pattern, is_deep))

@@ -27,6 +27,22 @@ FUNCTION = pair("is not F=…", is_valid=lambda _: True)
 @action("--once", "F", "A function that answers at most once, with one tree.")
 @action("--type", "F=A,B", "The labels that the trees of a function begin with.", FUNCTION)
 @click.option("--huge", is_flag=True, help="Read XML larger and deeper than is safe by default.")
+@click.option(
+    "--limit-seconds",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0),
+    default=20.0,
+    show_default=True,
+    help="The time of a search; beyond it there is a bound.",
+)
+@click.option(
+    "--limit-nodes",
+    metavar="N",
+    type=click.IntRange(min=1),
+    default=50_000_000,
+    show_default=True,
+    help="The nodes and combinations that a search looks at; beyond them there is a bound.",
+)
 @click.option("--useful", is_flag=True, help="Report which functions can still change an answer.")
 @click.option("--gc", is_flag=True, help="Drop what no answer needs, and close useless functions.")
 @click.option(
@@ -41,6 +57,8 @@ def command(
     once: tuple[str, ...],
     type: tuple[Pair, ...],
     huge: bool,
+    limit_seconds: float,
+    limit_nodes: int,
     useful: bool,
     gc: bool,
     explain: bool,
@@ -58,13 +76,15 @@ def command(
       corollary documents match --doc 'r[!f]' --query '/r[a][b]' --once f --format json
     """
     with output.reporting() as console:
+        from corollary.documents.answers.search_budget import SearchLimits
         from corollary.documents.document import ActiveDocument
         from corollary.documents.trees.xml import ReadOptions
 
         updates = [(name, _place(text)) for name, text in update]
         reading = ReadOptions(is_huge=huge)
+        limits = SearchLimits(limit_nodes, limit_seconds)
         document = ActiveDocument.read(
-            _place(doc), once=once, types=types_of(type), reading=reading
+            _place(doc), once=once, types=types_of(type), reading=reading, limits=limits
         )
         view = document.view(query)
         print_warnings(view.maintained.warnings, console)
@@ -73,8 +93,6 @@ def command(
         if explain:
             answers = sorted((*view.sure, *view.possible()), key=str)
             result["explanations"] = [str(view.explain(each)) for each in answers]
-        if not view.is_exact:
-            console.note("possible answers are an upper bound: too many functions answer once")
         output.show(lambda: result, _lines(result))
 
 
@@ -87,10 +105,18 @@ def _result(document: "ActiveDocument", view: "View", *, useful: bool, gc: bool)
         "possible": [_listed(each) for each in possible],
         "minimal": sorted(map(_listed, view.minimal)),
         "unknown": [_unknown(each) for each in possible],
+        "exact": view.is_exact,
     }
-    needed = view.useful() if useful or gc else frozenset()
-    if useful:
+    if not view.is_exact:
+        result["bound"] = view.bound_reason
+    found = view.usefulness() if useful or gc else None
+    needed = frozenset[str]() if found is None else found.functions
+    if useful and found is not None:
         result["useful"] = sorted(needed)
+        result["useful_exact"] = found.is_exact
+        if not found.is_exact:
+            result["unproved"] = sorted(found.unproved)
+            result["useful_bound"] = found.reason
     if gc:
         idle = document.live - needed
         closed = document.gc([view]).closed
@@ -105,11 +131,16 @@ def _lines(result: dict[str, Any]) -> Iterator[str]:
     for name in ("sure", "possible", "minimal"):
         answers = " ".join(f"({', '.join(each)})" for each in result[name])
         rows.append([name, answers or "–"])
+    if not result["exact"]:
+        rows.append(["exact", f"no, possible is an upper bound: {result['bound']}"])
     rows += [
         [name, " ".join(f"!{each}" for each in result[name]) or "–"]
         for name in ("useful", "closed")
         if name in result
     ]
+    if "unproved" in result:
+        names = " ".join(f"!{each}" for each in result["unproved"])
+        rows.append(["unproved", f"{names}: {result['useful_bound']}"])
     if "kept_nodes" in result:
         rows.append(["kept nodes", f"{result['kept_nodes']:,}"])
     yield from align(rows)
