@@ -23,6 +23,7 @@ LATE = (
 )
 KEYED = ".decl k(id: number, v: number) key(id)\n.input k\n.output k\n"
 FUNCTOR = "import corollary\n\n\n@corollary.functor\ndef {}(x):\n    return x\n"
+SQLITE = '.decl u(x: number)\n.output u(IO=sqlite, filename="s.db", name="{}")\nu(1).\n'
 FILES = {
     "net.dl": NETWORK,
     "late.dl": LATE,
@@ -41,6 +42,10 @@ FILES = {
     "more.csv": "c,d\n",
     "cured.dl": ".functor cured(x: number): number\n.decl c(x: number) .output c\nc(@cured(1)).\n",
     "cured.py": FUNCTOR.format("cured"),
+    "sqlite_out.dl": '.decl s(x: number) .output s(IO=sqlite, filename="s.db")\ns(1).\n',
+    "sqlite_none.dl": '.decl t(x: number) .input t(IO=sqlite, filename="s.db")\n.output t\n',
+    "sqlite_wide.dl": '.decl s(a: number, b: number)\n.input s(IO=sqlite, filename="s.db")\n',
+    "sqlite_taken.dl": SQLITE.format("_s"),
     "plain.py": "def planned(x):\n    return x\n",
     "more.txt": "c,d\n",
     "new.dl": NETWORK + ".decl q(x: number)\nq(1).\n",

@@ -1,6 +1,6 @@
 """Cures of commands that ask and change."""
 
-from support.cures import FUNCTOR, SHARE, Cure
+from support.cures import FUNCTOR, SHARE, SQLITE, Cure
 
 CURES = [
     Cure("C0336", "run cured.dl", "--functors FILE.py", helps="run cured.dl --functors cured.py"),
@@ -15,6 +15,30 @@ CURES = [
         "run net.dl -F facts --functors nowhere.py",
         "a Python file",
         {"nowhere.py": FUNCTOR.format("found_now")},
+    ),
+    Cure(
+        "C0991",
+        "run sqlite_none.dl",
+        "it has `s`",
+        {
+            "sqlite_none.dl": '.decl t(x: number) .input t(IO=sqlite, filename="s.db", name="s")\n'
+            ".output t\n"
+        },
+        before=("run sqlite_out.dl",),
+    ),
+    Cure(
+        "C0992",
+        "run sqlite_wide.dl",
+        "with the columns of the table",
+        {"sqlite_wide.dl": '.decl s(a: number) .input s(IO=sqlite, filename="s.db")\n.output s\n'},
+        before=("run sqlite_out.dl",),
+    ),
+    Cure(
+        "C0993",
+        "run sqlite_taken.dl",
+        "another name",
+        {"sqlite_taken.dl": SQLITE.format("u")},
+        before=("run sqlite_out.dl",),
     ),
     Cure("C0801", "run number.dl -F facts", "", {"facts/n.facts": "2\n"}),
     Cure("C0802", "run keyed.dl -F short", "", {"short/k.facts": "1\t2\n"}),

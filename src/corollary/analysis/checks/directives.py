@@ -19,8 +19,12 @@ _PARAMETERS = {
     "sql": ("text",),
 }
 _CHANNELS = {
-    "input": ("file", "stdin", "jsonlines", "parquet", "delta", "stream", SPARK),
-    "output": ("file", "stdout", SPARK),
+    "input": ("file", "stdin", "jsonlines", "parquet", "delta", "sqlite", "stream", SPARK),
+    "output": ("file", "stdout", "sqlite", SPARK),
+}
+_SQLITE_PARAMETERS = {
+    "input": ("IO", "filename", "dbname", "name", "order", "new_columns", *_BOUNDS),
+    "output": ("IO", "filename", "dbname", "name"),
 }
 _FLAGS = ("rfc4180", "headers", "compress")
 _CHOICES = {"format": ("csv", "jsonl", "parquet", "delta"), "new_columns": ("ignore", "refuse")}
@@ -46,6 +50,8 @@ def directives(resolved: ResolvedProgram) -> Iterator[Diagnostic]:
     for directive in resolved.program.directives:
         channel = directive.parameter("IO", "file")
         known = _PARAMETERS.get(directive.name, _FILE_PARAMETERS)
+        if channel == "sqlite":
+            known = _SQLITE_PARAMETERS.get(directive.name, known)
         if directive.name in _CHANNELS and channel not in {*_CHANNELS["input"], "stdout"}:
             yield Diagnostic(
                 "C0102",
@@ -126,9 +132,11 @@ def _expected_value(
         return ROW_BOUND_FORMS
     if name in _COUNT_UNITS and not (value.isdecimal() and int(value)):
         return f"a number of {_COUNT_UNITS[name]} greater than 0"
-    if name in ("delimiter", "filename", "op") and not value:
+    if name in ("delimiter", "filename", "dbname", "name", "op") and not value:
         return "at least one character"
     schema = resolved.schemas.get(directive.relation)
+    if name == "IO" and value == "sqlite" and schema is not None and not schema.columns:
+        return "`IO=file`: a table of SQLite has columns"
     if name == "op" and schema is not None and value in schema.columns:
         return f"the name of a further column: `{schema.name}` has this one itself"
     if name == "order" and schema is not None:

@@ -30,9 +30,16 @@ from corollary.warehouse.copies import CopiesHandle, sum_counts
 from corollary.warehouse.files.paths import resolve
 from corollary.warehouse.files.places import Place
 from corollary.warehouse.formats import delimited
-from corollary.warehouse.formats.dialect import channel_of, file_name_of, format_of, is_stream
+from corollary.warehouse.formats.dialect import (
+    channel_of,
+    file_name_of,
+    format_of,
+    is_sqlite,
+    is_stream,
+)
 from corollary.warehouse.formats.file_extensions import writer_of
 from corollary.warehouse.formats.output_files import OutputFile, check_distinct_paths, write_outputs
+from corollary.warehouse.formats.sqlite_tables import SqliteOutput, table_name_of, writing_tables
 from corollary.warehouse.sources.file_listing import SourceLocation, is_single_file
 
 if TYPE_CHECKING:
@@ -319,9 +326,13 @@ def output_paths(loaded: LoadedProgram, places: FileLocations) -> dict[Directive
         and channel_of(directive) != "stdout"
     }
     for directive, path in targets.items():
-        if path is not None and not is_spark_io(directive):
+        if path is not None and not is_spark_io(directive) and not is_sqlite(directive):
             writer_of(directive)  # raises if a parameter is not for its format
-    check_distinct_paths((each, path) for each, path in targets.items() if path is not None)
+    check_distinct_paths(
+        (each, path / table_name_of(each) if is_sqlite(each) else path)
+        for each, path in targets.items()
+        if path is not None
+    )
     return targets
 
 
@@ -332,9 +343,10 @@ def write_results(
     targets: dict[Directive, Path | None],
     frames: SparkFrames,
 ) -> EvaluationResult:
-    """Write the outputs: those through Spark one after the other, then all files or none."""
+    """Write the outputs: those through Spark one after the other, then all others or none."""
     outcome = EvaluationResult(warnings=loaded.checked.warnings)
     files: list[OutputFile] = []
+    databases: list[SqliteOutput] = []
     for directive in dict.fromkeys(loaded.program.directives):
         relation = loaded.normal.relations.get(directive.relation)
         if relation is None:
@@ -351,11 +363,15 @@ def write_results(
                 shown = (Path() if path is None else places.outputs) / display_name(directive)
             else:
                 assert path is not None
-                writer = writer_of(directive)
-                files.append(OutputFile(table, path, relation, directive, writer))
+                if is_sqlite(directive):
+                    databases.append(SqliteOutput(table, path, relation, directive))
+                else:
+                    writer = writer_of(directive)
+                    files.append(OutputFile(table, path, relation, directive, writer))
                 shown = places.outputs / file_name_of(directive)
             outcome.written.append(WrittenOutput(relation.name, shown, size))
         elif directive.name == "output":
             outcome.printed.append((directive, relation, handle.table()))
-    write_outputs(files)
+    with writing_tables(databases):
+        write_outputs(files)
     return outcome

@@ -38,6 +38,7 @@ from corollary.database.transaction import Transaction
 from corollary.errors import Diagnostic, InputError
 from corollary.warehouse.copies import count_copies
 from corollary.warehouse.files.places import Place, place_of
+from corollary.warehouse.formats.dialect import is_sqlite
 from corollary.warehouse.sources.quarantine import (
     NO_BAD_ROWS,
     QUARANTINE,
@@ -243,18 +244,19 @@ def _run(
 
 
 def _refuse_writing(program: Program) -> None:
-    """Refuse outputs through Spark: they could not be repeated after a crash."""
+    """Refuse outputs through Spark or to SQLite: they could not be repeated after a crash."""
     found = [
         Diagnostic(
             "C0990",
-            f"`{each.relation}` is to be written through Spark, but a warehouse publishes Delta "
-            "tables.",
+            f"`{each.relation}` is to be written "
+            f"{'through Spark' if is_spark_io(each) else 'to SQLite'}, but a warehouse publishes "
+            "Delta tables.",
             each.span,
             f'write `.output {each.relation}`; from Python, `db.relation("{each.relation}").spark()'
             ".write` goes anywhere",
         )
         for each in program.directives
-        if each.name == "output" and is_spark_io(each)
+        if each.name == "output" and (is_spark_io(each) or is_sqlite(each))
     ]
     if found:
         raise InputError(found)

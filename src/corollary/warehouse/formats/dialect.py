@@ -30,6 +30,10 @@ With `IO=stream` the name is that of a folder to which files are added, and ther
 | `op`        | the column after all others that says insert or delete    | all rows are inserts |
 | `max_files` | the maximum number of files in a batch                    | all that exist       |
 
+With `IO=sqlite` the file is a database (`filename`, or `dbname` as older programs have it; by
+default `p.sqlite`), and `name` its table or view, by default that of the relation: see
+`formats.sqlite_tables`.
+
 With `IO=spark` Spark reads the file; `core.through_spark` has the parameters.
 """
 
@@ -46,7 +50,8 @@ TEXT_PARAMETERS = ("delimiter", "rfc4180", "headers", "columns")
 INPUT_PARAMETERS = ("format", "order", "new_columns", "max_bad", "max_deletes")
 STREAM_PARAMETERS = ("op", "max_files")
 STREAM = "stream"
-FORMAT_BY_IO = {"jsonlines": "jsonl", "parquet": "parquet", "delta": "delta"}
+SQLITE = "sqlite"
+FORMAT_BY_IO = {"jsonlines": "jsonl", "parquet": "parquet", "delta": "delta", SQLITE: SQLITE}
 """The formats of files by the value of `IO`."""
 DELIMITED_BY_SUFFIX = {
     ".csv": (("delimiter", ","), ("rfc4180", "true")),
@@ -168,6 +173,11 @@ def channel_of(directive: Directive) -> str:
     return directive.parameter("IO", "file")
 
 
+def is_sqlite(directive: Directive) -> bool:
+    """Return whether a directive reads or writes a table of an SQLite database."""
+    return channel_of(directive) == SQLITE
+
+
 def is_stream(directive: Directive) -> bool:
     """Return whether a directive reads files as they are added to a folder."""
     return directive.name == "input" and channel_of(directive) == STREAM
@@ -203,6 +213,10 @@ def file_name_of(directive: Directive) -> str:
     >>> file_name_of(Directive("input", "edge")), file_name_of(Directive("output", "edge"))
     ('edge.facts', 'edge.csv')
     """
+    if is_sqlite(directive):
+        named = directive.parameter("name", directive.relation)
+        default = directive.parameter("dbname", f"{named}.sqlite")
+        return directive.parameter("filename", default)
     if directive.name != "output":
         return directive.parameter("filename", f"{directive.relation}.facts")
     suffix = ".csv.gz" if directive.parameter("compress") == "true" else ".csv"

@@ -7,6 +7,7 @@
 | `format="parquet"`, or `.parquet`               | a Parquet file                                |
 | the name of a folder, or with `*`, `?`, `**`    | all these files together                      |
 | `format="delta"`, or a folder with `_delta_log` | a Delta table                                 |
+| `IO=sqlite`                                     | a table or view of an SQLite database         |
 | `IO=spark`                                      | whatever Spark reads                          |
 """
 
@@ -21,7 +22,13 @@ from corollary.errors import InputError
 from corollary.warehouse.files.input_files import file_error
 from corollary.warehouse.files.places import Place
 from corollary.warehouse.formats.delta_entries import LOG_DIRECTORY
-from corollary.warehouse.formats.dialect import channel_of, file_name_of, format_of, is_stream
+from corollary.warehouse.formats.dialect import (
+    channel_of,
+    file_name_of,
+    format_of,
+    is_sqlite,
+    is_stream,
+)
 from corollary.warehouse.sources.file_listing import SourceLocation
 from corollary.warehouse.sources.file_source import FileSource
 from corollary.warehouse.sources.quarantine import BadRowPolicy
@@ -148,6 +155,10 @@ def source_of(
         has_copies=has_copies,
         tasks=tasks,
     )
+    if is_sqlite(directive):
+        from corollary.warehouse.sources.sqlite_source import SqliteSource
+
+        return SqliteSource(inlet)
     is_open = not directive.parameter("format") and channel_of(directive) == "file"
     is_delta = format_of(directive, place.name) == "delta"
     try:
