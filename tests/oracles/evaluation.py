@@ -29,7 +29,7 @@ from typing import Any, TypeAlias
 
 import re2
 
-from oracles import calendar, scalars
+from oracles import calendar, groups, scalars
 from oracles.parser import (
     Agg,
     And,
@@ -1295,6 +1295,9 @@ class Oracle:
         """All strata, lowest first; within one, all rules until nothing is new."""
         compiled = [self.compile_rule(rule) for rule in self.rules]
         for stratum in strata(self.rules, self.program.decls):
+            if groups.is_grouped(self.rules, stratum):
+                self.run_groups(stratum)
+                continue
             mine = [c for c in compiled if any(head in stratum for head, *_ in c)]
             for round_ in itertools.count():
                 if round_ > self.rounds:
@@ -1303,6 +1306,62 @@ class Oracle:
                 closed = [self.close(name) for name in stratum if self.program.decls[name].is_eqrel]
                 if not any(new) and not any(closed):
                     break
+
+    def run_groups(self, stratum: set[str]) -> None:
+        """Compute all groups again and again from what they were, if none reads itself."""
+        arcs: dict[Any, set[Any]] = defaultdict(set)
+        for reader, read, rule in groups.reading_rules(self.rules, stratum):
+            width = len(groups.keys(self.rules, reader, stratum))
+            for env, _, runs in self.instances(rule, reader, read, stratum):
+                row = tuple(run(env) for run in runs)
+                if not any(isinstance(value, Failure) for value in row):
+                    arcs[reader, row[:width]].add((read, row[width:]))
+        if groups.has_cycle(arcs):
+            raise OracleError("a group depends on itself")
+        given = {name: set(self.relations[name]) for name in stratum}
+        mine = [rule for rule in self.rules if any(head.relation in stratum for head in rule.heads)]
+        failure: OracleError | None = None
+        for _ in range(self.rounds):
+            before = {name: set(self.relations[name]) for name in stratum}
+            entries = [self.compile_rule(rule) for rule in mine]  # forgets aggregates of before
+            rows: dict[str, set[tuple[Value, ...]]] = {name: set(given[name]) for name in stratum}
+            failure = None
+            for entry in (entry for rule in entries for entry in rule if entry[0] in stratum):
+                try:
+                    rows[entry[0]] |= self.derived(entry)
+                except OracleError as error:
+                    failure = error  # counts only if it stays
+            for name in stratum:
+                self.relations[name] = set()
+                for row in rows[name]:
+                    self.insert(name, row)
+            self.indexes.clear()
+            if before == {name: self.relations[name] for name in stratum}:
+                break
+        else:
+            raise OracleLimit(f"more than {self.rounds} rounds")
+        if failure is not None:
+            raise failure
+
+    def instances(
+        self, rule: Rule, reader: str, read: str, stratum: set[str]
+    ) -> Iterator[tuple[Env, Failure | None, list[Run]]]:
+        """The instances of a rule for pairs of keys, each with what computes its head."""
+        own = groups.keys(self.rules, reader, stratum)
+        theirs = groups.keys(self.rules, read, stratum)
+        columns = (
+            *(self.columns[reader][at] for at in own),
+            *(self.columns[read][at] for at in theirs),
+        )
+        self.columns["%pairs"] = columns
+        (head,) = rule.heads
+        named = Atom("%pairs", head.args)
+        for branch in dnf(rule.body):
+            conjunction = Conjunction(self, branch, {}, (named,), rule.is_null_safe)
+            conjunction.compile()
+            runs = [conjunction.typed(a, t) for a, t in zip(named.args, columns, strict=True)]
+            for env, failure in conjunction.solve({}):
+                yield env, failure, runs
 
     def compile_rule(self, rule: Rule) -> list[Entry]:
         """One entry per branch and head."""
@@ -1322,9 +1381,14 @@ class Oracle:
         return entries
 
     def apply(self, entry: Entry, stratum: set[str]) -> bool:
-        relation, conjunction, runs = entry
+        relation = entry[0]
         if relation not in stratum:
             return False
+        return sum(self.insert(relation, row) for row in self.derived(entry)) > 0
+
+    def derived(self, entry: Entry) -> set[tuple[Value, ...]]:
+        """The heads of all instances that hold."""
+        relation, conjunction, runs = entry
         rows: set[tuple[Value, ...]] = set()
         for env, failure in conjunction.solve({}):
             try:
@@ -1335,7 +1399,7 @@ class Oracle:
                 if isinstance(value, Failure):
                     raise OracleError(f"{value.reason} in a rule for {relation}")
             rows.add(row)
-        return sum(self.insert(relation, row) for row in rows) > 0
+        return rows
 
     def close(self, relation: str) -> bool:
         """One step of the equivalence closure."""
@@ -1410,7 +1474,8 @@ def strata(rules: list[Rule], decls: Mapping[str, Decl]) -> list[set[str]]:
             changed |= longer != found
             reach[name] = longer
     for above, below in strict:
-        if above in reach[below]:
+        cycle = {name for name in reach[above] if above in reach[name]}
+        if above in reach[below] and not groups.is_grouped(rules, cycle):
             raise OracleRejected(f"{above} depends on itself through !{below} or an aggregate")
     components = {frozenset(o for o in reach[n] if n in reach[o]): len(reach[n]) for n in reach}
     return [

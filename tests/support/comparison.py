@@ -21,7 +21,7 @@ from corollary.database.program.loaded_program import LoadedProgram, load_progra
 from corollary.engines.local.engine import LocalEngine
 from corollary.errors import EvaluationError
 from corollary.frontends.datalog.parser import parse
-from corollary.maintain.solve import solve
+from corollary.maintain.goal_evaluation import solve
 from corollary.source import SourceFile
 from oracles import evaluation
 from support.generators.programs import Case

@@ -20,7 +20,7 @@ from corollary.core.engine import Limits
 from corollary.database.database import Database
 from corollary.database.transaction import Transaction
 from corollary.errors import EvaluationError
-from oracles import evaluation, parser
+from oracles import evaluation, groups, parser
 from support.comparison import comparable
 from support.payload_check import check_payload
 
@@ -128,13 +128,27 @@ def _reached(start: str, reads: Mapping[str, set[str]]) -> set[str]:
     return found
 
 
+@lru_cache(maxsize=64)
+def grouped_relations(text: str) -> tuple[str, ...]:
+    """Return the relations whose counts or sums are recursive."""
+    program = parser.parse(text)
+    strata = evaluation.strata(program.rules, program.decls)
+    return tuple(
+        name
+        for stratum in strata
+        if groups.is_grouped(program.rules, stratum)
+        for name in sorted(stratum)
+    )
+
+
 def algorithm_for(text: str, algorithm: str) -> Algorithm:
-    """Return what to ask for: counting leaves recursive relations to another algorithm."""
+    """Return what to ask for: relations that an algorithm cannot maintain are left to another."""
     if algorithm == MIXED:
         return "auto"
-    if algorithm != "counting":
-        return algorithm
-    return {"": "counting", **dict.fromkeys(recursive_relations(text), "ranked")}
+    left = recursive_relations(text) if algorithm == "counting" else ()
+    if algorithm not in ("auto", "ranked", "recompute"):
+        left = (*left, *grouped_relations(text))
+    return {"": algorithm, **dict.fromkeys(left, "ranked")} if left else algorithm
 
 
 # ---------------------------------------------------------------------------------------- databases

@@ -32,7 +32,9 @@ def check_payload(db: Database) -> int:
     relations: dict[str, list[Row]] = {}
     for stratum in strata(program):
         valid = set(stratum.relations) <= db._state.planner.payload
-        if valid and stratum.aggregations:
+        if valid and stratum.is_grouped:
+            looked_at += check_levels(db, stratum)
+        elif valid and stratum.aggregations:
             looked_at += check_totals(db, stratum)
         elif valid and all(is_plain(rule) for rule in stratum.rules):
             below = {each.relation for rule in stratum.rules for each in rule.literals}
@@ -81,6 +83,26 @@ def check_ranks(db: Database, stratum: Stratum, relations: Mapping[str, list[Row
                 supported.add((name, head))
     assert supported == set(ranks), f"ranks of {set(ranks) - supported} are not well-founded"
     return len(ranks)
+
+
+def check_levels(db: Database, stratum: Stratum) -> int:
+    """Assert that a group that reads others, and no other, has a level, and one above theirs."""
+    relations = db._state.loaded.normal.relations
+    levels: dict[tuple[str, Row], int] = {}
+    arcs: list[tuple[tuple[str, Row], tuple[str, Row]]] = []
+    for name in stratum.relations:
+        if grouping := relations[name].grouping:
+            rows = read(db, f"{name}•level")
+            assert len({row[:-1] for row in rows}) == len(rows), f"two levels for a group of {name}"
+            levels |= {(name, row[:-1]): row[-1] for row in rows}
+            width = len(grouping.key)
+            for below, pairs in grouping.reads:
+                found = read(db, pairs)
+                arcs += [((name, row[:width]), (below, row[width:])) for row in found]
+    assert levels.keys() == {reader for reader, _ in arcs}, "levels of other groups"
+    for reader, read_group in arcs:
+        assert levels[reader] > levels.get(read_group, 0), (reader, read_group, levels)
+    return len(levels)
 
 
 def check_counts(db: Database, stratum: Stratum, relations: Mapping[str, list[Row]]) -> int:

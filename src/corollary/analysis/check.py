@@ -11,6 +11,7 @@ from corollary.analysis.checks.declarations import declarations
 from corollary.analysis.checks.directives import directives
 from corollary.analysis.checks.events import events
 from corollary.analysis.checks.functors import functors
+from corollary.analysis.checks.groups import groups
 from corollary.analysis.checks.names import names
 from corollary.analysis.checks.safety import safety
 from corollary.analysis.checks.stratification import stratification
@@ -37,6 +38,7 @@ PASSES: tuple[Callable[[ResolvedProgram], Iterable[Diagnostic]], ...] = (
     events,
     safety,
     stratification,
+    groups,
     subtypes,
     value_invention,
     confluence,

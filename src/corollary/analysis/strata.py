@@ -27,6 +27,11 @@ class Stratum:
     aggregations: tuple[Aggregation, ...]
     is_recursive: bool
 
+    @property
+    def is_grouped(self) -> bool:
+        """Whether counts or sums are recursive: evaluated group by group."""
+        return self.is_recursive and bool(self.aggregations)
+
     @cached_property
     def members(self) -> frozenset[str]:
         """The relations, for look-ups."""
@@ -49,6 +54,9 @@ def dependency_polarities(
             arcs[rule.head.relation].setdefault(literal.relation, set()).add(polarity)
     for aggregation in program.aggregations:
         arcs[aggregation.relation].setdefault(aggregation.body, set()).add(Polarity.AGGREGATE)
+    for name, relation in program.relations.items():
+        for _, pairs in () if relation.grouping is None else relation.grouping.reads:
+            arcs[name].setdefault(pairs, set()).add(Polarity.AGGREGATE)
     return {
         name: {below: frozenset(found) for below, found in reads.items()}
         for name, reads in arcs.items()

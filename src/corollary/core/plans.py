@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import assert_never
 
-from corollary.core.logic import Aggregation
+from corollary.core.logic import Aggregation, Origin
 from corollary.core.pipeline import AntiProbe, Pipeline, Probe, Reference
 from corollary.core.states import State
 from corollary.core.types import Type
@@ -82,6 +82,7 @@ class Reduce(StrEnum):
     """How tuples that differ in their last column only become one."""
 
     MIN = "min"
+    MAX = "max"
     SUM = "sum"
 
 
@@ -203,6 +204,25 @@ class CancelOut:
 
 
 @dataclass(frozen=True, slots=True)
+class CheckAcyclic:
+    """Fail with a cycle of `pairs` if there are suspects.
+
+    Attributes:
+        suspects: working relations of keys of groups.
+        pairs: the relations of a group's key and the key of one that it reads, each with the
+            relations whose groups these are.
+        origin: the rule that a message is about.
+        is_counted: whether a round with a number larger than that of the suspects shows the cycle;
+            otherwise a single suspect does.
+    """
+
+    suspects: tuple[str, ...]
+    pairs: tuple[tuple[str, str, Reference], ...]
+    origin: Origin
+    is_counted: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Loop:
     """Repeat the steps while any of `until_empty` has tuples (tested before every round)."""
 
@@ -291,6 +311,7 @@ Step = (
     | Remove
     | Add
     | CancelOut
+    | CheckAcyclic
     | Loop
     | When
     | Within
@@ -391,6 +412,9 @@ def references_read(plan: Plan) -> Iterator[Reference]:
                 yield from (Reference(name) for name, _ in limits)
             case When(nonempty=references):
                 yield from references
+            case CheckAcyclic(suspects=suspects, pairs=pairs):
+                yield from (Reference(name) for name in suspects)
+                yield from (source for _, _, source in pairs)
             case Call(argument=str() as argument):
                 yield Reference(argument)
             case RecordTrace():
@@ -422,6 +446,8 @@ def relations_written(plan: Plan) -> Iterator[str]:
             case Clear(relations=names):
                 yield from names
             case Loop() | When() | Within() | Call() | PlacedCall() | RecordTrace():
+                pass
+            case CheckAcyclic():
                 pass
             case _:
                 assert_never(step)

@@ -219,6 +219,20 @@ def sql_texts(program: Program) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupReading:
+    """The groups of a relation whose counts or sums are recursive.
+
+    Attributes:
+        key: the columns whose values are the key of a tuple's group.
+        reads: for each relation of the stratum whose groups its groups read, the relation that
+            holds the pairs of keys: that of a group, then that of a group which it reads.
+    """
+
+    key: tuple[int, ...]
+    reads: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Relation:
     """A relation of the normal program."""
 
@@ -234,6 +248,8 @@ class Relation:
     such a relation is virtual."""
     limit: int | None = None
     """The number of tuples after which a one-shot evaluation may stop (`.limitsize`)."""
+    grouping: GroupReading | None = None
+    """Its groups, if it has a rule with a count or sum over its own stratum."""
 
     @property
     def arity(self) -> int:

@@ -16,6 +16,7 @@ from corollary.core.pipeline import Reference
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
 from corollary.engines.budget import Budget, BudgetExceeded
+from corollary.engines.group_cycles import group_cycle
 from corollary.engines.loop_schedule import LoopSchedule, LoopSteps, analyse_loop
 from corollary.errors import LimitError
 
@@ -289,6 +290,8 @@ class Interpreter:
                 self._tables[relation].add(self._words(source))
             case plans.CancelOut(relation=relation):
                 self._tables[relation].cancel_out()
+            case plans.CheckAcyclic():
+                self._check_acyclic(step, frame.round)
             case plans.Loop():
                 self._loop(step)
             case plans.Within():
@@ -341,6 +344,11 @@ class Interpreter:
         self._tables[step.target].assign(words)
         self._budget.check_totals()
         self._recorder.step(step, len(words), read)
+
+    def _check_acyclic(self, step: plans.CheckAcyclic, number: int) -> None:
+        suspects = sum(self._size(name) for name in step.suspects)
+        if number > suspects if step.is_counted else suspects:
+            raise group_cycle(step, self._prepared.plan.types, self._prepared.read)
 
     def _loop(self, loop: plans.Loop) -> None:
         if id(loop) not in self._loop_steps:

@@ -19,6 +19,7 @@ SIGNS = {State.ADDED: "+", State.REMOVED: "-"}
 
 REDUCTIONS = {
     plans.Reduce.MIN: ", each with the least last column",
+    plans.Reduce.MAX: ", each with the greatest last column",
     plans.Reduce.SUM: ", each with the sum of the last column",
 }
 
@@ -170,6 +171,10 @@ class _Printer:
                 yield f"add to {relation}: {self._name(source)}"
             case plans.CancelOut(relation=relation):
                 yield f"cancel {relation}: tuples both added and removed"
+            case plans.CheckAcyclic(suspects=suspects, is_counted=is_counted):
+                listed = ", ".join(map(self._name, suspects))
+                when = "if there are more rounds than" if is_counted else "unless empty:"
+                yield f"fail with a cycle {when} {listed}"
             case plans.Loop(steps=steps, until_empty=until_empty):
                 yield f"repeat until empty: {self._references(until_empty)}"
                 yield from self._inner(steps)

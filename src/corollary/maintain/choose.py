@@ -4,6 +4,7 @@
 |---|---|
 | a stored aggregate | totals: the change is added to running totals |
 | any other aggregate | aggregates: only the touched groups |
+| counts or sums over their own stratum | groups: the touched groups, by ascending level |
 | virtual | epf |
 | stored, its updates self-maintainable | autonomous |
 | stored, not recursive | counting |
@@ -37,7 +38,7 @@ from corollary.maintain.update import Update
 
 
 class Algorithm(StrEnum):
-    """The algorithms; the last three cannot be requested, only chosen."""
+    """The algorithms; the last four cannot be requested, only chosen."""
 
     AUTO = "auto"
     RECOMPUTE = "recompute"
@@ -49,9 +50,13 @@ class Algorithm(StrEnum):
     AUTONOMOUS = "autonomous"
     AGGREGATES = "aggregates"
     TOTALS = "totals"
+    GROUPS = "groups"
 
 
 SELECTABLE_ALGORITHMS = tuple(Algorithm)[:7]
+
+GROUPED_ALGORITHMS = (Algorithm.AUTO, Algorithm.RANKED, Algorithm.RECOMPUTE)
+"""What can be asked for where counts or sums are recursive; `ranked` stands for `groups`."""
 
 RECURSIVE_SPREAD = {State.ADDED: 4.0, State.REMOVED: 16.0}
 """A change of a fraction f of the relations below visits f · spread of a recursive stratum."""
@@ -118,14 +123,19 @@ def choose(
     """Return the algorithm for a stratum.
 
     Raises:
-        InputError: counting was requested for a recursive relation.
+        InputError: counting was requested for a recursive relation, or an algorithm that cannot
+            maintain counts and sums over their own stratum.
     """
     members = stratum.relations
     is_virtual = any(update.is_virtual(name) for name in members)
+    if stratum.is_grouped and requested not in GROUPED_ALGORITHMS:
+        raise _grouped_error(stratum, requested)
     if requested is Algorithm.COUNTING and stratum.is_recursive:
         raise _counting_error(members)
     if requested is Algorithm.RECOMPUTE:
         return AlgorithmChoice(members, requested, "asked for")
+    if stratum.is_grouped:
+        return _for_groups(stratum, update, requested, sizes)
     choice = _choose_possible(stratum, update, requested, sizes, is_virtual=is_virtual)
     if requested in (Algorithm.AUTO, choice.algorithm):
         return choice
@@ -174,6 +184,36 @@ def _for_aggregate(
     choice = AlgorithmChoice(members, Algorithm.TOTALS, reason)
     return (
         _unless_cheaper(stratum, update, sizes, choice) if requested is Algorithm.AUTO else choice
+    )
+
+
+def _for_groups(
+    stratum: Stratum, update: Update, requested: Algorithm, sizes: ChangeSizes
+) -> AlgorithmChoice:
+    """Return the algorithm for a stratum whose counts or sums are recursive."""
+    members = stratum.relations
+    if not update.redefined.isdisjoint(members) or not update.old.relations.keys() >= set(members):
+        return AlgorithmChoice(members, Algorithm.RECOMPUTE, "a recursive aggregate is new")
+    if not update.refilled.isdisjoint(members):
+        return AlgorithmChoice(members, Algorithm.RECOMPUTE, "the relation is new")
+    if not update.valid_payload >= set(members):
+        return AlgorithmChoice(members, Algorithm.RECOMPUTE, "its levels are out of date")
+    reason = "recursive aggregates: touched groups by ascending level"
+    choice = AlgorithmChoice(members, Algorithm.GROUPS, reason)
+    return (
+        _unless_cheaper(stratum, update, sizes, choice) if requested is Algorithm.AUTO else choice
+    )
+
+
+def _grouped_error(stratum: Stratum, requested: Algorithm) -> InputError:
+    names = ", ".join(
+        f"`{name}`" for name in dict.fromkeys(name.split(".")[0] for name in stratum.relations)
+    )
+    return InputError.of(
+        "C0820",
+        f"{names}: counts and sums through recursion cannot be maintained by `{requested}`.",
+        None,
+        "use `ranked`, `recompute` or `auto` for it",
     )
 
 

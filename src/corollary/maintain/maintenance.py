@@ -16,6 +16,7 @@ from corollary.maintain.algorithms import (
     counting,
     dred,
     epf,
+    groups,
     pf,
     ranked,
     recompute,
@@ -34,6 +35,7 @@ IN_PLACE_ALGORITHMS = (
     Algorithm.DRED,
     Algorithm.AUTONOMOUS,
     Algorithm.TOTALS,
+    Algorithm.GROUPS,
 )
 """These change the stored relations step by step and read them in the middle of their work."""
 
@@ -41,6 +43,7 @@ PAYLOAD_KEEPING_ALGORITHMS = (
     Algorithm.RANKED,
     Algorithm.COUNTING,
     Algorithm.TOTALS,
+    Algorithm.GROUPS,
     Algorithm.RECOMPUTE,
 )
 """These leave valid ranks, counts or totals behind."""
@@ -70,7 +73,10 @@ def choose_algorithms(
     """
     found = {}
     for stratum in strata(update.new):
-        requested = _common_request({name: requested_for(name) for name in stratum.relations})
+        names = [name for name in stratum.relations if update.new.relations[name].grouping]
+        requested = _common_request(
+            {name: requested_for(name) for name in names or stratum.relations}
+        )
         if all(_is_unobserved(name, update) for name in stratum.relations):
             continue
         if any(update.signs_of(name) for name in stratum.relations):
@@ -231,6 +237,8 @@ def _steps(algorithm: Algorithm, stratum: Stratum, draft: Draft) -> list[plans.S
             return aggregates.plan(stratum, draft)
         case Algorithm.TOTALS:
             return totals.plan(stratum, draft)
+        case Algorithm.GROUPS:
+            return groups.plan(stratum, draft)
         case Algorithm.AUTO:
             raise AssertionError("`choose` has replaced auto")
         case _:

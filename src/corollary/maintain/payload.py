@@ -4,6 +4,7 @@
 |---|---|---|
 | `p•rank` | those of p, rank | some derivation has only smaller ranks among its premises |
 | `p•count` | those of p, count | the number of derivations |
+| `h•level` | the key of h's groups, level | a group is above all groups that it reads |
 | `a•total` | the keys of a, n, words | the running totals of each group (`core/totals.py`) |
 | `a•digits` | the keys of a, place, digit | the same for floats |
 | `a•values` | the keys of a, value, n | the number of assignments with this value in the group |
@@ -34,6 +35,7 @@ class Payload(StrEnum):
     """The kinds of payload; the values name the relations that hold it."""
 
     RANK = "rank"
+    LEVEL = "level"
     COUNT = "count"
     TOTAL = "total"
     DIGITS = "digits"
@@ -41,8 +43,8 @@ class Payload(StrEnum):
 
     @property
     def is_determined(self) -> bool:
-        """Whether the relations say what it is; ranks depend on how they came about."""
-        return self is not Payload.RANK
+        """Whether the relations say what it is; ranks and levels depend on their history."""
+        return self not in (Payload.RANK, Payload.LEVEL)
 
 
 RANK_VARIABLE = logic.Variable("rank'", NUMBER)
@@ -59,10 +61,22 @@ def count_relation(draft: Draft, relation: str) -> str:
     return draft.working_relation(relation, Payload.COUNT, NUMBER)
 
 
+def level_relation(draft: Draft, relation: str) -> str:
+    """Return the relation of levels beside a relation with groups."""
+    grouping = draft.relation(relation).grouping
+    assert grouping is not None
+    name = working_relation(relation, Payload.LEVEL)
+    types = draft.types[relation]
+    draft.types[name] = (*(types[column] for column in grouping.key), NUMBER)
+    return name
+
+
 def has_ranks(stratum: Stratum, program: NormalProgram) -> bool:
     """Whether the tuples of a stratum carry ranks: it is recursive and stored."""
-    return stratum.is_recursive and not any(
-        program.relations[name].is_virtual for name in stratum.relations
+    return (
+        stratum.is_recursive
+        and not stratum.is_grouped
+        and not any(program.relations[name].is_virtual for name in stratum.relations)
     )
 
 
@@ -82,6 +96,8 @@ def has_single_derivations(stratum: Stratum) -> bool:
 
 def payload_kind(stratum: Stratum, program: NormalProgram) -> Payload | None:
     """Return the kind of payload that is kept beside the relations of a stratum, if any."""
+    if stratum.is_grouped:
+        return Payload.LEVEL
     if has_ranks(stratum, program):
         return Payload.RANK
     if any(program.relations[name].is_virtual for name in stratum.relations):
@@ -122,7 +138,13 @@ def payload_relations(stratum: Stratum, program: NormalProgram) -> dict[str, Rel
     for name in stratum.relations:
         relation = program.relations[name]
         columns, types = (*relation.columns, str(role)), (*relation.types, NUMBER)
-        if stratum.aggregations:
+        if stratum.is_grouped:
+            if relation.grouping is None:
+                continue
+            key = relation.grouping.key
+            columns = (*(relation.columns[at] for at in key), f"{WORKING_SEPARATOR}{role}")
+            types = (*(relation.types[at] for at in key), NUMBER)
+        elif stratum.aggregations:
             term = _term_type(stratum.aggregations[0], program)
             # No column of a user has the separator in its name.
             more = tuple(f"{WORKING_SEPARATOR}{each}" for each in _more_columns(role, term))

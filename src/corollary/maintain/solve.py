@@ -53,16 +53,6 @@ from corollary.maintain.tail_calls import own_position
 GOAL_RELATION = plans.working_relation("", "goal")
 
 
-def solve(program: NormalProgram, goal: logic.Literal, statistics: Statistics) -> plans.Plan:
-    """Return the plan whose `GOAL_RELATION` holds the answers: one column per goal variable.
-
-    Derived relations are computed as far as the goal needs them, even if they are stored.
-    """
-    return answer_goal(
-        program, goal, statistics, lambda name: not program.relations[name].is_derived
-    )
-
-
 def answer_goal(
     program: NormalProgram,
     goal: logic.Literal,

@@ -12,11 +12,15 @@ A body that is just a relation is aggregated directly. Alternatives with differe
 variables are distinguished by one more column, since their assignments differ. Where the body needs
 the outer variables to be safe (`y < x`), or may have expressions without a value, it starts with
 a literal `h.keys1(x)` that holds the outer bindings of all alternatives of the clause.
+
+An aggregate over its own stratum always has such a literal, and the key of the head's group among
+its keys; `h.reads` holds which groups read which (`rewrite/group_reads.py`).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from corollary.analysis.grouped_recursion import grouped_recursion
 from corollary.analysis.traverse import all_variables
 from corollary.core import logic
 from corollary.core.functors import CHECKED_SUM
@@ -24,6 +28,7 @@ from corollary.core.types import NUMBER, Kind, Type
 from corollary.errors import InputError
 from corollary.rewrite import bindings
 from corollary.rewrite.disjunctions import alternatives
+from corollary.rewrite.group_reads import GroupReads
 from corollary.rewrite.translation_unit import Conjunction, TranslationUnit, outer_variables
 
 ZERO_IF_EMPTY = ("count", "sum")
@@ -50,6 +55,7 @@ class _LiftedAggregate:
     number: int
     keys: tuple[logic.Variable, ...]
     result: logic.Variable
+    is_recursive: bool
 
 
 class _Lifting:
@@ -58,6 +64,7 @@ class _Lifting:
     def __init__(self, unit: TranslationUnit) -> None:
         self._unit = unit
         self._is_recursive = bindings.recursion_test(unit.clauses)
+        self._groups = GroupReads(unit, grouped_recursion(unit.clauses))
         self._counts: dict[str, int] = {}
         # By identity: the alternatives of a clause share their aggregates, while two equal
         # aggregates of the text become two relations.
@@ -74,10 +81,10 @@ class _Lifting:
 
     def _lift(self, conjunction: Conjunction) -> Iterator[Conjunction]:
         """Yield the conjunctions, without aggregates, that together say the same."""
-        work = [conjunction]
+        work = [self._groups.with_key_variables(conjunction)]
         while work:
             current = work.pop()
-            aggregate = next(bindings.liftable_aggregates(current), None)
+            aggregate = self._groups.next_aggregate(current)
             if aggregate is None:
                 yield current
             else:
@@ -114,13 +121,18 @@ class _Lifting:
         result = _result(conjunction, aggregate)
         rest = _substitute(conjunction, aggregate, result)
         target = self._unit.unused_name(f"{name}.aggregate{number}")
-        lifted = _LiftedAggregate(aggregate, target, number, _keys(rest, aggregate), result)
-        body = _direct(lifted) or self._make_body(lifted, rest)
+        is_recursive = self._groups.is_recursive(rest, aggregate)
+        key = self._groups.key_of(rest) if is_recursive else ()
+        keys = tuple(dict.fromkeys((*key, *_keys(rest, aggregate))))
+        lifted = _LiftedAggregate(aggregate, target, number, keys, result, is_recursive)
+        if is_recursive:
+            self._groups.relations.add(target)
+        body = (None if is_recursive else _direct(lifted)) or self._make_body(lifted, rest)
         types = self._types_of(body[0])
-        keys = (
+        slots = (
             logic.Variable(k.name, types[at]) for k, at in zip(lifted.keys, body[1], strict=True)
         )
-        self._declare(target, (*keys, result))
+        self._declare(target, (*slots, result))
         self._unit.aggregations.append(
             logic.Aggregation(
                 target, aggregate.operator, *body, conjunction.origin.with_pass("aggregates")
@@ -153,6 +165,9 @@ class _Lifting:
         guard = self._guard(lifted, rest, bodies)
         relation = self._unit.unused_name(f"{rest.head.relation}.body{lifted.number}")
         self._declare(relation, slots)
+        if lifted.is_recursive:
+            self._unit.recursive_bodies.add(relation)
+            self._bodies += self._groups.reads(rest, bodies, guard)
         for items, own in zip(bodies, variable_sets, strict=True):
             bound = {*own, *outer_variables(guard)}
             filled = [
@@ -208,6 +223,8 @@ class _Lifting:
     ) -> tuple[logic.BodyItem, ...]:
         """Return the literal that holds the outer bindings, where the body needs one."""
         keys, name = lifted.keys, rest.head.relation
+        if lifted.is_recursive:
+            return (self._make_guard(lifted, name),)
         outer = bindings.independent(rest.items)
         is_unsafe = any(
             not {key.name for key in keys} <= bindings.bound_by(each) for each in bodies
@@ -225,14 +242,18 @@ class _Lifting:
                 lifted.aggregate.span,
                 "bind its keys by a positive literal inside the braces",
             )
-        relation = self._unit.unused_name(f"{name}.keys{lifted.number}")
-        self._declare(relation, keys)
-        atom = self._guards[lifted.relation] = logic.Atom(relation, keys)
-        return (atom,)
+        return (self._make_guard(lifted, name),)
+
+    def _make_guard(self, lifted: _LiftedAggregate, head: str) -> logic.Atom:
+        """Make the relation of the outer bindings, and return its literal."""
+        relation = self._unit.unused_name(f"{head}.keys{lifted.number}")
+        self._declare(relation, lifted.keys)
+        atom = self._guards[lifted.relation] = logic.Atom(relation, lifted.keys)
+        return atom
 
     def _collect_keys(self, lifted: _LiftedAggregate, rest: Conjunction) -> None:
         """Add the outer bindings of one alternative of the clause to the keys."""
-        outer = bindings.independent(rest.items)
+        outer = bindings.independent(self._groups.lower_items(rest.items))
         atom = self._guards[lifted.relation]
         origin = rest.origin.with_pass("aggregates")
         self._bodies.append(Conjunction(atom, outer, origin, rest.fresh, True, rest.is_null_safe))

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from corollary.core import logic
 from corollary.core.graph import strongly_connected_components
-from corollary.core.program import ActiveRules, NormalProgram, marked_name
+from corollary.core.program import ActiveRules, GroupReading, NormalProgram, marked_name
 from corollary.rewrite.translation_unit import unused_name
 
 
@@ -153,9 +153,14 @@ def rename_relations(program: NormalProgram, renamed: Mapping[str, str]) -> Norm
     def aggregation(each: logic.Aggregation) -> logic.Aggregation:
         return replace(each, relation=named(each.relation), body=named(each.body))
 
+    def grouping(each: GroupReading | None) -> GroupReading | None:
+        if each is None:
+            return None
+        return replace(each, reads=tuple((read, named(pairs)) for read, pairs in each.reads))
+
     return NormalProgram(
         {
-            named(name): replace(relation, name=named(name))
+            named(name): replace(relation, name=named(name), grouping=grouping(relation.grouping))
             for name, relation in program.relations.items()
         },
         tuple(map(rule, program.rules)),

@@ -3,6 +3,7 @@
 `h.body1(x, y, v) :- q(x, y), r(y, v)` has a tuple for each instance of its rule. Whoever aggregates
 it can read the instances, so that the tuples, as many as the join has, are not stored. The same
 holds for a declared relation that is virtual: no change of it need be found for the aggregate.
+The body of an aggregate over its own stratum is stored: it changes group by group.
 """
 
 from dataclasses import replace
@@ -18,7 +19,7 @@ def inlined(unit: TranslationUnit) -> None:
         for each in unit.declarations
         if each.key and not unit.relations[each.name].is_derived
     }
-    for name in {each.body for each in unit.aggregations}:
+    for name in {each.body for each in unit.aggregations} - unit.recursive_bodies:
         relation = unit.relations[name]
         rules = [rule for rule in unit.rules if rule.head.relation == name]
         is_open = relation.is_derived and (relation.is_virtual or not relation.is_declared)

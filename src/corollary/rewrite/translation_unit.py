@@ -69,6 +69,7 @@ class TranslationUnit:
         facts: the tuples that clauses without a body state.
         bases: for each derived relation with base tuples, the relation that holds them.
         bags: for each relation with copies, the relation of its counts.
+        recursive_bodies: the bodies of aggregates over their own stratum.
     """
 
     clauses: Sequence[logic.Clause]
@@ -83,6 +84,7 @@ class TranslationUnit:
     facts: dict[str, list[tuple[logic.Value, ...]]] = field(default_factory=dict)
     bases: Mapping[str, str] = field(default_factory=dict)
     bags: Mapping[str, str] = field(default_factory=dict)
+    recursive_bodies: set[str] = field(default_factory=set)
 
     def unused_name(self, name: str) -> str:
         """Return the name, with a number appended where a relation has it."""

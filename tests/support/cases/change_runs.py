@@ -15,7 +15,15 @@ from corollary.database.transaction import Transaction
 from corollary.errors import InputError, LimitError
 from oracles.evaluation import evaluate, typed_rows
 from support.cases.changes import FORMS, ROOT, ChangeCase, Part, asserted, changed, commit
-from support.maintained_database import ALGORITHMS, MIXED, Algorithm, algorithm_for, held, opened
+from support.maintained_database import (
+    ALGORITHMS,
+    MIXED,
+    Algorithm,
+    algorithm_for,
+    grouped_relations,
+    held,
+    opened,
+)
 from support.payload_check import check_payload
 
 Row = tuple[Any, ...]
@@ -49,7 +57,9 @@ def states(case: ChangeCase) -> list[State]:
 
 def prepared(case: ChangeCase, variant: str) -> tuple[Database, list[str]]:
     """A database in force, and its virtual relations."""
-    virtual = derived(case) if variant.startswith("virtual") else []
+    stored = grouped_relations(case.text)  # these cannot be virtual
+    virtual = [name for name in derived(case) if name not in stored]
+    virtual = virtual if variant.startswith("virtual") else []
     if variant.startswith(BODIES):
         bodies = set(re.findall(r"\w+", " ".join(re.findall(r"{[^}]*}", case.text))))
         virtual = [name for name in virtual if name in bodies]

@@ -11,7 +11,7 @@ from corollary.core.recorder import CountingRecorder
 from corollary.database.database import Database
 from corollary.database.program.goals import read_goal
 from corollary.errors import AccessError, InputError
-from corollary.maintain.solve import solve
+from corollary.maintain.goal_evaluation import solve
 from oracles import evaluation
 from support.comparison import LIMITS, prepared
 

@@ -14,8 +14,8 @@ from corollary.database.program.goals import read_goal
 from corollary.database.program.loaded_program import LoadedProgram
 from corollary.engines.local.engine import LocalEngine
 from corollary.errors import LimitError
-from corollary.maintain import solve
 from corollary.maintain.algorithms import seminaive
+from corollary.maintain.goal_evaluation import solve
 from support.comparison import Rows, comparable, prepared
 
 COUNTER = """
@@ -112,7 +112,7 @@ def test_goals(text: str, facts: Rows, goal: str, limits: dict[str, Any], limit:
     asked = read_goal(loaded, goal)
     answers = asked.answers
     engine.declare({answers.name: answers})
-    plan = solve.solve(asked.program, asked.literal, engine.statistics())
+    plan = solve(asked.program, asked.literal, engine.statistics())
     with stopped(limit):
         engine.run(plan, CountingRecorder(), Limits(**limits))
     assert_usable(text, facts, engine)

@@ -14,8 +14,8 @@ from corollary.core.statistics import Statistics
 from corollary.database.program.goals import read_goal
 from corollary.database.program.loaded_program import load_program
 from corollary.frontends.datalog.parser import parse
+from corollary.maintain.goal_evaluation import solve
 from corollary.maintain.sip import Goal, sip
-from corollary.maintain.solve import solve
 from corollary.source import SourceFile
 from support.maintained_database import SAME_GENERATION
 

@@ -11,7 +11,8 @@ from corollary.core.logic import Variable
 from corollary.core.plans import MAIN, WORKING_SEPARATOR, Plan, working_relation
 from corollary.core.recorder import CountingRecorder
 from corollary.database.program.goals import read_goal
-from corollary.maintain.solve import GOAL_RELATION, solve
+from corollary.maintain.goal_evaluation import solve
+from corollary.maintain.solve import GOAL_RELATION
 from oracles import evaluation
 from support.comparison import LIMITS, Rows, prepared
 from support.maintained_database import SAME_GENERATION

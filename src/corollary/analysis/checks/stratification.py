@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from corollary.analysis.dependencies import DependencyGraph, dependency_graph
+from corollary.analysis.grouped_recursion import grouped_recursion
 from corollary.analysis.phrases import related_spans
 from corollary.analysis.resolution import ResolvedProgram
 from corollary.analysis.traverse import AtomUse
@@ -14,9 +15,11 @@ from corollary.errors import Diagnostic
 def stratification(resolved: ResolvedProgram) -> Iterator[Diagnostic]:
     """Yield a shortest cycle through negation and one through an aggregate per component."""
     graph = dependency_graph(resolved)
+    grouped = grouped_recursion(resolved.clauses, resolved.events).keys
     seen: set[tuple[int, bool]] = set()
     for (head, body, _), use in graph.nonmonotonic.items():
-        if graph.is_recursive(head, body):
+        is_accepted = not use.is_negated and head in grouped  # the pass `groups` looks at these
+        if graph.is_recursive(head, body) and not is_accepted:
             kind = (graph.component[head], use.is_negated)
             if kind not in seen:
                 seen.add(kind)

@@ -189,7 +189,7 @@ def _evaluation(
     from corollary.database.program.loaded_program import load_program, read_programs
     from corollary.explain.plan import plan_as_json, print_plan
     from corollary.maintain.algorithms.seminaive import plan_program
-    from corollary.maintain.solve import solve
+    from corollary.maintain.goal_evaluation import solve
 
     program = read_programs(programs)
     loaded = load_program(program)

@@ -23,8 +23,8 @@ from corollary.database.program.goals import read_goal
 from corollary.database.program.loaded_program import LoadedProgram, load_program
 from corollary.database.reactions.keys import check_keys
 from corollary.errors import Diagnostic, InputError, render
-from corollary.maintain import solve
 from corollary.maintain.algorithms import seminaive
+from corollary.maintain.goal_evaluation import solve
 from corollary.maintain.placing import place_strata
 from corollary.warehouse.copies import CopiesHandle, sum_counts
 from corollary.warehouse.files.paths import resolve
@@ -170,7 +170,7 @@ def query_once(
         answers = goal.answers
         engine.declare({answers.name: answers})
         console.enter(Phase.EVALUATE)
-        plan = solve.solve(goal.program, goal.literal, engine.statistics())
+        plan = solve(goal.program, goal.literal, engine.statistics())
         engine.run(plan, ProgressRecorder(console), limits or Limits())
     console.enter(Phase.OTHER)
     return answers, engine.read(answers.name)

@@ -339,6 +339,7 @@ def _exchanges(step: plans.Step, plan: plans.Plan) -> list[tuple[str, str]]:
             | plans.ExtendWithRound()
             | plans.Clear()
             | plans.CancelOut()
+            | plans.CheckAcyclic()
             | plans.Loop()
             | plans.When()
             | plans.Within()

@@ -46,6 +46,7 @@ from corollary.core.states import State
 from corollary.core.statistics import Statistics
 from corollary.core.types import NUMBER
 from corollary.maintain import assignments
+from corollary.maintain.algorithms import grouped_evaluation
 from corollary.maintain.delta import make_body, read_in_state, recursive_positions
 from corollary.maintain.draft import Body, Draft
 from corollary.maintain.payload import (
@@ -142,6 +143,10 @@ def fixpoint(
 
     With payload, the relations of ranks or counts are results too.
     """
+    if stratum.is_grouped:
+        return grouped_evaluation.evaluate(
+            stratum, draft, state, with_levels=payload is Payload.LEVEL
+        )
     if stratum.is_recursive:
         return _rounds(stratum, draft, state, with_ranks=payload is Payload.RANK)
     (name,) = stratum.relations

@@ -152,6 +152,9 @@ def reduce_words(
             # The last column is the value: the first tuple of a sorted group has the least.
             # Least by code, which for integers below 2^61 is least by value.
             return words[_starts(words, target.layout)]
+        case Reduce.MAX:
+            starts = _starts(words, target.layout)
+            return words[np.append(starts[1:], len(words)) - 1] if len(words) else words
         case Reduce.SUM:
             return _sums(words, target, dictionary)
 
