@@ -9,6 +9,7 @@
 | a change | random changes of one tuple each, with the view to maintain; median |
 | exact | the view against its recomputation, after every quarter of the changes |
 | clauses | the advisor's own time for programs of many clauses and literals |
+| star | 20 queries on a star: nothing stored, every query stored, views that queries share |
 | estimate | the answers expected of queries over the tables of TPC-H, and those found |
 """
 
@@ -23,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 
 import corollary
-from bench.advice import estimates, large_programs
+from bench.advice import estimates, large_programs, star
 from bench.figure import Figure
 from corollary.advisor.advice import Advice
 from corollary.advisor.check.verification import find_differing_views
@@ -63,6 +64,7 @@ def run(scale: float) -> Iterator[Figure]:
         yield from _changes(lasting, advice, max(8, int(CHANGES * min(1.0, scale))))
     yield from estimates.run(scale)
     yield from large_programs.run(scale)
+    yield from star.run(scale)
 
 
 def fill(database: Database, scale: float) -> None:

@@ -50,6 +50,7 @@ from support.generators.active_scenarios import (
     shares,
 )
 from support.generators.advisor_programs import program as advised_program
+from support.generators.advisor_workloads import workload as random_workload
 from support.generators.document_rounds import Round
 from support.generators.programs import FEATURES, Case, programs
 from support.generators.scenarios import Scenario, is_lively, scenarios
@@ -61,6 +62,7 @@ from support.serve.http_fuzz import fuzzed_server, send_requests
 from support.spark.in_process_partitions import everything_partitioned
 from support.sql.query_judge import judge_query
 from support.warehouse_scenarios import keep
+from support.workload_obligations import judge_choice, judge_uses
 
 BATCH = 50
 """Examples under one seed."""
@@ -204,6 +206,8 @@ class Fuzz:
             if number % (2 * BATCH) == 0:
                 self.say(f"{number - self.options.seed} programs advised on; seed {number}")
             judge_advice(advised_program(number), number, self.counts)
+            judge_uses(random_workload(number), self.counts)
+            judge_choice(random_workload(number), self.counts)
             self.counts["programs advised on"] += 1
 
     def requests(self) -> None:

@@ -31,7 +31,7 @@ from corollary.advisor.search import view_rules
 from corollary.advisor.search.decision import StorageDecision
 from corollary.advisor.search.drafts import DraftBuilder, PredicateDraft
 from corollary.advisor.time_limit import is_search_over, limited_search
-from corollary.core.logic import Atom, Clause
+from corollary.core.logic import Atom, Clause, Slot
 
 REJECTED_NAME = "candidate"
 """The name of a rejected candidate in the report."""
@@ -143,7 +143,7 @@ class _Advisor:
 
             def name_of(
                 node: Candidate, positions: dict[object, int] = positions
-            ) -> tuple[str, tuple[str, ...]]:
+            ) -> tuple[str, tuple[Slot, ...]]:
                 name = self._names.name_of(node, draft.query.relation, positions)
                 used[name[0]] = None
                 return name
@@ -200,10 +200,10 @@ class _Advisor:
     def _is_rewriting_enough(self, advice: PredicateAdvice) -> bool:
         """Whether computing the views along the way is as good as storing them.
 
-        Its exponent has to be the same and, where sizes are known, it has to gain on this data. In
-        the paper, what is selected is stored.
+        Its exponent has to be the same and, where sizes are known, it has to gain on this data.
+        What the paper selects, or a workload pays for, is stored.
         """
-        if self._options.selection == SelectionMode.PAPER:
+        if self._options.selection != SelectionMode.MINIMAL:
             return False
         gains = advice.after.left_deep < advice.before.left_deep
         if not gains or advice.virtual_after != advice.after.left_deep:

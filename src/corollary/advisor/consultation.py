@@ -86,7 +86,11 @@ def consult(
     chosen = inputs.parse_queries(queries, loaded.normal, known)
     chosen = chosen or inputs.default_queries(loaded.normal, logged, {})
     if not options.updates:
-        options = replace(options, updates=inputs.measure_update_rates(database))
+        options = replace(
+            options,
+            updates=inputs.measure_update_rates(database),
+            commits_per_hour=inputs.measure_commit_rate(database),
+        )
     scheme = read_scheme(loaded.program, loaded.checked, chosen, options.opaque)
     advice = advise(scheme, options, measure_sizes(database))
     after = reformulate(loaded.checked, loaded.program, advice)

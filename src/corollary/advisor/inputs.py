@@ -109,6 +109,16 @@ def _bound_columns(pattern: str) -> frozenset[int]:
 # --- rates ---------------------------------------------------------------------------------------
 
 
+def measure_commit_rate(database: Database) -> float:
+    """Return the commits per hour, by the retained history; the first one is the initial load."""
+    warehouse = warehouse_of(database)
+    commits = [] if warehouse is None else warehouse.commits()
+    if len(commits) < 2:
+        return 0.0
+    hours = max(HISTORY_MIN_SECONDS, commits[0].created - commits[-1].created) / 3600.0
+    return (len(commits) - 1) / hours
+
+
 def measure_update_rates(database: Database) -> Mapping[str, float]:
     """Return the changed tuples of base relations per hour, by the retained history.
 

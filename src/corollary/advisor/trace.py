@@ -20,7 +20,7 @@ from corollary.advisor.model.shapes import effective_arity
 from corollary.advisor.search import view_rules
 from corollary.advisor.search.disjuncts import merge_steps
 from corollary.advisor.search.folding import fold_steps
-from corollary.core.logic import Atom, Literal, Variable
+from corollary.core.logic import Atom, Literal, Slot
 from corollary.core.printer import print_atom, print_clause, print_literal
 
 STEP_NAMES = {
@@ -142,12 +142,12 @@ class _PredicateTracer:
             self._names[key] = view_rules.unused_name(view_rules.initials(node), self._taken)
         return self._names[key]
 
-    def _name_of(self, node: Candidate) -> tuple[str, tuple[str, ...]]:
-        return self._name(node), node.variables
+    def _name_of(self, node: Candidate) -> tuple[str, tuple[Slot, ...]]:
+        return self._name(node), node.arguments
 
     def _text(self, node: Node) -> str:
         if isinstance(node, Candidate):
-            return print_atom(Atom(self._name(node), tuple(map(Variable, node.variables))))
+            return print_atom(Atom(*self._name_of(node)))
         return print_literal(node) if isinstance(node, Literal) else str(node.item)
 
     # --- phases --------------------------------------------------------------------------------

@@ -21,7 +21,16 @@ from enum import StrEnum
 from itertools import product
 from typing import Any, Union
 
-from corollary.core.logic import Atom, BodyItem, Comparison, Literal, Term, Variable, variable_names
+from corollary.core.logic import (
+    Atom,
+    BodyItem,
+    Comparison,
+    Literal,
+    Slot,
+    Term,
+    Variable,
+    variable_names,
+)
 
 ANONYMOUS = "_•"
 """Prefix of the name of a variable that was written `_`."""
@@ -105,11 +114,25 @@ class Candidate:
 
     Attributes:
         carried: literals of the clause that were added as filters (they carry dependencies).
+        general: the more general view whose use this is, if it is not a view itself.
     """
 
     variables: tuple[str, ...]
     bodies: tuple[Body, ...]
     carried: tuple[Literal, ...] = ()
+    general: "ViewUse | None" = None
+
+    @property
+    def view(self) -> "Candidate":
+        """The view that is stored: the general one, or the candidate itself."""
+        return self if self.general is None else self.general.view
+
+    @property
+    def arguments(self) -> tuple[Slot, ...]:
+        """The terms for the columns of the view, in the order of its variables."""
+        if self.general is None:
+            return tuple(Variable(name) for name in self.variables)
+        return self.general.arguments
 
     @property
     def children(self) -> Iterator["Candidate"]:
@@ -124,6 +147,14 @@ class Candidate:
         yield self
         for child in self.children:
             yield from child.nodes()
+
+
+@dataclass(frozen=True, slots=True)
+class ViewUse:
+    """A use of a view that other clauses share: a term for each of its variables."""
+
+    view: Candidate
+    arguments: tuple[Slot, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -150,6 +181,7 @@ class FoldedClause:
     def is_self_materialisation(self, node: Candidate) -> bool:
         """Whether a candidate is the whole clause, so that storing it stores the query."""
         is_all = len(self.nodes) == 1 and not self.clause.pinned
+        is_all = is_all and len(node.arguments) == len(node.variables)
         return is_all and frozenset(node.variables) == self.clause.head_variables
 
 

@@ -27,12 +27,12 @@ class CanonicalForms:
         self._known: dict[candidates.Candidate, tuple[str, tuple[str, ...]]] = {}
 
     def key(self, node: candidates.Candidate) -> str:
-        """Return the form, equal for all isomorphic candidates."""
-        return self._form(node)[0]
+        """Return the form, equal for all isomorphic candidates; that of its view for a use."""
+        return self._form(node.view)[0]
 
     def order(self, node: candidates.Candidate) -> tuple[str, ...]:
         """Return the variables in an order that corresponds between isomorphic candidates."""
-        return self._form(node)[1]
+        return self._form(node.view)[1]
 
     def _form(self, node: candidates.Candidate) -> tuple[str, tuple[str, ...]]:
         found = self._known.get(node)

@@ -156,6 +156,7 @@ class Options:
         min_gain_factor: the factor in rows that justifies a view even at the same exponent.
         min_real_gain: a lower exponent does not justify a view whose gain on this data is smaller.
         updates: changed tuples of base relations per hour.
+        commits_per_hour: how many commits bring these changes: each takes its time for each view.
         horizon_hours: the hours over which building a view has to pay.
         naming: how new views are named.
     """
@@ -171,5 +172,6 @@ class Options:
     min_gain_factor: float = 1.3
     min_real_gain: float = 1.2
     updates: Mapping[str, float] = field(default_factory=dict)
+    commits_per_hour: float = 0.0
     horizon_hours: float = 24.0
     naming: ViewNaming = ViewNaming()

@@ -94,13 +94,13 @@ class Decider:
         return self._rejection(node) is None
 
     def _rejection(self, node: Candidate) -> Rejection | None:
-        degree = self._rewriter.shapes.clausal_arity(node)
+        degree = self._rewriter.shapes.clausal_arity(node.view)
         if degree > self._limit:
             return Rejection(node, degree, f"degree {degree} > {self._limit}")
         if self._estimator is not None:
             allowed = self._options.storage_factor * self._estimator.sizes.stored_bytes
             allowed = max(allowed, self._options.budget_bytes or 0.0)
-            size = self._estimator.candidate_bytes(node)
+            size = self._estimator.candidate_bytes(node.view)
             if size > allowed:
                 return Rejection(node, degree, f"about {size:,.0f} bytes > {allowed:,.0f}")
         return None

@@ -14,6 +14,7 @@ from corollary.advisor.search.decision import Decider, StorageDecision
 from corollary.advisor.search.disjuncts import merge_disjuncts
 from corollary.advisor.search.folding import fold
 from corollary.advisor.search.rewriting import Rewriter
+from corollary.advisor.search.shared_views import shared_views
 from corollary.advisor.search.workload import QueryDemand, Workload
 from corollary.advisor.time_limit import is_search_over
 
@@ -125,7 +126,9 @@ class DraftBuilder:
         """Let the workload as a whole decide, if a budget is to be spent."""
         if self.options.selection != SelectionMode.BUDGET or self.estimator is None:
             return drafts
-        pool: dict[str, Candidate] = {}
+        every = [clause for draft in drafts for clause in draft.clauses]
+        decider = drafts[0].decider
+        pool = shared_views(every, self.forms, decider.is_legal) if len(every) > 1 else {}
         for draft in drafts:
             for root in (root for each in draft.decision.clauses for root in each.roots()):
                 legal = (node for node in root.nodes() if draft.decider.is_legal(node))
@@ -136,17 +139,25 @@ class DraftBuilder:
                 each.rewriter,
                 each.query.frequency,
                 frozenset(each.decision.stored),
+                each.clauses,
             )
             for each in drafts
         ]
-        chosen = Workload(demands, pool, self.estimator, self.options).choose()
-        return [replace(each, decision=self._restrict(each, chosen, pool)) for each in drafts]
+        workload = Workload(demands, pool, self.estimator, self.options)
+        chosen = workload.choose()
+        return [
+            replace(each, decision=self._restrict(each, workload.clauses(at, chosen), chosen, pool))
+            for at, each in enumerate(drafts)
+        ]
 
     def _restrict(
-        self, draft: PredicateDraft, chosen: frozenset[str], pool: dict[str, Candidate]
+        self,
+        draft: PredicateDraft,
+        clauses: tuple[FoldedClause, ...],
+        chosen: frozenset[str],
+        pool: dict[str, Candidate],
     ) -> StorageDecision:
         """Return the decision to use those views that the workload chose."""
-        clauses = draft.decision.clauses
         used = {
             self.forms.key(node)
             for each in clauses
@@ -155,4 +166,5 @@ class DraftBuilder:
             if isinstance(node, Candidate)
         }
         after = draft.rewriter.cost(clauses, frozenset(used))
-        return replace(draft.decision, after=after, stored={key: pool[key] for key in sorted(used)})
+        stored = {key: pool[key] for key in sorted(used)}
+        return replace(draft.decision, clauses=clauses, after=after, stored=stored, small_gain=None)

@@ -7,10 +7,19 @@ from dataclasses import dataclass
 from corollary.advisor.model import candidates
 from corollary.advisor.model.canonical import CanonicalForms, canonical_view
 from corollary.advisor.model.scheme import Scheme, ViewNaming
-from corollary.core.logic import Atom, BodyItem, Clause, Literal, Term, Variable, Wildcard
+from corollary.core.logic import (
+    Atom,
+    BodyItem,
+    Clause,
+    Literal,
+    Slot,
+    Term,
+    Variable,
+    Wildcard,
+)
 
-NameOf = Callable[[candidates.Candidate], tuple[str, tuple[str, ...]]]
-"""Gives the name of a stored candidate, and its variables in the order of the view's columns."""
+NameOf = Callable[[candidates.Candidate], tuple[str, tuple[Slot, ...]]]
+"""Gives the name of a stored candidate, and its arguments in the order of the view's columns."""
 
 Positions = Mapping[object, int]
 """The positions of literals and pinned items in the text of their clause."""
@@ -57,8 +66,8 @@ class ViewNames:
 
     def name_of(
         self, node: candidates.Candidate, query: str, positions: Positions
-    ) -> tuple[str, tuple[str, ...]]:
-        """Return the name of a candidate's view, and its variables in the order of the columns.
+    ) -> tuple[str, tuple[Slot, ...]]:
+        """Return the name of a candidate's view, and its arguments in the order of the columns.
 
         Args:
             node: the candidate.
@@ -67,16 +76,17 @@ class ViewNames:
         """
         # Canonical orders translate between the variables of isomorphic candidates.
         key, canonical = self._forms.key(node), self._forms.order(node)
+        terms = dict(zip(node.view.variables, node.arguments, strict=True))
         if key in self._existing:
             name, columns = self._existing[key]
             by_column = dict(zip(columns, canonical, strict=True))
-            return name, tuple(by_column[at] for at in range(len(columns)))
+            return name, tuple(terms[by_column[at]] for at in range(len(columns)))
         if key not in self._new:
-            order = in_text_order(node, positions)
-            self._new[key] = NamedView(self._fresh(query, node), node, order, positions)
+            order = in_text_order(node.view, positions)
+            self._new[key] = NamedView(self._fresh(query, node.view), node.view, order, positions)
         first = self._new[key]
         by_first = dict(zip(self._forms.order(first.node), canonical, strict=True))
-        return first.name, tuple(by_first[each] for each in first.order)
+        return first.name, tuple(terms[by_first[each]] for each in first.order)
 
     def new_views(self) -> Iterator[NamedView]:
         """Yield the views that got a new name."""
@@ -191,8 +201,7 @@ def _with_wildcards(clause: Clause) -> Clause:
 
 def _item(node: candidates.Node, name_of: NameOf) -> BodyItem:
     if isinstance(node, candidates.Candidate):
-        name, order = name_of(node)
-        return Atom(name, tuple(Variable(each) for each in order))
+        return Atom(*name_of(node))
     return node.item if isinstance(node, candidates.MovableComparison) else candidates.as_atom(node)
 
 
@@ -205,5 +214,5 @@ def _position(node: candidates.Node, positions: Positions) -> int:
     return min((positions.get(leaf, LAST_POSITION) for leaf in leaves), default=LAST_POSITION)
 
 
-def _no_name(_: candidates.Candidate) -> tuple[str, tuple[str, ...]]:
+def _no_name(_: candidates.Candidate) -> tuple[str, tuple[Slot, ...]]:
     raise AssertionError("nothing is stored here")

@@ -161,6 +161,7 @@ def _advice(options: AdviseOptions, source: AdviceSource, console: TerminalConso
             **({} if data is None else inputs.measure_update_rates(data)),
             **dict(options.updates),
         },
+        commits_per_hour=0.0 if data is None else inputs.measure_commit_rate(data),
     )
     console.progress("measuring sizes")
     sizes = None if data is None else measure_sizes(data)

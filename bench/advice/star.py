@@ -1,0 +1,211 @@
+"""Views shared between queries: a star schema, and 20 queries on it.
+
+Three databases with the same sales: nothing stored, every query stored, and what the advisor stores
+for the workload as a whole. For each, in one run:
+
+| figure | what it is |
+|---|---|
+| views | the number of stored views |
+| space | their bytes |
+| hour | the seconds of an hour's work: all queries at their frequencies, and the commits |
+"""
+
+import random
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+import corollary
+from bench.figure import Figure
+from corollary.advisor import inputs
+from corollary.advisor.advice import Advice
+from corollary.advisor.advise import advise
+from corollary.advisor.measured_sizes import measure_sizes
+from corollary.advisor.model.scheme import Options, SelectionMode
+from corollary.advisor.model.scheme_reader import read_scheme
+from corollary.advisor.reformulation import reformulate
+from corollary.core.program import Program
+from corollary.database.database import Database, state_of
+
+SALES = 200_000
+SCHEME = """
+.decl sales(k: number, c: number, p: number, d: number, s: number) key(k)
+.decl customer(c: number, city: number, region: symbol) key(c)
+.decl product(p: number, brand: number, category: symbol) key(p)
+.decl day(d: number, month: number, year: number) key(d)
+.decl store(s: number, town: number) key(s)
+"""
+QUERIES = (
+    ("region_category(r, g)", "sales(_, c, p, _, _), customer(c, _, r), product(p, _, g)"),
+    ("city_category(x, g)", "sales(_, c, p, _, _), customer(c, x, _), product(p, _, g)"),
+    ("asian_brands(b)", 'sales(_, c, p, _, _), customer(c, _, "asia"), product(p, b, _)'),
+    ("city_brands(x, b)", "sales(_, c, p, _, _), customer(c, x, _), product(p, b, _)"),
+    ("toy_cities(x)", 'sales(_, c, p, _, _), customer(c, x, _), product(p, _, "toys")'),
+    ("region_year(r, y)", "sales(_, c, _, d, _), customer(c, _, r), day(d, _, y)"),
+    ("city_month(x, m)", "sales(_, c, _, d, _), customer(c, x, _), day(d, m, _)"),
+    ("cities_of_2024(x)", "sales(_, c, _, d, _), customer(c, x, _), day(d, _, 2024)"),
+    ("european_months(m, y)", 'sales(_, c, _, d, _), customer(c, _, "europe"), day(d, m, y)'),
+    ("city_year(x, y)", "sales(_, c, _, d, _), customer(c, x, _), day(d, _, y)"),
+    ("category_year(g, y)", "sales(_, _, p, d, _), product(p, _, g), day(d, _, y)"),
+    ("brand_month(b, m)", "sales(_, _, p, d, _), product(p, b, _), day(d, m, _)"),
+    ("brands_of_2023(b)", "sales(_, _, p, d, _), product(p, b, _), day(d, _, 2023)"),
+    ("food_months(m, y)", 'sales(_, _, p, d, _), product(p, _, "food"), day(d, m, y)'),
+    ("brand_year(b, y)", "sales(_, _, p, d, _), product(p, b, _), day(d, _, y)"),
+    ("town_category(t, g)", "sales(_, _, p, _, s), store(s, t), product(p, _, g)"),
+    ("town_brands(t, b)", "sales(_, _, p, _, s), store(s, t), product(p, b, _)"),
+    ("towns_with_books(t)", 'sales(_, _, p, _, s), store(s, t), product(p, _, "books")'),
+    ("town_region(t, r)", "sales(_, c, _, _, s), store(s, t), customer(c, _, r)"),
+    ("town_city(t, x)", "sales(_, c, _, _, s), store(s, t), customer(c, x, _)"),
+)
+TYPES = {"r": "symbol", "g": "symbol"}
+REGIONS = ("africa", "america", "asia", "europe")
+CATEGORIES = ("books", "clothes", "food", "garden", "toys")
+FREQUENCIES = (60.0, 20.0, 6.0)
+"""Queries per hour, in turns."""
+UPDATES = {"sales": 2000.0}
+COMMITS_PER_HOUR = 20
+"""Each with a part of the updates."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one way to store views takes."""
+
+    views: int
+    bytes: float
+    query_seconds: float
+    commit_seconds: float
+    answers: Mapping[str, frozenset[object]]
+
+    @property
+    def hour_seconds(self) -> float:
+        """The seconds of an hour's work."""
+        return self.query_seconds + self.commit_seconds
+
+
+def program_text(storage: str) -> str:
+    """Return the program with its queries `virtual` or `stored`."""
+    text = SCHEME
+    for head, body in QUERIES:
+        name, _, names = head.rstrip(")").partition("(")
+        columns = ", ".join(f"{each}: {TYPES.get(each, 'number')}" for each in names.split(", "))
+        text += f".decl {name}({columns}) {storage}\n{head} :- {body}.\n"
+    return text
+
+
+def tables(sales: int) -> dict[str, pa.Table]:
+    """Return random rows of the star."""
+    dice = np.random.default_rng(1)
+    customers, products, days, stores = max(20, sales // 50), max(20, sales // 200), 730, 40
+    key = np.arange(customers)
+    product = np.arange(products)
+    day = np.arange(days)
+    found = {
+        "customer": (key, key % 50, np.array(REGIONS)[key % 50 % 4]),
+        "product": (product, product % 40, np.array(CATEGORIES)[product % 40 % 5]),
+        "day": (day, day // 30 % 12 + 1, 2023 + day // 365),
+        "store": (np.arange(stores), np.arange(stores) % 15),
+        "sales": (
+            np.arange(sales),
+            *(dice.integers(0, n, sales) for n in (customers, products, days, stores)),
+        ),
+    }
+    return {
+        name: pa.table({f"c{at}": each for at, each in enumerate(columns)})
+        for name, columns in found.items()
+    }
+
+
+def load(text: str, data: dict[str, pa.Table]) -> Database:
+    """Return a database with a program and the rows."""
+    database = corollary.open(None, engine="local")
+    database.load(text=text)
+    with database.transaction() as transaction:
+        for name, table in data.items():
+            columns = state_of(database).writable_relation(name).columns
+            transaction.insert(name, table.rename_columns(columns))
+    return database
+
+
+def advised(database: Database) -> tuple[Advice, Program]:
+    """Return the advice for the workload, and the program that follows it."""
+    loaded = state_of(database).loaded
+    names = [head.partition("(")[0] for head, _ in QUERIES]
+    frequencies = {name: FREQUENCIES[at % 3] for at, name in enumerate(names)}
+    queries = inputs.parse_queries(names, loaded.normal, frequencies)
+    options = Options(
+        SelectionMode.BUDGET,
+        partial_clusters=True,
+        updates=UPDATES,
+        commits_per_hour=COMMITS_PER_HOUR,
+    )
+    scheme = read_scheme(loaded.program, loaded.checked, queries)
+    advice = advise(scheme, options, measure_sizes(database))
+    return advice, reformulate(loaded.checked, loaded.program, advice)
+
+
+def outcome(database: Database, views: list[str], sales: int) -> Outcome:
+    """Measure one way to store views."""
+    engine = state_of(database).engine
+    queried, answers = 0.0, {}
+    for at, (head, _) in enumerate(QUERIES):
+        times = []
+        found = database.query(head)
+        for _ in range(3):
+            began = time.perf_counter()
+            database.query(head)
+            times.append(time.perf_counter() - began)
+        queried += FREQUENCIES[at % 3] * min(times)
+        answers[head] = frozenset(zip(*(c.to_pylist() for c in found.columns), strict=True))
+    dice = random.Random(2)
+    times = []
+    for number in range(3):
+        rows = [
+            (sales + 1000 * number + at, dice.randrange(20), dice.randrange(20), at, at % 40)
+            for at in range(int(UPDATES["sales"] / COMMITS_PER_HOUR))
+        ]
+        began = time.perf_counter()
+        with database.transaction() as transaction:
+            transaction.insert("sales", rows)
+        times.append(time.perf_counter() - began)
+    size = sum(engine.read(name).nbytes for name in views)
+    return Outcome(len(views), float(size), queried, COMMITS_PER_HOUR * min(times), answers)
+
+
+def compare(sales: int) -> tuple[Outcome, Outcome, Outcome, Advice]:
+    """Return what nothing, every query and the advised views take, and the advice."""
+    data = tables(sales)
+    names = [head.partition("(")[0] for head, _ in QUERIES]
+    with load(program_text("virtual"), data) as plain:
+        advice, after = advised(plain)
+        nothing = outcome(plain, [], sales)
+    with load(program_text("stored"), data) as every:
+        each = outcome(every, names, sales)
+    with load(program_text("virtual"), data) as shared:
+        transaction = shared.transaction()
+        transaction.set_program(after)
+        transaction.commit()
+        best = outcome(shared, list(advice.views), sales)
+    return nothing, each, best, advice
+
+
+def run(scale: float) -> Iterator[Figure]:
+    """Yield the figures; at scale 1 there are 200,000 sales."""
+    nothing, each, best, _ = compare(max(2000, int(SALES * scale)))
+    wrong = tuple(
+        f"{name}: {way} differs"
+        for name in nothing.answers
+        for way, found in (("every query stored", each), ("shared views", best))
+        if found.answers[name] != nothing.answers[name]
+    )
+    about = f"{each.views} with every query stored"
+    yield Figure("star: views", best.views, "", each.views - 1, about, differences=wrong)
+    about = f"{each.bytes / 1000:.0f} kB with every query stored"
+    yield Figure("star: space", best.bytes / 1000, "kB", None, about)
+    about = f"{each.commit_seconds:.2f} s with every query stored, {COMMITS_PER_HOUR} commits"
+    yield Figure("star: upkeep", best.commit_seconds, "s", each.commit_seconds, about)
+    about = f"nothing stored {nothing.hour_seconds:.2f} s, every query {each.hour_seconds:.2f} s"
+    yield Figure("star: an hour", best.hour_seconds, "s", None, about)
