@@ -36,7 +36,8 @@ from corollary.database.engines import LOCAL, create_engine
 from corollary.database.intake.evaluate_once import FileLocations, query_once, run_once
 from corollary.database.program.loaded_program import read_programs
 from corollary.warehouse.formats.delimited import print_rows
-from oracles.evaluation import OracleError, OracleLimit, evaluate, typed_rows, with_copies
+from oracles.evaluation import OracleError, OracleLimit, Type, evaluate, typed_rows, with_copies
+from oracles.records import term_of
 from support.cases.evaluation import (
     AMPLE,
     FAILING,
@@ -51,7 +52,7 @@ from support.cases.evaluation import (
 FAMILIES = {
     *("recursion", "negation", "aggregates", "arithmetic", "strings", "nulls", "decimals"),
     *("dates", "types", "choice", "eqrel", "nullary", "syntax", "souffle", "runtime_errors"),
-    *("bags", "components", "functors"),
+    *("bags", "components", "functors", "records"),
 }
 LEAST_CASES = 60
 BOUND_GOALS = 3
@@ -127,8 +128,10 @@ def test_failing_runs_say_why_and_write_nothing(folder: Path, tmp_path: Path) ->
     assert not list((tmp_path / "out").iterdir())
 
 
-def literal(value: Any) -> str:
+def literal(value: Any, type_: Type, case: Case) -> str:
     """A value as it is written in a goal."""
+    if type_.name in case.records:
+        return term_of(value, type_.name, case.records)
     match value:
         case None:
             return "null"
@@ -178,7 +181,9 @@ def test_goals_give_the_tuples_that_they_match(
         arity = len(case.types[own])
         for bound in goals_of(rows, arity):
             free = [f"v{place}" for place in range(len(bound), arity)]
-            goal = f"`{directive.relation}`({', '.join([*map(literal, bound), *free])})"
+            types = case.types[own][: len(bound)]
+            values = [literal(value, t, case) for value, t in zip(bound, types, strict=True)]
+            goal = f"`{directive.relation}`({', '.join([*values, *free])})"
             feed(folder, monkeypatch)
             answers, table = query_once(program, goal, FileLocations(folder / "facts"), AMPLE)
             wanted = [row[len(bound) :] for row in rows if row[: len(bound)] == bound]

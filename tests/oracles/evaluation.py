@@ -29,7 +29,7 @@ from typing import Any, TypeAlias
 
 import re2
 
-from oracles import calendar, groups, scalars
+from oracles import calendar, groups, records, scalars
 from oracles.parser import (
     Agg,
     And,
@@ -657,6 +657,8 @@ class Conjunction:
         self.tests: list[Cmp] = []
         self.count: dict[str, int] = defaultdict(int)
         literals = list(literals)
+        if oracle.program.records:
+            literals = list(itertools.chain(*map(records.without_patterns, literals)))
         for literal in literals:
             self.add(literal)
         self.candidates = self.outer | {v for atom in self.atoms for v in names(atom)}
@@ -683,8 +685,10 @@ class Conjunction:
             if isinstance(arg, Var | Lit):
                 plain.append(arg)
             else:
-                plain.append(Var(f"%{len(self.tests)}"))
-                self.tests.append(Cmp("is" if self.is_null_safe else "=", plain[-1], arg))
+                # What `_` in a record stands for counts: the record is a variable like others.
+                plain.append(Var(f"{'r#' if records.is_record(arg) else '%'}{len(self.tests)}"))
+                equation = Cmp("is" if self.is_null_safe else "=", plain[-1], arg)
+                self.tests += records.equations(equation)
         self.atoms.append(Atom(atom.relation, tuple(plain)))
 
     def equations(self) -> Iterator[tuple[Var, Expr]]:
@@ -749,6 +753,10 @@ class Conjunction:
         """Tell the still untyped variables of an expression what its context asks for."""
         if isinstance(node, Var) and not node.is_wild:
             self.types.setdefault(node.name, type_)
+        elif isinstance(node, Fn) and node.name[0] in "[$" and type_.name in self.oracle.records:
+            fields = self.oracle.records[type_.name].get(node.name, ())
+            for arg, field in zip(node.args, fields, strict=False):
+                self.push(arg, field)
         elif isinstance(node, Fn) and (node.name in SAME_TYPE or node.name in scalars.ALIKE):
             for arg in arms(node.name, node.args):
                 self.push(arg, type_)
@@ -772,6 +780,11 @@ class Conjunction:
                 return PRIMITIVES[kind]
             case Fn("to_decimal", (_, Lit("int", int(scale)))):
                 return Type("decimal", scale)
+            case Fn("#field", (whole, Lit(_, str(branch)), Lit(_, int(at)))):
+                record = self.type_of(whole)
+                return self.oracle.field(record, branch, at) if record else None
+            case Fn(name) if name.startswith("$"):
+                return self.oracle.branch_type(name)
             case Fn(name, args) if name in SAME_TYPE:
                 known = [t for t in map(self.type_of, args) if t]
                 if name in MIXED and any(t.name == "decimal" for t in known):
@@ -906,6 +919,10 @@ class Conjunction:
                 return type_, lambda _: value
             case Agg():
                 return self.aggregate(node)
+            case Fn("nil" | "[]" | "#field" | "#branch"):
+                return self.record(node, expected)
+            case Fn(name) if name.startswith("$"):
+                return self.record(node, expected)
             case Fn(name, args):
                 if name == "range" and not may_range:
                     raise OracleRejected("range is only for `x = range(...)`")
@@ -913,6 +930,34 @@ class Conjunction:
                 if not low <= len(args) <= high:
                     raise OracleRejected(f"wrong number of arguments of {name}")
                 return self.call(name, args, expected)
+
+    def record(self, node: Fn, expected: Type | None) -> tuple[Type, Run]:
+        """A record that is made, a field of one (null if it has another branch), or its branch."""
+        oracle, args = self.oracle, node.args
+        if node.name in ("#field", "#branch"):
+            whole_type, whole = self.expression(args[0])
+            if node.name == "#branch":
+                return SYMBOL, strictly(lambda text: oracle.parts(text, whole_type)[0], [whole])
+            assert isinstance(args[1], Lit)
+            assert isinstance(args[2], Lit)
+            branch, at = str(args[1].value), int(str(args[2].value))
+
+            def field(text: Value) -> Value:
+                found, values = oracle.parts(text, whole_type)
+                return values[at] if found == branch else None
+
+            return oracle.field(whole_type, branch, at), strictly(field, [whole])
+        type_ = self.type_of(node) or expected
+        if type_ is None or type_.name not in oracle.records:
+            raise OracleRejected(f"no type for a record {node.name}")
+        branches = oracle.records[type_.name]
+        if node.name == "nil" and "[]" in branches:
+            return type_, lambda _: "nil"
+        types = branches.get(node.name)
+        if types is None or len(types) != len(args):
+            raise OracleRejected(f"{node.name} is not a {type_.name}")
+        runs = [self.typed(arg, field) for arg, field in zip(args, types, strict=True)]
+        return type_, strictly(lambda *values: records.text_of(node.name, values, types), runs)
 
     def call(self, name: str, args: tuple[Expr, ...], expected: Type | None) -> tuple[Type, Run]:
         node = Fn(name, args)
@@ -1228,6 +1273,10 @@ class Oracle:
     def __init__(self, program: Program, limit: int, rounds: int) -> None:
         program.rules = [with_witnesses(rule) for rule in program.rules]
         self.program, self.limit, self.rounds = program, limit, rounds
+        self.records = {
+            name: {branch: tuple(map(self.resolve, fields)) for branch, fields in branches.items()}
+            for name, branches in program.records.items()
+        }
         self.columns = {
             name: tuple(self.resolve(column) for column in decl.columns)
             for name, decl in program.decls.items()
@@ -1241,8 +1290,26 @@ class Oracle:
             if not any(head.mark or head.relation in events for head in rule.heads)
         ]
 
+    def field(self, type_: Type, branch: str, at: int) -> Type:
+        fields = self.records.get(type_.name, {}).get(branch, ())
+        if at >= len(fields):
+            raise OracleRejected(f"no field {at} of {branch} in {type_.name}")
+        return fields[at]
+
+    def branch_type(self, branch: str) -> Type:
+        for name, branches in self.records.items():
+            if branch in branches:
+                return Type(name)
+        raise OracleRejected(f"no branch {branch}")
+
+    def parts(self, text: str, type_: Type) -> tuple[str, tuple[Value, ...]]:
+        """The branch and the fields of a record."""
+        return records.parts_of(text, type_.name, self.records)
+
     def resolve(self, column: TypeName) -> Type:
         """The primitive type behind a subtype or a union."""
+        if column.name in self.program.records:
+            return Type(column.name)
         name, seen = column.name, set()
         while name in self.program.types and name not in seen:
             seen.add(name)
@@ -1250,6 +1317,8 @@ class Oracle:
             if len(members) != 1:
                 raise OracleRejected(f"type {name} mixes {', '.join(sorted(members))}")
             name = members.pop()
+        if name in self.program.records:
+            return Type(name)
         if name == "decimal" and len(column.args) == 2:
             precision, scale = column.args
             if not 0 <= scale <= precision <= 38 or not precision:
@@ -1281,9 +1350,11 @@ class Oracle:
     def insert(self, relation: str, row: Iterable[Value]) -> bool:
         """Add a tuple if it is new; its values must fit the columns."""
         values = tuple(
-            fitted(value, type_)
+            records.read_text(value, type_.name, self.records)
+            if type_.name in self.records
+            else fitted(value, type_)
             for value, type_ in zip(row, self.columns[relation], strict=True)
-        )  # fmt: skip
+        )
         if values in self.relations[relation]:
             return False
         self.relations[relation].add(values)

@@ -142,6 +142,8 @@ class Reaction:
 @dataclass(slots=True)
 class Program:
     types: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    records: dict[str, dict[str, tuple[TypeName, ...]]] = field(default_factory=dict)
+    """Of each type of records the branches, `[]` or `$Name`, and the types of their fields."""
     decls: dict[str, Decl] = field(default_factory=dict)
     rules: list[Rule] = field(default_factory=list)
     reactions: list[Reaction] = field(default_factory=list)
@@ -341,10 +343,30 @@ class Parser:
         name = self.name()
         if not (self.accept("<:") or self.accept("=")):
             self.fail("'<:' or '='")
+        if self.peek() == "[":
+            self.program.records[name] = {"[]": self.fields("[", "]")}
+            return
+        if self.peek(1) == "{":
+            branches: dict[str, tuple[TypeName, ...]] = {}
+            while not branches or self.accept("|"):
+                branch = self.name()
+                branches[f"${branch}"] = self.fields("{", "}")
+            self.program.records[name] = branches
+            return
         members = [self.name()]
         while self.accept("|"):
             members.append(self.name())
         self.program.types[name] = tuple(members)
+
+    def fields(self, opening: str, closing: str) -> tuple[TypeName, ...]:
+        self.expect(opening)
+        found: list[TypeName] = []
+        while not self.accept(closing):
+            self.name()
+            self.expect(":")
+            found.append(self.type_name())
+            self.accept(",")
+        return tuple(found)
 
     def declaration(self) -> None:
         names = [self.name()]
@@ -504,6 +526,14 @@ class Parser:
             inner = self.expression()
             self.expect(")")
             return inner
+        if self.accept("["):
+            items: list[Expr] = []
+            while not self.accept("]"):
+                items.append(self.expression())
+                self.accept(",")
+            return Fn("[]", tuple(items))
+        if self.accept("$"):
+            return Fn(f"${self.name()}", self.arguments() if self.peek() == "(" else ())
         if self.kind() == "number":
             return number_literal(self.take())
         if self.kind() == "literal":
@@ -511,6 +541,8 @@ class Parser:
         word = self.name()
         if word in ("true", "false"):
             return Lit("bool", word == "true")
+        if word == "nil":
+            return Fn("nil", ())
         if word == "null":
             return Lit("null", None)
         if word == "_":

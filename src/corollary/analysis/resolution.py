@@ -8,6 +8,7 @@ from corollary.analysis.scopes import rename_apart
 from corollary.analysis.traverse import AtomUse, atom_uses, map_functors
 from corollary.core.graph import strongly_connected_components
 from corollary.core.logic import Atom, Clause, Functor, Variable, applies_functor
+from corollary.core.printer import print_type
 from corollary.core.program import (
     Declaration,
     FunctorDeclaration,
@@ -16,7 +17,16 @@ from corollary.core.program import (
     TypeName,
 )
 from corollary.core.states import State
-from corollary.core.types import DECIMAL_MAX_DIGITS, Kind, Type, decimal
+from corollary.core.types import (
+    DECIMAL_MAX_DIGITS,
+    PRIMITIVES,
+    SYMBOL,
+    Branch,
+    Kind,
+    RecordType,
+    Type,
+    decimal,
+)
 from corollary.core.user_functors.registration import registered_function
 from corollary.core.user_functors.user_functor import SIGN, UserCall, UserFunctor
 from corollary.source import Span
@@ -50,6 +60,7 @@ class ResolvedProgram:
         events: the event predicates.
         derived: relations with a rule or an equivalence, event predicates included.
         definitions: for each relation, its clauses; triggers are not among them.
+        branches: those of algebraic data types, with their types.
     """
 
     program: Program
@@ -60,6 +71,7 @@ class ResolvedProgram:
     events: frozenset[str]
     derived: frozenset[str]
     definitions: Mapping[str, tuple[int, ...]]
+    branches: Mapping[str, tuple[Type, Branch]]
 
     def schema_of(self, atom: Atom) -> RelationSchema | None:
         """Return the relation of an atom; None if it is unknown or has another arity."""
@@ -102,6 +114,12 @@ def resolve_program(program: Program) -> ResolvedProgram:
         events,
         frozenset(derived),
         {name: tuple(numbers) for name, numbers in definitions.items()},
+        {
+            branch.name: (type_, branch)
+            for type_ in types.values()
+            if type_.record is not None and type_.record.is_algebraic
+            for branch in type_.record.branches.values()
+        },
     )
 
 
@@ -184,23 +202,60 @@ def resolve_type(name: TypeName, types: Mapping[str, Type]) -> Type | None:
         precision, scale = name.digits
         if 1 <= precision <= DECIMAL_MAX_DIGITS and 0 <= scale <= precision:
             found = decimal(precision, scale)
-    elif name.name in set(Kind) and name.digits is None and name.name != Kind.DECIMAL:
+    elif name.name in PRIMITIVES and name.digits is None and name.name != Kind.DECIMAL:
         found = Type(Kind(name.name))
     return found.with_null(name.nullable or found.nullable) if found else None
 
 
 def resolve_types(declared: tuple[TypeDeclaration, ...]) -> dict[str, Type]:
-    """Return the primitive type of each declared type; cyclic and unknown ones are left out."""
+    """Return the type of each declared type; cyclic and unknown ones are left out."""
     first = {declaration.name: declaration for declaration in reversed(declared)}
+    records = {
+        name: RecordType(name, _definition(name, first))
+        for name, declaration in first.items()
+        if declaration.branches
+    }
+    types = _primitive_types(first, records)
+    for name, record in records.items():
+        record.branches = {
+            each.name: Branch(
+                each.name,
+                tuple(field.name for field in each.fields),
+                # What has no type is reported, and never evaluated.
+                tuple(resolve_type(field.type, types) or SYMBOL for field in each.fields),
+            )
+            for each in first[name].branches
+        }
+    return types
+
+
+def _definition(name: str, declared: Mapping[str, TypeDeclaration]) -> str:
+    """Return the declarations of a type and of all types that it names."""
+    found: dict[str, str] = {}
+    pending = [name]
+    while pending:
+        each = pending.pop()
+        declaration = declared.get(each)
+        if declaration is not None and each not in found:
+            found[each] = print_type(declaration)
+            pending += [base.name for base in declaration.bases]
+            pending += [f.type.name for branch in declaration.branches for f in branch.fields]
+    return "\n".join(found[each] for each in sorted(found))
+
+
+def _primitive_types(
+    first: Mapping[str, TypeDeclaration], records: Mapping[str, RecordType]
+) -> dict[str, Type]:
+    """Return the types of records, and of what is based on them and on primitives."""
     bases = {name: [base.name for base in first[name].bases] for name in first}
-    types: dict[str, Type] = {}
+    types = {name: replace(SYMBOL, record=record) for name, record in records.items()}
     for component in strongly_connected_components(bases):
         name = component[0]
-        if len(component) > 1 or name not in first or name in bases[name]:
+        if len(component) > 1 or name not in first or name in bases[name] or name in records:
             continue
         found = [resolve_type(base, types) for base in first[name].bases]
         known = [type_ for type_ in found if type_ is not None]
-        if known and len(known) == len(found) and len({t.domain for t in known}) == 1:
+        if known and len(known) == len(found) and len({(t.domain, t.record) for t in known}) == 1:
             widest = max(type_.precision for type_ in known)
             types[name] = replace(known[0], precision=widest, nullable=False)
     return types

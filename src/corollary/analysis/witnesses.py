@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from corollary.analysis import traverse
+from corollary.analysis.patterns import pattern_terms, pattern_variables
 from corollary.core import logic
 from corollary.core.program import Program
 from corollary.core.syntax import EXTREMES
@@ -62,15 +63,16 @@ def _bound(body: tuple[logic.BodyItem, ...]) -> set[str]:
     equations: list[tuple[str, logic.Term]] = []
     for item in body:
         match item:
-            case logic.Atom(arguments=arguments):
-                bound |= {each.name for each in arguments if isinstance(each, logic.Variable)}
+            case logic.Atom():
+                bound |= {each.name for each in pattern_variables(item)}
             case logic.Disjunction():
                 bound |= {each.name for each in traverse.all_variables_in((item,))}
             case logic.Comparison(operator=operator, left=left, right=right):
                 if operator in logic.EQUATIONS:
                     for one, other in ((left, right), (right, left)):
-                        if isinstance(one, logic.Variable):
-                            equations.append((one.name, other))
+                        parts = pattern_terms(one)
+                        names = [each.name for each in parts if isinstance(each, logic.Variable)]
+                        equations += [(name, other) for name in names]
             case logic.Negation() | logic.Truth():
                 pass
             case _:

@@ -41,7 +41,7 @@ def arrow_type(type_: Type) -> pa.DataType:
     Decimal128Type(decimal128(12, 2))
     """
     match type_.kind:
-        case Kind.SYMBOL:
+        case Kind.SYMBOL | Kind.RECORD:
             return pa.string()
         case Kind.NUMBER:
             return pa.int64()

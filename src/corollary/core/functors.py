@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from corollary.core.logic import Functor, Term, Wildcard
+from corollary.core.records.record_terms import BRANCH_OF, FIELD_OF, RECORD_OF
 from corollary.core.types import DECIMAL_MAX_DIGITS, NUMERIC, Kind, Type, decimal
 from corollary.core.user_functors.user_functor import UserCall
 
@@ -22,6 +23,9 @@ _FLOAT: Kinds = frozenset({Kind.FLOAT})
 _DECIMAL: Kinds = frozenset({Kind.DECIMAL})
 _BOOL: Kinds = frozenset({Kind.BOOL})
 _SYMBOL: Kinds = frozenset({Kind.SYMBOL})
+_RECORD: Kinds = frozenset({Kind.RECORD})
+ORDERED: Kinds = ANY - _RECORD
+"""The kinds whose values have an order."""
 _DATES: Kinds = frozenset({Kind.DATE})
 _MOMENTS: Kinds = frozenset({Kind.TIMESTAMP})
 _DAYS: Kinds = _DATES | _MOMENTS
@@ -136,7 +140,7 @@ def _arithmetic() -> Iterable[FunctorSignature]:
     for name in ("bnot", "lnot"):
         yield FunctorSignature(name, (INTEGRAL,))
     for name in ("min", "max"):
-        yield FunctorSignature(name, (ANY, ANY), is_variadic=True)
+        yield FunctorSignature(name, (ORDERED, ORDERED), is_variadic=True)
     yield FunctorSignature(
         "range",
         (_COUNTABLE, _COUNTABLE, _COUNTABLE),
@@ -258,7 +262,8 @@ def _logic() -> Iterable[FunctorSignature]:
         )
     yield FunctorSignature("not", (_BOOL,), result=Kind.BOOL)
     for name in COMPARISON_OPERATORS:
-        yield FunctorSignature(name, (ANY, ANY), result=Kind.BOOL)
+        kinds = ANY if name in ("eq", "ne") else ORDERED
+        yield FunctorSignature(name, (kinds, kinds), result=Kind.BOOL)
     yield FunctorSignature("same", (ANY, ANY), result=Kind.BOOL, nullness=Nullness.NEVER)
     yield FunctorSignature("is_null", (ANY,), result=Kind.BOOL, nullness=Nullness.NEVER)
     for name in ("like", "rlike", "starts_with", "ends_with", "has_text"):
@@ -279,7 +284,7 @@ def _choices() -> Iterable[FunctorSignature]:
     )
     yield FunctorSignature("null_if", (ANY, ANY), nullness=Nullness.ALWAYS)
     for name in ("greatest", "least"):
-        yield FunctorSignature(name, (ANY, ANY), is_variadic=True, nullness=Nullness.ALL)
+        yield FunctorSignature(name, (ORDERED, ORDERED), is_variadic=True, nullness=Nullness.ALL)
     yield FunctorSignature(
         "try", (ANY,), is_like_first=True, nullness=Nullness.ALWAYS, is_lazy=True
     )
@@ -375,6 +380,13 @@ PARTITION_OF = "•share"
 
 
 def _internal() -> Iterable[FunctorSignature]:
+    yield FunctorSignature(
+        RECORD_OF, (_SYMBOL, ANY), optional=1, is_variadic=True, result=Kind.RECORD
+    )
+    yield FunctorSignature(
+        FIELD_OF, (_RECORD, _SYMBOL, _NUMBER), result=Kind.RECORD, nullness=Nullness.ALWAYS
+    )
+    yield FunctorSignature(BRANCH_OF, (_RECORD,), result=Kind.SYMBOL)
     yield FunctorSignature(CHECKED_SUM, (NUMERIC,), is_fallible=True)
     yield FunctorSignature(PARTITION_OF, (ANY, _NUMBER), result=Kind.NUMBER)
 

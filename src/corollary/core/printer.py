@@ -13,6 +13,7 @@ from typing import assert_never
 from corollary.core import logic, syntax
 from corollary.core.functors import CHECKED_SUM
 from corollary.core.program import (
+    BranchDeclaration,
     Declaration,
     Directive,
     FunctionalDependency,
@@ -24,7 +25,10 @@ from corollary.core.program import (
     TypeDeclaration,
     TypeName,
 )
-from corollary.core.types import UNSIGNED, Type
+from corollary.core.records.record_terms import BRANCH_OF, FIELD_OF, RECORD_OF
+from corollary.core.records.record_text import print_record
+from corollary.core.types import NIL, PLAIN_BRANCH, UNSIGNED, Type
+from corollary.core.values import SCALARS
 
 _CONTROL = {"\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r", "\0": "\\u0000"}
 _STRING = str.maketrans({**_CONTROL, '"': '\\"'})
@@ -35,7 +39,7 @@ _PRIMARY = 100
 def print_program(program: Program) -> str:
     """Return a program as text, one item a line, with a blank line between kinds of items."""
     sections: tuple[list[str], ...] = (
-        [_type_declaration(declaration) for declaration in program.types],
+        [print_type(declaration) for declaration in program.types],
         [print_functor(declaration) for declaration in program.functors],
         [print_declaration(declaration) for declaration in program.declarations],
         [_dependency(dependency) for dependency in program.dependencies],
@@ -75,7 +79,11 @@ def _type_name(name: TypeName) -> str:
     return f"{print_relation(name.name)}{digits}{'?' if name.nullable else ''}"
 
 
-def _type_declaration(declaration: TypeDeclaration) -> str:
+def print_type(declaration: TypeDeclaration) -> str:
+    """Return a declaration of a type as text."""
+    if declaration.branches:
+        branches = " | ".join(map(_branch, declaration.branches))
+        return f".type {print_relation(declaration.name)} = {branches}"
     sign = "<:" if declaration.is_subtype else "="
     bases = " | ".join(_type_name(base) for base in declaration.bases)
     return f".type {print_relation(declaration.name)} {sign} {bases}"
@@ -89,6 +97,14 @@ def print_functor(declaration: FunctorDeclaration) -> str:
     )
     state = " stateful" if declaration.is_stateful else ""
     return f".functor {declaration.name}({parameters}): {_type_name(declaration.result)}{state}"
+
+
+def _branch(branch: BranchDeclaration) -> str:
+    fields = ", ".join(
+        f"{print_word(each.name)}: {_type_name(each.type)}" for each in branch.fields
+    )
+    is_plain = branch.name == PLAIN_BRANCH
+    return f"[{fields}]" if is_plain else f"{print_relation(branch.name)} {{{fields}}}"
 
 
 def _dependency(dependency: FunctionalDependency) -> str:
@@ -213,6 +229,12 @@ def _print(term: logic.Term, inside: tuple[str, ...]) -> str:
 def _functor(name: str, arguments: tuple[logic.Term, ...], texts: tuple[str, ...]) -> str:
     if name == CHECKED_SUM:
         return texts[0]
+    if name == PLAIN_BRANCH:
+        return f"[{', '.join(texts)}]"
+    if name == NIL or (name.startswith("$") and not texts):
+        return name
+    if name in (RECORD_OF, FIELD_OF, BRANCH_OF):
+        return _record_functor(name, arguments, texts)
     if name in syntax.PREFIXES and len(arguments) == 1:
         sign = syntax.PREFIXES[name] + (" " if syntax.PREFIXES[name].isalpha() else "")
         # In front of a number the minus sign would become part of the number.
@@ -226,6 +248,24 @@ def _functor(name: str, arguments: tuple[logic.Term, ...], texts: tuple[str, ...
         right = _enclosed(arguments[1], texts[1], precedence + (not is_right))
         return f"{left} {name} {right}"
     return f"{name}({', '.join(texts)})"
+
+
+def _record_functor(name: str, arguments: tuple[logic.Term, ...], texts: tuple[str, ...]) -> str:
+    """Return what normal rules compute with records; a field is written as in `r.x`."""
+    if name == BRANCH_OF:
+        return f"branch({texts[0]})"
+    branch = arguments[0 if name == RECORD_OF else 1]
+    assert isinstance(branch, logic.Constant)
+    if name == RECORD_OF:
+        fields = ", ".join(texts[1:])
+        return f"[{fields}]" if branch.value == PLAIN_BRANCH else f"${branch.value}({fields})"
+    record, _, number = arguments
+    assert isinstance(number, logic.Constant)
+    assert isinstance(number.value, int)
+    type_ = None if isinstance(record, logic.Wildcard) else record.type
+    if type_ is None or type_.record is None:
+        return f"{texts[0]}.{number.value}"
+    return f"{texts[0]}.{type_.record.branches[str(branch.value)].fields[number.value]}"
 
 
 def _enclosed(term: logic.Term, text: str, least: int) -> str:
@@ -265,6 +305,8 @@ def print_value(value: logic.Value, type_: Type | None = None) -> str:
         case float():
             return _fraction(repr(value))
         case str():
+            if type_ is not None and type_.record is not None:
+                return print_record(value, type_.record, SCALARS, print_value)
             return print_string(value)
         case datetime():
             moment = value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)

@@ -49,13 +49,27 @@ class Declaration:
 
 
 @dataclass(frozen=True, slots=True)
+class BranchDeclaration:
+    """`Leaf {x: number}` of an algebraic data type, or the fields `[x: number]` of a record."""
+
+    name: str
+    fields: tuple[Column, ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class TypeDeclaration:
-    """`.type A <: B` (one base, `is_subtype`) or `.type A = B | C`."""
+    """`.type A <: B` (one base, `is_subtype`), `.type A = B | C`, or a type of records.
+
+    Attributes:
+        branches: of `.type A = [x: B]` the one record, of `.type A = B {} | C {x: D}` the two.
+    """
 
     name: str
     bases: tuple[TypeName, ...]
     is_subtype: bool
     span: Span | None = field(default=None, compare=False, repr=False)
+    branches: tuple[BranchDeclaration, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,9 @@ from decimal import Decimal
 from typing import Any, assert_never
 
 from corollary.core.logic import Value
-from corollary.core.types import Kind, Type
+from corollary.core.records.record_text import ScalarText, parse_record
+from corollary.core.records.record_values import record_from_python, record_to_json
+from corollary.core.types import Kind, RecordType, Type
 
 NUMBER_RANGE = (-(2**63), 2**63 - 1)
 UNSIGNED_RANGE = (0, 2**64 - 1)
@@ -66,7 +68,7 @@ def format_value(value: Value, type_: Type) -> str:
     if value is None:
         return ""
     match type_.kind:
-        case Kind.SYMBOL | Kind.NUMBER | Kind.UNSIGNED:
+        case Kind.SYMBOL | Kind.NUMBER | Kind.UNSIGNED | Kind.RECORD:
             return str(value)
         case Kind.FLOAT:
             assert isinstance(value, int | float | Decimal)
@@ -98,8 +100,8 @@ def parse_value(text: str, type_: Type) -> Value:
     if not text and type_.nullable:
         return None
     match type_.kind:
-        case Kind.SYMBOL:
-            return text
+        case Kind.SYMBOL | Kind.RECORD:
+            return text if type_.record is None else _record(text, type_.record)
         case Kind.NUMBER:
             return _integer(text, type_, NUMBER_RANGE)
         case Kind.UNSIGNED:
@@ -118,6 +120,10 @@ def parse_value(text: str, type_: Type) -> Value:
             return _timestamp(text, type_)
         case _:
             assert_never(type_.kind)
+
+
+SCALARS = ScalarText(format_value, parse_value)
+"""How the fields of records are written and read."""
 
 
 def canonical_float(value: float) -> float:
@@ -231,6 +237,13 @@ def _out_of_range(text: str, type_: Type) -> str:
     return f"{quote_text(text)} is out of range for {type_.with_null(False)}"
 
 
+def _record(text: str, record: RecordType) -> str:
+    try:
+        return parse_record(text, record, SCALARS)
+    except ValueError as error:
+        raise ValueError(f"{quote_text(text) if text else 'an empty field'} {error}") from None
+
+
 def _integer(text: str, type_: Type, bounds: tuple[int, int]) -> int:
     found = _INTEGER.fullmatch(text)
     if found is None:
@@ -293,8 +306,10 @@ def _timestamp(text: str, type_: Type) -> datetime:
         raise ValueError(f"{quote_text(text)} is not a time of the calendar") from None
 
 
-def value_to_json(value: Value, type_: Type) -> str | int | float | bool | None:
-    """Return a value for JSON: numbers, booleans and null as such, all others as text.
+def value_to_json(value: Value, type_: Type) -> Any:
+    """Return a value for JSON: numbers, booleans and null as such, records as arrays and objects.
+
+    All others are text.
 
     >>> (
     ...     value_to_json(Decimal("12.5"), Type(Kind.DECIMAL, precision=12, scale=2)),
@@ -302,6 +317,8 @@ def value_to_json(value: Value, type_: Type) -> str | int | float | bool | None:
     ... )
     ('12.50', 7)
     """
+    if isinstance(value, str) and type_.record is not None:
+        return record_to_json(value, type_.record, SCALARS, value_to_json)
     if value is None or isinstance(value, bool | str):
         return value
     if isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)):
@@ -315,6 +332,8 @@ def value_from_json(value: Any, type_: Type) -> Value:
     >>> value_from_json("2026-11-15", Type(Kind.DATE))
     datetime.date(2026, 11, 15)
     """
+    if type_.record is not None:
+        return record_from_python(value, type_.record, SCALARS, value_from_json)
     if isinstance(value, str) and type_.kind is not Kind.SYMBOL:
         return parse_value(value, type_)
     if type_.kind is Kind.FLOAT and value is not None:

@@ -17,6 +17,7 @@ from corollary.rewrite.implied import implied
 from corollary.rewrite.inlined import inlined
 from corollary.rewrite.negations import negations
 from corollary.rewrite.nulls import nulls
+from corollary.rewrite.records import records
 from corollary.rewrite.translation_unit import TranslationUnit
 from corollary.rewrite.virtual import virtual
 
@@ -24,6 +25,7 @@ RewritePass = Callable[[TranslationUnit], None]
 
 CLAUSE_PASSES: tuple[RewritePass, ...] = (
     disjunctions,  # one conjunction per head and alternative
+    records,  # patterns become field accesses
     aggregates,  # become relations of their own
     expressions,  # move out of atoms: conjunctions become rules
     negations,  # negated literals are fully bound

@@ -107,8 +107,10 @@ def value_of(text: str, is_quoted: bool, type_: Type) -> Any:
             return {"true": True, "false": False}[text]
         case "date":
             return read_date(text)
-        case _:
+        case "timestamp":
             return read_timestamp(text)
+        case _:  # a record
+            return text
 
 
 class Case:
@@ -118,7 +120,8 @@ class Case:
         self.folder = folder
         own = folder / "oracle.dl"
         self.text = (own if own.exists() else folder / "program.dl").read_text("utf-8")
-        self.types = Oracle(parse_for_oracle(self.text), 1, 1).columns
+        oracle = Oracle(parse_for_oracle(self.text), 1, 1)
+        self.types, self.records = oracle.columns, oracle.records
         lines = [line for line in self.text.split("\n") if not line.startswith("//")]
         self.channels = [
             Channel(kind, name.strip(), {key: a or b for key, a, b in PARAMETER.findall(options)})

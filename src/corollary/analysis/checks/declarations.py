@@ -7,11 +7,11 @@ from corollary.analysis.resolution import ResolvedProgram, resolve_type
 from corollary.core.graph import shortest_path, strongly_connected_components
 from corollary.core.plans import WORKING_SEPARATOR
 from corollary.core.program import Declaration, FunctionalDependency, TypeDeclaration, TypeName
-from corollary.core.types import DECIMAL_MAX_DIGITS, Kind
+from corollary.core.types import DECIMAL_MAX_DIGITS, PLAIN_BRANCH, PRIMITIVES, Kind
 from corollary.errors import Diagnostic
 from corollary.source import Span
 
-_PRIMITIVE_TYPES = frozenset(str(kind) for kind in Kind)
+_PRIMITIVE_TYPES = frozenset(str(kind) for kind in PRIMITIVES)
 
 
 def declarations(resolved: ResolvedProgram) -> Iterator[Diagnostic]:
@@ -37,7 +37,7 @@ def declarations(resolved: ResolvedProgram) -> Iterator[Diagnostic]:
                 declaration.span,
                 "choose another name: this sign marks the working relations of plans",
             )
-        yield from _columns(declared, declaration)
+        yield from _columns(resolved, declared, declaration)
         yield from _equivalence(resolved, declaration)
         yield from _check_columns(declaration.key, declaration, declaration.span, "The key")
     for dependency in program.dependencies:
@@ -47,7 +47,9 @@ def declarations(resolved: ResolvedProgram) -> Iterator[Diagnostic]:
             yield from _type_name(declared, name)
 
 
-def _columns(declared: frozenset[str], declaration: Declaration) -> Iterator[Diagnostic]:
+def _columns(
+    resolved: ResolvedProgram, declared: frozenset[str], declaration: Declaration
+) -> Iterator[Diagnostic]:
     seen: dict[str, Span | None] = {}
     for column in declaration.columns:
         if column.name in seen:
@@ -60,6 +62,16 @@ def _columns(declared: frozenset[str], declaration: Declaration) -> Iterator[Dia
             )
         seen.setdefault(column.name, column.span)
         yield from _type_name(declared, column.type)
+        type_ = resolve_type(column.type, resolved.types)
+        if type_ is not None and type_.record is not None and type_.nullable:
+            yield Diagnostic(
+                "C0233",
+                f"A column of the record type `{type_.record.name}` cannot be nullable.",
+                column.type.span,
+                f"write `{column.name}: {column.type.name}`: `nil` is the record without fields"
+                if not type_.record.is_algebraic
+                else f"write `{column.name}: {column.type.name}`, with a branch for no value",
+            )
 
 
 def _equivalence(resolved: ResolvedProgram, declaration: Declaration) -> Iterator[Diagnostic]:
@@ -131,12 +143,24 @@ def _types(resolved: ResolvedProgram, declared: frozenset[str]) -> Iterator[Diag
                     f"write `?` at the columns: `x: {declaration.name}?`",
                 )
         yield from _union(resolved, declaration)
+        yield from _branches(declared, declaration)
+    yield from _branch_names(resolved.program.types)
     yield from _cycles(seen)
 
 
 def _union(resolved: ResolvedProgram, declaration: TypeDeclaration) -> Iterator[Diagnostic]:
     found = [resolve_type(base, resolved.types) for base in declaration.bases]
     domains = {type_.domain for type_ in found if type_ is not None}
+    record = next((type_.record for type_ in found if type_ and type_.record), None)
+    if record is not None and (declaration.is_subtype or len(found) > 1):
+        how = "a subtype" if declaration.is_subtype else "a union"
+        yield Diagnostic(
+            "C0231",
+            f"Type `{declaration.name}` cannot be {how} of the record type `{record.name}`.",
+            declaration.span,
+            f"give it another name: `.type {declaration.name} = {record.name}`",
+        )
+        return
     if len(domains) > 1:
         kinds = one_of(f"`{type_.with_null(False)}`" for type_ in found if type_)
         yield Diagnostic(
@@ -145,6 +169,48 @@ def _union(resolved: ResolvedProgram, declaration: TypeDeclaration) -> Iterator[
             declaration.span,
             f"its values would be {kinds}; declare one type for each",
         )
+
+
+def _branches(declared: frozenset[str], declaration: TypeDeclaration) -> Iterator[Diagnostic]:
+    """Yield what is wrong with the fields of a record type."""
+    for branch in declaration.branches:
+        seen: dict[str, Span | None] = {}
+        for field in branch.fields:
+            if field.name in seen:
+                yield Diagnostic(
+                    "C0232",
+                    f"Type `{declaration.name}` has two fields `{field.name}`.",
+                    field.span,
+                    "rename one of them",
+                    related_spans((seen[field.name], "the first one")),
+                )
+            seen.setdefault(field.name, field.span)
+            yield from _type_name(declared, field.type)
+            if field.type.nullable:
+                yield Diagnostic(
+                    "C0233",
+                    f"Field `{field.name}` of `{declaration.name}` cannot be nullable.",
+                    field.type.span,
+                    f"write `{field.name}: {field.type.name}`, and a branch for no value",
+                )
+
+
+def _branch_names(types: Iterable[TypeDeclaration]) -> Iterator[Diagnostic]:
+    """Yield the branches that are declared twice: `$Leaf(1)` names no type."""
+    seen: dict[str, Span | None] = {}
+    for declaration in types:
+        for branch in declaration.branches:
+            if branch.name == PLAIN_BRANCH:
+                continue
+            if branch.name in seen:
+                yield Diagnostic(
+                    "C0234",
+                    f"Branch `{branch.name}` is declared twice.",
+                    branch.span,
+                    "rename one of them",
+                    related_spans((seen[branch.name], "first declared here")),
+                )
+            seen.setdefault(branch.name, branch.span)
 
 
 def _cycles(declared: dict[str, TypeDeclaration]) -> Iterator[Diagnostic]:

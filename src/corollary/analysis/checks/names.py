@@ -9,9 +9,9 @@ from corollary.analysis.traverse import TermPosition, clause_terms
 from corollary.analysis.types.constraints import literal_kinds
 from corollary.core.functors import ANY, FUNCTORS, FunctorSignature, signature_of
 from corollary.core.logic import Atom, Clause, Constant, Functor, Variable, subterms
-from corollary.core.program import Program
+from corollary.core.records.record_terms import is_record_term
 from corollary.core.syntax import TODAY
-from corollary.core.types import Kind, Type
+from corollary.core.types import PRIMITIVES, Type
 from corollary.core.user_functors.user_functor import SIGN
 from corollary.errors import Diagnostic
 from corollary.source import Span
@@ -30,7 +30,7 @@ def names(resolved: ResolvedProgram) -> Iterator[Diagnostic]:
                 columns = _likely_columns(resolved, atom, atoms)
                 is_head = atom in clause.heads
                 yield _unknown(resolved, atom.relation, columns, atom.span, is_head=is_head)
-        yield from _functors(clause, resolved.program)
+        yield from _functors(resolved, clause)
     program = resolved.program
     users = [(user.relation, user.span) for user in program.dependencies]
     users += [(user.relation, user.span) for user in program.directives]
@@ -54,7 +54,7 @@ def _likely_columns(resolved: ResolvedProgram, atom: Atom, others: Sequence[Atom
         name = written_name(term.name) if isinstance(term, Variable) else f"c{number}"
         type_ = known.get(term.name) if isinstance(term, Variable) else None
         kinds = literal_kinds(term) if isinstance(term, Constant) else ANY
-        kind = next(kind for kind in Kind if kind in kinds)
+        kind = next(kind for kind in PRIMITIVES if kind in kinds)
         columns[name if name not in columns else f"c{number}"] = str(type_ or kind)
     return ", ".join(f"{name}: {type_}" for name, type_ in columns.items())
 
@@ -83,11 +83,14 @@ def _arity(resolved: ResolvedProgram, atom: Atom) -> Iterator[Diagnostic]:
         )
 
 
-def _functors(clause: Clause, program: Program) -> Iterator[Diagnostic]:
-    own = {f"{SIGN}{each.name}" for each in program.functors}
+def _functors(resolved: ResolvedProgram, clause: Clause) -> Iterator[Diagnostic]:
+    own = {f"{SIGN}{each.name}" for each in resolved.program.functors}
     for whole, position in clause_terms(clause):
         for term in subterms(whole):
             if not isinstance(term, Functor):
+                continue
+            if is_record_term(term):
+                yield from _branch(resolved, term)
                 continue
             if term.name == "range" and (term is not whole or position is not TermPosition.EQUATED):
                 yield Diagnostic(
@@ -133,6 +136,33 @@ def _unknown_functor(term: Functor, own: set[str]) -> Diagnostic:
     declare = f"declare it, as in `.functor {name}({parameters}): number`"
     message = f"There is no functor `{term.name}`."
     return Diagnostic("C0203", message, term.span, note or declare)
+
+
+def _branch(resolved: ResolvedProgram, term: Functor) -> Iterator[Diagnostic]:
+    """Yield what is wrong with the name of a branch, or with the number of its fields."""
+    if not term.name.startswith("$"):
+        return
+    known = resolved.branches.get(term.name[1:])
+    if known is None:
+        names = [f"${name}" for name in resolved.branches]
+        yield Diagnostic(
+            "C0235",
+            f"There is no branch `{term.name}`.",
+            term.span,
+            suggest_name(term.name, names)
+            or f"declare it, as in `.type T = {term.name[1:]} {{x: number}}`",
+        )
+        return
+    fields = known[1].fields
+    if len(fields) != len(term.arguments):
+        given = len(term.arguments)
+        yield Diagnostic(
+            "C0236",
+            f"Branch `{term.name}` has {_count(len(fields), 'field')}, but {given} "
+            f"{'is' if given == 1 else 'are'} given.",
+            term.span,
+            f"write `{term.name}({', '.join(fields)})`" if fields else f"write `{term.name}`",
+        )
 
 
 def _form(signature: FunctorSignature) -> str:

@@ -1,6 +1,7 @@
 """Safety: every variable is bound.
 
-A variable is bound by a positive atom, or by `x = e` once all variables of `e` are bound. Heads,
+A variable is bound by a positive atom, also inside a record there, or by `x = e` once all variables
+of `e` are bound; `[x, y] = e` binds two. Heads,
 negated atoms, comparisons and functors need bound variables. Each conjunction that a body
 multiplies out to is checked separately; an aggregate's body may use what is bound outside it, and
 what it binds stays inside.
@@ -10,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from corollary.analysis import traverse
+from corollary.analysis.patterns import equated_terms, pattern_terms, pattern_variables
 from corollary.analysis.phrases import related_spans
 from corollary.analysis.resolution import ResolvedProgram
 from corollary.analysis.scopes import written_name
@@ -26,6 +28,14 @@ _NO_WILDCARD = {
     traverse.TermPosition.IS: "be compared",
     traverse.TermPosition.TARGET: "be aggregated",
 }
+
+
+_PATTERNS = (
+    traverse.TermPosition.ARGUMENT,
+    traverse.TermPosition.NEGATED,
+    traverse.TermPosition.EQUATED,
+)
+"""Where a record may have `_` for a field."""
 
 
 def safety(resolved: ResolvedProgram) -> Iterator[Diagnostic]:
@@ -55,8 +65,10 @@ def _wildcards(clause: logic.Clause) -> Iterator[Diagnostic]:
             and position in (traverse.TermPosition.ARGUMENT, traverse.TermPosition.NEGATED)
         ):
             continue
+        may_be_pattern = position in _PATTERNS
+        in_patterns = {id(each) for each in pattern_terms(whole)} if may_be_pattern else set()
         for part in logic.subterms(whole):
-            if isinstance(part, logic.Wildcard):
+            if isinstance(part, logic.Wildcard) and (part is whole or id(part) not in in_patterns):
                 where = _NO_WILDCARD.get(position) if part is whole else None
                 yield Diagnostic(
                     "C0405",
@@ -139,9 +151,11 @@ def _needs(term: logic.Term, here: set[str]) -> set[str]:
 def _definitions(items: Sequence[traverse.Item], here: set[str]) -> Iterator[tuple[str, set[str]]]:
     for item in items:
         if isinstance(item, logic.Comparison) and item.operator in logic.EQUATIONS:
-            for one, other in ((item.left, item.right), (item.right, item.left)):
-                if isinstance(one, logic.Variable):
-                    yield one.name, _needs(other, here)
+            for left, right in equated_terms(item.left, item.right):
+                for one, other in ((left, right), (right, left)):
+                    for part in pattern_terms(one):
+                        if isinstance(part, logic.Variable):
+                            yield part.name, _needs(other, here)
 
 
 def _bind(items: Sequence[traverse.Item], here: set[str], given: frozenset[str]) -> set[str]:
@@ -149,7 +163,7 @@ def _bind(items: Sequence[traverse.Item], here: set[str], given: frozenset[str])
     bound = set(given)
     for item in items:
         if isinstance(item, logic.Atom):
-            bound |= {term.name for term in item.arguments if isinstance(term, logic.Variable)}
+            bound |= {variable.name for variable in pattern_variables(item)}
     waiting = [entry for entry in _definitions(items, here) if entry[0] not in bound]
     while True:
         ready = {name for name, needs in waiting if needs <= bound}

@@ -35,7 +35,9 @@ def _columns(resolved: ResolvedProgram, atom: Atom) -> Iterator[tuple[Variable, 
     schema = resolved.schema_of(atom)
     if schema is not None and schema.declaration is not None:
         for term, column in zip(atom.arguments, schema.declaration.columns, strict=True):
-            if isinstance(term, Variable) and column.type.name in resolved.types:
+            type_ = resolved.types.get(column.type.name)
+            # Records of different types are an error, which type inference reports.
+            if isinstance(term, Variable) and type_ is not None and type_.record is None:
                 yield term, column
 
 

@@ -9,10 +9,12 @@ in `rev(s, k + 1) :- rev(s, k), k < strlen(s).`
 from collections.abc import Iterator
 
 from corollary.analysis.dependencies import DependencyGraph, dependency_graph
+from corollary.analysis.patterns import equated_terms, pattern_terms, pattern_variables
 from corollary.analysis.resolution import ResolvedProgram
 from corollary.analysis.scopes import written_name
 from corollary.core import logic
 from corollary.core.functors import is_expanding
+from corollary.core.records.record_terms import is_record_term
 from corollary.errors import Diagnostic, Severity
 
 _ORDER_COMPARISONS = ("<", "<=", ">", ">=")
@@ -35,7 +37,7 @@ def _check_head(
     bounded: set[str] = set()
     for item in items:
         if isinstance(item, logic.Atom):
-            names = {term.name for term in item.arguments if isinstance(term, logic.Variable)}
+            names = {variable.name for variable in pattern_variables(item)}
             if graph.is_recursive(head.relation, item.relation):
                 recursive |= names
             else:
@@ -45,14 +47,20 @@ def _check_head(
                 bounded |= {
                     new.name for new, old in pairs if isinstance(new, logic.Variable) and new == old
                 }
+    equations = [
+        pair
+        for item in items
+        if isinstance(item, logic.Comparison) and item.operator in logic.EQUATIONS
+        for pair in equated_terms(item.left, item.right)
+    ]
+    bounded |= _parts_of(equations, bounded)
     recursive -= bounded
     if not recursive:
         return
     equalities = [
         (one.name, other)
-        for item in items
-        if isinstance(item, logic.Comparison) and item.operator in logic.EQUATIONS
-        for one, other in ((item.left, item.right), (item.right, item.left))
+        for left, right in equations
+        for one, other in ((left, right), (right, left))
         if isinstance(one, logic.Variable) and one.name not in bounded
     ]
     computed = _computed(equalities, recursive)
@@ -73,6 +81,19 @@ def _check_head(
                 severity=Severity.WARNING,
             )
             return
+
+
+def _parts_of(equations: list[tuple[logic.Term, logic.Term]], bounded: set[str]) -> set[str]:
+    """Return the variables of records that bounded values are taken apart to."""
+    found = set(bounded)
+    size = -1
+    while size != (size := len(found)):
+        for left, right in equations:
+            for whole, pattern in ((left, right), (right, left)):
+                if isinstance(whole, logic.Variable) and whole.name in found:
+                    parts = pattern_terms(pattern)
+                    found |= {part.name for part in parts if isinstance(part, logic.Variable)}
+    return found
 
 
 def _computed(equalities: list[tuple[str, logic.Term]], recursive: set[str]) -> set[str]:
@@ -98,7 +119,7 @@ def _computes(term: logic.Term, sources: set[str]) -> bool:
     """Whether a term makes new values from some variables."""
     return any(
         isinstance(part, logic.Functor)
-        and is_expanding(part)
+        and (is_record_term(part) or is_expanding(part))
         and any(variable.name in sources for variable in logic.variables_of(part))
         for part in logic.subterms(term)
     )

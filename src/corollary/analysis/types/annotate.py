@@ -16,9 +16,11 @@ from corollary.analysis.types.nulls import (
     nullable_variables,
 )
 from corollary.core import logic
+from corollary.core.records.record_terms import is_record_term
+from corollary.core.records.record_text import make_record
 from corollary.core.states import State
-from corollary.core.types import DECIMAL_MAX_DIGITS, NUMBER, Kind, Type, decimal
-from corollary.core.values import decimal_value, is_decimal, unscaled_integer
+from corollary.core.types import DECIMAL_MAX_DIGITS, NIL, NUMBER, Kind, Type, decimal
+from corollary.core.values import SCALARS, decimal_value, is_decimal, unscaled_integer
 from corollary.errors import Diagnostic
 
 _RANGES = {Kind.NUMBER: (-(2**63), 2**63 - 1), Kind.UNSIGNED: (0, 2**64 - 1)}
@@ -108,8 +110,25 @@ class _ClauseAnnotator:
                 _as_decimal(argument) if is_integer else argument
                 for (argument, _), is_integer in zip(inside, widened, strict=True)
             )
-            return replace(term, arguments=arguments, type=type_), may_be_null
+            made = replace(term, arguments=arguments, type=type_)
+            if is_record_term(made):
+                return self._record(made), may_be_null
+            return made, may_be_null
         return self._leaf(term), is_nullable(term, self.nullable)
+
+    def _record(self, term: logic.Functor) -> logic.Term:
+        """Return a record of constants as a constant."""
+        if term.type is None or term.type.record is None:
+            self._untyped(term)
+            return term
+        values = [each.value for each in term.arguments if isinstance(each, logic.Constant)]
+        if len(values) < len(term.arguments) or None in values:
+            return term
+        branch = term.type.record.branches.get(term.name.removeprefix("$"))
+        if branch is not None and len(values) != len(branch.types):
+            return term  # which is reported
+        text = NIL if branch is None else make_record(branch, values, SCALARS)
+        return logic.Constant(text, term.type, term.span)
 
     def _leaf(
         self, term: logic.Variable | logic.Wildcard | logic.Constant | logic.AggregateTerm
@@ -151,12 +170,16 @@ class _ClauseAnnotator:
     def _typed(self, term: logic.Variable | logic.Constant, node: int) -> Type | None:
         """Return the type of a term; if it has none, report that once."""
         type_ = self._type(node)
-        if type_ is None and (name := term_text(term)) not in self.untyped:
+        if type_ is None:
+            self._untyped(term)
+        return type_
+
+    def _untyped(self, term: logic.Term) -> None:
+        if (name := term_text(term)) not in self.untyped:
             self.untyped.add(name)
             words = f"The type of `{name}` cannot be inferred."
             cure = "declare the relation that it goes to, with types"
             self._report(Diagnostic("C0308", words, term.span, cure))
-        return type_
 
     def _report(self, finding: Diagnostic) -> None:
         self.constraints.findings.append(finding)

@@ -13,6 +13,7 @@ from typing import assert_never
 from corollary.analysis.phrases import FRACTION_LITERAL, INTEGER_LITERAL, one_of, term_text
 from corollary.analysis.resolution import RelationSchema, ResolvedProgram
 from corollary.analysis.types import mismatch
+from corollary.analysis.types.records import RecordTerm, resolve_records
 from corollary.analysis.types.unify import PartialType, Reason, Unifier
 from corollary.core import logic
 from corollary.core.functors import (
@@ -20,6 +21,7 @@ from corollary.core.functors import (
     COMPARISON_OPERATORS,
     INTEGRAL,
     LITERAL_ARGUMENTS,
+    ORDERED,
     PATTERN_ARGUMENTS,
     SCALE_ARGUMENTS,
     TIME_FORMATS,
@@ -28,6 +30,7 @@ from corollary.core.functors import (
     read_time_format,
     signature_of,
 )
+from corollary.core.records.record_terms import is_record_term
 from corollary.core.types import DECIMAL_MAX_DIGITS, NUMERIC, Kind
 from corollary.core.user_functors.user_functor import UserCall
 from corollary.errors import Diagnostic
@@ -59,6 +62,7 @@ class TypeConstraints:
         computed: functors whose digits follow from those of their arguments.
         constants: the literals and their nodes.
         compared: the sides of comparisons, whose digits may differ.
+        records: the records whose type is not known yet, with their nodes and those of the fields.
         widened: for operations of integers and decimals, which operands are integers, by the node
             of the result: `annotate` converts them.
     """
@@ -72,7 +76,13 @@ class TypeConstraints:
     computed: list[tuple[logic.Functor, int, tuple[int, ...]]] = field(default_factory=list)
     constants: list[tuple[logic.Constant, int]] = field(default_factory=list)
     compared: list[tuple[int, int]] = field(default_factory=list)
+    records: list[RecordTerm] = field(default_factory=list)
     widened: dict[int, tuple[bool, ...]] = field(default_factory=dict)
+
+    def resolve_records(self) -> None:
+        """Let the fields of records have their types, as far as those of the records are known."""
+        self.records, findings = resolve_records(self.unifier, self.records)
+        self.findings += findings
 
 
 def collect_constraints(resolved: ResolvedProgram) -> TypeConstraints:
@@ -83,6 +93,8 @@ def collect_constraints(resolved: ResolvedProgram) -> TypeConstraints:
         if logic.applies_functor(clause, (*MIXABLE, "sign")):
             found.bind_variables(use.atom for use in uses)
         found.visit(clause)
+        constraints.resolve_records()
+    constraints.resolve_records()
     return constraints
 
 
@@ -109,7 +121,8 @@ class _ClauseConstraints:
             for term, name, type_ in zip(atom.arguments, schema.columns, schema.types, strict=True):
                 if isinstance(term, logic.Variable) and type_ is not None:
                     reason = Reason(f"column `{name}` of `{schema.name}`", term.span)
-                    self._unifier.restrict(self._term(term), frozenset({type_.kind}), reason)
+                    kinds = frozenset({type_.inferred_kind})
+                    self._unifier.restrict(self._term(term), kinds, reason)
 
     def visit(self, clause: logic.Clause) -> None:
         """Add the nodes of a clause, body before heads."""
@@ -172,6 +185,8 @@ class _ClauseConstraints:
         else:
             agree = self._unifier.unify_kinds(left, right)
             self._constraints.compared.append((left, right))
+            if item.operator != "!=" and agree:
+                self._take(item.left, left, item.operator, ORDERED)
         if not agree:
             sides = (
                 (item.left, self._unifier.partial_type(left)),
@@ -204,6 +219,8 @@ class _ClauseConstraints:
                 reason = Reason("this literal", term.span)
                 node = self._unifier.new_node(literal_kinds(term), reason)
                 self._constraints.constants.append((term, node))
+            case logic.Functor() if is_record_term(term):
+                node = self._record(term, inside)
             case logic.Functor():
                 node = self._functor(term, inside)
             case logic.AggregateTerm():
@@ -211,6 +228,18 @@ class _ClauseConstraints:
             case _:
                 assert_never(term)
         self._order.append(node)
+        return node
+
+    def _record(self, term: logic.Functor, nodes: tuple[int, ...]) -> int:
+        """Return the node of a record; its type may be known only from what is met later."""
+        reason = Reason("this record", term.span)
+        node = self._unifier.new_node(frozenset({Kind.RECORD}), reason)
+        if term.name.startswith("$"):
+            known = self._constraints.resolved.branches.get(term.name[1:])
+            if known is None or len(known[1].fields) != len(nodes):
+                return node  # `names` reports it
+            self._unifier.assign(node, known[0], reason)
+        self._constraints.records.append((term, node, nodes))
         return node
 
     def _functor(self, term: logic.Functor, nodes: tuple[int, ...]) -> int:
@@ -411,7 +440,7 @@ class _ClauseConstraints:
         reason = Reason(f"the result of `{term.operator}`", term.span) if kinds else None
         result = self._unifier.new_node(kinds or ANY, reason)
         if term.target is not None and target is not None:
-            taken = NUMERIC if term.operator in ("sum", "mean") else ANY
+            taken = NUMERIC if term.operator in ("sum", "mean") else ORDERED
             if self._take(term.target, target, term.operator, taken) and not kinds:
                 self._unifier.unify_domains(target, result)
         return result

@@ -15,7 +15,7 @@ from corollary.analysis.resolution import RelationSchema
 from corollary.analysis.types.unify import PartialType, Reason
 from corollary.core.functors import INTEGRAL, Kinds
 from corollary.core.logic import Constant, Functor, Term, Variable
-from corollary.core.types import Kind, Type
+from corollary.core.types import Branch, Kind, RecordType, Type
 from corollary.errors import Diagnostic
 from corollary.source import Span
 
@@ -28,12 +28,13 @@ def column_mismatch(
 ) -> Diagnostic:
     """Report an argument whose column has another type."""
     column = f"column `{schema.columns[position]}` of `{schema.name}`"
+    if known.record is not None and expected.record is not None:
+        return _records(term, known, column, expected, _declared(schema, position))
     if known.kinds & expected.kinds:
         return _scales(term, known, column, expected, _declared(schema, position))
     return Diagnostic(
         "C0301",
-        f"`{term_text(term)}` is {kinds_text(known.kinds)}, "
-        f"but {column} is {kinds_text(expected.kinds)}.",
+        f"`{term_text(term)}` is {_type(known)}, but {column} is {_type(expected)}.",
         term.span,
         conversion_note(term, known.kinds, expected.kinds, expected.scale),
         _origins((term, known)) + _declared(schema, position),
@@ -47,12 +48,15 @@ def comparison_mismatch(
 ) -> Diagnostic:
     """Report two sides of a comparison with different types."""
     (left, known), (right, expected) = sides
+    if known.record is not None and expected.record is not None:
+        related = _origins((left, known))
+        return _records(right, expected, f"`{term_text(left)}`", known, related)
     if known.kinds & expected.kinds:
         return _scales(right, expected, f"`{term_text(left)}`", known, _origins((left, known)))
     return Diagnostic(
         "C0302",
-        f"`{term_text(left)}` is {kinds_text(known.kinds)}, but `{term_text(right)}` is "
-        f"{kinds_text(expected.kinds)}, and `{operator}` compares values of one type.",
+        f"`{term_text(left)}` is {_type(known)}, but `{term_text(right)}` is "
+        f"{_type(expected)}, and `{operator}` compares values of one type.",
         span,
         _conversion(*sides),
         _origins(*sides),
@@ -63,8 +67,7 @@ def parameter_mismatch(term: Term, known: PartialType, taker: str, expected: Kin
     """Report an argument of a functor, an aggregate or `match` that is not of its kinds."""
     return Diagnostic(
         "C0303",
-        f"`{term_text(term)}` is {kinds_text(known.kinds)}, "
-        f"but `{taker}` takes {_taken(expected)}.",
+        f"`{term_text(term)}` is {_type(known)}, but `{taker}` takes {_taken(expected)}.",
         term.span,
         conversion_note(term, known.kinds, expected),
         _origins((term, known)),
@@ -79,13 +82,58 @@ def user_parameter_mismatch(term: Term, known: PartialType, taker: str, type_: T
     return parameter_mismatch(term, known, taker, expected.kinds)
 
 
+def record_mismatch(term: Functor, record: RecordType) -> Diagnostic:
+    """Report a record with another number of fields than its type has, or of another form."""
+    names = ", ".join(next(iter(record.branches.values())).fields)
+    forms = (f"${each.name}" for each in record.branches.values())
+    cure = f"its branches are {', '.join(map('`{}`'.format, forms))}"
+    return Diagnostic(
+        "C0316",
+        f"`{term_text(term)}` is not a value of the type `{record.name}`.",
+        term.span,
+        cure if record.is_algebraic else f"write `[{names}]`, with `_` for the rest",
+    )
+
+
+def field_mismatch(
+    term: Term, known: PartialType, record: RecordType, branch: Branch, at: int
+) -> Diagnostic:
+    """Report a field of a record that is not of its type."""
+    expected = PartialType.of(branch.types[at])
+    where = f"field `{branch.fields[at]}` of `{record.name}`"
+    if known.record is not None and expected.record is not None:
+        return _records(term, known, where, expected, ())
+    if known.kinds & expected.kinds:
+        return _scales(term, known, where, expected, ())
+    return Diagnostic(
+        "C0318",
+        f"`{term_text(term)}` is {_type(known)}, but {where} is {_type(expected)}.",
+        term.span,
+        conversion_note(term, known.kinds, expected.kinds, expected.scale),
+        _origins((term, known)),
+    )
+
+
+def _records(
+    term: Term, known: PartialType, where: str, expected: PartialType, related: Related
+) -> Diagnostic:
+    return Diagnostic(
+        "C0317",
+        f"`{term_text(term)}` is {_type(known)}, but {where} is {_type(expected)}: "
+        "records of different types are never equal.",
+        term.span,
+        "give both one type, or take the record apart and make another one of its fields",
+        _origins((term, known)) + related,
+    )
+
+
 def operand_mismatch(name: str, operands: Sequence[TypedTerm]) -> Diagnostic:
     """Report two operands of a functor with different types."""
     (left, known), (right, other) = operands
     return Diagnostic(
         "C0304",
-        f"`{term_text(left)}` is {kinds_text(known.kinds)}, but `{term_text(right)}` is "
-        f"{kinds_text(other.kinds)}, and `{name}` needs operands of one type.",
+        f"`{term_text(left)}` is {_type(known)}, but `{term_text(right)}` is "
+        f"{_type(other)}, and `{name}` needs operands of one type.",
         right.span,
         _conversion(*operands),
         _origins(*operands),
@@ -149,6 +197,8 @@ def _origin(known: PartialType) -> str:
 
 
 def _type(known: PartialType) -> str:
+    if known.record is not None:
+        return f"`{known.record.name}`"
     if known.scale is not None:
         return f"`{Type(Kind.DECIMAL, precision=known.precision, scale=known.scale)}`"
     return kinds_text(known.kinds)

@@ -5,10 +5,10 @@ all numbers, all symbols and so on; nodes of one *domain* moreover have the same
 point. Operands of `+` have one kind, variables that are joined have one domain.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from corollary.core.functors import ANY, Kinds
-from corollary.core.types import Kind, Type
+from corollary.core.types import SYMBOL, Kind, RecordType, Type
 from corollary.source import Span
 
 
@@ -22,19 +22,20 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class PartialType:
-    """What is known of a node's type: its possible kinds, its digits if any, and why."""
+    """What is known of a node's type: its kinds, its digits or record type if any, and why."""
 
     kinds: Kinds
     reason: Reason | None
     scale: int | None = None
     precision: int = 0
+    record: RecordType | None = None
 
     @classmethod
     def of(cls, type_: Type) -> "PartialType":
         """Return a type of which everything is known."""
-        kinds = frozenset({type_.kind})
+        kinds = frozenset({type_.inferred_kind})
         if type_.kind is not Kind.DECIMAL:
-            return cls(kinds, None)
+            return cls(kinds, None, record=type_.record)
         return cls(kinds, None, type_.scale, type_.precision)
 
 
@@ -45,6 +46,7 @@ class Unifier:
         self._kind_parent: list[int] = []
         self._kinds: list[Kinds] = []
         self._reasons: list[Reason | None] = []
+        self._records: list[RecordType | None] = []
         self._domain_parent: list[int] = []
         self._digits: list[tuple[int, int, Reason | None] | None] = []
 
@@ -54,6 +56,7 @@ class Unifier:
         self._kind_parent.append(number)
         self._kinds.append(kinds)
         self._reasons.append(reason)
+        self._records.append(None)
         self._domain_parent.append(number)
         self._digits.append(None)
         return number
@@ -63,7 +66,8 @@ class Unifier:
         root = _root(self._kind_parent, node)
         digits = self._digits[_root(self._domain_parent, node)]
         if digits is None:
-            return PartialType(self._kinds[root], self._reasons[root])
+            known = self._records[root]
+            return PartialType(self._kinds[root], self._reasons[root], record=known)
         precision, scale, reason = digits
         return PartialType(self._kinds[root], reason or self._reasons[root], scale, precision)
 
@@ -79,12 +83,19 @@ class Unifier:
     def type_of(self, node: int) -> Type | None:
         """Return the type of a node, not nullable; None if it is not known."""
         kind = self.kind(node)
+        if kind is Kind.RECORD:
+            record = self.record(node)
+            return None if record is None else replace(SYMBOL, record=record)
         if kind is not Kind.DECIMAL:
             return None if kind is None else Type(kind)
         known = self.partial_type(node)
         if known.scale is None:
             return None
         return Type(kind, precision=known.precision, scale=known.scale)
+
+    def record(self, node: int) -> RecordType | None:
+        """Return the record type of a node, if it is known."""
+        return self._records[_root(self._kind_parent, node)]
 
     def restrict(self, node: int, kinds: Kinds, reason: Reason | None) -> bool:
         """Let a node have one of some kinds; return False, changing nothing, if it cannot."""
@@ -98,8 +109,13 @@ class Unifier:
 
     def assign(self, node: int, type_: Type, reason: Reason | None) -> bool:
         """Let a node have a type; return False if it cannot."""
-        if not self.restrict(node, frozenset({type_.kind}), reason):
+        if not self.restrict(node, frozenset({type_.inferred_kind}), reason):
             return False
+        if type_.record is not None:
+            root = _root(self._kind_parent, node)
+            known = self._records[root] or type_.record
+            self._records[root] = known
+            return known == type_.record
         return type_.kind is not Kind.DECIMAL or self.assign_scale(
             node, type_.precision, type_.scale, reason
         )
@@ -120,13 +136,15 @@ class Unifier:
         if first == second:
             return True
         left = self._kinds[first] & self._kinds[second]
-        if not left:
+        records = {self._records[each] for each in (first, second)} - {None}
+        if not left or len(records) > 1:
             return False
         # The node with fewer kinds becomes the root, as its reason explains the type better.
         if len(self._kinds[second]) < len(self._kinds[first]):
             first, second = second, first
         self._kind_parent[second] = first
         self._kinds[first] = left
+        self._records[first] = next(iter(records), None)
         return True
 
     def unify_domains(self, one: int, other: int) -> bool:

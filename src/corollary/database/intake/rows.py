@@ -10,8 +10,9 @@ import pyarrow as pa
 from corollary.core.arrow import arrow_type
 from corollary.core.arrow_buffers import bool_array, fixed_array, string_array
 from corollary.core.program import Relation
+from corollary.core.records.record_values import record_from_python
 from corollary.core.types import Kind, Type
-from corollary.core.values import INTEGER_RANGES, PYTHON_TYPES, is_encodable, is_value
+from corollary.core.values import INTEGER_RANGES, PYTHON_TYPES, SCALARS, is_encodable, is_value
 from corollary.errors import InputError
 from corollary.warehouse.formats.typed_values import convert_columns, from_arrow, is_readable
 
@@ -37,14 +38,45 @@ def check_rows(rows: Any, relation: Relation) -> list[tuple[Any, ...]] | pa.Tabl
     if table is not None:
         return _checked_table(table, relation)
     given = list(rows)
-    if _fit_by_column(given, relation):
+    has_records = any(type_.record is not None for type_ in relation.types)
+    if not has_records and _fit_by_column(given, relation):
         return given
     found = []
     for number, row in enumerate(given, 1):
         values = _values(row, number, relation)
+        if has_records:
+            values = _with_records(values, number, relation)
         _check_row(values, number, relation)
         found.append(values)
     return found
+
+
+def _with_records(row: tuple[Any, ...], number: int, relation: Relation) -> tuple[Any, ...]:
+    """Return a row with the texts of its records."""
+    if len(row) != relation.arity:
+        return row
+    values = []
+    for value, column, type_ in zip(row, relation.columns, relation.types, strict=True):
+        if type_.record is None or (value is None and type_.nullable):
+            values.append(value)
+            continue
+        try:
+            values.append(record_from_python(value, type_.record, SCALARS, _field))
+        except ValueError as error:
+            raise _error(
+                f"Row {number} does not fit the column `{column}` of `{relation.name}`: {error}.",
+                "give a tuple with one value for each field"
+                if not type_.record.is_algebraic
+                else "give a tuple with the name of the branch and one value for each field",
+            ) from None
+    return tuple(values)
+
+
+def _field(value: Any, type_: Type) -> Any:
+    """Return a value that fits a field of a record."""
+    if not is_value(value, type_):
+        raise ValueError(f"{value!r} is not a `{type_}`")
+    return value
 
 
 def _values(row: Any, number: int, relation: Relation) -> tuple[Any, ...]:

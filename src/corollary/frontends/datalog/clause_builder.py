@@ -10,7 +10,7 @@ from lark import Transformer, v_args
 from corollary.core import logic
 from corollary.core.states import State
 from corollary.core.syntax import PRECEDENCE, PREFIX_PRECEDENCE, PREFIXES, RIGHT_ASSOCIATIVE
-from corollary.core.types import UNSIGNED
+from corollary.core.types import NIL, PLAIN_BRANCH, UNSIGNED
 from corollary.errors import InputError
 from corollary.frontends.datalog.lexer import Lexeme
 from corollary.frontends.datalog.parse_nodes import (
@@ -117,6 +117,18 @@ class ClauseBuilder(Transformer[Lexeme, object]):
 
     def call(self, name: Lexeme, arguments: BracketedList) -> logic.Functor:
         return _call(name, arguments)
+
+    def nil(self, word: Lexeme) -> logic.Functor:
+        return logic.Functor(NIL, (), span=word.span)
+
+    def record(self, *children: Lexeme | logic.Term) -> logic.Functor:
+        fields = bracketed_list(children)
+        return logic.Functor(PLAIN_BRANCH, _terms(fields), span=fields.span)
+
+    def branch_value(self, name: Lexeme, fields: BracketedList | None = None) -> logic.Functor:
+        terms = () if fields is None else _terms(fields)
+        span = name.span if fields is None else span_between(name.span, fields.span)
+        return logic.Functor(str(name.value), terms, span=span)
 
     def extreme(self, name: Lexeme, *rest: Lexeme | logic.Term) -> logic.Functor:
         return _call(name, bracketed_list(rest))

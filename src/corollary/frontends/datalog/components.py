@@ -11,9 +11,10 @@ instance around it, and at last in the program. With `.override p`, the rules th
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from corollary.core import logic, program
+from corollary.core.types import PLAIN_BRANCH
 from corollary.errors import Diagnostic, InputError
 from corollary.frontends.datalog.lexer import Lexeme
 from corollary.frontends.datalog.parse_nodes import (
@@ -76,7 +77,7 @@ class _Scope:
     Attributes:
         prefix: comes before them.
         parent: where names are looked up that are not declared here.
-        relations, types, instances: those that are declared here.
+        relations, types, branches, instances: those that are declared here.
         components: by name, with what stands for parameters where they are written.
     """
 
@@ -84,6 +85,7 @@ class _Scope:
     parent: "_Scope | None"
     relations: set[str] = field(default_factory=set)
     types: set[str] = field(default_factory=set)
+    branches: set[str] = field(default_factory=set)
     instances: dict[str, Span] = field(default_factory=dict)
     components: dict[str, tuple[ComponentDefinition, _Arguments]] = field(default_factory=dict)
 
@@ -100,6 +102,13 @@ class _Scope:
         if name in self.types or (first != name and first in self.instances):
             return self.prefix + name
         return name if self.parent is None else self.parent.type(name)
+
+    def branch(self, name: str) -> str:
+        """Return the full name of a branch of an algebraic data type."""
+        first = name.partition(".")[0]
+        if name in self.branches or (first != name and first in self.instances):
+            return self.prefix + name
+        return name if self.parent is None else self.parent.branch(name)
 
     def component(self, name: str) -> "tuple[ComponentDefinition, _Arguments, _Scope] | None":
         """Return a component, what stands for parameters around it, and where it is written."""
@@ -166,8 +175,9 @@ class _Expansion:
             match item:
                 case program.Declaration(name=name):
                     scope.relations.add(name)
-                case program.TypeDeclaration(name=name):
+                case program.TypeDeclaration(name=name, branches=branches):
                     scope.types.add(name)
+                    scope.branches.update(each.name for each in branches)
                 case ComponentInstance(name=instance):
                     if instance.name in scope.instances:
                         message = f"`{instance.name}` is initialised twice."
@@ -307,6 +317,11 @@ def _rename(item: Item, layer: _Layer, scope: _Scope) -> Item:
     def atom(each: logic.Atom) -> logic.Atom:
         return replace(each, relation=scope.relation(each.relation))
 
+    def branch(each: program.BranchDeclaration) -> program.BranchDeclaration:
+        name = each.name if each.name == PLAIN_BRANCH else scope.prefix + each.name
+        fields = tuple(replace(field, type=type_name(field.type)) for field in each.fields)
+        return replace(each, name=name, fields=fields)
+
     def type_name(each: program.TypeName) -> program.TypeName:
         name, where = _resolve(each.name, layer.arguments, scope)
         return replace(each, name=where.type(name))
@@ -317,14 +332,37 @@ def _rename(item: Item, layer: _Layer, scope: _Scope) -> Item:
                 atom(replace(head, arguments=logic.map_atoms_in_terms(head.arguments, atom)))
                 for head in heads
             )
-            return replace(item, heads=made, body=logic.map_atoms(body, atom))
+            clause: logic.Clause = _with_full_branches(
+                replace(item, heads=made, body=logic.map_atoms(body, atom)), scope
+            )
+            return clause
         case program.Declaration(columns=columns):
             typed = tuple(replace(each, type=type_name(each.type)) for each in columns)
             hints = tuple(each for each in item.hints if each != OVERRIDABLE)
             return replace(item, name=scope.prefix + item.name, columns=typed, hints=hints)
         case program.TypeDeclaration(bases=bases):
-            return replace(item, name=scope.prefix + item.name, bases=tuple(map(type_name, bases)))
+            return replace(
+                item,
+                name=scope.prefix + item.name,
+                bases=tuple(map(type_name, bases)),
+                branches=tuple(map(branch, item.branches)),
+            )
         case program.FunctionalDependency() | program.Directive() | program.Reaction():
             return replace(item, relation=scope.relation(item.relation))
         case _:
             return item
+
+
+_PARTS = ("heads", "body", "arguments", "atom", "left", "right", "alternatives", "target")
+"""The fields of clauses, literals and terms that hold others."""
+
+
+def _with_full_branches(node: Any, scope: _Scope) -> Any:
+    """Return a clause, or a part of one, with the full names of branches."""
+    if isinstance(node, tuple):
+        return tuple(_with_full_branches(each, scope) for each in node)
+    parts = {name: getattr(node, name) for name in _PARTS if hasattr(node, name)}
+    made = {name: _with_full_branches(part, scope) for name, part in parts.items()}
+    if isinstance(node, logic.Functor) and node.name.startswith("$"):
+        made["name"] = f"${scope.branch(node.name[1:])}"
+    return replace(node, **made) if made else node

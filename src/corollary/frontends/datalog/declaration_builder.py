@@ -6,6 +6,7 @@ from dataclasses import replace
 from lark import Transformer, v_args
 
 from corollary.core import program
+from corollary.core.types import PLAIN_BRANCH
 from corollary.errors import Diagnostic, InputError, Severity
 from corollary.frontends.datalog.lexer import Lexeme
 from corollary.frontends.datalog.parse_nodes import (
@@ -60,7 +61,7 @@ class DeclarationBuilder(Transformer[Lexeme, object]):
             found.append(
                 program.Declaration(
                     name.name,
-                    tuple(column for column in columns.items if isinstance(column, program.Column)),
+                    _columns(columns),
                     key,
                     storage,
                     tuple(hint for hint in hints if hint not in ("eqrel", "bag")),
@@ -143,7 +144,7 @@ class DeclarationBuilder(Transformer[Lexeme, object]):
         return (
             program.FunctorDeclaration(
                 name.name,
-                tuple(each for each in parameters.items if isinstance(each, program.Column)),
+                _columns(parameters),
                 result,
                 state is not None,
                 span_between(start.span, end),
@@ -155,6 +156,29 @@ class DeclarationBuilder(Transformer[Lexeme, object]):
 
     def unnamed_parameter(self, type_name: program.TypeName) -> program.Column:
         return program.Column("", type_name, type_name.span)
+
+    def record_type(
+        self, start: Lexeme, name: SpannedName, _: Lexeme, fields: BracketedList
+    ) -> tuple[Item, ...]:
+        record = program.BranchDeclaration(PLAIN_BRANCH, _columns(fields), fields.span)
+        span = span_between(start.span, fields.span)
+        return (program.TypeDeclaration(name.name, (), False, span, (record,)),)
+
+    def algebraic_type(
+        self, start: Lexeme, name: SpannedName, _: Lexeme, *branches: program.BranchDeclaration
+    ) -> tuple[Item, ...]:
+        span = span_between(start.span, branches[-1].span)
+        return (program.TypeDeclaration(name.name, (), False, span, branches),)
+
+    def fields(self, *children: Lexeme | program.Column) -> BracketedList:
+        return bracketed_list(children)
+
+    def branch(
+        self, name: SpannedName, *children: Lexeme | program.Column
+    ) -> program.BranchDeclaration:
+        fields = bracketed_list(children)
+        span = span_between(name.span, fields.span)
+        return program.BranchDeclaration(name.name, _columns(fields), span)
 
     def dependency(
         self,
@@ -256,6 +280,10 @@ class DeclarationBuilder(Transformer[Lexeme, object]):
     def word(self, lexeme: Lexeme) -> SpannedName:
         name = str(lexeme.value) if lexeme.type == "QUOTED" else lexeme.text
         return SpannedName(name, lexeme.span)
+
+
+def _columns(columns: BracketedList) -> tuple[program.Column, ...]:
+    return tuple(column for column in columns.items if isinstance(column, program.Column))
 
 
 def _pairs(parameters: BracketedList | None) -> tuple[tuple[str, str], ...]:

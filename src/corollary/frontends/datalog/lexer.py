@@ -74,7 +74,8 @@ _WORDS = {
     **dict.fromkeys(("true", "false"), "TRUTH"),
     **dict.fromkeys((word for word in PRECEDENCE if word.isalpha()), "INFIX"),
     **dict.fromkeys(("bnot", "lnot"), "PREFIX"),
-    **dict.fromkeys(("nil", "as", "autoinc"), "RESERVED"),
+    **dict.fromkeys(("as", "autoinc"), "RESERVED"),
+    "nil": "NIL",
     "null": "NULL",
     "_": "UNDERSCORE",
 }
@@ -85,6 +86,8 @@ _SIGNS = {
     ")": "RPAR",
     "{": "LBRACE",
     "}": "RBRACE",
+    "[": "LBRACKET",
+    "]": "RBRACKET",
     ",": "_COMMA",
     ";": "_SEMICOLON",
     ":": "_COLON",
@@ -118,21 +121,24 @@ _LEXEME = r"""
   | (?P<address>\d+\.\d+\.\d+\.\d+)
   | (?P<number>0[xXbB]\w*|\d+(?:\.\d+)?(?:[eE][+-]?\d+)?\w*)
   | (?P<word>\??START INSIDE*(?P<dots>(?:\.START INSIDE*)*))
+  | (?P<branch>\$START INSIDE*(?:\.START INSIDE*)*)
   | (?P<directive>(?<![^\s{}])\.[A-Za-z_]\w*|\.(?:DIRECTIVES)(?=\s))
   | (?P<state>@(?:old|new)\b)
   | (?P<applied>@START INSIDE*)
-  | (?P<sign>:[-=]|->|<:|!=|<=|>=|[(){},;:.?|=<>!+\-*/%^])
+  | (?P<sign>:[-=]|->|<:|!=|<=|>=|[(){}\[\],;:.?|=<>!+\-*/%^])
   | (?P<bad>\S)
     """
+_OPENING = frozenset({"LPAR", "LBRACE", "LBRACKET"})
+_CLOSING = frozenset({"RPAR", "RBRACE", "RBRACKET"})
 _OPERAND_ENDS = frozenset(
     {"IDENT", "DOTTED", "QUOTED", "INT", "FRACTION", "STRING", "DATE", "TIME", "TRUTH", "NULL"}
-    | {"UNDERSCORE", "RPAR", "RBRACE"}
+    | {"UNDERSCORE", "RPAR", "RBRACE", "RBRACKET", "NIL", "BRANCH"}
 )
 _OPERATORS = frozenset(
     {"EQUAL", "COMPARISON", "IS", "OPERATOR", "INFIX", "PREFIX", "AGGREGATE", "EXTREME"}
 )
 _BEFORE_TERMS = _OPERATORS | {"IDENT", "DOTTED", "QUOTED", "FUNCTION", "APPLIED"}
-_BEFORE_TERMS |= {"CONSTRAINT", "STATE"}
+_BEFORE_TERMS |= {"CONSTRAINT", "STATE", "BRANCH"}
 _OPEN_NAMES = frozenset({*OPEN_FUNCTIONS, TODAY})
 _QUOTED: dict[str, tuple[str, Callable[[str], Value]]] = {
     "d": ("DATE", literals.read_date),
@@ -223,6 +229,8 @@ def _classify(found: re.Match[str], written: str, span: Span) -> tuple[str, Valu
             )
         case "directive":
             return DIRECTIVES.get(written, "BAD"), written
+        case "branch":
+            return "BRANCH", normalised_name(written)
         case "state":
             return "STATE", written[1:]
         case "applied":
@@ -294,9 +302,9 @@ class _CallMarker:
         self._closing: dict[int, int] = {}
         opened: list[int] = []
         for index, lexeme in enumerate(lexemes):
-            if lexeme.type in ("LPAR", "LBRACE"):
+            if lexeme.type in _OPENING:
                 opened.append(index)
-            elif lexeme.type in ("RPAR", "RBRACE") and opened:
+            elif lexeme.type in _CLOSING and opened:
                 self._closing[opened.pop()] = index
 
     def marked(self) -> list[Lexeme]:
@@ -320,9 +328,9 @@ class _CallMarker:
         elif lexeme.type == "LPAR":
             is_inside = bool(self._holds_terms) and self._holds_terms[-1]
             self._holds_terms.append(is_inside or self._type(index - 1) in _BEFORE_TERMS)
-        elif lexeme.type == "LBRACE":
-            self._holds_terms.append(False)
-        elif lexeme.type in ("RPAR", "RBRACE") and self._holds_terms:
+        elif lexeme.type in ("LBRACE", "LBRACKET"):
+            self._holds_terms.append(lexeme.type == "LBRACKET")
+        elif lexeme.type in _CLOSING and self._holds_terms:
             self._holds_terms.pop()
 
     def _is_call(self, index: int) -> bool:

@@ -30,8 +30,8 @@ MAX_ERRORS = 50
 NESTING_MAX_DEPTH = 100
 """How deeply a program may be nested, so that no later pass exhausts the stack."""
 
-_OPENING = frozenset({"LPAR", "LBRACE"})
-_CLOSING = frozenset({"RPAR", "RBRACE"})
+_OPENING = frozenset({"LPAR", "LBRACE", "LBRACKET"})
+_CLOSING = frozenset({"RPAR", "RBRACE", "RBRACKET"})
 _PREFIXES = frozenset({"NOT", "MINUS", "PREFIX", "AGGREGATE", "EXTREME"})
 
 

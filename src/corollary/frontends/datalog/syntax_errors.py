@@ -13,10 +13,8 @@ UNSUPPORTED_DIRECTIVES = {
     ".lattice": "lattices (`.lattice`)",
 }
 _UNSUPPORTED_WORDS = {
-    "nil": "records (`nil`)",
     "as": "type casts (`as`)",
     "autoinc": "counters (`autoinc()`)",
-    "[": "records (`[…]`)",
     "recursive_iteration_cnt": "iteration counters (`recursive_iteration_cnt()`)",
 }
 _CONVERSIONS = {
@@ -31,11 +29,12 @@ _CONVERSIONS = {
 _TERM_STARTS = frozenset(
     {"INT", "FRACTION", "STRING", "DATE", "TIME", "TRUTH", "NULL", "UNDERSCORE", "FUNCTION"}
     | {"EXTREME", "AGGREGATE", "APPLIED", "IDENT", "QUOTED", "LPAR", "MINUS", "PREFIX"}
+    | {"NIL", "LBRACKET", "BRANCH"}
 )
 _LITERAL_STARTS = _TERM_STARTS | {"NOT", "CONSTRAINT", "DOTTED", "PLUS"}
 _WORDS = frozenset(
     {"IDENT", "QUOTED", "DOTTED", "FUNCTION", "EXTREME", "AGGREGATE", "CONSTRAINT", "TRUTH"}
-    | {"NULL", "INFIX", "PREFIX", "RESERVED"}
+    | {"NULL", "NIL", "INFIX", "PREFIX", "RESERVED"}
 )
 _NAMES = frozenset({"IDENT", "QUOTED", "DOTTED"})
 _RESERVED = _WORDS - _NAMES
@@ -46,6 +45,8 @@ _LABELS = {
     "RPAR": "`)`",
     "LBRACE": "`{`",
     "RBRACE": "`}`",
+    "LBRACKET": "`[`",
+    "RBRACKET": "`]`",
     "_COMMA": "`,`",
     "_SEMICOLON": "`;`",
     "_COLON": "`:`",
@@ -67,7 +68,7 @@ _LABELS = {
     "STATE": "`@old` or `@new`",
     "$END": "the end",
 }
-_ORDER = ("_COMMA", "_SEMICOLON", "RPAR", "RBRACE", "IF", "DOT")
+_ORDER = ("_COMMA", "_SEMICOLON", "RPAR", "RBRACE", "RBRACKET", "IF", "DOT")
 
 
 def diagnose_lexeme(lexemes: Sequence[Lexeme], position: int, expected: set[str]) -> Diagnostic:
@@ -151,16 +152,12 @@ def _in_words(expected: set[str]) -> str:
 
 def _unsupported(lexemes: Sequence[Lexeme], position: int) -> tuple[str, str | None] | None:
     lexeme = lexemes[position]
-    following = lexemes[position + 1] if position + 1 < len(lexemes) else None
     clause = _item_before(lexemes, position)
     starts = clause[0].type if clause else ""
     if lexeme.type == "BAD" and lexeme.text in UNSUPPORTED_DIRECTIVES:
         return UNSUPPORTED_DIRECTIVES[lexeme.text], None
     if lexeme.text == "$":
-        is_branch = following is not None and following.type in ("IDENT", "DOTTED")
-        return ("algebraic data types (`$Branch(…)`)" if is_branch else "counters (`$`)"), None
-    if lexeme.type == "LBRACE" and starts == "TYPE":
-        return "algebraic data types", None
+        return "counters (`$`)", None
     if lexeme.type == "STATE" and (not clause or clause[-1].type != "IDENT"):
         return _UNSUPPORTED_WORDS["@"], None
     if lexeme.text == "@" and clause and clause[-1].type in ("IDENT", "DOTTED", "QUOTED"):
@@ -273,7 +270,7 @@ def _suggest(lexemes: Sequence[Lexeme], position: int, expected: set[str]) -> st
     if clause and clause[0].type == "DECL" and before == ")" and lexeme.type == "IDENT":
         close = difflib.get_close_matches(lexeme.text, [*QUALIFIERS, "key"], 1)
         return f"did you mean `{close[0]}`?" if close else None
-    if lexeme.type in ("RPAR", "RBRACE") and _open_bracket(lexemes, position) is None:
+    if lexeme.type in ("RPAR", "RBRACE", "RBRACKET") and _open_bracket(lexemes, position) is None:
         return f"no bracket is open that this `{lexeme.text}` could close"
     if "DOT" in expected and lexeme.starts_line:
         return "is the full stop `.` at the end of the clause before missing?"
@@ -301,9 +298,9 @@ def _item_before(lexemes: Sequence[Lexeme], position: int) -> list[Lexeme]:
 def _open_bracket(lexemes: Sequence[Lexeme], position: int) -> Lexeme | None:
     depth = 0
     for lexeme in reversed(_item_before(lexemes, position)):
-        if lexeme.type in ("RPAR", "RBRACE"):
+        if lexeme.type in ("RPAR", "RBRACE", "RBRACKET"):
             depth += 1
-        elif lexeme.type in ("LPAR", "LBRACE"):
+        elif lexeme.type in ("LPAR", "LBRACE", "LBRACKET"):
             if depth == 0:
                 return lexeme
             depth -= 1

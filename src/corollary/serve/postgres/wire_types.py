@@ -90,7 +90,7 @@ def numeric_modifier(precision: int, scale: int) -> int:
 def column_type(type_: Type) -> tuple[WireType, int]:
     """Return the type and modifier of a column of a relation."""
     match type_.kind:
-        case Kind.SYMBOL:
+        case Kind.SYMBOL | Kind.RECORD:
             return TEXT, -1
         case Kind.NUMBER:
             return INT8, -1

@@ -13,7 +13,9 @@ import pyarrow.compute as pc
 
 from corollary.core.arrow import arrow_type, canonical_floats
 from corollary.core.arrow_buffers import true_mask
+from corollary.core.logic import Value
 from corollary.core.types import DECIMAL_MAX_DIGITS, Kind, Type
+from corollary.core.values import parse_value
 
 Mask = npt.NDArray[np.bool_]
 
@@ -42,6 +44,8 @@ _PATTERNS = {
 
 def convert_texts(text: pa.Array, type_: Type) -> pa.Array | None:
     """Return a column of texts as values, or None if a text may not be one of the type."""
+    if type_.record is not None:
+        return convert_records(text, type_)
     if type_.kind is Kind.SYMBOL:
         return text if type_.nullable or not text.null_count else pc.fill_null(text, "")
     if text.null_count and not type_.nullable:
@@ -71,6 +75,25 @@ def convert_texts(text: pa.Array, type_: Type) -> pa.Array | None:
             return column
 
 
+def convert_records(text: pa.Array, type_: Type) -> pa.Array | None:
+    """Return the one text of each record, or None if a text is not one of the type."""
+    if text.null_count and not type_.nullable:
+        return None
+    encoded = text.dictionary_encode()
+    found = [_record(each, type_) for each in encoded.dictionary.to_pylist()]
+    if None in found:
+        return None
+    return pa.array(found, text.type).take(encoded.indices)
+
+
+def _record(text: str, type_: Type) -> Value:
+    """Return the one text of a record; None if it is not one of the type."""
+    try:
+        return parse_value(text, type_)
+    except ValueError:
+        return None
+
+
 def are_plain(text: pa.Array, type_: Type) -> Mask:
     """Return for each text whether it is certainly a value: `convert_texts` converts all these."""
     is_plain = true_mask(_match(text, type_))
@@ -78,6 +101,10 @@ def are_plain(text: pa.Array, type_: Type) -> Mask:
 
 
 def _match(text: pa.Array, type_: Type) -> pa.Array:
+    if type_.record is not None:
+        encoded = text.dictionary_encode()
+        known = [_record(each, type_) is not None for each in encoded.dictionary.to_pylist()]
+        return pa.array(known, pa.bool_()).take(encoded.indices)
     if type_.kind is Kind.BOOL:
         return pc.or_(pc.equal(text, "true"), pc.equal(text, "false"))
     pattern = _PATTERNS.get(type_.kind, "")

@@ -28,9 +28,22 @@ from corollary.core.arrow import arrow_type, canonical_floats, schema_of, single
 from corollary.core.arrow_buffers import bool_array, index_array, true_mask
 from corollary.core.logic import Value
 from corollary.core.program import Relation
+from corollary.core.records.record_values import record_from_python
 from corollary.core.types import Kind, Type
-from corollary.core.values import canonical_float, is_encodable, parse_value, quote_text
-from corollary.warehouse.formats.text_columns import FIRST_DAY, LAST_DAY, are_plain, convert_texts
+from corollary.core.values import (
+    SCALARS,
+    canonical_float,
+    is_encodable,
+    parse_value,
+    quote_text,
+)
+from corollary.warehouse.formats.text_columns import (
+    FIRST_DAY,
+    LAST_DAY,
+    are_plain,
+    convert_records,
+    convert_texts,
+)
 
 _MAX_DIGITS = 40
 _NULL = "null is not allowed in a column that is not nullable"
@@ -50,7 +63,7 @@ def is_readable(found: pa.DataType, type_: Type) -> bool:
         found = found.value_type
     is_whole = pa.types.is_integer(found) or (pa.types.is_decimal(found) and found.scale == 0)
     match type_.kind:
-        case Kind.SYMBOL:
+        case Kind.SYMBOL | Kind.RECORD:
             return found in {pa.string(), pa.large_string(), pa.string_view()}
         case Kind.NUMBER | Kind.UNSIGNED:
             return bool(is_whole)
@@ -87,7 +100,8 @@ def from_arrow_or_dictionary(
     column: pa.ChunkedArray, type_: Type
 ) -> tuple[pa.ChunkedArray, Failures]:
     """Return a column as one of our types; texts in dictionaries stay there if all are good."""
-    if pa.types.is_dictionary(column.type) and (type_.nullable or not column.null_count):
+    is_plain = type_.record is None and pa.types.is_dictionary(column.type)
+    if is_plain and (type_.nullable or not column.null_count):
         try:
             for chunk in column.chunks:
                 chunk.dictionary.validate(full=True)  # texts have to be UTF-8
@@ -110,7 +124,8 @@ def from_json(values: Sequence[object], type_: Type) -> tuple[pa.ChunkedArray, F
         Kind.UNSIGNED: int,
         Kind.BOOL: bool,
     }
-    if classes <= {plain.get(type_.kind)}:  # exact classes: `bool` is a subclass of `int`
+    is_plain = type_.record is None and classes <= {plain.get(type_.kind)}
+    if is_plain:  # exact classes: `bool` is a subclass of `int`
         try:
             array = pa.array(values, arrow_type(type_))
         except (pa.ArrowException, OverflowError, UnicodeError):
@@ -178,9 +193,11 @@ def _one_by_one(
     failures: Failures = {}
     for number, value in enumerate(values):
         try:
-            if value is None and not type_.nullable:
+            is_nil = value is None and type_.record is not None and convert is _from_json
+            if value is None and not type_.nullable and not is_nil:
                 raise ValueError(_NULL)
-            converted.append(None if value is None else convert(value, type_))
+            is_null = value is None and (type_.nullable or not is_nil)
+            converted.append(None if is_null else convert(value, type_))
         except ValueError as error:
             converted.append(None)
             failures[number] = str(error)
@@ -192,6 +209,8 @@ def _one_by_one(
 
 def _from_json(value: object, type_: Type) -> Value:
     """Return a decoded JSON value as one of our values."""
+    if type_.record is not None:
+        return record_from_python(value, type_.record, SCALARS, _from_json)
     match type_.kind, value:
         case Kind.SYMBOL, str():
             return _encodable(value)
@@ -312,6 +331,9 @@ def _cast(column: pa.ChunkedArray, type_: Type) -> pa.ChunkedArray | None:
             converted.validate(full=True)  # Parquet readers do not check that texts are UTF-8
             if _has_nul(converted):
                 return None
+            if type_.record is not None:
+                records = convert_records(single_array(converted), type_)
+                return None if records is None else pa.chunked_array([records])
     except pa.ArrowException:
         return None
     if type_.kind is Kind.FLOAT:
@@ -348,7 +370,7 @@ def _from_arrow(value: object, type_: Type) -> Value:
         case int() | float() if type_.kind is Kind.FLOAT:
             return canonical_float(float(value))
         case str():
-            return _encodable(value)
+            return parse_value(_encodable(value), type_)
         case bool():
             return value
         case int() | Decimal():

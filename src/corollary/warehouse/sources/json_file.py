@@ -210,7 +210,11 @@ def _columns(relation: Relation) -> list[tuple[str, Type]]:
 
 
 def _read_as(type_: Type) -> pa.DataType:
-    return arrow_type(type_) if type_.kind in _ARROW_KINDS else pa.string()
+    return arrow_type(type_) if _is_read_by_arrow(type_) else pa.string()
+
+
+def _is_read_by_arrow(type_: Type) -> bool:
+    return type_.kind in _ARROW_KINDS and type_.record is None
 
 
 def _converted(column: pa.Array, type_: Type) -> pa.Array | None:
@@ -219,4 +223,4 @@ def _converted(column: pa.Array, type_: Type) -> pa.Array | None:
     if type_.kind is Kind.FLOAT:
         is_finite = pc.all(pc.is_finite(column), min_count=0).as_py()
         return canonical_floats(column) if is_finite else None
-    return column if type_.kind in _ARROW_KINDS else convert_texts(column, type_)
+    return column if _is_read_by_arrow(type_) else convert_texts(column, type_)

@@ -23,6 +23,7 @@ from corollary.engines.local.evaluation.functions import (
     choices,
     logic_functions,
     numbers,
+    records,
     text_parts,
 )
 from corollary.engines.local.evaluation.functions.user_functions import apply_user_functor
@@ -119,7 +120,7 @@ def evaluate(
             if compared is not None:
                 return compared
             inputs = [evaluate(each, frame, count, codes, missing) for each in arguments]  # type: ignore[arg-type]
-            combine = choices.COMBINATIONS.get(name)
+            combine = COMBINATIONS.get(name)
             return _apply(name, inputs, type_) if combine is None else combine(inputs, type_)
 
 
@@ -171,6 +172,12 @@ def _apply(name: str, inputs: list[ValueVector], type_: Type) -> ValueVector:
     return ValueVector(values, type_, nulls, faults + tuple(new_faults))
 
 
+COMBINATIONS: Mapping[str, Callable[..., Any]] = {
+    **choices.COMBINATIONS,
+    **records.RECORD_COMBINATIONS,
+}
+"""The functors that decide themselves about null and missing arguments."""
+
 STRICT_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     **arithmetic.ARITHMETIC_FUNCTIONS,
     **text_functions.TEXT_FUNCTIONS,
@@ -179,6 +186,7 @@ STRICT_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     **numbers.NUMBER_FUNCTIONS,
     **text_parts.TEXT_PART_FUNCTIONS,
     **casts.CAST_FUNCTIONS,
+    **records.RECORD_FUNCTIONS,
 }
 """The functors that are null where an argument is, and have no value where one has none."""
 

@@ -108,7 +108,7 @@ def narrow_integers(values: NativeArray) -> NativeArray:
 def from_python(values: Sequence[Any], type_: Type) -> Any:
     """Return Python values, none of them None, as an array."""
     match type_.kind:
-        case Kind.SYMBOL:
+        case Kind.SYMBOL | Kind.RECORD:
             return Texts.of(values)
         case Kind.FLOAT:
             return canonical_floats(np.array([float(value) for value in values], np.float64))
@@ -128,7 +128,7 @@ def from_python(values: Sequence[Any], type_: Type) -> Any:
 def to_python(value: Any, type_: Type) -> Any:
     """Return one native value as a Python object."""
     match type_.kind:
-        case Kind.SYMBOL:
+        case Kind.SYMBOL | Kind.RECORD:
             return value
         case Kind.FLOAT:
             return float(value)
@@ -150,7 +150,7 @@ def from_arrow(column: pa.ChunkedArray, type_: Type) -> tuple[Any, npt.NDArray[n
     array = column.cast(target).combine_chunks()
     nulls = null_mask(array)
     match type_.kind:
-        case Kind.SYMBOL:
+        case Kind.SYMBOL | Kind.RECORD:
             return Texts(array.fill_null(_NO_TEXT)), nulls
         case Kind.DECIMAL:
             return decimal_integers(array), nulls

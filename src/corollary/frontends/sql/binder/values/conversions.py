@@ -159,7 +159,7 @@ def convert(expression: Expression, type_: Type) -> Expression:
                 midnight = datetime.combine(expression.value, time(), UTC)
                 return ConstantValue(midnight, TIMESTAMP, span)
             return call("to_timestamp", (expression,), TIMESTAMP, span)
-        case Kind.NUMBER | Kind.UNSIGNED | Kind.SYMBOL | Kind.BOOL | Kind.DATE:
+        case Kind.NUMBER | Kind.UNSIGNED | Kind.SYMBOL | Kind.BOOL | Kind.DATE | Kind.RECORD:
             raise AssertionError(f"{found} never becomes {type_} by itself")
 
 
@@ -193,7 +193,7 @@ def cast(expression: Expression, target: Type, bits: int) -> Expression | None:
     span = expression.span
     kind = expression.type.kind
     match target.kind:
-        case Kind.SYMBOL:
+        case Kind.SYMBOL | Kind.RECORD:
             return expression if kind is Kind.SYMBOL else call("show", (expression,), SYMBOL, span)
         case Kind.NUMBER:
             return _to_integer(expression, bits)
@@ -228,7 +228,7 @@ def cast(expression: Expression, target: Type, bits: int) -> Expression | None:
 def _to_integer(expression: Expression, bits: int) -> Expression | None:
     span, found = expression.span, expression
     match expression.type.kind:
-        case Kind.SYMBOL:
+        case Kind.SYMBOL | Kind.RECORD:
             found = call("parse_integer", (expression,), NUMBER, span)
         case Kind.NUMBER:
             pass
@@ -258,7 +258,7 @@ def _to_fitting_decimal(expression: Expression, target: Type) -> Expression | No
     digits = integer(target.scale)
     result, found = replace(target, nullable=False), expression
     match expression.type.kind:
-        case Kind.SYMBOL:
+        case Kind.SYMBOL | Kind.RECORD:
             found = call("parse_decimal", (expression, digits), result, span)
         case Kind.BOOL:
             number = call("to_number", (expression,), NUMBER, span)
@@ -283,7 +283,7 @@ def _to_bool(expression: Expression) -> Expression | None:
     match type_.kind:
         case Kind.BOOL:
             return expression
-        case Kind.SYMBOL:
+        case Kind.SYMBOL | Kind.RECORD:
             return call("parse_bool", (expression,), BOOL, span)
         case Kind.NUMBER | Kind.UNSIGNED | Kind.FLOAT | Kind.DECIMAL:
             zero = zero_of(type_)
