@@ -72,7 +72,8 @@ def directives(resolved: ResolvedProgram) -> Iterator[Diagnostic]:
             expected = _expected_value(resolved, directive, name, value)
             if expected:
                 yield _invalid(directive, f"`{name}={value}` is not a value for `{name}`", expected)
-        yield from _inapplicable(directive)
+        if channel != "sqlite":
+            yield from _inapplicable(directive)
         if directive.name == "limitsize" and not directive.parameter("n"):
             yield _invalid(directive, "`.limitsize` needs the number of tuples", "`n=1000`")
 
