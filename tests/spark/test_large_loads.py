@@ -15,10 +15,10 @@ from deltalake import DeltaTable, write_deltalake
 import corollary
 from corollary.core.arrow import to_python
 from corollary.database.upkeep.verify import verify
-from corollary.engines.spark.partitioned import handle
-from corollary.engines.spark.partitioned.run import COLLECT_VARIABLE
+from corollary.engines.spark.partitioned import handle, staged_table
 from corollary.errors import InputError
 from corollary.warehouse.sources.tasks import portions, task_reading
+from support.spark.in_process_partitions import forbid_collecting
 from support.warehouse_scenarios import store_of
 
 pytestmark = pytest.mark.spark
@@ -63,7 +63,7 @@ def test_sources_of_every_format(
     place = tmp_path / "w"
     with corollary.open(place, spark=spark, placement="partitions") as db:
         with monkeypatch.context() as patch:
-            patch.setenv(COLLECT_VARIABLE, "1")
+            forbid_collecting(patch)
             run = db.run(program, facts=tmp_path)
             store_of(db).fold(db._state)
         assert run.quarantined == 1
@@ -91,7 +91,7 @@ def test_sources_of_every_format(
         file.write('{"x": 1000, "s": "more"}\n')
     with corollary.open(place, spark=spark, placement="partitions") as db:
         with monkeypatch.context() as patch:
-            patch.setenv(COLLECT_VARIABLE, "1")
+            forbid_collecting(patch)
             run = db.run(program, facts=tmp_path)
         assert {name: run.changes[name].counts for name in "bde"} == {
             "b": (1, 0),
@@ -102,3 +102,80 @@ def test_sources_of_every_format(
         assert not verify(store_of(db).warehouse).findings
     with corollary.open(place, engine="local") as db:
         assert set(db.relation("b").rows()) == {*ROWS, (1000, "more")}
+
+
+CHANGED_PROGRAM = """
+.decl sale(id: number, shop: symbol, amount: number) key(id)
+.input sale(filename="sale", format="parquet")
+.decl shop(shop: symbol, town: symbol)
+.decl sold(id: number, town: symbol, amount: number)
+sold(i, t, a) :- sale(i, s, a), shop(s, t).
+.decl total(town: symbol, s: number)
+total(t, s) :- shop(_, t), s = sum a : { sold(_, t, a) }.
+.output sale
+.output sold
+"""
+
+
+CHANGE_TUPLES = 300
+"""Changes of fewer tuples come to the driver."""
+
+
+def write_sales(folder: Path, first: int, last: int) -> set[Any]:
+    rows = [(n, f"s{n % 20}", n % 13) for n in range(first, last)]
+    columns = dict(zip(("id", "shop", "amount"), map(list, zip(*rows, strict=True)), strict=True))
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    pq.write_table(pa.table(columns), folder / f"{first}-{last}.parquet")
+    return set(rows)
+
+
+@pytest.mark.long
+def test_a_large_change_never_passes_the_driver(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a source and of a recomputation: keys, views, files, tables, and opened again."""
+    for module in (handle, staged_table):
+        monkeypatch.setattr(module, "DISTRIBUTED_MIN_TUPLES", CHANGE_TUPLES)
+    program, place, folder = tmp_path / "p.dl", tmp_path / "w", tmp_path / "sale"
+    program.write_text(CHANGED_PROGRAM)
+    shops = [(f"s{n}", f"t{n % 3}") for n in range(18)]
+    towns = dict(shops)
+
+    def check(db: corollary.Database, sales: set[Any]) -> None:
+        sold = {(n, towns[s], a) for n, s, a in sales if s in towns}
+        sums = dict.fromkeys(towns.values(), 0)
+        for _, town, amount in sold:
+            sums[town] += amount
+        assert set(db.relation("sale").rows()) == sales
+        assert set(db.relation("sold").rows()) == sold
+        assert dict(db.relation("total").rows()) == sums
+        for name, rows in (("sale", sales), ("sold", sold)):
+            shown = to_python(DeltaTable(str(place / "tables" / name)).to_pyarrow_table())
+            assert set(shown) == rows
+
+    sales = write_sales(folder, 0, 2000)
+    with corollary.open(place, spark=spark, placement="partitions", bulk="always") as db:
+        db.load(program)
+        with db.transaction() as tx:
+            tx.insert("shop", shops)
+        db.run(program, facts=tmp_path)
+        check(db, sales)
+        sales = write_sales(folder, 600, 2600)
+        with monkeypatch.context() as patch:
+            forbid_collecting(patch, CHANGE_TUPLES)
+            run = db.run(program, facts=tmp_path)
+        assert run.changes["sale"].counts == (600, 600)
+        check(db, sales)
+    with corollary.open(place, spark=spark, placement="partitions", bulk="always") as db:
+        moved = [each for each in shops if each[1] == "t0"]
+        towns |= dict.fromkeys((shop for shop, _ in moved), "t1")
+        with monkeypatch.context() as patch:
+            forbid_collecting(patch, CHANGE_TUPLES)
+            with db.transaction(algorithm="recompute") as tx:
+                tx.delete("shop", moved)
+                tx.insert("shop", [(shop, "t1") for shop, _ in moved])
+            db.publish()
+        assert tx.changes["sold"].counts == (600, 600)
+        check(db, sales)
+        assert not verify(store_of(db).warehouse).findings

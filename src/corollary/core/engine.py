@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from corollary.core.logic import Value
 from corollary.core.plans import Placement, Plan
@@ -244,6 +244,8 @@ class TableHandle(Protocol):
         """
 
 
+Tuples: TypeAlias = "pa.Table | TableHandle"
+
 PartitionsOf = Callable[["pa.Table", Relation, int, int], "npt.NDArray[np.int64]"]
 """Returns the partition of each tuple of a relation, by the value of a column, among so many."""
 
@@ -396,7 +398,7 @@ class Engine(Protocol):
         A handle on tuples outside of this process is for an engine that has tasks.
         """
 
-    def apply_change(self, relation: str, added: "pa.Table", removed: "pa.Table") -> None:
+    def apply_change(self, relation: str, added: "Tuples", removed: "Tuples") -> None:
         """Apply an effective change: nothing of `added` is in the relation, all of `removed` is."""
 
     def commit(self, relations: Iterable[str] | None = None) -> None:
@@ -426,6 +428,9 @@ class Engine(Protocol):
 
     def duplicates(self, relation: str, columns: Sequence[int]) -> "pa.Table":
         """Return the tuples of NEW that agree with another one in some columns."""
+
+    def clashes(self, relation: str, columns: Sequence[int]) -> "pa.Table | None":
+        """Return the tuples of NEW that agree with an added one; None if these are all here."""
 
     def within(self, relation: str, boxes: Sequence[Mapping[int, ValueRange]]) -> "pa.Table":
         """Return the tuples of NEW in one of several boxes, each once, perhaps with others.

@@ -18,6 +18,7 @@ from corollary.database.engines import SparkFrames
 from corollary.errors import InputError
 from corollary.maintain.update import Update
 from corollary.warehouse.copies import change_of_copies
+from corollary.warehouse.warehouse import ChangeHandles
 
 CHANGE_TYPE = "_change_type"
 JSON_MAX_ROWS = 1000
@@ -47,6 +48,11 @@ class Change:
     def removed(self) -> pa.Table:
         """The tuples removed."""
         return self._removed.table()
+
+    @property
+    def handles(self) -> ChangeHandles:
+        """The tuples added and removed, not read yet."""
+        return ChangeHandles(self._added, self._removed, self.is_full)
 
     @property
     def counts(self) -> tuple[int, int]:

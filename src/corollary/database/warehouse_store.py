@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from corollary.warehouse.files.places import Place
     from corollary.warehouse.publishing.publisher import PublishResult
 
-_Change: TypeAlias = "RelationDelta | pa.Table | TableHandle"
+_Change: TypeAlias = "RelationDelta | ChangeHandles | pa.Table | TableHandle"
 """A recorded change: a delta, or all tuples that a relation had afterwards."""
 
 FOLD_MAX_COMMITS = 256
@@ -257,10 +257,11 @@ class WarehouseStore:
     def _read_change(
         self, stored: StoredChange, relation: Relation, tasks: TaskPool | None
     ) -> _Change:
-        """Return a change; a handle on its tuples, if it is full and they are many."""
+        """Return a change; handles on its tuples, if they are many."""
         if stored.is_full:
             return self.warehouse.full_change_rows(stored, relation, tasks)
-        return self.warehouse.read_change(stored)
+        large = self.warehouse.change_handles(stored, relation, tasks)
+        return self.warehouse.read_change(stored) if large is None else large
 
     # --- recording -----------------------------------------------------------------------------
 
@@ -403,17 +404,14 @@ class WarehouseStore:
         if not relations or not number:
             return None
 
-        def changed(name: str) -> RelationDelta | None:
+        def recent(name: str) -> ChangeHandles | None:
             each = None if last_changes is None else last_changes.get(name)
-            if each is None:
-                return None
-            shown = self._no_change(each.relation) if each.is_full else each  # not asked for
-            return RelationDelta(shown.added, shown.removed, each.is_full)
+            return None if each is None else each.handles
 
         history = RecentHistory(
             number - (last_changes is not None),  # the commit before those that need not be read
             number,
-            changed,
+            recent,
             state.engine.handle,
             StoredHistory(self.warehouse, state.engine.tasks),
         )
@@ -485,7 +483,8 @@ def _owner(payload: str) -> str:
 
 def _apply(engine: Engine, name: str, change: _Change) -> None:
     """Apply a recorded change to a relation; all its tuples, if it is no delta."""
-    if isinstance(change, RelationDelta):
+    if isinstance(change, RelationDelta | ChangeHandles):
+        assert change.removed is not None
         engine.apply_change(name, change.added, change.removed)
     else:
         engine.clear([name])

@@ -9,7 +9,7 @@ transaction then removes the intent and references the files. A crash before it 
 which `gc` removes; a crash after it loses nothing.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -88,15 +88,36 @@ class ChangeHandles:
         """The number of tuples, added or removed."""
         return sum(self.counts)
 
+    def delta(self) -> RelationDelta:
+        """Return the tuples."""
+        added = self.added.table()
+        removed = added.slice(0, 0) if self.removed is None else self.removed.table()
+        return RelationDelta(added, removed, self.is_full)
+
     def table(self) -> pa.Table:
         """Return the rows of its file."""
-        added = self.added.table()
         if self.is_full:
-            return added
-        removed = added.slice(0, 0) if self.removed is None else self.removed.table()
+            return self.added.table()
+        delta = self.delta()
         return pa.concat_tables(
-            [durable_files.inserted_rows(added), durable_files.deleted_rows(removed)]
+            [durable_files.inserted_rows(delta.added), durable_files.deleted_rows(delta.removed)]
         )
+
+    @property
+    def is_distributed(self) -> bool:
+        """Whether tuples of it are outside of this process, too many to fetch."""
+        sides = (self.added,) if self.removed is None else (self.added, self.removed)
+        return any(each.is_distributed for each in sides)
+
+    def contents(self) -> Iterator[tuple[TableHandle, Callable[[pa.Table], pa.Table]]]:
+        """Yield handles on its tuples, with what makes the rows of its files of them."""
+        if self.is_full:
+            yield self.added, durable_files.full_rows
+            return
+        if len(self.added):
+            yield self.added, durable_files.inserted_rows
+        if self.removed is not None and len(self.removed):
+            yield self.removed, durable_files.deleted_rows
 
     def slices(self) -> Iterator[pa.Table]:
         """Yield the rows of its files, those of added tuples first."""
@@ -189,6 +210,29 @@ class Warehouse(WarehouseCatalog):
         files = multi_file_table.table_files(self.root, stored.path, stored.added, stored.checksum)
         return FileRows(relation, files, tasks)
 
+    def change_handles(
+        self, stored: catalog_rows.StoredChange, relation: Relation, tasks: TaskPool | None
+    ) -> ChangeHandles | None:
+        """Return a change that is not full as handles, None if it is not too large to be read."""
+        rows = stored.added + stored.removed
+        is_large = tasks is not None and relation.types and tasks.is_large(rows)
+        if tasks is None or stored.path is None or not is_large:
+            return None
+        files = multi_file_table.table_files(self.root, stored.path, rows, stored.checksum)
+        added, removed = (
+            FileRows(
+                relation,
+                [replace(each, change_type=change_type) for each in files],
+                tasks,
+                count=count,
+            )
+            for change_type, count in (
+                (durable_files.INSERT, stored.added),
+                (durable_files.DELETE, stored.removed),
+            )
+        )
+        return ChangeHandles(added, removed)
+
     def read_change(self, stored: catalog_rows.StoredChange) -> RelationDelta:
         """Return the tuples that a commit inserted into a relation and deleted from it.
 
@@ -274,10 +318,9 @@ class Warehouse(WarehouseCatalog):
     ) -> catalog_rows.StoredChange:
         """Write a change into a file, or into several; return the row of the catalog."""
         written = None
-        if change.added.is_distributed and not change.counts[1]:
-            shape = durable_files.full_rows if change.is_full else durable_files.inserted_rows
+        if change.is_distributed:
             written = multi_file_table.write_distributed(
-                files, path, change.added, shape, has_statistics=change.is_published
+                files, path, change.contents(), has_statistics=change.is_published
             )
         path, checksum = written or multi_file_table.write_table(
             files, path, change.slices(), has_statistics=change.is_published
@@ -386,7 +429,7 @@ def _row_checksum(stored: catalog_rows.StoredChange) -> str:
 
 def _packed(change: ChangeHandles) -> bytes | None:
     """Return a change as an Arrow stream; None if it is too large for the catalog."""
-    if change.added.is_distributed or change.rows > INLINE_MAX_ROWS:
+    if change.is_distributed or change.rows > INLINE_MAX_ROWS:
         return None
     data = durable_files.to_arrow_stream(change.table())
     return data if len(data) <= INLINE_BYTES else None

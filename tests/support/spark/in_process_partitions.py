@@ -9,17 +9,22 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
-from corollary.core.engine import Item, MapResult, PartitionsOf
+from corollary.core.arrow import from_python
+from corollary.core.engine import Item, LocalTable, MapResult, PartitionsOf, TableHandle
 from corollary.database import opening
 from corollary.engines.spark.driver import DriverEngine
 from corollary.engines.spark.partitioned import (
     engine,
+    handle,
     open_partition,
     partition_files,
     source,
+    staged_table,
 )
+from corollary.engines.spark.partitioned.run import PartitionedRun
 from corollary.engines.spark.strata import worker
 from corollary.engines.spark.strata.messages import PartitionRequest
 from corollary.engines.spark.task_pool import partitions_of
@@ -27,10 +32,38 @@ from corollary.engines.spark.task_pool import partitions_of
 SHARES = 3
 
 
+class RowsElsewhere(LocalTable):
+    """Rows that pretend to be outside of this process, in two pieces."""
+
+    overlap = 0
+    """So many rows are in both of them."""
+
+    @property
+    def is_distributed(self) -> bool:
+        return True
+
+    def map_partitions(self, function: Callable[[pa.Table], MapResult]) -> list[MapResult]:
+        middle = self.rows.num_rows // 2
+        first = self.rows.slice(0, middle + self.overlap)
+        return [function(first), function(self.rows.slice(middle))]
+
+
+class RepeatedRows(RowsElsewhere):
+    """Some rows are there twice."""
+
+    overlap = 1
+
+
 class InProcess(DriverEngine):
-    """An engine whose jobs are loops, and which has no queries."""
+    """An engine whose jobs are loops, and which has no queries.
+
+    Attributes:
+        jobs: how many there have been.
+        stages_changes: whether the rows of all changes are given as if they were elsewhere.
+    """
 
     jobs = 0
+    stages_changes = False
 
     def __init__(
         self,
@@ -45,6 +78,20 @@ class InProcess(DriverEngine):
 
     def _steps_elsewhere(self, *_: Any) -> None:
         return None
+
+    def _elsewhere(self, relation: str, rows: Any) -> Any:
+        declared = self._relations[relation]
+        if not self.stages_changes or not declared.types or not len(rows):
+            return rows
+        if isinstance(rows, Sequence):
+            return RepeatedRows(from_python(list(rows), declared))
+        return RepeatedRows(rows) if isinstance(rows, pa.Table) else rows
+
+    def insert(self, relation: str, rows: Sequence[Any] | pa.Table | TableHandle) -> None:
+        super().insert(relation, self._elsewhere(relation, rows))
+
+    def delete(self, relation: str, rows: Sequence[Any] | pa.Table | TableHandle) -> None:
+        super().delete(relation, self._elsewhere(relation, rows))
 
     def _run_tasks(
         self, task: Callable[[int], bytes], numbers: Sequence[int], title: str
@@ -68,7 +115,8 @@ def everything_partitioned(number: int) -> Iterator[None]:
     """Let all relations be in partitions in what is opened inside; a number says how it is there.
 
     Perhaps partitions are tiny, tasks write what else the driver would, folds come early, tasks
-    find their partition closed, dictionaries are trimmed, and codes get too few bits at first.
+    find their partition closed, dictionaries are trimmed, codes get too few bits at first, and
+    changes are in files.
     """
     chance = random.Random(number)
     with pytest.MonkeyPatch.context() as patch:
@@ -81,7 +129,38 @@ def everything_partitioned(number: int) -> Iterator[None]:
         patch.setattr(open_partition, "OPEN_MAX_PARTITIONS", chance.choice((1, 256)))
         patch.setattr(open_partition, "ASKED_MAX", chance.choice((1, 1 << 20)))
         patch.setattr(engine, "DICTIONARY_MAX_BYTES", chance.choice((0, 1 << 26)))
+        stage_changes(patch, chance.choice((None, 1, 4)))
         yield
+
+
+def forbid_collecting(patch: pytest.MonkeyPatch, max_tuples: int | None = None) -> None:
+    """Let it be an error that a plan reads a whole partitioned relation on the driver.
+
+    With a number, so that anything reads more tuples of one than that.
+    """
+
+    def refuse(run: PartitionedRun) -> tuple[int, int]:
+        raise AssertionError(f"`{run._source.files.relation.name}` is collected on the driver")
+
+    read = source.PartitionSource.read
+
+    def refuse_many(self: source.PartitionSource) -> pa.Table:
+        name, size = self.files.relation.name, self.files.size
+        assert size <= max_tuples, f"{size} tuples of `{name}` come to the driver"
+        return read(self)
+
+    if max_tuples is None:
+        patch.setattr(PartitionedRun, "_collect", refuse)
+    else:
+        patch.setattr(source.PartitionSource, "read", refuse_many)
+
+
+def stage_changes(patch: pytest.MonkeyPatch, min_tuples: int | None) -> None:
+    """Let changes of so many tuples be in files; None for those that are large."""
+    if min_tuples is not None:
+        patch.setattr(InProcess, "stages_changes", True)
+        patch.setattr(handle, "DISTRIBUTED_MIN_TUPLES", min_tuples)
+        patch.setattr(staged_table, "DISTRIBUTED_MIN_TUPLES", min_tuples)
 
 
 def share_out(

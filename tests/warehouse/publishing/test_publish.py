@@ -8,6 +8,7 @@ import time
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from deltalake import DeltaTable
@@ -26,8 +27,9 @@ from corollary.warehouse.files.parquet_encoding import to_parquet
 from corollary.warehouse.publishing import delta_commit, published_files
 from corollary.warehouse.publishing.history import RecentHistory
 from corollary.warehouse.publishing.publisher import Publisher
-from corollary.warehouse.warehouse import RelationDelta
+from corollary.warehouse.warehouse import ChangeHandles, RelationDelta
 from support.published_table import EDGE, ODD, House, nullable, random_row
+from support.spark.in_process_partitions import RowsElsewhere
 
 
 @pytest.fixture
@@ -192,23 +194,49 @@ def test_history_that_is_no_longer_kept(house: House, small: None) -> None:
     house.demand_good()
 
 
+def handles(added: list[Any], removed: list[Any]) -> ChangeHandles:
+    return ChangeHandles.of(RelationDelta(from_python(added, EDGE), from_python(removed, EDGE)))
+
+
+@pytest.mark.parametrize("removed", [[], [(2, "b")], [(n, "x") for n in range(10, 30)]])
+def test_a_large_change_is_written_where_its_tuples_are(
+    house: House, monkeypatch: pytest.MonkeyPatch, removed: list[Any]
+) -> None:
+    """Those that go may be few; if they are many, the table is written anew."""
+    house.change([(1, "a"), (2, "b"), *((n, "x") for n in range(10, 40))])
+    house.publish()
+    added = [(n, "y") for n in range(100, 120)]
+    house.change(added, removed)
+    here = LocalTable if len(removed) < 5 else RowsElsewhere
+    change = ChangeHandles(
+        RowsElsewhere(from_python(added, EDGE)), here(from_python(removed, EDGE))
+    )
+    content = RowsElsewhere(from_python(house.rows.values(), EDGE))
+    history = RecentHistory(1, 2, lambda _: change, lambda _: content, house.history)
+    monkeypatch.setattr(RowsElsewhere, "table", None)
+    found = house.publisher.publish(EDGE, 2, history)
+    assert found is not None
+    monkeypatch.undo()
+    house.demand_good()
+
+
 def test_what_is_in_hand_is_not_read(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     def fresh(after: int) -> RecentHistory:
         content = LocalTable(from_python(house.rows.values(), EDGE))
         return RecentHistory(after, house.commit, lambda _: last, lambda _: content, house.history)
 
-    last: RelationDelta | None = None
+    last: ChangeHandles | None = None
     house.change([(1, "a"), (2, "b")])
     with monkeypatch.context() as patch:
         patch.setattr(house.warehouse, "read_change", None)
         house.publisher.publish(EDGE, 1, fresh(0))
-        last = RelationDelta(from_python([(3, "c")], EDGE), from_python([(1, "a")], EDGE))
+        last = handles([(3, "c")], [(1, "a")])
         house.change([(3, "c")], [(1, "a")])
         found = house.publisher.publish(EDGE, 2, fresh(1))
         assert found is not None
         assert (found.added, found.removed) == (1, 1)
     house.change([(4, "d")])  # was never published
-    last = RelationDelta(from_python([(1, "a")], EDGE), from_python([(4, "d")], EDGE))
+    last = handles([(1, "a")], [(4, "d")])
     house.change([(1, "a")], [(4, "d")])
     found = house.publisher.publish(EDGE, 4, fresh(3))
     assert found is not None
@@ -223,7 +251,9 @@ def test_a_commit_that_says_all(house: House) -> None:
     full = RelationDelta(rows, rows.slice(0, 0), is_full=True)
     number = house.store({"edge": full})
     house.rows = {repr(row): row for row in ((2, "b"), (4, "d"))}
-    fresh = RecentHistory(1, number, lambda _: full, lambda _: LocalTable(rows), house.history)
+    fresh = RecentHistory(
+        1, number, lambda _: ChangeHandles.of(full), lambda _: LocalTable(rows), house.history
+    )
     for history in (fresh, house.history):
         assert history.changes(EDGE, 1, number) is None
         assert history.content(EDGE, number).table() == rows

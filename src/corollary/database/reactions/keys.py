@@ -117,7 +117,12 @@ def contradictions(
         if each not in before or added * LOOKUP_MAX_SHARE > engine.size(name):
             rows = engine.duplicates(name, each.determinants)
         elif added:
-            rows = _touched(engine, normal, name, each.determinants, limits)
+            found_there = engine.clashes(name, each.determinants)
+            rows = (
+                _touched(engine, normal, name, each.determinants, limits)
+                if found_there is None
+                else found_there
+            )
         else:
             continue
         relation = normal.relations[each.relation]

@@ -194,21 +194,28 @@ class DriverEngine(PartitioningEngine):
         self._forget_remote(names)
         super().clear(names)
 
-    def insert(self, relation: str, rows: Sequence[tuple[Any, ...]] | pa.Table) -> None:
+    def insert(
+        self, relation: str, rows: Sequence[tuple[Any, ...]] | pa.Table | TableHandle
+    ) -> None:
         """Add tuples to NEW of a relation; those already there are no change."""
         self._take_back(relation)
         super().insert(relation, rows)
 
-    def delete(self, relation: str, rows: Sequence[tuple[Any, ...]] | pa.Table) -> None:
+    def delete(
+        self, relation: str, rows: Sequence[tuple[Any, ...]] | pa.Table | TableHandle
+    ) -> None:
         """Remove tuples from NEW of a relation; those not there are no change."""
         self._take_back(relation)
         super().delete(relation, rows)
 
-    def apply_change(self, relation: str, added: pa.Table, removed: pa.Table) -> None:
+    def apply_change(
+        self, relation: str, added: pa.Table | TableHandle, removed: pa.Table | TableHandle
+    ) -> None:
         """Apply a change to OLD and NEW of a relation; it adds and removes just these tuples."""
         store = self._remote.get(relation)
         if store is not None:
-            store.apply_change(relation, remote.ChangedTuples(added, removed))
+            tables = [x if isinstance(x, pa.Table) else x.table() for x in (added, removed)]
+            store.apply_change(relation, remote.ChangedTuples(*tables))
         if not self._is_remote_only(relation):
             self._settle_load(relation)
             super().delete(relation, removed)

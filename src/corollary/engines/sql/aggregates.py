@@ -11,6 +11,9 @@ from corollary.engines.sql.nodes import Node
 SOURCE = "s"
 """The name of the rows that are grouped."""
 
+SIGNS = (1, -1)
+"""What a derivation that comes or goes counts."""
+
 
 def count_rows() -> Node:
     """Return the number of rows of a group."""
@@ -41,11 +44,12 @@ def sum_last_column(compiled: CompiledQuery, dialect: SqlDialect) -> CompiledQue
     names = [f"h{at}" for at in range(sum(each.form is not None for each in compiled.outputs))]
     if last.form is None:
         assert last.constant is not None
-        value = count_rows()
-        if last.constant.value != 1:
-            # The sum of a constant is rare enough to be left to the local engine.
+        if last.constant.value not in SIGNS:
+            # The sum of another constant is rare enough to be left to the local engine.
             raise NotExactError("the sum of a constant has no exact form in SQL")
-        total, groups = value, names
+        total, groups = count_rows(), names
+        if last.constant.value == -1:  # derivations that are lost
+            total = nodes.binary(exp.Sub, nodes.integer(0, "BIGINT"), total)
     else:
         column = nodes.column(names[-1], SOURCE)
         total, _ = aggregate_form("sum", last.type, dialect)(column, last.type, last.type)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Generic
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from corollary.core.arrow import empty_table, schema_of
 from corollary.core.engine import MapResult, TableHandle, TaskPool, slice_table
@@ -29,12 +30,14 @@ class RowsFile:
         path: of the file.
         rows: how many tuples it has.
         checksum: of its bytes, which is compared when it is read.
+        change_type: of a file of changes, which of its rows are read.
     """
 
     root: Place
     path: str
     rows: int
     checksum: str
+    change_type: str | None = None
 
     def read(self, relation: Relation) -> pa.Table:
         """Return its tuples.
@@ -43,6 +46,10 @@ class RowsFile:
             WarehouseError: it is missing, or not what was written.
         """
         table = from_parquet(durable_files.read(self.root, self.path, self.checksum))
+        if self.change_type is not None:
+            last = table.num_columns - 1
+            sought = durable_files.change_scalar(self.change_type)
+            table = table.filter(pc.equal(table.column(last), sought)).remove_column(last)
         # By position: columns may have got other names since.
         return table.rename_columns(list(relation.columns)).cast(schema_of(relation))
 
@@ -65,15 +72,17 @@ class FileRows:
         files: where they are.
         tasks: runs the work that is done on them.
         directory: of the files, if they are removed with the last handle on them.
+        count: how many tuples they are, if files have other rows as well.
     """
 
     relation: Relation
     files: Sequence[RowsFile]
     tasks: TaskPool
     directory: "StagingDirectory | None" = None
+    count: int | None = None
 
     def __len__(self) -> int:
-        return sum(each.rows for each in self.files)
+        return sum(each.rows for each in self.files) if self.count is None else self.count
 
     @property
     def is_distributed(self) -> bool:

@@ -106,8 +106,7 @@ def write_table(
 def write_distributed(
     files: FileBatch,
     path: str,
-    handle: TableHandle,
-    to_rows: Callable[[pa.Table], pa.Table],
+    contents: Iterable[tuple[TableHandle, Callable[[pa.Table], pa.Table]]],
     *,
     has_statistics: bool = False,
 ) -> tuple[str, str] | None:
@@ -115,11 +114,23 @@ def write_distributed(
 
     Returns None if this process does not see the files, because the directory of the warehouse is
     not shared with the others.
+
+    Args:
+        files: what the files belong to.
+        path: of the table in the warehouse, without a suffix.
+        contents: handles on tuples, each with the function that makes the rows to write of them.
+        has_statistics: whether readers of a published table may read the files.
     """
     root, path = files.root, path + LIST_SUFFIX
     directory = (root / path).parent
     durable_files.make_directory(directory)
-    parts = handle.map_partitions(TableFileWriter(root.absolute(), path, to_rows, has_statistics))
+    parts = [
+        part
+        for handle, to_rows in contents
+        for part in handle.map_partitions(
+            TableFileWriter(root.absolute(), path, to_rows, has_statistics)
+        )
+    ]
     written = [each for part in parts for each in part or ()]
     found = [each for each in written if durable_files.has_size(directory / each.name, each.size)]
     if len(found) < len(written) or None in parts:

@@ -27,7 +27,7 @@ from corollary.warehouse.consistent_read import read_consistently
 from corollary.warehouse.copies import CopiesHandle, difference_of_copies
 from corollary.warehouse.files.multi_file_table import checked_files
 from corollary.warehouse.files.places import Place
-from corollary.warehouse.warehouse import RelationDelta, Warehouse
+from corollary.warehouse.warehouse import ChangeHandles, RelationDelta, Warehouse
 
 _SIGN = "sign"
 
@@ -41,6 +41,12 @@ class History(Protocol):
         No change is two tables without rows; None means that the change is unknown: the commits
         are no longer kept, one of them recorded all tuples instead of a change, or the relation
         had columns of other types then.
+        """
+
+    def distributed_change(self, relation: Relation, after: int, upto: int) -> ChangeHandles | None:
+        """Return a net change of many tuples, which are outside of this process.
+
+        None means that there is none, or that it is not known as one: then `changes` returns it.
         """
 
     def content(self, relation: Relation, at: int) -> TableHandle:
@@ -77,10 +83,23 @@ class StoredHistory:
         if after < int(catalog.meta("oldest")):
             return None
         stored = catalog.changes(after, upto, relation.name)
+        rows = sum(each.added + each.removed for _, each in stored)
+        if self.tasks is not None and relation.types and self.tasks.is_large(rows):
+            return None  # too many for this process
         deltas = [self.warehouse.read_change(each) for _, each in stored]
         if any(each.is_full or not _has_types(each.added, relation) for each in deltas):
             return None
         return net_delta(deltas, relation)
+
+    def distributed_change(self, relation: Relation, after: int, upto: int) -> ChangeHandles | None:
+        """Return the change of a single commit, if it is large."""
+        catalog = self.warehouse.catalog
+        if after < int(catalog.meta("oldest")):
+            return None
+        stored = [each for _, each in catalog.changes(after, upto, relation.name)]
+        if len(stored) != 1 or stored[0].is_full:
+            return None
+        return self.warehouse.change_handles(stored[0], relation, self.tasks)
 
     def content(self, relation: Relation, at: int) -> TableHandle:
         """Return all tuples that a relation had at a commit.
@@ -135,7 +154,7 @@ class RecentHistory:
 
     after: int
     upto: int
-    net_change: Callable[[str], RelationDelta | None]
+    net_change: Callable[[str], ChangeHandles | None]
     current_content: Callable[[str], TableHandle]
     fallback: History
 
@@ -143,15 +162,24 @@ class RecentHistory:
         """Return the net change of a relation by some commits."""
         if upto != self.upto or after > self.after:
             return self.fallback.changes(relation, after, upto)
-        recent = self.net_change(relation.name)
-        if recent is not None and recent.is_full:
+        change = self.net_change(relation.name)
+        if change is not None and (change.is_full or change.is_distributed):
             return None
+        recent = None if change is None else change.delta()
         if after == self.after:
             return net_delta([], relation) if recent is None else recent
         earlier = self.fallback.changes(relation, after, self.after)
         if earlier is None or recent is None:
             return earlier
         return net_delta([earlier, recent], relation)
+
+    def distributed_change(self, relation: Relation, after: int, upto: int) -> ChangeHandles | None:
+        """Return the net change of some commits, if it is large."""
+        if (after, upto) == (self.after, self.upto):
+            found = self.net_change(relation.name)
+            is_large = found is not None and found.is_distributed and not found.is_full
+            return found if is_large else None
+        return self.fallback.distributed_change(relation, after, upto)
 
     def content(self, relation: Relation, at: int) -> TableHandle:
         """Return all tuples that a relation had at a commit."""
@@ -193,6 +221,12 @@ class CopiesHistory:
         if counts is relation or found is None:
             return found
         return RelationDelta(*difference_of_copies(found.added, found.removed), found.is_full)
+
+    def distributed_change(self, relation: Relation, after: int, upto: int) -> ChangeHandles | None:
+        """Return a large change; of copies, it is not known as one."""
+        if relation.name in self.counts:
+            return None
+        return self.counted.distributed_change(relation, after, upto)
 
     def content(self, relation: Relation, at: int) -> TableHandle:
         """Return all tuples that a relation had at a commit."""

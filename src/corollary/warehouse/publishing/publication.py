@@ -36,6 +36,7 @@ from corollary.warehouse.publishing.published_table import (
     temporary_sibling,
 )
 from corollary.warehouse.publishing.table_schemas import columns_of_schema, schema_to_publish
+from corollary.warehouse.warehouse import ChangeHandles
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +127,9 @@ class Publication:
         """Apply the changes since the commit that the table shows."""
         if not state.files:
             return self._fill(state)
+        large = self._history.distributed_change(self._relation, start, self._commit.number)
+        if large is not None:
+            return self._apply_distributed(state, large)
         changes = self._changes(state, start)
         if changes is None:
             return self.overwrite()
@@ -133,15 +137,49 @@ class Publication:
         if not added.num_rows and not removed.num_rows:
             self._catalog.record_published(self._relation.name, self._commit.number, state.version)
             return None
+        exchange = self._without(state, removed)
+        exchange.new.extend(self._data.write(added))
+        return self._exchange(state, exchange, added.num_rows, removed.num_rows)
+
+    def _apply_distributed(
+        self, state: PublishedState, change: ChangeHandles
+    ) -> PublishedVersion | None:
+        """Apply a change of many tuples: their processes write those that come.
+
+        Where many go, hardly a file stays: the table is written anew.
+        """
+        if change.removed is not None and change.removed.is_distributed:
+            return self.overwrite()
+        new = self._data.write_distributed(change.added, self._relation)
+        if new is None:
+            return self.overwrite()
+        exchange = published_files.FileReplacement([], [])
+        if change.removed is not None and len(change.removed):
+            removed = published_rows(change.removed.table(), self._relation)
+            exchange = self._without(state, removed)
+        exchange.new.extend(new)
+        return self._exchange(state, exchange, *change.counts)
+
+    def _without(self, state: PublishedState, removed: pa.Table) -> published_files.FileReplacement:
+        """Write the files anew that have rows that go."""
         tasks = self._history.tasks_for(self._relation)
         exchange, found = self._data.rewrite_without(state.files, removed, tasks)
         if found != removed.num_rows:
             what = f"{removed.num_rows - found} of its rows are gone or altered"
             finding = checked_log.TableFinding(checked_log.TableDefect.CONTENT, what)
             raise checked_log.table_error(self._relation.name, self._target.directory, [finding])
-        exchange.new.extend(self._data.write(added))
+        return exchange
+
+    def _exchange(
+        self,
+        state: PublishedState,
+        exchange: published_files.FileReplacement,
+        added: int,
+        removed: int,
+    ) -> PublishedVersion:
+        """Make the next version, by which so many rows come and go."""
         self._data.sync()
-        mark = self._mark(state.mark.rows + added.num_rows - removed.num_rows)
+        mark = self._mark(state.mark.rows + added - removed)
         version = delta_commit.replace_files(
             self._target, state.delta, exchange, mark, is_change=True
         )
@@ -150,7 +188,7 @@ class Publication:
         sizes += [file.rows for file in exchange.new]
         if published_files.is_crowded(sizes):
             version = self._merge(mark, version)
-        return self._record(version, added.num_rows, removed.num_rows, len(exchange.new))
+        return self._record(version, added, removed, len(exchange.new))
 
     def _fill(self, shown: PublishedState) -> PublishedVersion | None:
         """Write the whole relation into a table without files."""

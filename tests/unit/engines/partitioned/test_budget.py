@@ -17,7 +17,7 @@ from corollary.engines.spark.partitioned import engine as partitioned_engine
 from corollary.engines.spark.partitioned import table
 from corollary.errors import InputError
 from corollary.explain.forecast import forecast_as_json, print_forecast
-from support.spark.in_process_partitions import InProcess, share_out
+from support.spark.in_process_partitions import InProcess, forbid_collecting, share_out
 
 PROGRAM = """
 .decl sale(id: number, shop: symbol, amount: number)
@@ -65,7 +65,7 @@ def test_only_what_is_beyond_the_budget_is_partitioned(database: Database) -> No
 def test_changes_of_a_partitioned_relation_are_maintained(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("COROLLARY_FORBID_COLLECT", "1")
+    forbid_collecting(monkeypatch)
     sales = list(SALES)
     for at in range(20):
         removed, added = sales[at * 7 : at * 7 + 3], [(1000 + at, f"s{10 + at % 2}", at)]

@@ -182,14 +182,18 @@ class PartitioningEngine(LocalEngine):
             total -= here[name]
 
     def _partition(self, name: str) -> None:
-        """Move a relation without an open change to partitions."""
+        """Move a relation to partitions; a change that is open stays here."""
         before = self._tables[name]
-        assert not before.has_change
         table = RemoteTable(self._relations[name], self._partition_place, before.family)
         for order in before.old_layers():
             table.want(order)
         table.assign(before.tuples(State.OLD))
         table.commit()
+        if before.has_change:
+            main = before.arrangement(before.primary_order)
+            changed = main.words(State.ADDED), main.words(State.REMOVED)
+            layout = before.layout
+            table.set_change(*(table.layout.convert(each, layout) for each in changed))
         self._tables[name] = table
         self._unprepare(name)
 
@@ -229,13 +233,17 @@ class PartitioningEngine(LocalEngine):
         """Add tuples to NEW of a relation; those already there are no change."""
         if isinstance(rows, pa.Table | Sequence):
             super().insert(relation, rows)
-        elif rows.is_distributed and not any(
-            self.size(relation, each) for each in (State.OLD, State.NEW)
-        ):
-            self.load(relation, rows)
-        else:
+        elif not rows.is_distributed:
             for each in rows.slices(INSERTED_MAX_ROWS):
                 super().insert(relation, each)
+        elif (table := self._table_in_partitions(relation)) is not None:
+            table.change_by_handle(State.ADDED, rows)
+        else:  # the tuples that it has were inserted by this transaction, and are here
+            few = super().read(relation)
+            self.clear([relation])
+            self.load(relation, rows)
+            if few.num_rows:
+                super().insert(relation, few)
 
     def delete(
         self, relation: str, rows: Sequence[tuple[Value, ...]] | pa.Table | TableHandle
@@ -243,9 +251,24 @@ class PartitioningEngine(LocalEngine):
         """Remove tuples from NEW of a relation; those not in it are no change."""
         if isinstance(rows, pa.Table | Sequence):
             super().delete(relation, rows)
-        else:
-            for each in rows.slices(INSERTED_MAX_ROWS):
-                super().delete(relation, each)
+            return
+        table = self._table_in_partitions(relation) if rows.is_distributed else None
+        if table is not None:
+            table.change_by_handle(State.REMOVED, rows)
+            return
+        for each in rows.slices(INSERTED_MAX_ROWS):
+            super().delete(relation, each)
+
+    def _table_in_partitions(self, relation: str) -> RemoteTable | None:
+        """Return the table of a relation after its tuples were moved to partitions.
+
+        None if it has no committed or loaded ones.
+        """
+        table = self._tables[relation]
+        if not isinstance(table, RemoteTable) and table.size(State.OLD):
+            self._partition(relation)
+            table = self._tables[relation]
+        return table if isinstance(table, RemoteTable) and table.held is not None else None
 
     def _settle_load(self, relation: str) -> None:
         """Make what was loaded the OLD of a relation, before a change of OLD and NEW."""
@@ -341,7 +364,7 @@ class PartitioningEngine(LocalEngine):
         return {
             path
             for table in self._partitioned_tables()
-            for source in (table.source, table.loading)
+            for source in (table.source, table.loading, table.staged)
             if source is not None
             for path in _paths(source.files)
         }
@@ -400,6 +423,14 @@ class PartitioningEngine(LocalEngine):
     def duplicates(self, relation: str, columns: Sequence[int]) -> pa.Table:
         """Return the tuples of NEW that agree with another one in some columns."""
         return self._widening(partial(super().duplicates, relation, columns))
+
+    def clashes(self, relation: str, columns: Sequence[int]) -> pa.Table | None:
+        """Return the tuples of NEW that agree with another, added one in some columns.
+
+        None if the added tuples are here.
+        """
+        table = self._tables[relation]
+        return table.clashes(tuple(columns)) if isinstance(table, RemoteTable) else None
 
     # --- plans ---------------------------------------------------------------------------------
 

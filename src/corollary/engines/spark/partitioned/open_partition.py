@@ -19,13 +19,14 @@ import pyarrow.compute as pc
 from corollary.core.arrow_buffers import bool_array, bool_values, index_array
 from corollary.core.engine import BulkMode, ValueRange
 from corollary.core.program import Relation
-from corollary.core.states import State
+from corollary.core.states import CHANGES, State
 from corollary.core.types import Kind, Type
 from corollary.engines.local.engine import LocalEngine
 from corollary.engines.local.evaluation.matches import find_matches
 from corollary.engines.local.storage.arrangement import Order
 from corollary.engines.local.storage.code_range import INTERNED_CODE, CodeRange, Codes, range_of
 from corollary.engines.local.storage.layout import Mask
+from corollary.engines.local.storage.runs import sort_distinct
 from corollary.engines.local.storage.sorting import first_mask
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.table_handle import decode_words
@@ -99,11 +100,37 @@ class PartitionEngine(LocalEngine):
 
     def change(self, added: pa.Table, removed: pa.Table) -> None:
         """Add and remove tuples."""
-        if removed.num_rows:
-            self.delete(STORED_NAME, removed.select(self._columns))
-        if added.num_rows:
-            self.insert(STORED_NAME, added.select(self._columns))
+        self.open_change(added, removed)
         self.commit()
+
+    def open_change(self, added: pa.Table, removed: pa.Table) -> None:
+        """Add and remove tuples, as a change that is open."""
+        if removed.num_rows:
+            self.remove_rows(removed)
+        if added.num_rows:
+            self.add_rows(added)
+
+    def add_rows(self, rows: pa.Table) -> None:
+        """Insert tuples, as a change that is open."""
+        self.insert(STORED_NAME, rows.select(self._columns))
+
+    def remove_rows(self, rows: pa.Table) -> None:
+        """Delete tuples, as a change that is open."""
+        self.delete(STORED_NAME, rows.select(self._columns))
+
+    def become(self, tables: Sequence[pa.Table]) -> None:
+        """Have some tuples and no others, as a change that is open."""
+        target = self._tables[STORED_NAME]
+        coded = [self._encode(STORED_NAME, each.select(self._columns)) for each in tables]
+        for columns, count in coded:
+            target.pack(columns, count)  # makes the layout wide enough for all of them
+        words = [target.pack(columns, count) for columns, count in coded]
+        target.replace(sort_distinct(np.concatenate([target.layout.empty, *words])))
+
+    def open_rows(self) -> tuple[pa.Table, pa.Table]:
+        """Return the tuples of the change that is open: those added, those removed."""
+        added, removed = (self.read(STORED_NAME, each).select(self._places) for each in CHANGES)
+        return added, removed
 
     def table(self) -> pa.Table:
         """Return all tuples."""
@@ -176,6 +203,12 @@ class PartitionEngine(LocalEngine):
         """Return the tuples that agree with another one in some columns."""
         places = [self._places[at] for at in columns]
         return self.duplicates(STORED_NAME, places).select(self._places)
+
+    def agreeing_rows(self, rows: pa.Table, columns: Sequence[int]) -> pa.Table:
+        """Return those of some tuples that agree with another one of them in some columns."""
+        found = PartitionEngine(self._relation, [self._columns])
+        found.change(rows, rows.slice(0, 0))
+        return found.duplicate_rows(columns)
 
     def is_unique(self, columns: Sequence[int]) -> bool:
         """Whether no two tuples agree in some columns, the lead among them."""
@@ -310,7 +343,8 @@ def read_change(root: str, change: PartitionChange) -> tuple[pa.Table, pa.Table]
     """Return the tuples that a partition gained and lost."""
     rows = _read_changes(f"{root}/{change.file}").slice(change.first, change.size)
     last = rows.num_columns - 1
-    assert np.count_nonzero(bool_values(rows.column(last).combine_chunks())) == change.added
+    is_added = bool_values(rows.column(last).combine_chunks())
+    assert np.count_nonzero(is_added) == (0 if change.is_reversed else change.added)
     rows = rows.select(range(last))
     return rows.slice(0, change.added), rows.slice(change.added)
 

@@ -91,6 +91,7 @@ class PartitionChange:
         added, removed: how many tuples of each.
         merged: the files that it replaces, with the same effect.
         first: where in the file the added tuples begin; the removed ones follow.
+        is_reversed: whether the tuples that count as added are those that another change removes.
     """
 
     file: str
@@ -98,6 +99,20 @@ class PartitionChange:
     removed: int
     merged: tuple[str, ...] = ()
     first: int = 0
+    is_reversed: bool = False
+
+    @property
+    def only_added(self) -> "PartitionChange | None":
+        """The tuples gained, as a change that adds them; None if there are none."""
+        return PartitionChange(self.file, self.added, 0, (), self.first) if self.added else None
+
+    @property
+    def only_removed(self) -> "PartitionChange | None":
+        """The tuples lost, as a change that adds them; None if there are none."""
+        if not self.removed:
+            return None
+        first = self.first + self.added
+        return PartitionChange(self.file, self.removed, 0, (), first, is_reversed=True)
 
     @property
     def size(self) -> int:

@@ -15,12 +15,12 @@ from corollary.engines.spark.partitioned.partition_files import PartitionedFiles
 from corollary.engines.spark.partitioned.remote_tuples import RemoteTuples, append_files
 from corollary.engines.spark.partitioned.run import PartitionedRun
 from corollary.engines.spark.partitioned.source import PartitionSource
-from corollary.engines.spark.partitioned.table import PartitionedTable
+from corollary.engines.spark.partitioned.staged_table import StagingTable
 
 TupleSet = Words | RemoteTuples
 
 
-class RemoteTable(PartitionedTable):
+class RemoteTable(StagingTable):
     """The table of a stored relation; results in partitions are loaded into it."""
 
     __slots__ = ()
@@ -33,16 +33,18 @@ class RemoteTable(PartitionedTable):
         """Whether tuples of a state are in partitions."""
         match state:
             case State.ADDED:
-                return self.loading is not None
+                return self.loading is not None or self.staged is not None
+            case State.REMOVED:
+                return self.staged is not None
             case State.OLD:
                 return self.source is not None
             case State.NEW:
                 return self.source is not None or self.loading is not None
-            case _:
-                return False
 
     def files_of(self, state: State) -> PartitionedFiles:
         """Return the files of a state that is in partitions."""
+        if self.staged is not None:
+            return self.staged_files(state)
         found = self.loading if state is State.ADDED or self.source is None else self.source
         assert found is not None
         return found.files
@@ -52,10 +54,11 @@ class RemoteTable(PartitionedTable):
 
         The state is one that is in partitions.
         """
-        added, removed = self.change_tables()
-        if state is State.OLD:
-            added, removed = added.slice(0, 0), removed.slice(0, 0)
-        return self.files_of(state), added, removed
+        files = self.files_of(state)
+        if state is State.OLD or self.staged is not None:
+            none = PartitionSource(files, self._place.jobs).no_rows
+            return files, none, none
+        return files, *self.change_tables()
 
     def contents(self) -> Any:
         """Return all tuples of NEW as another table takes them: words, or `RemoteTuples`."""
@@ -85,11 +88,7 @@ class RemoteTable(PartitionedTable):
         elif self.source is None:
             super().replace(self._collect(words))
         else:
-            added, removed = self.source.compare(words.files)
-            packed = self._encode_rows(added)
-            before = self.layout
-            removed_words = self._encode_rows(removed)
-            self.set_change(self.layout.convert(packed, before), removed_words)
+            self.change_by_files(None, words)
 
     def _collect(self, tuples: RemoteTuples) -> Words:
         return self._encode_rows(PartitionSource(tuples.files, self._place.jobs).read())
@@ -98,6 +97,8 @@ class RemoteTable(PartitionedTable):
         """Add tuples that are not in NEW; some may have been removed before."""
         if not isinstance(words, RemoteTuples):
             super().add(words)
+        elif self.held is not None:
+            self.change_by_files(State.ADDED, words)
         elif self._old or self.has_change:
             super().add(self._collect(words))
         else:
@@ -105,7 +106,12 @@ class RemoteTable(PartitionedTable):
 
     def remove(self, words: TupleSet) -> None:
         """Remove tuples of OLD from NEW; some may have been removed and added again."""
-        super().remove(self._collect(words) if isinstance(words, RemoteTuples) else words)
+        if not isinstance(words, RemoteTuples):
+            super().remove(words)
+        elif self.held is not None:
+            self.change_by_files(State.REMOVED, words)
+        else:
+            super().remove(self._collect(words))
 
     def _write(self) -> PartitionedFiles:
         files = super()._write()

@@ -5,7 +5,6 @@ the tuples of a key are a sorted slice of it, and no key is asked for twice. The
 gets the values that pass, and no others.
 """
 
-import os
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,9 +21,6 @@ from corollary.engines.local.values.codes import Dictionary
 from corollary.engines.local.values.domains import GrowingArray
 from corollary.engines.spark.partitioned.open_partition import LEAD_MAX_TUPLES
 from corollary.engines.spark.partitioned.source import PartitionSource
-
-COLLECT_VARIABLE = "COROLLARY_FORBID_COLLECT"
-"""If this is set, reading a whole partitioned relation inside the engine is an error: for tests."""
 
 
 class LayoutExceeded(Exception):  # noqa: N818 - caught by the engine, which widens the layout
@@ -201,9 +197,6 @@ class PartitionedRun:
     def _collect(self) -> tuple[int, int]:
         """Read all words into the arena; return their place."""
         if self._whole is None:
-            if os.environ.get(COLLECT_VARIABLE):
-                name = self._source.files.relation.name
-                raise AssertionError(f"`{name}` is collected on the driver")
             self._whole = self._append(self._source.read())
         return self._whole
 

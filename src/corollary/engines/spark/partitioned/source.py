@@ -39,7 +39,8 @@ class PartitionSource:
     jobs: PartitionJobs
 
     @property
-    def _empty(self) -> pa.Table:
+    def no_rows(self) -> pa.Table:
+        """No tuples, with the columns of the relation."""
         relation = self.files.relation
         arrays = [pa.array([], arrow_type(type_)) for type_ in relation.types]
         return pa.table(arrays, names=list(relation.columns))
@@ -69,8 +70,9 @@ class PartitionSource:
         results = self.jobs.run(list(made.values()), f"{what} {self.files.relation.name}")
         return dict(zip(made, results, strict=True))
 
-    def _joined(self, found: Iterable[bytes]) -> pa.Table:
-        empty = self._empty
+    def joined(self, found: Iterable[bytes]) -> pa.Table:
+        """Return the tuples that tasks have returned as one table."""
+        empty = self.no_rows
         tables = (from_bytes(each) for each in found)
         return pa.concat_tables(
             [
@@ -101,7 +103,7 @@ class PartitionSource:
             asked = parts.get(number)
             return None if asked is None else operations.Match(order, to_bytes(asked))
 
-        return self._joined(self._ask(part, make, "probe").values())
+        return self.joined(self._ask(part, make, "probe").values())
 
     def contains(self, rows: pa.Table) -> Mask:
         """Return for each tuple whether it is there."""
@@ -122,19 +124,19 @@ class PartitionSource:
     def read(self) -> pa.Table:
         """Return all tuples: for what users read, and small relations."""
         found = self._ask(self.files.sets[0], lambda _: operations.ReadAll(), "read")
-        return self._joined(found.values())
+        return self.joined(found.values())
 
     def subtract(self, rows: pa.Table) -> pa.Table:
         """Return the tuples that are not among some rows."""
         part, relation = self.files.sets[0], self.files.relation
         known = dict(split_table(rows, relation, part.lead, len(part.partitions)))
-        empty = to_bytes(self._empty)
+        empty = to_bytes(self.no_rows)
 
         def make(number: int) -> operations.PartitionOperation:
             asked = known.get(number)
             return operations.Subtract(empty if asked is None else to_bytes(asked))
 
-        return self._joined(self._ask(part, make, "compare").values())
+        return self.joined(self._ask(part, make, "compare").values())
 
     def compare(self, files: PartitionedFiles) -> tuple[pa.Table, pa.Table]:
         """Return the tuples that files have and this relation has not, and the reverse."""
@@ -154,7 +156,7 @@ class PartitionSource:
                 )
                 tasks.append((one, operations.Compare(two)))
         found = self.jobs.run(tasks, f"compare {self.files.relation.name}")
-        added, removed = (self._joined(each[at] for each in found) for at in range(2))
+        added, removed = (self.joined(each[at] for each in found) for at in range(2))
         return added, removed
 
     def duplicates(self, columns: Sequence[int]) -> pa.Table:
@@ -163,7 +165,7 @@ class PartitionSource:
         found = self._ask(
             part, lambda _: operations.FindDuplicates(tuple(columns)), "check the key of"
         )
-        return self._joined(found.values())
+        return self.joined(found.values())
 
     def is_unique(self, columns: Sequence[int]) -> bool:
         """Return whether no two tuples agree in some columns, the lead of a set one of them."""
@@ -178,7 +180,7 @@ class PartitionSource:
         found = self._ask(
             self.files.sets[0], lambda _: operations.FindWithin(tuple(boxes)), "select from"
         )
-        return self._joined(found.values())
+        return self.joined(found.values())
 
     def apply(
         self, function: Callable[[pa.Table], Any], added: pa.Table, removed: pa.Table

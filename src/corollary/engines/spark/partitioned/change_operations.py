@@ -1,0 +1,159 @@
+"""What tasks do with a change of many tuples: it stays in files, of which the driver knows names.
+
+    insert X     ADDED' = ADDED ∪ (X − NEW − REMOVED)     REMOVED' = REMOVED − X
+    delete X     ADDED' = ADDED − X                       REMOVED' = REMOVED ∪ (X ∩ NEW ∩ OLD)
+    become X     ADDED' = X − OLD                         REMOVED' = OLD − X
+
+OLD is the partition, NEW is OLD with the change that is open.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from corollary.core.program import Relation
+from corollary.core.states import State
+from corollary.engines.spark.partitioned.open_partition import (
+    load_partition,
+    new_name,
+    ranges_of,
+    read_change,
+    write_change,
+)
+from corollary.engines.spark.partitioned.operations import PartitionAddress, from_bytes, to_bytes
+from corollary.engines.spark.partitioned.partition_files import (
+    PartitionChange,
+    StoredPartition,
+    split_table,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class GivenTuples:
+    """Tuples of one partition that a change is made of, wherever they are; some may be equal.
+
+    Attributes:
+        pieces: files below the root of the partition, as `to_bytes` writes them.
+        rows: tuples of the driver.
+        partition: all tuples of a partition of another relation with the same columns.
+    """
+
+    pieces: tuple[str, ...] = ()
+    rows: bytes | None = None
+    partition: PartitionAddress | None = None
+
+    def tables(self, root: str) -> list[pa.Table]:
+        """Read them."""
+        found = [from_bytes((Path(root) / each).read_bytes()) for each in self.pieces]
+        if self.rows is not None:
+            found.append(from_bytes(self.rows))
+        if self.partition is not None:
+            found.append(self.partition.read().table())
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePartition:
+    """Insert tuples into a partition, delete them, or let it have them and no others.
+
+    Attributes:
+        sign: ADDED to insert, REMOVED to delete, None to let it have the tuples given.
+        given: the tuples.
+        before: the change that is open, in files.
+        added, removed: a change that is open, of the driver; it is that or the other.
+    """
+
+    sign: State | None
+    given: GivenTuples
+    before: PartitionChange | None = None
+    added: bytes | None = None
+    removed: bytes | None = None
+
+    def run(self, address: PartitionAddress) -> StoredPartition:
+        """Return the change that is open then, as a partition without a base."""
+        opened = address.read()
+        if self.before is not None:
+            opened.open_change(*read_change(address.root, self.before))
+        for rows, change in ((self.removed, opened.remove_rows), (self.added, opened.add_rows)):
+            if rows is not None:
+                change(from_bytes(rows))
+        tables = self.given.tables(address.root)
+        if self.sign is None:
+            opened.become(tables)
+        else:
+            for each in tables:
+                (opened.add_rows if self.sign is State.ADDED else opened.remove_rows)(each)
+        return _written(address.root, address.relation, *opened.open_rows())
+
+
+@dataclass(frozen=True, slots=True)
+class ScatterChange:
+    """Split a change by other columns, into files.
+
+    Attributes:
+        change: of the partition.
+        leads: the columns; the tuples are split by each of them.
+        count: into so many partitions.
+    """
+
+    change: PartitionChange
+    leads: tuple[int, ...]
+    count: int
+
+    def run(self, address: PartitionAddress) -> list[tuple[int, int, State, str]]:
+        """Return the files: lead, number of the partition, whether tuples come or go, name."""
+        found = []
+        added, removed = read_change(address.root, self.change)
+        for lead in self.leads:
+            for sign, rows in ((State.ADDED, added), (State.REMOVED, removed)):
+                for number, part in split_table(rows, address.relation, lead, self.count):
+                    name = new_name(address.relation.name, "piece")
+                    (Path(address.root) / name).write_bytes(to_bytes(part))
+                    found.append((lead, number, sign, name))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class GatherChange:
+    """Make the change of a partition from the files that `ScatterChange` has written."""
+
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
+
+    def run(self, address: PartitionAddress) -> StoredPartition:
+        """Return the change, as a partition without a base."""
+        sides = [GivenTuples(each).tables(address.root) for each in (self.added, self.removed)]
+        empty = next(table for side in sides for table in side).slice(0, 0)
+        added, removed = (pa.concat_tables([empty, *side]) for side in sides)
+        return _written(address.root, address.relation, added, removed)
+
+
+@dataclass(frozen=True, slots=True)
+class FindClashes:
+    """Find tuples that agree in some columns, the lead among them, with one that was added.
+
+    Attributes:
+        change: of the partition, which it has already.
+    """
+
+    columns: tuple[int, ...]
+    change: PartitionChange
+
+    def run(self, address: PartitionAddress) -> bytes:
+        """Return the tuples that agree with another one, of which one at least was added."""
+        length = len(self.columns)
+        order = next(each for each in address.orders if {*each[:length]} == {*self.columns})
+        added, _ = read_change(address.root, self.change)
+        keys = added.select(list(order[:length]))
+        distinct = keys.group_by(keys.column_names).aggregate([])
+        opened = load_partition(address.root, address.relation, address.orders, address.stored)
+        return to_bytes(opened.agreeing_rows(opened.matches(order, distinct), self.columns))
+
+
+def _written(root: str, relation: Relation, added: pa.Table, removed: pa.Table) -> StoredPartition:
+    """Write a change to a file; return it as a partition without a base."""
+    if not added.num_rows and not removed.num_rows:
+        return StoredPartition()
+    written = write_change(root, new_name(relation.name, "change"), added, removed)
+    return StoredPartition().changed(written, ranges_of(added, relation))

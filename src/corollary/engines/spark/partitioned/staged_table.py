@@ -1,0 +1,302 @@
+"""A partitioned table whose open change may be in files as well: many tuples come, or go.
+
+    state    files
+    OLD      the committed ones
+    ADDED    the tuples that a `StagedChange` gains
+    REMOVED  the tuples that it loses
+    NEW      those of OLD and of the change
+
+Each of them is a run that tasks probe. A change that comes to few tuples is on the driver, as other
+changes are; one that is in files stays there, whatever is inserted or deleted besides.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from corollary.core.engine import TableHandle
+from corollary.core.program import Relation
+from corollary.core.states import State
+from corollary.engines.local.storage.arrangement import Arrangement, Layer, Order
+from corollary.engines.local.storage.code_range import Codes
+from corollary.engines.local.storage.layout import Layout, LayoutFamily, Words
+from corollary.engines.local.storage.runs import sort_distinct
+from corollary.engines.local.storage.table import Table
+from corollary.engines.spark.partitioned.handle import DISTRIBUTED_MIN_TUPLES, PartitionedHandle
+from corollary.engines.spark.partitioned.partition_files import PartitionedFiles
+from corollary.engines.spark.partitioned.remote_tuples import RemoteTuples
+from corollary.engines.spark.partitioned.run import PartitionedRun
+from corollary.engines.spark.partitioned.source import PartitionSource
+from corollary.engines.spark.partitioned.staged_change import (
+    Given,
+    StagedChange,
+    partitions_of_files,
+    pieces_of,
+    rows_by_partition,
+    stage_change,
+)
+from corollary.engines.spark.partitioned.table import PartitionedTable, PartitionPlace
+
+STATES = (State.OLD, State.NEW, State.ADDED, State.REMOVED)
+
+
+class StagedArrangement(Arrangement):
+    """One order of a table, with a run in partitions for each state."""
+
+    __slots__ = ("_by_state",)
+
+    def __init__(self, order: Order, layout: Layout, runs: dict[State, PartitionedRun]) -> None:
+        super().__init__(order, layout)
+        self._by_state = runs
+
+    def _layers(self, state: State) -> list[Layer]:
+        run = self._by_state[state]
+        return [Layer(run)] if len(run) else []
+
+    @property
+    def nbytes(self) -> int:
+        """The size of what was fetched, in bytes."""
+        return sum(run.nbytes for run in self._by_state.values())
+
+    def repack(self, layout: Layout) -> None:
+        """Pack what was fetched in another layout of the same order."""
+        before = self.layout
+        super().repack(layout)
+        self._by_state = {
+            state: run.repack(layout, before) for state, run in self._by_state.items()
+        }
+
+
+class StagingTable(PartitionedTable):
+    """The table of a relation whose tuples, and those of large changes, are in partitions.
+
+    Attributes:
+        staged: the open change, if it is in files; none of it is here then.
+    """
+
+    __slots__ = ("staged",)
+
+    def __init__(
+        self, relation: Relation, place: PartitionPlace, family: LayoutFamily | None = None
+    ) -> None:
+        super().__init__(relation, place, family)
+        self.staged: StagedChange | None = None
+
+    def relabel(self, relation: Relation) -> None:
+        """Give the relation another name, or its columns; the types are the same."""
+        if self.staged is not None:
+            self.staged = StagedChange(self._named(self.staged.files, relation))
+        super().relabel(relation)
+
+    # --- reading -------------------------------------------------------------------------------
+
+    def staged_files(self, state: State) -> PartitionedFiles:
+        """Return the files of a state while a change is in files."""
+        assert self.source is not None
+        assert self.staged is not None
+        match state:
+            case State.OLD:
+                return self.source.files
+            case State.ADDED:
+                return self.staged.added
+            case State.REMOVED:
+                return self.staged.removed
+            case State.NEW:
+                return self.staged.applied_to(self.source.files)
+
+    def release(self) -> None:
+        """Forget what was fetched."""
+        if self.staged is None:
+            super().release()
+            return
+        self._main = self._staged_arrangement(self.primary_order)
+        self._others = {order: self._staged_arrangement(order) for order in self._others}
+
+    def _staged_arrangement(self, order: Order) -> StagedArrangement:
+        layout = self.layout.permute(order)
+        runs = {
+            state: PartitionedRun(
+                PartitionSource(self.staged_files(state), self._place.jobs),
+                order,
+                layout,
+                self._place.dictionary,
+            )
+            for state in STATES
+        }
+        return StagedArrangement(order, layout, runs)
+
+    @property
+    def fetched_bytes(self) -> int:
+        """The size of what was fetched."""
+        if self.staged is None:
+            return super().fetched_bytes
+        return sum(each.nbytes for each in (self._main, *self._others.values()))
+
+    def _arrange(self, order: Order) -> Arrangement:
+        if self.staged is None or self.source is None:
+            return super()._arrange(order)
+        jobs = self._place.jobs
+        self.source = PartitionSource(self.source.arranged(order), jobs)
+        self.staged = self.staged.arranged(order, jobs)
+        return self._staged_arrangement(order)
+
+    def duplicates(self, columns: tuple[int, ...]) -> Words:
+        """Return the tuples of NEW that agree with another one in some columns."""
+        if self.staged is None:
+            return super().duplicates(columns)
+        self.arrangement(self.order_for(columns))  # there is a set with one of them as lead now
+        return self._encode_rows(self._new_source().duplicates(columns))
+
+    def clashes(self, columns: tuple[int, ...]) -> pa.Table | None:
+        """Return the tuples of NEW that agree with another, added one in some columns.
+
+        None if the change is here: then others look them up.
+        """
+        if self.staged is None or not columns:
+            return None
+        self.arrangement(self.order_for(columns))
+        assert self.source is not None
+        found = self.staged.clashes(self.source, columns, self._place.jobs)
+        return self.source.joined(found)
+
+    def _new_source(self) -> PartitionSource:
+        return PartitionSource(self.staged_files(State.NEW), self._place.jobs)
+
+    def is_key(self, length: int, state: State) -> bool:
+        """Return whether it is known that no two tuples of a state agree in the first columns."""
+        if self.staged is None or state is not State.NEW:
+            return super().is_key(length, state)
+        columns = self.primary_order[:length]
+        self.arrangement(self.order_for(columns))
+        return self._new_source().is_unique(columns)
+
+    # --- writing -------------------------------------------------------------------------------
+
+    def change_by_handle(self, sign: State, rows: TableHandle) -> None:
+        """Insert or delete tuples that are outside of this process; some are in partitions."""
+        assert self.held is not None
+        self._change_by(sign, pieces_of(self.held, rows))
+
+    def change_by_files(self, sign: State | None, tuples: RemoteTuples) -> None:
+        """Insert or delete tuples in partitions, or let NEW be these; some are in partitions."""
+        assert self.held is not None
+        given = partitions_of_files(self.held, tuples.files)
+        if given is None:
+            named = self._named(tuples.files, self.relation)
+            source = PartitionSource(named, self._place.jobs)
+            none = source.no_rows
+            given = pieces_of(self.held, PartitionedHandle(source, none, none))
+        self._change_by(sign, given)
+
+    def _change_by_words(self, sign: State | None, words: Words) -> None:
+        assert self.held is not None
+        self._change_by(sign, rows_by_partition(self.held, self._decode(words)))
+
+    def _change_by(self, sign: State | None, given: Given) -> None:
+        """Change NEW by tuples that tasks read."""
+        held = self.held
+        assert held is not None
+        here = None if self.staged is not None else self.change_tables()
+        staged = stage_change(held, sign, given, self.staged, here)
+        if self.is_loading:  # all of it is added anyway
+            files = staged.applied_to(held.files)
+            self.load(PartitionSource(files, self._place.jobs).folded())
+            return
+        added, removed = staged.counts
+        if added + removed < DISTRIBUTED_MIN_TUPLES:
+            self._bring_here(staged)
+            return
+        self._forget_bitmap()
+        self._keys.clear()
+        self.staged = staged
+        self._added, self._removed = added, removed
+        self.widen(self._ranges(staged.added))
+        self.release()
+
+    def _bring_here(self, staged: StagedChange) -> None:
+        """Make a change of few tuples one of the driver."""
+        jobs = self._place.jobs
+        added = self._encode_rows(PartitionSource(staged.added, jobs).read())
+        before = self.layout
+        removed = self._encode_rows(PartitionSource(staged.removed, jobs).read())
+        self.set_change(self.layout.convert(added, before), removed)
+
+    def _hold(self, files: PartitionedFiles) -> PartitionSource | None:
+        self.staged = None
+        return super()._hold(files)
+
+    def _open(self, added: Words, removed: Words) -> None:
+        if self.staged is not None:
+            self.staged = None
+            layout = self._layout
+            self._main = Arrangement(self.primary_order, layout)
+            self._others = {
+                order: Arrangement(order, layout.permute(order)) for order in self._others
+            }
+            super().release()
+        super()._open(added, removed)
+
+    def insert(self, columns: Sequence[Codes], count: int) -> None:
+        """Add tuples to NEW; those that it contains already have no effect."""
+        if self.staged is None:
+            super().insert(columns, count)
+        else:
+            self._change_by_words(State.ADDED, sort_distinct(self.pack(columns, count)))
+
+    def delete(self, columns: Sequence[Codes], count: int) -> None:
+        """Remove tuples from NEW; those that it does not contain have no effect."""
+        if self.staged is None:
+            super().delete(columns, count)
+            return
+        overflow = self.layout.overflow_mask(columns)
+        if overflow is not None:
+            rows = np.flatnonzero(~overflow)
+            columns, count = [each[rows] for each in columns], len(rows)
+        self._change_by_words(State.REMOVED, sort_distinct(self.layout.pack(columns, count)))
+
+    def add(self, words: Words) -> None:
+        """Add sorted tuples that are not in NEW; some may have been removed before."""
+        if self.staged is None:
+            super().add(words)
+        elif len(words):
+            self._change_by_words(State.ADDED, words)
+
+    def remove(self, words: Words) -> None:
+        """Remove sorted tuples of OLD from NEW; some may have been removed and added again."""
+        if self.staged is None:
+            super().remove(words)
+        elif len(words):
+            self._change_by_words(State.REMOVED, words)
+
+    def replace(self, words: Words) -> None:
+        """Make NEW equal to the sorted tuples given; the change becomes the difference from OLD."""
+        if self.staged is None:
+            super().replace(words)
+        else:
+            self._change_by_words(None, words)
+
+    def cancel_out(self) -> None:
+        """Drop tuples that were removed and added again; a change in files never has any."""
+        if self.staged is None:
+            super().cancel_out()
+
+    def _write(self) -> PartitionedFiles:
+        return super()._write() if self.staged is None else self._new_source().folded()
+
+    def assign(self, words: Words) -> None:
+        """Replace the contents by these sorted tuples, as ADDED."""
+        if self.staged is not None:
+            self._open(self._layout.empty, self._layout.empty)
+        super().assign(words)
+
+    def copy_from(self, other: Table) -> None:
+        """Replace the contents by what another table of the same types has in NEW, as OLD."""
+        if isinstance(other, StagingTable) and other.staged is not None:
+            self.adopt(other.staged_files(State.NEW))
+        else:
+            super().copy_from(other)
+
+    @staticmethod
+    def _named(files: PartitionedFiles, relation: Relation) -> PartitionedFiles:
+        return PartitionedFiles(files.root, relation, files.sets)
