@@ -51,6 +51,7 @@ from support.generators.active_scenarios import (
 )
 from support.generators.advisor_programs import program as advised_program
 from support.generators.advisor_workloads import workload as random_workload
+from support.generators.document_comparisons import ComparisonRound
 from support.generators.document_rounds import Round
 from support.generators.programs import FEATURES, Case, programs
 from support.generators.scenarios import Scenario, is_lively, scenarios
@@ -185,6 +186,7 @@ class Fuzz:
             if not number % 10:
                 self.say(f"{self.counts['instances']} instances of documents; seed {number}")
             self.counts += Round(number, DOCUMENTS).run()
+            self.counts += ComparisonRound(number, DOCUMENTS).run()
             number += 1
 
     def flips(self) -> None:

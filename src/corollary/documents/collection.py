@@ -12,13 +12,13 @@ from typing import Any
 from corollary.core.program import Program
 from corollary.database.changes import Change, Changes
 from corollary.database.database import Database
-from corollary.documents.answers.unknown import EncodedRow
+from corollary.documents.answers.unknown import EncodedRow, decode_label
 from corollary.documents.queries.joins import build_shape, duplicates
 from corollary.documents.queries.parse import parse_query
 from corollary.documents.queries.pattern import DocumentQuery
 from corollary.documents.queries.program import compile_query, query_node_name
 from corollary.documents.queries.shape import QueryShape
-from corollary.documents.storage import Storage, WriteBatch
+from corollary.documents.storage import Storage, WriteBatch, numbers_of
 from corollary.documents.types.function_types import FunctionType
 from corollary.documents.types.satisfiability import can_bring
 from corollary.errors import Diagnostic, Severity
@@ -87,6 +87,7 @@ class Collection:
         storage: the database with the relations of all documents.
         views: the queries that are maintained.
         node_numbers, function_numbers: the next number of a node, of a function.
+        has_numbers: whether a view compares numbers, so that those of labels are stored.
     """
 
     def __init__(self, database: Database | None = None) -> None:
@@ -94,6 +95,7 @@ class Collection:
         self.views: list[MaintainedQuery] = []
         self.node_numbers = count()
         self.function_numbers = count()
+        self.has_numbers = False
         self._types: list[FunctionType | None] = [None]
 
     def maintain(self, text: str) -> MaintainedQuery:
@@ -113,6 +115,10 @@ class Collection:
         )
         self.views.append(view)
         batch = WriteBatch()
+        if shape.has_conditions and not self.has_numbers:
+            self.has_numbers = True
+            labels = (str(decode_label(each)) for _, each in self.storage.rows("lab"))
+            batch.add("num", numbers_of(labels))
         for number, type_ in enumerate(self._types):
             batch.add("can", _can_rows(view, number, type_))
         self.storage.add_rules(view.rules, batch)

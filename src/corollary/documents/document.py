@@ -9,7 +9,7 @@ from corollary.documents.answers.question import Question
 from corollary.documents.answers.search_budget import SearchLimits
 from corollary.documents.collection import Collection
 from corollary.documents.errors import StreamClosedError, UnknownFunctionError
-from corollary.documents.storage import WriteBatch, facts_of
+from corollary.documents.storage import WriteBatch, facts_of, numbers_of
 from corollary.documents.trees.document_tree import DocumentTree, StoredNode
 from corollary.documents.trees.forest import Forest, NodeKind
 from corollary.documents.trees.reader import read_forest
@@ -254,6 +254,8 @@ class ActiveDocument:
                 self._function(each.label, batch)
         for relation, rows in facts_of(nodes, self._numbers()).items():
             batch.add(relation, rows)
+        if self.collection.has_numbers:
+            batch.add("num", numbers_of(each.label for each in nodes))
 
     def _drop_nodes(self, kept: set[int], batch: WriteBatch) -> int:
         """Put all nodes but some into a batch, as removed; return how many."""

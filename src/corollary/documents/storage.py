@@ -11,6 +11,7 @@ from corollary.database.changes import Changes
 from corollary.database.database import Database
 from corollary.database.opening import open_database
 from corollary.documents.answers.unknown import encode_label
+from corollary.documents.queries.comparisons import number_of
 from corollary.documents.queries.program import BASE, base_program
 from corollary.documents.trees.document_tree import StoredNode
 from corollary.documents.trees.forest import ROOT, SCALARS, NodeKind
@@ -83,6 +84,15 @@ def _table(relation: str, rows: Rows) -> Any:
         return rows
     names = [name for name, _ in BASE[relation]]
     return pa.table(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)))
+
+
+def numbers_of(labels: Iterable[str]) -> list[tuple[str, float]]:
+    """Return the rows of `num` for the labels that spell a number or a time."""
+    return [
+        (encode_label(label), value)
+        for label in dict.fromkeys(labels)
+        if (value := number_of(label)) is not None
+    ]
 
 
 def facts_of(nodes: Iterable[StoredNode], functions: Mapping[str, int]) -> dict[str, Rows]:

@@ -49,6 +49,10 @@ CURES = [
         is_warning=True,
     ),
     query("C1211", "/r[a][a]", "leave one out", "/r[a]", is_warning=True),
+    query(
+        "C1212", "/r[a$x or b] where $x > 3 return ()", "bind it in each", "/r[a$x] where $x > 3"
+    ),
+    query("C1213", "/r[*$x] where $x > y", "`3600`", "/r[*$x] where $x > 3600"),
     document("C1220", "r[a", "add `]`", "r[a]"),
     document("C1221", "r[!f[a]]", "by an update", "r[!f]"),
     document("C1222", "<r>", "", "<r></r>"),

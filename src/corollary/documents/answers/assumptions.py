@@ -29,12 +29,14 @@ from corollary.documents.answers.unknown import (
     UNKNOWN,
     EncodedRow,
     Tuples,
+    decode_label,
     encode_one_of,
     is_unknown,
     join_pairs,
     meet,
     range_of,
 )
+from corollary.documents.queries.shape import Root
 
 ROOT_LABEL = "?@"
 """What the symbol of the root label of a function begins with."""
@@ -200,6 +202,33 @@ def _minimal(assumptions: Sequence[str]) -> list[str]:
         if not any(other <= pairs for other, _ in kept):
             kept.append((pairs, each))
     return [each for _, each in kept]
+
+
+def may_hold(root: Root, row: EncodedRow, budget: SearchBudget) -> bool:
+    """Whether the comparisons of a query may hold for a row with assumptions.
+
+    Unknowns with ranges are tried one by one; columns with one root label are one unknown.
+    """
+    assumed = dict(_pairs(row[-1]))
+    values = dict(zip(root.node.columns, row[:-1], strict=True))
+    names: dict[str, str] = {}  # for each class, the unknown that it is
+    ranges: dict[str, frozenset[str] | None] = {}
+    for name in root.conditions.classes:
+        symbol = _resolved(values[name], assumed)
+        names[name] = symbol if symbol.startswith(ROOT_LABEL) else name
+        meant = assumed[symbol.removeprefix(ROOT_LABEL)] if names[name] != name else symbol
+        ranges[names[name]] = range_of(meant) if is_unknown(meant) else frozenset({meant})
+    conditions = root.conditions.pinned(names, {})
+    if conditions is None:
+        return False
+    known = {name: sorted(each) for name, each in ranges.items() if each is not None}
+    for chosen in product(*known.values()):
+        budget.spend()
+        labels: dict[str, str | None] = dict.fromkeys(ranges)
+        labels |= {name: str(decode_label(each)) for name, each in zip(known, chosen, strict=True)}
+        if conditions.may_hold(labels):
+            return True
+    return False
 
 
 def plain_rows(rows: Tuples, labels: Sequence[str]) -> Iterator[EncodedRow]:

@@ -133,8 +133,10 @@ class _WitnessSearch:
                 return None
         if root.node.number not in self.sure.here[self.tree.root]:
             return None
-        found = next(self._node(root.node, self.tree.root, (labels, ())), None)
-        return None if found is None else found[1]
+        for found, nodes in self._node(root.node, self.tree.root, (labels, ())):
+            if matching.may_hold(root, found):
+                return nodes
+        return None
 
     def _node(self, node: Node, number: int, so_far: _Match) -> Iterator[_Match]:
         labels, nodes = so_far

@@ -11,7 +11,14 @@ from dataclasses import dataclass
 from typing import Protocol, assert_never
 
 from corollary.documents.answers.search_budget import SearchBudget
-from corollary.documents.answers.unknown import NO_ROWS, UNIT_ROWS, Tuples, encode_label, join
+from corollary.documents.answers.unknown import (
+    NO_ROWS,
+    UNIT_ROWS,
+    Tuples,
+    decode_label,
+    encode_label,
+    join,
+)
 from corollary.documents.queries.pattern import Axis
 from corollary.documents.queries.shape import FixedLabel, Fork, Group, Node, QueryShape, Root
 from corollary.documents.trees.forest import NodeKind
@@ -278,10 +285,23 @@ def in_range(tree: Tree, tables: MatchTables, node: Node, number: int) -> Iterat
 def answers_at(shape: QueryShape, at_root: Mapping[int, Tuples]) -> Tuples:
     """Return the answers that rows at the root make, in the order of the outputs."""
     return frozenset(
-        answer_of(root, dict(zip(root.node.columns, row, strict=True)))
+        answer_of(root, values)
         for root in shape.roots
         for row in at_root.get(root.node.number, ())
+        if may_hold(root, values := dict(zip(root.node.columns, row, strict=True)))
     )
+
+
+def may_hold(root: Root, row: Mapping[str, str]) -> bool:
+    """Whether the comparisons of a query hold for labels, or may hold for those unknown."""
+    if not root.conditions:
+        return True
+    return root.conditions.may_hold({name: _known(row[name]) for name in root.conditions.classes})
+
+
+def _known(symbol: str) -> str | None:
+    label = decode_label(symbol)
+    return label if isinstance(label, str) else None
 
 
 def answer_of(root: Root, row: Mapping[str, str]) -> tuple[str, ...]:

@@ -47,6 +47,13 @@ class Scenario:
         """The functions that have to bring something."""
         return frozenset(name for _, name in self.contributions)
 
+    def may_hold(self, root: Root) -> bool:
+        """Whether the comparisons of a query may hold for a match that comes about like this."""
+        known = dict(self.labels)
+        return matching.may_hold(
+            root, {name: known.get(name, UNKNOWN) for name in root.node.columns}
+        )
+
     def answer(self, root: Root) -> tuple[str, ...]:
         """Return the answer of a match that comes about like this."""
         known = dict(self.labels)
@@ -91,7 +98,10 @@ class ScenarioSearch:
         """
         if root.node.number not in self.possible.here[self.tree.root]:
             return frozenset()
-        return self._of_node(root.node, self.tree.root)
+        found = self._of_node(root.node, self.tree.root)
+        if not root.conditions:
+            return found
+        return frozenset(each for each in found if each.may_hold(root))
 
     def _of_node(self, node: Node, number: int) -> frozenset[Scenario]:
         """Return the ways in which a query node can be matched at a node of the document."""

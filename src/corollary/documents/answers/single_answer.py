@@ -118,6 +118,8 @@ def _answers(
     encoded = [*map(encode_label, labels)]
     for root in shape.roots:
         rows = tables.here[question.nodes.root].get(root.node.number, NO_ROWS)
+        if root.conditions:
+            rows = frozenset(row for row in rows if assumptions.may_hold(root, row, budget))
         for row in assumptions.plain_rows(rows, encoded):
             found.add(answer_of(root, dict(zip(root.node.columns, row, strict=True))))
     return frozenset(found)

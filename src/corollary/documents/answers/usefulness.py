@@ -11,6 +11,9 @@ The same tree goes to every call of g. The printed theorem brings sub(c) without
 and lets every call of g bring a tree of its own; both are wrong (cases `thm6_needs_slashslash` and
 `thm6_shared_name`). For Boolean queries only scenarios that contain no other one are tested.
 
+Fresh labels are no numbers. So with comparisons only what a function does alone is tested, and one
+that matters only beside others is not proved useless.
+
 A scenario with f alone needs no test: what it brings completes a match that is not there without
 it. Scenarios and lengths are exponential in the query (Theorem 5: NP-complete), so there are
 limits; beyond them a function is not proved useless, and counts as useful. Useless is for ever.
@@ -71,6 +74,9 @@ def useful(question: Question, limits: SearchLimits) -> Usefulness:
             if tests.is_enough(name):
                 found.add(name)
                 open_.discard(name)
+        if open_ and question.shape.has_conditions:
+            reason = "what functions bring together is not tested with comparisons"
+            return Usefulness(candidates, frozenset(open_), reason)
         if open_:
             tests.find_scenarios()
         for name in sorted(open_):

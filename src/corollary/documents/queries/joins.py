@@ -19,6 +19,7 @@ from dataclasses import replace
 from itertools import count, product
 from typing import assert_never
 
+from corollary.documents.queries.comparisons import Conditions
 from corollary.documents.queries.parse import syntax_error
 from corollary.documents.queries.pattern import (
     Axis,
@@ -48,6 +49,7 @@ def build_shape(query: DocumentQuery) -> QueryShape:
     """Return a query in the form that is compiled to rules."""
     classes = _classes(query)
     outputs = tuple(classes[name] for name in query.outputs)
+    compared = frozenset(classes[name] for name in query.conditions.classes)
     numbers = count()
     roots = []
     for written in query.roots:
@@ -55,12 +57,15 @@ def build_shape(query: DocumentQuery) -> QueryShape:
             node, pins = _pinned(_renamed(written, classes))
         except _ConflictError:
             continue
-        for spread in _spread(node, frozenset(outputs)):
+        for spread in _spread(node, compared.union(outputs)):
             try:
                 single, more = _pinned(spread)
             except _ConflictError:
                 continue
-            roots.append(_root(single, outputs, {**pins, **more}, numbers))
+            labels = {**pins, **more}
+            conditions = query.conditions.pinned(classes, labels)
+            if conditions is not None:
+                roots.append(_root(single, outputs, labels, numbers, conditions))
     key = tuple(query.outputs.index(name) for name in query.key)
     return QueryShape(tuple(roots), query.outputs, key)
 
@@ -202,16 +207,22 @@ def _spread_choice(
 
 
 def _root(
-    node: PatternNode, outputs: tuple[str, ...], pins: Mapping[str, str], numbers: Iterator[int]
+    node: PatternNode,
+    outputs: tuple[str, ...],
+    pins: Mapping[str, str],
+    numbers: Iterator[int],
+    conditions: Conditions,
 ) -> Root:
     uses = Counter(each.variable for each in nodes_of(node) if each.variable)
-    idle = {name for name, number in uses.items() if number == 1 and name not in outputs}
+    named = {*outputs, *conditions.classes}
+    idle = {name for name, number in uses.items() if number == 1 and name not in named}
     node = _mapped(
         node, lambda each: replace(each, variable=None) if each.variable in idle else each
     )
-    needed = frozenset(name for name in outputs if name not in pins)
+    needed = frozenset(name for name in named if name not in pins)
     shaped = _Numbering(numbers).node(node, None, needed)
-    return Root(shaped, tuple(FixedLabel(pins[name]) if name in pins else name for name in outputs))
+    made = tuple(FixedLabel(pins[name]) if name in pins else name for name in outputs)
+    return Root(shaped, made, conditions)
 
 
 class _Numbering:

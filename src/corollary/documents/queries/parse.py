@@ -14,6 +14,7 @@ from typing import Any
 from lark import Lark, Transformer, UnexpectedToken, v_args
 
 from corollary.documents.errors import QuerySyntaxError
+from corollary.documents.queries.conditions import WrittenCondition, read_conditions
 from corollary.documents.queries.pattern import (
     Axis,
     Branch,
@@ -53,11 +54,7 @@ _UNSUPPORTED = {
         "Positions are not supported: the trees of a document have no order.",
         "tell nodes apart by what is in them: `item[id='7']`",
     ),
-    "COMPARISON": (
-        "`{}` is not supported: labels are only compared with `=`.",
-        "select by comparing the answers that the query returns",
-    ),
-    "ARITHMETIC": ("`{}` is not supported: queries do not compute.", None),
+    "COMPARISON": ("`{}` is not supported: a query says what is there.", "write `$x != $y`"),
     "ANY_ATTRIBUTE": (
         "`@*` is not supported: attributes are asked for by name.",
         "write `@name`, or `*` for any child",
@@ -97,10 +94,10 @@ def parse_query(text: str, name: str = "query") -> DocumentQuery:
         if depth > MAX_LEVELS:
             raise _too_deep(token.span)
     assert found is not None  # the end was accepted
-    roots, equalities, outputs, key = found
+    roots, conditions, outputs, key = found
     if sum(1 for root in roots for _ in nodes_of(root)) > MAX_NODES:
         raise syntax_error(f"The query has more than {MAX_NODES} nodes.", None, code="C1206")
-    return _checked(source, roots, equalities or (), outputs, key or ())
+    return _checked(source, roots, conditions or (), outputs, key or ())
 
 
 # --- tokens --------------------------------------------------------------------------------------
@@ -168,7 +165,16 @@ def _tokens(source: SourceFile) -> list[_Token]:
 def _unexpected(before: list[_Token], token: _Token, accepted: set[str]) -> QuerySyntaxError:
     """Return the error of a token that the grammar does not accept where it stands."""
     last, types = before[-1] if before else token, [each.type for each in before[-2:]]
+    if accepted & {"SIGN", "COMPARE"} or last.type in ("SIGN", "COMPARE", "_WHERE"):
+        note = (
+            "write `where $x = $y`, or `where $d - $p > 3600`; for a text, `[b='v']` in the pattern"
+        )
+        return syntax_error("`where` compares variables.", token.span, note)
     match token.type:
+        case "COMPARE" | "SIGN":
+            message = f"`{token.text}` stands only behind `where`."
+            note = "give what is compared a variable, and end with `where $x - $y > 3600`"
+            return syntax_error(message, token.span, note, "C1201")
         case _ if accepted == {"SLASH", "BELOW"}:
             message = "A query begins at the root of the document."
             note = "begin with `/` and the label of the root, or with `//`"
@@ -192,7 +198,7 @@ def _unexpected(before: list[_Token], token: _Token, accepted: set[str]) -> Quer
             return syntax_error("A predicate does not begin at the root.", token.span, note)
     if "STAR" in accepted:
         return _no_step(token)
-    if accepted <= {"VARIABLE", "LPAR", "_EQUAL", "QUOTED"} or last.type == "LPAR":
+    if accepted <= {"VARIABLE", "LPAR", "EQUAL", "QUOTED", "NAME"} or last.type == "LPAR":
         return _no_operand(before, token, accepted)
     for closing, what, sign in (("_RSQB", "predicate", "]"), ("_RPAR", "bracket", ")")):
         if closing in accepted:
@@ -228,12 +234,11 @@ def _no_operand(before: list[_Token], token: _Token, accepted: set[str]) -> Quer
     if "_RPAR" in accepted:
         message = "`return ()` has nothing in its brackets."
         return syntax_error(message, token.span, "list variables without")
-    in_list = ("VARIABLE", "_EQUAL", "_AND", "_COMMA")
+    in_list = ("VARIABLE", "EQUAL", "_AND", "_COMMA", "NAME", "QUOTED")
     word = next(each.text for each in reversed(before) if each.type not in in_list)
     if word == "where":
-        what = "by `=`" if "_EQUAL" in accepted else "variables"
-        note = "write `where $x = $y`; for a value, write `[b='v']` into the pattern"
-        return syntax_error(f"`where` compares {what}.", token.span, note)
+        note = "write `where $x = $y`, or `where $d - $p > 3600`"
+        return syntax_error("`where` compares variables.", token.span, note)
     note = "write `return $x, $y`, or `return ()` for yes or no"
     note = "write `key $x`, or `key $x, $y`" if word == "key" else note
     return syntax_error(f"`{word}` lists variables.", token.span, note)
@@ -267,7 +272,7 @@ class _Builder(Transformer[_Token, object]):
         below = (Edge(Axis.DESCENDANT, node),)
         return [node, PatternNode(None, None, below, span=axis.span)]
 
-    def path(self, steps: tuple[Any, ...], value: _Token | None) -> PatternNode:
+    def path(self, steps: tuple[Any, ...], _: _Token | None, value: _Token | None) -> PatternNode:
         nodes, axes = [*steps[::2]], [Axis(each.text) for each in steps[1::2]]
         if len(nodes) > MAX_LEVELS:
             raise _too_deep(nodes[-1].span)
@@ -313,11 +318,19 @@ class _Builder(Transformer[_Token, object]):
     def edge(self, below: _Token | None, node: PatternNode) -> tuple[Branch, ...]:
         return (Edge(Axis.DESCENDANT if below else Axis.CHILD, node),)
 
-    def equality(self, left: _Token, right: _Token) -> tuple[_Token, _Token]:
-        return left, right
+    def operand(self, token: _Token) -> _Token:
+        return token
 
-    def where(self, *equalities: tuple[_Token, _Token]) -> tuple[tuple[_Token, _Token], ...]:
-        return equalities
+    def sum(self, *parts: _Token) -> tuple[_Token, ...]:
+        return parts
+
+    def condition(
+        self, left: tuple[_Token, ...], operator: _Token, right: tuple[_Token, ...]
+    ) -> WrittenCondition[_Token]:
+        return WrittenCondition(left, operator, right)
+
+    def where(self, *conditions: WrittenCondition[_Token]) -> tuple[Any, ...]:
+        return conditions
 
     def outputs(self, *listed: _Token) -> tuple[_Token, ...]:
         return tuple(each for each in listed if each.type == "VARIABLE")
@@ -332,7 +345,7 @@ class _Builder(Transformer[_Token, object]):
 def _checked(
     source: SourceFile,
     roots: list[PatternNode],
-    equalities: tuple[tuple[_Token, _Token], ...],
+    written: tuple[WrittenCondition[_Token], ...],
     outputs: tuple[_Token, ...] | None,
     key: tuple[_Token, ...],
 ) -> DocumentQuery:
@@ -340,7 +353,8 @@ def _checked(
     places = {
         node.variable: node.span for root in roots for node in nodes_of(root) if node.variable
     }
-    named = [*(each for pair in equalities for each in pair), *(outputs or ()), *key]
+    compared = [token for each in written for token in each.operands if token.type == "VARIABLE"]
+    named = [*compared, *(outputs or ()), *key]
     findings = [
         Diagnostic(
             "C1204",
@@ -363,12 +377,23 @@ def _checked(
         for name in dict.fromkeys(returned)
         if name in places and not all(name in bound_in(root) for root in roots)
     ]
+    equalities, conditions, wrong = read_conditions(written)
+    findings += wrong
+    findings += [
+        Diagnostic(
+            "C1212",
+            f"`${name}` is compared, but it is not bound in every alternative.",
+            next(token.span for token in compared if token.text == name),
+            "bind it in each, or ask two queries",
+        )
+        for name in conditions.classes
+        if name in places and not all(name in bound_in(root) for root in roots)
+    ]
     findings += _wrong_keys([each for each in key if each.text in places], returned)
     if findings:
         raise QuerySyntaxError(findings)
-    pairs = tuple((left.text, right.text) for left, right in equalities)
     promised = tuple(token.text for token in key)
-    return DocumentQuery(tuple(roots), pairs, tuple(returned), promised, source)
+    return DocumentQuery(tuple(roots), equalities, conditions, tuple(returned), promised, source)
 
 
 def _wrong_keys(key: list[_Token], outputs: list[str]) -> list[Diagnostic]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import assert_never
 
+from corollary.documents.queries.comparisons import Conditions
 from corollary.documents.trees.forest import NodeKind
 from corollary.source import SourceFile, Span
 
@@ -65,6 +66,7 @@ class DocumentQuery:
     Attributes:
         roots: the alternatives, each matching the root of the document.
         equalities: pairs of variables whose labels have to be equal.
+        conditions: what else has to hold between the labels of variables.
         outputs: the variables that make an answer; none for a Boolean query.
         key: the outputs that no two answers have alike; none if nothing is promised.
         source: the text of the query.
@@ -72,6 +74,7 @@ class DocumentQuery:
 
     roots: tuple[PatternNode, ...]
     equalities: tuple[tuple[str, str], ...]
+    conditions: Conditions
     outputs: tuple[str, ...]
     key: tuple[str, ...]
     source: SourceFile

@@ -23,11 +23,16 @@ are mended here. For a query node p with branches c_1 … c_k:
     rel_c(m, …)  :- want_c(n, …), par(n, m), pos_c(m, …).
     candidate(f) :- rel_c(m, …), call(m, f).
 
+    with comparisons, instead of pos_0 and sure_0 above, for each set of unknown classes
+    may_0(n, …)  :- pos_0(n, …), num(x, v), …, what is left of the comparisons.
+    must_0(n, …) :- sure_0(n, …), num(x, v), …, the comparisons.
+
 | symbol                | name here                                                              |
 |-----------------------|------------------------------------------------------------------------|
 | I                     | the base relations `par`, `root`, `lab`, `data`, `scalar`, `call`      |
 | end(!f)               | `live(f, k)` is deleted                                                |
 | can(f, c)             | `can(k, c)`: k is what kind of function f is, by its type              |
+| the number of a label | `num(a, v)`, for those that spell one                                  |
 | the dots              | the columns of joins and outputs, one for each class                   |
 | compat                | three rules for each class that two sides share: x = x, ? = x, x = ?   |
 | p-tilde, relevant     | `rel`, `want`                                                          |
@@ -43,7 +48,7 @@ to come and has the key of a sure answer would be that answer again, or break th
 not relevant. A key that is not known yet (?) may still become any, and stays.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import product
 from typing import assert_never
@@ -52,6 +57,7 @@ from corollary.core import logic
 from corollary.core.program import Column, Declaration, Program, TypeName
 from corollary.documents.answers.call_results import call_results
 from corollary.documents.answers.unknown import UNKNOWN, encode_label
+from corollary.documents.queries.comparisons import Conditions, NumberComparison
 from corollary.documents.queries.pattern import Axis
 from corollary.documents.queries.shape import (
     Columns,
@@ -63,7 +69,7 @@ from corollary.documents.queries.shape import (
     Root,
 )
 
-NUMBER, SYMBOL = TypeName("number"), TypeName("symbol")
+NUMBER, SYMBOL, FLOAT = TypeName("number"), TypeName("symbol"), TypeName("float")
 BASE = {
     "par": (("n", NUMBER), ("m", NUMBER)),
     "root": (("n", NUMBER),),
@@ -73,6 +79,7 @@ BASE = {
     "call": (("n", NUMBER), ("f", NUMBER)),
     "live": (("f", NUMBER), ("k", NUMBER)),
     "can": (("k", NUMBER), ("c", SYMBOL)),
+    "num": (("a", SYMBOL), ("v", FLOAT)),
 }
 """The base relations of documents: their columns."""
 
@@ -151,12 +158,64 @@ class _Compiler:
             for each in root.outputs
         )
         possible = self.atom(f"pos_{node.number}", _N, *columns)
-        self.rule(self.atom("possible", _N, *answer), possible)
         sure = self.atom(f"sure_{node.number}", _N, *columns)
+        if root.conditions:
+            possible, sure = self.conditions(root, possible, sure)
+        self.rule(self.atom("possible", _N, *answer), possible)
         self.rule(self.atom("sure", _N, *answer), sure)
         relevant = self.head("rel", node.number, node.columns)
         self.rule(relevant, possible, logic.Negation(self.not_new(answer)))
         self.relevant_below(node.group, relevant, node.columns)
+
+    def conditions(
+        self, root: Root, possible: logic.Atom, sure: logic.Atom
+    ) -> tuple[logic.Atom, logic.Atom]:
+        """Make the rules of matches whose comparisons may hold, and of those whose do hold.
+
+        For each set of classes that are unknown there are rules with what is left to compare.
+        """
+        conditions, columns = root.conditions, root.node.columns
+        may = self.head("may", root.node.number, columns)
+        must = self.head("must", root.node.number, columns)
+        names = conditions.classes
+        for unknown in product((False, True), repeat=len(names)):
+            is_unknown = dict(zip(names, unknown, strict=True))
+            arguments = tuple(
+                _ANYTHING if is_unknown.get(name) else _variable(name) for name in columns
+            )
+            items = self.compared_labels(conditions, is_unknown)
+            for case in conditions.cases([name for name in names if is_unknown[name]]):
+                self.rule(
+                    logic.Atom(may.relation, (_N, *arguments)),
+                    logic.Atom(possible.relation, (_N, *arguments)),
+                    *items,
+                    *map(_comparison, case),
+                )
+        self.rule(
+            must,
+            sure,
+            *self.compared_labels(conditions, {}),
+            *map(_comparison, conditions.numbers),
+        )
+        return may, must
+
+    @staticmethod
+    def compared_labels(
+        conditions: Conditions, is_unknown: Mapping[str, bool]
+    ) -> list[logic.BodyItem]:
+        """Return the numbers of known labels, and which of these labels have to differ."""
+        items: list[logic.BodyItem] = [
+            logic.Atom("num", (_variable(name), _number(name)))
+            for name in conditions.numeric
+            if not is_unknown.get(name)
+        ]
+        for each in conditions.differences:
+            if not any(is_unknown.get(name) for name in each.classes):
+                other: logic.Term = _variable(each.right)
+                if each.is_label:
+                    other = logic.Constant(encode_label(each.right))
+                items.append(logic.Comparison("!=", _variable(each.left), other))
+        return items
 
     # --- possible and sure -----------------------------------------------------------------------
 
@@ -354,6 +413,22 @@ _PAR = logic.Atom("par", (_N, _M))
 
 def _variable(column: str) -> logic.Variable:
     return logic.Variable(f"x_{column}")
+
+
+def _number(column: str) -> logic.Variable:
+    """Return the variable of the number that the label of a class spells."""
+    return logic.Variable(f"v_{column}")
+
+
+def _comparison(each: NumberComparison) -> logic.Comparison:
+    """Return Σ c·x + k ⋛ 0 as a condition of a rule."""
+    total: logic.Term = logic.Constant(float(each.constant))
+    for name, factor in each.terms:
+        term: logic.Term = _number(name)
+        if abs(factor) != 1:
+            term = logic.Functor("*", (logic.Constant(float(abs(factor))), term))
+        total = logic.Functor("+" if factor > 0 else "-", (total, term))
+    return logic.Comparison(each.operator, total, logic.Constant(0.0))
 
 
 def _variables(columns: Columns) -> tuple[logic.Variable, ...]:

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import assert_never
 
+from corollary.documents.queries.comparisons import Conditions
 from corollary.documents.queries.pattern import Axis
 from corollary.documents.trees.forest import NodeKind
 from corollary.source import Span
@@ -75,10 +76,17 @@ class FixedLabel:
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """One of the alternatives of a query: where it begins, and what makes an answer of it."""
+    """One of the alternatives of a query: where it begins, and what makes an answer of it.
+
+    Attributes:
+        node: what matches the root of a document.
+        outputs: of an answer, classes or labels.
+        conditions: what has to hold between the labels of classes, all of which it carries.
+    """
 
     node: Node
     outputs: tuple[str | FixedLabel, ...]
+    conditions: Conditions = field(default_factory=Conditions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +102,11 @@ class QueryShape:
     roots: tuple[Root, ...]
     outputs: Columns
     key: tuple[int, ...] = ()
+
+    @property
+    def has_conditions(self) -> bool:
+        """Whether labels are compared by more than equality."""
+        return any(root.conditions for root in self.roots)
 
     @property
     def is_boolean(self) -> bool:

@@ -1,0 +1,305 @@
+"""Comparisons of joined values: linear, over the numbers and times that labels spell.
+
+A comparison is Σ c·x + k ⋛ 0, where x is the number of a class of variables. A label that spells
+neither a number nor a time has none, and no comparison with it holds. With unknown labels a
+comparison is three-valued: it may hold if some numbers make all comparisons of the query true at
+once. By Fourier and Motzkin the unknowns are eliminated: what is left are comparisons between the
+known ones, which hold iff there are such numbers.
+
+    eliminate x from  x - a > 0,  b - x ≥ 0         ⟹   b - a > 0
+
+The numbers of labels are dense, so that is exact; `≠` is split into `<` and `>` beforehand. Labels
+that have to differ as they are spelled can always do so if one is unknown: a number has many
+spellings.
+
+| label                          | its number                                |
+|--------------------------------|-------------------------------------------|
+| `7`, `-2.50`, `1e3`            | as it is spelled                          |
+| `2026-05-01`, `2026-05-01T12Z` | seconds since 1970, UTC unless it says so |
+"""
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from fractions import Fraction
+from itertools import product
+
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?")
+_TIME = re.compile(r"\d{4}-\d\d-\d\d")
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(s|min|h|d)")
+_SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86_400}
+MAX_COMPARED_CLASSES = 6
+"""Classes that the comparisons of a query may have: each of them makes twice as many rules."""
+MAX_UNEQUAL = 4
+"""Numbers that may have to be unequal: each of them makes twice as many rules."""
+TESTS = {
+    "<": lambda value: value < 0,
+    "<=": lambda value: value <= 0,
+    "=": lambda value: value == 0,
+    "!=": lambda value: value != 0,
+}
+
+
+def number_of(label: str) -> float | None:
+    """Return the number, or the time in seconds, that a label spells.
+
+    >>> number_of("2.50"), number_of("1970-01-02T00:00Z"), number_of("two")
+    (2.5, 86400.0, None)
+    """
+    if _NUMBER.fullmatch(label):
+        value = float(label)
+        return value if math.isfinite(value) else None
+    if not _TIME.match(label):
+        return None
+    try:
+        found = datetime.fromisoformat(label)
+    except ValueError:
+        return None
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+
+
+def literal_number(text: str) -> float | None:
+    """Return the number of a literal of a query: a number, or a duration in seconds.
+
+    >>> literal_number("3600"), literal_number("1.5h"), literal_number("x")
+    (3600.0, 5400.0, None)
+    """
+    duration = _DURATION.fullmatch(text)
+    if duration is None:
+        return number_of(text)
+    return float(duration[1]) * _SECONDS[duration[2]]
+
+
+@dataclass(frozen=True, slots=True)
+class NumberComparison:
+    """Σ c·x + k ⋛ 0.
+
+    Attributes:
+        terms: variables or classes, with their coefficients, none of which is 0.
+        constant: k.
+        operator: `<`, `<=`, `=` or `!=`.
+    """
+
+    terms: tuple[tuple[str, Fraction], ...]
+    constant: Fraction
+    operator: str
+
+    @classmethod
+    def of(
+        cls, terms: Mapping[str, Fraction], constant: Fraction, operator: str
+    ) -> "NumberComparison":
+        """Return a comparison with 0; `>` and `>=` are turned around."""
+        if operator in (">", ">="):
+            return cls.of(
+                {name: -each for name, each in terms.items()}, -constant, operator.replace(">", "<")
+            )
+        kept = tuple(sorted((name, each) for name, each in terms.items() if each))
+        return cls(kept, constant, operator)
+
+    def named(self, names: Mapping[str, str]) -> "NumberComparison":
+        """Return the comparison between classes; several variables may have the same one."""
+        sums: dict[str, Fraction] = {}
+        for name, each in self.terms:
+            sums[names[name]] = sums.get(names[name], Fraction(0)) + each
+        return NumberComparison.of(sums, self.constant, self.operator)
+
+    def given(self, values: Mapping[str, float]) -> "NumberComparison":
+        """Return what is left when some numbers are known."""
+        known = [Fraction(values[name]) * each for name, each in self.terms if name in values]
+        left = tuple((name, each) for name, each in self.terms if name not in values)
+        return NumberComparison(left, self.constant + sum(known), self.operator)
+
+    @property
+    def holds(self) -> bool:
+        """Whether a comparison without variables is true."""
+        return bool(TESTS[self.operator](self.constant))
+
+
+@dataclass(frozen=True, slots=True)
+class LabelDifference:
+    """Two labels that have to differ as they are spelled: classes, or a class and a label.
+
+    Attributes:
+        left: a variable or class.
+        right: another one, or the label itself.
+        is_label: whether the right side is a label.
+    """
+
+    left: str
+    right: str
+    is_label: bool = False
+
+    def named(self, names: Mapping[str, str]) -> "LabelDifference":
+        """Return the difference between classes."""
+        right = self.right if self.is_label else names[self.right]
+        return LabelDifference(names[self.left], right, self.is_label)
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The variables or classes in it."""
+        return (self.left,) if self.is_label else (self.left, self.right)
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """All comparisons of a query, or of one of its alternatives."""
+
+    numbers: tuple[NumberComparison, ...] = ()
+    differences: tuple[LabelDifference, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.numbers or self.differences)
+
+    @property
+    def numeric(self) -> tuple[str, ...]:
+        """The classes that have to be numbers."""
+        return tuple(sorted({name for each in self.numbers for name, _ in each.terms}))
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The classes that matter."""
+        spelled = {name for each in self.differences for name in each.classes}
+        return tuple(sorted(spelled.union(self.numeric)))
+
+    def pinned(self, names: Mapping[str, str], labels: Mapping[str, str]) -> "Conditions | None":
+        """Return the conditions of an alternative; None if they are false there.
+
+        Args:
+            names: the class of each variable.
+            labels: of classes that have one in the query.
+        """
+        values = {name: number_of(label) for name, label in labels.items()}
+        numbers = []
+        for written in self.numbers:
+            each = written.named(names)
+            if any(values.get(name, 0.0) is None for name, _ in each.terms):
+                return None
+            each = each.given({name: one for name, one in values.items() if one is not None})
+            if each.terms:
+                numbers.append(each)
+            elif not each.holds:
+                return None
+        differences = []
+        for difference in self.differences:
+            one = difference.named(names)
+            left = labels.get(one.left)
+            right = one.right if one.is_label else labels.get(one.right)
+            if left is not None and right is not None:
+                if left == right:
+                    return None
+            elif not one.is_label and one.left == one.right:
+                return None
+            elif left is not None:
+                differences.append(LabelDifference(one.right, left, is_label=True))
+            else:
+                differences.append(
+                    one if right is None else LabelDifference(one.left, right, is_label=True)
+                )
+        return Conditions(tuple(numbers), tuple(differences))
+
+    def cases(self, unknown: Iterable[str]) -> Iterator[list[NumberComparison]]:
+        """Yield the comparisons of known numbers of which those of one case have to hold.
+
+        Args:
+            unknown: the classes whose labels are unknown; there are such numbers iff a case holds.
+        """
+        unequal = [each for each in self.numbers if each.operator == "!="]
+        others = [each for each in self.numbers if each.operator != "!="]
+        for signs in product((1, -1), repeat=len(unequal)):
+            chosen = [
+                NumberComparison.of(
+                    {name: sign * one for name, one in each.terms}, sign * each.constant, "<"
+                )
+                for sign, each in zip(signs, unequal, strict=True)
+            ]
+            left = eliminate([*others, *chosen], unknown)
+            if all(each.terms or each.holds for each in left):
+                yield [each for each in left if each.terms]
+
+    def may_hold(self, labels: Mapping[str, str | None]) -> bool:
+        """Whether there are labels for unknown ones with which all comparisons hold.
+
+        Args:
+            labels: of classes; None for one that is unknown.
+        """
+        values: dict[str, float] = {}
+        for name in self.numeric:
+            label = labels[name]
+            if label is not None:
+                value = number_of(label)
+                if value is None:
+                    return False
+                values[name] = value
+        for each in self.differences:
+            one, other = labels[each.left], each.right if each.is_label else labels[each.right]
+            if one is not None and one == other:
+                return False
+        known = [each.given(values) for each in self.numbers]
+        left = Conditions(tuple(each for each in known if each.terms))
+        unknown = left.numeric
+        return all(each.terms or each.holds for each in known) and any(
+            True for _ in left.cases(unknown)
+        )
+
+
+def eliminate(
+    comparisons: list[NumberComparison], unknown: Iterable[str]
+) -> list[NumberComparison]:
+    """Return comparisons without some numbers, which hold iff there are such numbers.
+
+    >>> x, a, b = (
+    ...     lambda **terms: NumberComparison.of(
+    ...         {n: Fraction(c) for n, c in terms.items()}, Fraction(0), "<"
+    ...     ),
+    ...     "a",
+    ...     "b",
+    ... )
+    >>> eliminate([x(a=1, x=-1), x(x=1, b=-1)], ["x"]) == [x(a=1, b=-1)]
+    True
+
+    Args:
+        comparisons: with `<`, `<=` and `=`.
+        unknown: the names of the numbers.
+    """
+    for name in unknown:
+        with_it = [(each, dict(each.terms).get(name)) for each in comparisons]
+        kept = [each for each, factor in with_it if factor is None]
+        equal = next(
+            ((each, factor) for each, factor in with_it if factor and each.operator == "="), None
+        )
+        if equal is not None:
+            others = [(each, factor) for each, factor in with_it if factor and each != equal[0]]
+            comparisons = kept + [
+                _sum(each, equal[0], -factor / (equal[1] or 1), each.operator)
+                for each, factor in others
+            ]
+            continue
+        below = [(each, factor) for each, factor in with_it if factor and factor < 0]
+        above = [(each, factor) for each, factor in with_it if factor and factor > 0]
+        comparisons = list(
+            dict.fromkeys(
+                kept
+                + [
+                    _sum(upper, lower, -factor / less, _joint(upper, lower))
+                    for upper, factor in above
+                    for lower, less in below
+                ]
+            )
+        )
+    return comparisons
+
+
+def _joint(one: NumberComparison, other: NumberComparison) -> str:
+    return "<" if "<" in (one.operator, other.operator) else "<="
+
+
+def _sum(
+    one: NumberComparison, other: NumberComparison, factor: Fraction, operator: str
+) -> NumberComparison:
+    """Return the comparison of one side plus a multiple of another."""
+    terms = dict(one.terms)
+    for name, each in other.terms:
+        terms[name] = terms.get(name, Fraction(0)) + factor * each
+    return NumberComparison.of(terms, one.constant + factor * other.constant, operator)
