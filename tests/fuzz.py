@@ -53,6 +53,7 @@ from support.generators.advisor_programs import program as advised_program
 from support.generators.advisor_workloads import workload as random_workload
 from support.generators.document_comparisons import ComparisonRound
 from support.generators.document_rounds import Round
+from support.generators.groups import judge_groups
 from support.generators.programs import FEATURES, Case, programs
 from support.generators.scenarios import Scenario, is_lively, scenarios
 from support.generators.scenarios import judge as judge_scenario
@@ -73,7 +74,7 @@ EVERY = 5_000
 
 PARTS = (
     *("programs", "goals", "steps", "lasting", "partitioned", "active", "documents", "nodes"),
-    *("advice", "queries", "answers", "requests"),
+    *("advice", "queries", "answers", "requests", "groups"),
 )
 
 DOCUMENTS = 20
@@ -212,6 +213,17 @@ class Fuzz:
             judge_choice(random_workload(number), self.counts)
             self.counts["programs advised on"] += 1
 
+    def groups(self) -> None:
+        """Maintain recursive counts and sums, while cycles come and go."""
+        number = self.options.seed
+        while self.counts["steps of groups"] < self.options.groups:
+            if not number % 10:
+                self.say(f"{self.counts['steps of groups']} steps of groups; seed {number}")
+            found = judge_groups(number)
+            self.counts["steps of groups"] += found["steps"] + found["refused"]
+            self.steps.setdefault("groups", Counter()).update(found)
+            number += 1
+
     def requests(self) -> None:
         """Send random requests to a server."""
         number = self.options.seed
@@ -265,6 +277,7 @@ def main() -> None:
     add("--queries", type=int, default=1000, help="SQL queries to maintain as views")
     add("--answers", type=int, default=10_000, help="questions why a tuple holds, or does not")
     add("--requests", type=int, default=2000, help="requests to send to a server")
+    add("--groups", type=int, default=1000, help="transactions on recursive counts and sums")
     add("--depth", type=int, default=2, help="how deeply SQL queries are nested")
     add("--only", action="append", choices=PARTS, help="leave out the others (may be repeated)")
     add("--seed", type=int, default=0, help="where the random numbers start")
@@ -293,6 +306,7 @@ def main() -> None:
     fuzz.batches("questions asked", options.answers, scenarios_to_ask(), fuzz.answers)
     fuzz.batches("absences asked", options.answers // 4, programs(simple=True), fuzz.absences)
     fuzz.requests()
+    fuzz.groups()
     fuzz.report()
     if options.steps:
         share = fuzz.counts["changed"] / fuzz.counts["steps"]

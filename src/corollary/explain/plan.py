@@ -71,7 +71,9 @@ def _stratum_line(stratum: Stratum, program: NormalProgram) -> str:
         for name in stratum.relations
     )
     facts = []
-    if stratum.is_recursive:
+    if stratum.is_grouped:
+        facts.append("recursive, group by group on the driver")
+    elif stratum.is_recursive:
         facts.append("recursive")
         pivot = pivots(stratum)
         if pivot:

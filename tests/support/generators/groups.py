@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterator
 
-from support.maintained_database import Row, Step
+from support.maintained_database import MIXED, Judged, Row, Step
 
 BILL = """
 .decl part(p: number)
@@ -94,3 +95,19 @@ def transactions(seed: int, count: int) -> Iterator[Step]:
         yield inserts, deletes
         for name, rows in present.items():
             present[name] = (rows - deletes[name]) | inserts[name]
+
+
+def judge_groups(number: int, count: int = 30) -> Counter[str]:
+    """Maintain a program through transactions, and judge each; return what was counted."""
+    algorithms = ("ranked", "auto", MIXED)
+    algorithm = algorithms[number // len(PROGRAMS) % len(algorithms)]
+    judged = Judged(PROGRAMS[number % len(PROGRAMS)], algorithm, seed=number)
+    for inserts, deletes in transactions(number, count):
+        base = judged.base  # a transaction that was refused changed nothing
+        judged.step(
+            (
+                {name: rows - set(base[name]) for name, rows in inserts.items()},
+                {name: rows & set(base[name]) for name, rows in deletes.items()},
+            )
+        )
+    return judged.counts
