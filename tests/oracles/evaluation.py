@@ -18,6 +18,7 @@ import hashlib
 import itertools
 import math
 import re
+import struct
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -168,6 +169,41 @@ def order(value: Value) -> Value:
     if isinstance(value, float):
         return (True, 0.0) if math.isnan(value) else (False, value)
     return value
+
+
+def word(value: Value, type_: Type, bits: int) -> Value:
+    """The value in so many bits: integers wrap around, floats are rounded to single precision."""
+    if bits == 64 or type_.name not in ("number", "unsigned", "float"):
+        return value
+    if type_.name == "float":
+        try:
+            return float(struct.unpack("f", struct.pack("f", value))[0])
+        except OverflowError:
+            raise Fault("overflow of float") from None
+    pattern = value % 2**bits
+    return pattern - 2**bits if type_.name == "number" and pattern >= 2 ** (bits - 1) else pattern
+
+
+def in_words(name: str, type_: Type, function: Callable[..., Value]) -> Callable[..., Value]:
+    """The function on words of 32 bits, by its function on longer ones."""
+
+    def apply(*args: Value) -> Value:
+        if name in ("bshl", "bshr", "bshru"):
+            value, shift = args
+            args = (value % 2**32 if name == "bshru" else value, shift % 32)
+        elif name == "-" and type_.name == "unsigned":
+            return (args[0] - args[1]) % 2**32
+        elif name == "neg" and type_.name == "unsigned":
+            return -args[0] % 2**32
+        elif name == "to_unsigned" and type(args[0]) is int:
+            return args[0] % 2**32
+        result = function(*args)
+        is_wide = name in ("to_number", "to_unsigned") and type(args[0]) is not int
+        if is_wide and word(result, type_, 32) != result:
+            raise Fault(f"failed conversion to {type_.name}")
+        return word(result, type_, 32)
+
+    return apply
 
 
 def bounded(value: int, type_: Type) -> int:
@@ -487,6 +523,11 @@ def aggregate(op: str, type_: Type, values: list[Value]) -> Value:
         return bounded(int(exact), type_)
     except Fault as fault:
         return Failure(f"{fault} in {op}")
+
+
+def in_bits(value: Value, type_: Type, bits: int) -> Value:
+    """The result of an aggregate in so many bits."""
+    return value if isinstance(value, Failure) else word(value, type_, bits)
 
 
 def float_of(exact: Value) -> float:
@@ -916,6 +957,7 @@ class Conjunction:
                     type_, value = convert(node, expected)
                 except Fault as fault:
                     raise OracleRejected(f"literal {node.value}: {fault}") from None
+                value = value if value is None else word(value, type_, self.oracle.program.bits)
                 return type_, lambda _: value
             case Agg():
                 return self.aggregate(node)
@@ -987,6 +1029,8 @@ class Conjunction:
                     raise OracleRejected(f"{name} of a {found.name}")
             check_conversion(name, compiled[0][0])
         function, runs = functor(name, type_, self.oracle.limit), [run for _, run in compiled]
+        if self.oracle.program.bits == 32:
+            function = in_words(name, type_, function)
         return replace(type_, nullable=False), strictly(function, runs)
 
     def scalar_call(
@@ -1076,7 +1120,8 @@ class Conjunction:
                     assignments[shown] = found.get("%target")
             if node.op == "count":
                 return len(assignments)
-            return canonical(aggregate(node.op, type_, list(assignments.values())))
+            found = aggregate(node.op, type_, list(assignments.values()))
+            return canonical(in_bits(found, type_, self.oracle.program.bits))
 
         def run(env: Env) -> Value:
             key = tuple(env[name] for name in keys)
@@ -1352,7 +1397,7 @@ class Oracle:
         values = tuple(
             records.read_text(value, type_.name, self.records)
             if type_.name in self.records
-            else fitted(value, type_)
+            else in_column(value, type_, self.program.bits)
             for value, type_ in zip(row, self.columns[relation], strict=True)
         )
         if values in self.relations[relation]:
@@ -1497,6 +1542,17 @@ def fitted(value: Value, type_: Type) -> Value:
         except Fault as fault:
             raise OracleError(str(fault)) from None
     return canonical(float(value) if type_.name == "float" else value)
+
+
+def in_column(value: Value, type_: Type, bits: int) -> Value:
+    """A value as it is stored in a column whose numbers have so many bits."""
+    stored = fitted(value, type_)
+    if stored is None or bits == 64:
+        return stored
+    short = word(stored, type_, bits)
+    if type_.name != "float" and short != stored:
+        raise OracleError(f"{value} has more than {bits} bits")
+    return canonical(short) if type_.name == "float" else short
 
 
 def event_predicates(rules: list[Rule]) -> set[str]:

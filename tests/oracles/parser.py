@@ -149,6 +149,7 @@ class Program:
     reactions: list[Reaction] = field(default_factory=list)
     bags: dict[str, list[tuple[Expr, ...]]] = field(default_factory=dict)
     """The facts of relations with copies: each is one copy."""
+    bits: int = 64
 
 
 COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
@@ -327,8 +328,11 @@ class Parser:
                 self.program.reactions.append(Reaction(word, relation, str(message.value)))
                 self.skip_group()
             case "pragma":
+                texts = []
                 while self.kind() == "literal":
-                    self.take()
+                    texts.append(quoted_literal(self.take()).value)
+                if texts[:1] == ["arithmetic"]:
+                    self.program.bits = 32 if texts[1:] == ["32"] else 64
             case "plan":
                 while True:
                     self.integer()

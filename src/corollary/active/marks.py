@@ -7,6 +7,7 @@ other passes see plain literals only. No relation of a user has these names.
 
 from dataclasses import dataclass, field, replace
 
+from corollary.analysis import traverse
 from corollary.core import logic
 from corollary.core.program import MarkedRelation, marked_name
 from corollary.core.states import SIGNS, State
@@ -28,10 +29,12 @@ class MarkRenamer:
         """Return the clause with names instead of marks."""
         heads = []
         for head in clause.heads:
-            arguments = logic.map_atoms_in_terms(head.arguments, self._rename)
+            arguments = traverse.map_atoms_in_terms(head.arguments, self._rename)
             atom = replace(head, arguments=arguments)
             heads.append(self._trigger(atom) if head.sign else atom)
-        return replace(clause, heads=tuple(heads), body=logic.map_atoms(clause.body, self._rename))
+        return replace(
+            clause, heads=tuple(heads), body=traverse.map_atoms(clause.body, self._rename)
+        )
 
     def _trigger(self, head: logic.Atom) -> logic.Atom:
         sign = SIGNS[head.sign]

@@ -51,7 +51,7 @@ def with_active_rules(program: NormalProgram, checked: CheckedProgram) -> Normal
         known[name] = replace(
             program.relations[relation], name=name, is_derived=True, is_declared=False
         )
-    lowered = lower_clauses(plain, known, known)
+    lowered = lower_clauses(plain, known, known, program.arithmetic)
     texts = zip(map(print_clause, plain), map(print_clause, clauses), strict=True)
     _quote_marks(lowered, dict(texts))
     split = _Split(program, events.keys() | marks.triggers, marks.read, lowered)

@@ -13,6 +13,7 @@ from corollary.analysis.checks.events import events
 from corollary.analysis.checks.functors import functors
 from corollary.analysis.checks.groups import groups
 from corollary.analysis.checks.names import names
+from corollary.analysis.checks.pragma_directives import pragma_directives
 from corollary.analysis.checks.safety import safety
 from corollary.analysis.checks.stratification import stratification
 from corollary.analysis.checks.subtypes import subtypes
@@ -35,6 +36,7 @@ PASSES: tuple[Callable[[ResolvedProgram], Iterable[Diagnostic]], ...] = (
     names,
     functors,
     directives,
+    pragma_directives,
     events,
     safety,
     stratification,

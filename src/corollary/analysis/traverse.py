@@ -1,4 +1,4 @@
-"""Traversals of a clause: its atoms, its terms, its aggregates, its conjunctions."""
+"""Traversals and changes of a clause: its atoms, terms, aggregates and conjunctions."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -119,6 +119,65 @@ def all_variables_in(items: tuple[logic.BodyItem, ...]) -> Iterator[logic.Variab
     for item in logic.literals_of(items):
         for term in logic.terms_of(item):
             yield from all_variables(term)
+
+
+def _same_functor(functor: logic.Functor) -> logic.Functor:
+    return functor
+
+
+def map_atoms(
+    items: tuple[logic.BodyItem, ...],
+    change: Callable[[logic.Atom], logic.Atom],
+    change_functor: Callable[[logic.Functor], logic.Functor] = _same_functor,
+) -> tuple[logic.BodyItem, ...]:
+    """Return a body with its atoms and functors changed, those inside aggregates first."""
+
+    def in_terms(terms: tuple[logic.Term, ...]) -> tuple[logic.Term, ...]:
+        return map_atoms_in_terms(terms, change, change_functor)
+
+    def mapped(item: logic.BodyItem) -> logic.BodyItem:
+        match item:
+            case logic.Atom(arguments=arguments):
+                return change(replace(item, arguments=in_terms(arguments)))
+            case logic.Negation(atom=atom):
+                arguments = in_terms(atom.arguments)
+                return replace(item, atom=change(replace(atom, arguments=arguments)))
+            case logic.Comparison(left=left, right=right):
+                left, right = in_terms((left, right))
+                return replace(item, left=left, right=right)
+            case logic.Disjunction(alternatives=alternatives):
+                made = tuple(map_atoms(each, change, change_functor) for each in alternatives)
+                return replace(item, alternatives=made)
+            case logic.Truth():
+                return item
+            case _:
+                assert_never(item)
+
+    return tuple(map(mapped, items))
+
+
+def map_atoms_in_terms(
+    terms: tuple[logic.Term, ...],
+    change: Callable[[logic.Atom], logic.Atom],
+    change_functor: Callable[[logic.Functor], logic.Functor] = _same_functor,
+) -> tuple[logic.Term, ...]:
+    """Return terms with their functors, and the atoms inside their aggregates, changed."""
+
+    def mapped(term: logic.Term, arguments: tuple[logic.Term, ...]) -> logic.Term:
+        match term:
+            case logic.AggregateTerm(target=target, body=body):
+                aim = None
+                if target is not None:
+                    aim = map_atoms_in_terms((target,), change, change_functor)[0]
+                return replace(term, target=aim, body=map_atoms(body, change, change_functor))
+            case logic.Functor():
+                return change_functor(replace(term, arguments=arguments))
+            case logic.Variable() | logic.Constant() | logic.Wildcard():
+                return term
+            case _:
+                assert_never(term)
+
+    return tuple(logic.fold_term(term, mapped) for term in terms)
 
 
 def has_nested_scope(clause: logic.Clause) -> bool:

@@ -375,6 +375,19 @@ PATTERN_ARGUMENTS = {"rlike": 1, "regexp_replace": 1, "regexp_extract": 1}
 CHECKED_SUM = "•sum"
 """The value of a sum that was read; it fails where the sum was too large. No user writes it."""
 
+CAST = "as"
+"""`as(x, Type)`: the name of the type is a constant, as text. Inference replaces it."""
+
+SINGLE = "•single"
+"""A float in single precision. No user writes it."""
+
+AS_NUMBER, AS_UNSIGNED, AS_FLOAT = "•as_number", "•as_unsigned", "•as_float"
+SAME_BITS = {Kind.NUMBER: AS_NUMBER, Kind.UNSIGNED: AS_UNSIGNED, Kind.FLOAT: AS_FLOAT}
+"""The value of another type with the same bits: `as(x, number)`."""
+
+SINGLE_OF_BITS, BITS_OF_SINGLE = "•single_of_bits", "•bits_of_single"
+"""The float of single precision with the 32 bits of a `number`, and the reverse."""
+
 PARTITION_OF = "•share"
 """The number of the partition of a value, which may be null. No user writes it."""
 
@@ -388,6 +401,12 @@ def _internal() -> Iterable[FunctorSignature]:
     )
     yield FunctorSignature(BRANCH_OF, (_RECORD,), result=Kind.SYMBOL)
     yield FunctorSignature(CHECKED_SUM, (NUMERIC,), is_fallible=True)
+    yield FunctorSignature(CAST, (ANY, _SYMBOL), is_like_first=True)
+    yield FunctorSignature(SINGLE, (_FLOAT,), result=Kind.FLOAT, is_fallible=True)
+    yield FunctorSignature(SINGLE_OF_BITS, (_NUMBER,), result=Kind.FLOAT)
+    yield FunctorSignature(BITS_OF_SINGLE, (_FLOAT,), result=Kind.NUMBER)
+    for kind, name in SAME_BITS.items():
+        yield FunctorSignature(name, (_COUNTABLE,), result=kind)
     yield FunctorSignature(PARTITION_OF, (ANY, _NUMBER), result=Kind.NUMBER)
 
 

@@ -1,7 +1,7 @@
 """Terms, clauses as the user wrote them, and rules in normal form, which all later passes read."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
 from typing import TypeVar, assert_never
@@ -342,48 +342,6 @@ def literals_of(items: tuple[BodyItem, ...]) -> Iterator[Atom | Negation | Compa
                 yield item
             case _:
                 assert_never(item)
-
-
-def map_atoms(items: tuple[BodyItem, ...], change: Callable[[Atom], Atom]) -> tuple[BodyItem, ...]:
-    """Return a body with its atoms changed, those inside aggregates first."""
-
-    def mapped(item: BodyItem) -> BodyItem:
-        match item:
-            case Atom(arguments=arguments):
-                return change(replace(item, arguments=map_atoms_in_terms(arguments, change)))
-            case Negation(atom=atom):
-                arguments = map_atoms_in_terms(atom.arguments, change)
-                return replace(item, atom=change(replace(atom, arguments=arguments)))
-            case Comparison(left=left, right=right):
-                left, right = map_atoms_in_terms((left, right), change)
-                return replace(item, left=left, right=right)
-            case Disjunction(alternatives=alternatives):
-                made = tuple(map_atoms(each, change) for each in alternatives)
-                return replace(item, alternatives=made)
-            case Truth():
-                return item
-            case _:
-                assert_never(item)
-
-    return tuple(map(mapped, items))
-
-
-def map_atoms_in_terms(terms: tuple[Term, ...], change: Callable[[Atom], Atom]) -> tuple[Term, ...]:
-    """Return terms with the atoms inside their aggregates changed."""
-
-    def mapped(term: Term, arguments: tuple[Term, ...]) -> Term:
-        match term:
-            case AggregateTerm(target=target, body=body):
-                aim = None if target is None else map_atoms_in_terms((target,), change)[0]
-                return replace(term, target=aim, body=map_atoms(body, change))
-            case Functor():
-                return replace(term, arguments=arguments)
-            case Variable() | Constant() | Wildcard():
-                return term
-            case _:
-                assert_never(term)
-
-    return tuple(fold_term(term, mapped) for term in terms)
 
 
 def applies_functor(clause: Clause, names: Collection[str]) -> bool:

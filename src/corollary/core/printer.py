@@ -11,7 +11,14 @@ from decimal import Decimal
 from typing import assert_never
 
 from corollary.core import logic, syntax
-from corollary.core.functors import CHECKED_SUM
+from corollary.core.functors import (
+    BITS_OF_SINGLE,
+    CAST,
+    CHECKED_SUM,
+    SAME_BITS,
+    SINGLE,
+    SINGLE_OF_BITS,
+)
 from corollary.core.program import (
     BranchDeclaration,
     Declaration,
@@ -19,6 +26,7 @@ from corollary.core.program import (
     FunctionalDependency,
     FunctorDeclaration,
     NormalProgram,
+    Pragma,
     Program,
     Reaction,
     Relation,
@@ -27,18 +35,24 @@ from corollary.core.program import (
 )
 from corollary.core.records.record_terms import BRANCH_OF, FIELD_OF, RECORD_OF
 from corollary.core.records.record_text import print_record
-from corollary.core.types import NIL, PLAIN_BRANCH, UNSIGNED, Type
+from corollary.core.types import NIL, PLAIN_BRANCH, UNSIGNED, Kind, Type
 from corollary.core.values import SCALARS
 
 _CONTROL = {"\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r", "\0": "\\u0000"}
 _STRING = str.maketrans({**_CONTROL, '"': '\\"'})
 _QUOTED = str.maketrans({**_CONTROL, "`": "\\`"})
 _PRIMARY = 100
+_CASTS: dict[str, str] = {
+    **{name: str(kind) for kind, name in SAME_BITS.items()},
+    SINGLE_OF_BITS: str(Kind.FLOAT),
+    BITS_OF_SINGLE: str(Kind.NUMBER),
+}
 
 
 def print_program(program: Program) -> str:
     """Return a program as text, one item a line, with a blank line between kinds of items."""
     sections: tuple[list[str], ...] = (
+        [_pragma(pragma) for pragma in program.pragmas],
         [print_type(declaration) for declaration in program.types],
         [print_functor(declaration) for declaration in program.functors],
         [print_declaration(declaration) for declaration in program.declarations],
@@ -51,6 +65,11 @@ def print_program(program: Program) -> str:
 
 
 # --- declarations and directives ------------------------------------------------------------------
+
+
+def _pragma(pragma: Pragma) -> str:
+    texts = (pragma.name, pragma.value) if pragma.value else (pragma.name,)
+    return f".pragma {' '.join(map(print_string, texts))}"
 
 
 def print_declaration(declaration: Declaration) -> str:
@@ -227,7 +246,7 @@ def _print(term: logic.Term, inside: tuple[str, ...]) -> str:
 
 
 def _functor(name: str, arguments: tuple[logic.Term, ...], texts: tuple[str, ...]) -> str:
-    if name == CHECKED_SUM:
+    if name in (CHECKED_SUM, SINGLE):
         return texts[0]
     if name == PLAIN_BRANCH:
         return f"[{', '.join(texts)}]"
@@ -235,6 +254,10 @@ def _functor(name: str, arguments: tuple[logic.Term, ...], texts: tuple[str, ...
         return name
     if name in (RECORD_OF, FIELD_OF, BRANCH_OF):
         return _record_functor(name, arguments, texts)
+    if name == CAST and isinstance(arguments[1], logic.Constant):
+        return f"as({texts[0]}, {print_relation(str(arguments[1].value))})"
+    if name in _CASTS:
+        return f"as({texts[0]}, {_CASTS[name]})"
     if name in syntax.PREFIXES and len(arguments) == 1:
         sign = syntax.PREFIXES[name] + (" " if syntax.PREFIXES[name].isalpha() else "")
         # In front of a number the minus sign would become part of the number.

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import assert_never
 
 from corollary.core.logic import Aggregation, Clause, Rule, Value
@@ -173,6 +174,27 @@ class Reaction:
         return dict(self.parameters).get(name, default)
 
 
+@dataclass(frozen=True, slots=True)
+class Pragma:
+    """`.pragma "arithmetic" "32"`; the value is empty where the text gives none."""
+
+    name: str
+    value: str = ""
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+class Arithmetic(StrEnum):
+    """How numbers are computed."""
+
+    EXACT = "exact"
+    """64 bits; what does not fit is an error."""
+
+    WORDS = "32"
+    """Words of 32 bits that wrap around, as in Soufflé."""
+
+
+ARITHMETIC_PRAGMA = "arithmetic"
+
 SQL_DIRECTIVE = "sql"
 """The directive that keeps the text of a statement."""
 
@@ -201,6 +223,7 @@ class Program:
     clauses: tuple[Clause, ...] = ()
     directives: tuple[Directive, ...] = ()
     reactions: tuple[Reaction, ...] = ()
+    pragmas: tuple[Pragma, ...] = ()
     sources: tuple[SourceFile, ...] = field(default=(), compare=False, repr=False)
     warnings: tuple[Diagnostic, ...] = field(default=(), compare=False, repr=False)
     """The warnings of the parser."""
@@ -214,10 +237,22 @@ class Program:
             self.clauses + other.clauses,
             self.directives + other.directives,
             self.reactions + other.reactions,
+            self.pragmas + other.pragmas,
             self.sources + other.sources,
             self.warnings + other.warnings,
             self.functors + other.functors,
         )
+
+
+def arithmetic_of(program: Program) -> Arithmetic:
+    """Return how a program computes; the last pragma counts.
+
+    >>> arithmetic_of(Program(pragmas=(Pragma("arithmetic", "32"),)))
+    <Arithmetic.WORDS: '32'>
+    """
+    named = [each.value for each in program.pragmas if each.name == ARITHMETIC_PRAGMA]
+    is_words = bool(named) and named[-1] == Arithmetic.WORDS
+    return Arithmetic.WORDS if is_words else Arithmetic.EXACT
 
 
 def sql_texts(program: Program) -> dict[str, str]:
@@ -342,6 +377,7 @@ class NormalProgram:
             the tuples it asserts; the base relation itself while there is one writer.
         active: its active part.
         constants: the tuples of relations that hold constants of rules; they never change.
+        arithmetic: how its numbers are computed; its rules say it all.
     """
 
     relations: Mapping[str, Relation]
@@ -353,3 +389,4 @@ class NormalProgram:
     active: ActiveRules = ActiveRules()
     constants: Mapping[str, tuple[tuple[Value, ...], ...]] = field(default_factory=dict)
     bags: Mapping[str, str] = field(default_factory=dict)
+    arithmetic: Arithmetic = Arithmetic.EXACT

@@ -11,7 +11,7 @@ from corollary.core import plans
 from corollary.core.logic import Slot, Variable
 from corollary.core.pipeline import AntiProbe, Compute, Filter, Pipeline, Probe, Reference, Stage
 from corollary.core.printer import print_condition, print_term
-from corollary.core.program import ActiveRules, NormalProgram
+from corollary.core.program import ActiveRules, Arithmetic, NormalProgram
 from corollary.core.states import State
 
 INDENT = "    "
@@ -36,6 +36,8 @@ def print_plan(plan: plans.Plan, program: NormalProgram, note: StepNote | None =
 def print_strata(program: NormalProgram) -> list[str]:
     """Return the lines that name the base relations and the strata in order."""
     lines = [f"base relations: {', '.join(_base_relations(program)) or 'none'}"]
+    if program.arithmetic is Arithmetic.WORDS:
+        lines.append("arithmetic: 32-bit words that wrap around")
     lines += [_stratum_line(layer, program) for layer in strata(program)]
     return [*lines, *_print_events(program)]
 

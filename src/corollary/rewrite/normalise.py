@@ -6,7 +6,15 @@ from corollary.analysis.bags import bags_of, rows_name
 from corollary.analysis.check import CheckedProgram
 from corollary.core.engine import check_deadline
 from corollary.core.logic import Clause
-from corollary.core.program import Declaration, NormalProgram, Relation, owner_of, sql_texts
+from corollary.core.program import (
+    Arithmetic,
+    Declaration,
+    NormalProgram,
+    Relation,
+    arithmetic_of,
+    owner_of,
+    sql_texts,
+)
 from corollary.rewrite.aggregates import aggregates
 from corollary.rewrite.bags import bags
 from corollary.rewrite.bases import bases
@@ -20,12 +28,14 @@ from corollary.rewrite.nulls import nulls
 from corollary.rewrite.records import records
 from corollary.rewrite.translation_unit import TranslationUnit
 from corollary.rewrite.virtual import virtual
+from corollary.rewrite.words import words
 
 RewritePass = Callable[[TranslationUnit], None]
 
 CLAUSE_PASSES: tuple[RewritePass, ...] = (
     disjunctions,  # one conjunction per head and alternative
     records,  # patterns become field accesses
+    words,  # results are 32-bit words, if the program asks for them
     aggregates,  # become relations of their own
     expressions,  # move out of atoms: conjunctions become rules
     negations,  # negated literals are fully bound
@@ -57,6 +67,7 @@ def normalise(checked: CheckedProgram, before: NormalProgram | None = None) -> N
         program.declarations,
         frozenset(each.relation for each in program.directives if each.name == "input"),
         before,
+        arithmetic_of(program) is Arithmetic.WORDS,
     )
     for rewrite_pass in PASSES:
         check_deadline()
@@ -69,11 +80,15 @@ def normalise(checked: CheckedProgram, before: NormalProgram | None = None) -> N
         facts,
         unit.bases,
         bags=unit.bags,
+        arithmetic=arithmetic_of(program),
     )
 
 
 def lower_clauses(
-    clauses: Sequence[Clause], relations: Mapping[str, Relation], reserved: Container[str]
+    clauses: Sequence[Clause],
+    relations: Mapping[str, Relation],
+    reserved: Container[str],
+    arithmetic: Arithmetic,
 ) -> TranslationUnit:
     """Return the rules that clauses become, by the passes that look at one clause at a time.
 
@@ -81,8 +96,10 @@ def lower_clauses(
         clauses: of a checked program.
         relations: those that the clauses name.
         reserved: further names that no relation of a pass may get.
+        arithmetic: how their numbers are computed.
     """
-    unit = TranslationUnit(clauses, dict(relations), reserved)
+    has_words = arithmetic is Arithmetic.WORDS
+    unit = TranslationUnit(clauses, dict(relations), reserved, has_words=has_words)
     for rewrite_pass in CLAUSE_PASSES:
         rewrite_pass(unit)
     return unit

@@ -65,6 +65,7 @@ class TranslationUnit:
         declarations: those of the program, with their `eqrel` and `bag`.
         inputs: the relations with an `.input`.
         before: the program in force until now, if there is one.
+        has_words: whether numbers are words of 32 bits.
         conjunctions: the clauses by head and alternative; an iterator is consumed by the next pass.
         facts: the tuples that clauses without a body state.
         bases: for each derived relation with base tuples, the relation that holds them.
@@ -78,6 +79,7 @@ class TranslationUnit:
     declarations: tuple[Declaration, ...] = ()
     inputs: frozenset[str] = frozenset()
     before: NormalProgram | None = None
+    has_words: bool = False
     conjunctions: Iterable[Conjunction] = ()
     rules: list[logic.Rule] = field(default_factory=list)
     aggregations: list[logic.Aggregation] = field(default_factory=list)

@@ -1,5 +1,6 @@
 """Annotation: every variable, constant, functor and aggregate of a program gets its type."""
 
+import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -16,6 +17,8 @@ from corollary.analysis.types.nulls import (
     nullable_variables,
 )
 from corollary.core import logic
+from corollary.core.functors import CAST, SAME_BITS
+from corollary.core.program import Arithmetic, arithmetic_of
 from corollary.core.records.record_terms import is_record_term
 from corollary.core.records.record_text import make_record
 from corollary.core.states import State
@@ -24,6 +27,7 @@ from corollary.core.values import SCALARS, decimal_value, is_decimal, unscaled_i
 from corollary.errors import Diagnostic
 
 _RANGES = {Kind.NUMBER: (-(2**63), 2**63 - 1), Kind.UNSIGNED: (0, 2**64 - 1)}
+_WORD_RANGES = {Kind.NUMBER: (-(2**31), 2**31 - 1), Kind.UNSIGNED: (0, 2**32 - 1)}
 
 
 def annotate(constraints: TypeConstraints, columns: Nullability) -> Iterator[logic.Clause]:
@@ -33,6 +37,7 @@ def annotate(constraints: TypeConstraints, columns: Nullability) -> Iterator[log
     """
     has_null = {name for name, nullable in columns.items() if any(nullable)}
     resolved = constraints.resolved
+    has_words = arithmetic_of(resolved.program) is Arithmetic.WORDS
     for number, clause in enumerate(resolved.clauses):
         may_be_null = has_null_source(clause) or any(
             use.atom.relation in has_null for use in resolved.uses[number]
@@ -42,6 +47,7 @@ def annotate(constraints: TypeConstraints, columns: Nullability) -> Iterator[log
             constraints.variables[number],
             iter(constraints.order[number]),
             nullable_variables(clause, columns) if may_be_null else frozenset(),
+            has_words,
         ).clause(clause)
 
 
@@ -52,6 +58,7 @@ class _ClauseAnnotator:
     Attributes:
         nodes: those of constants, functors and aggregates, in the order in which terms are met.
         nullable: the variables that may be null.
+        has_words: whether numbers are words of 32 bits.
         untyped: the terms without a type that were reported.
     """
 
@@ -59,6 +66,7 @@ class _ClauseAnnotator:
     variables: dict[str, int]
     nodes: Iterator[int]
     nullable: frozenset[str]
+    has_words: bool
     untyped: set[str] = field(default_factory=set)
 
     def clause(self, clause: logic.Clause) -> logic.Clause:
@@ -105,6 +113,8 @@ class _ClauseAnnotator:
             node = next(self.nodes)
             type_ = self._type(node)
             type_ = type_.with_null(may_be_null) if type_ else None
+            if term.name == CAST:
+                return self._cast(term, inside[0][0], type_), may_be_null
             widened = self.constraints.widened.get(node, (False,) * len(inside))
             arguments = tuple(
                 _as_decimal(argument) if is_integer else argument
@@ -129,6 +139,21 @@ class _ClauseAnnotator:
             return term  # which is reported
         text = NIL if branch is None else make_record(branch, values, SCALARS)
         return logic.Constant(text, term.type, term.span)
+
+    def _cast(self, term: logic.Functor, value: logic.Term, type_: Type | None) -> logic.Term:
+        """Return a value in another type: the same one, or the one that has the same bits."""
+        source = None if isinstance(value, logic.Wildcard) else value.type
+        if source is None or type_ is None or source.domain == type_.domain:
+            return value
+        if {source.kind, type_.kind} <= SAME_BITS.keys():
+            return logic.Functor(SAME_BITS[type_.kind], (value,), type_, term.span)
+        kinds = f"a `{source.with_null(False)}` as a `{type_.with_null(False)}`"
+        message = f"`as` cannot read {kinds}: they have no bits in common."
+        note = "convert the value with `to_number`, `to_string` or the like"
+        if Kind.SYMBOL in (source.kind, type_.kind):
+            message = f"`as` cannot read {kinds}: texts have no numbers of their own here."
+        self._report(Diagnostic("C0326", message, term.span, note))
+        return value
 
     def _leaf(
         self, term: logic.Variable | logic.Wildcard | logic.Constant | logic.AggregateTerm
@@ -158,6 +183,8 @@ class _ClauseAnnotator:
             return term
         try:
             value = convert(term, type_)
+            if self.has_words:
+                value = _word(value, type_)
         except OverflowError as error:
             words = f"`{term_text(term)}` is not a value of `{type_}`."
             self._report(Diagnostic("C0306", words, term.span, str(error)))
@@ -217,6 +244,20 @@ def convert(constant: logic.Constant, type_: Type) -> logic.Value:
             return _decimal(value, type_)
         case _:
             return value
+
+
+def _word(value: logic.Value, type_: Type) -> logic.Value:
+    """Return the word of 32 bits of a literal."""
+    if isinstance(value, int) and type_.kind in _WORD_RANGES:
+        least, most = _WORD_RANGES[type_.kind]
+        if not least <= value <= most:
+            raise OverflowError(f"`{type_.kind}` goes from {least} to {most} in 32 bits")
+    if isinstance(value, float) and type_.kind is Kind.FLOAT:
+        try:
+            return float(struct.unpack("f", struct.pack("f", value))[0])
+        except OverflowError:
+            raise OverflowError("`float` goes to about 3.4e38 in 32 bits") from None
+    return value
 
 
 def _float(value: float | Decimal) -> float:

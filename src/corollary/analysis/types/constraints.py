@@ -10,14 +10,21 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import assert_never
 
-from corollary.analysis.phrases import FRACTION_LITERAL, INTEGER_LITERAL, one_of, term_text
-from corollary.analysis.resolution import RelationSchema, ResolvedProgram
+from corollary.analysis.phrases import (
+    FRACTION_LITERAL,
+    INTEGER_LITERAL,
+    one_of,
+    suggest_name,
+    term_text,
+)
+from corollary.analysis.resolution import RelationSchema, ResolvedProgram, resolve_type
 from corollary.analysis.types import mismatch
 from corollary.analysis.types.records import RecordTerm, resolve_records
 from corollary.analysis.types.unify import PartialType, Reason, Unifier
 from corollary.core import logic
 from corollary.core.functors import (
     ANY,
+    CAST,
     COMPARISON_OPERATORS,
     INTEGRAL,
     LITERAL_ARGUMENTS,
@@ -30,6 +37,7 @@ from corollary.core.functors import (
     read_time_format,
     signature_of,
 )
+from corollary.core.program import TypeName
 from corollary.core.records.record_terms import is_record_term
 from corollary.core.types import DECIMAL_MAX_DIGITS, NUMERIC, Kind
 from corollary.core.user_functors.user_functor import UserCall
@@ -243,6 +251,8 @@ class _ClauseConstraints:
         return node
 
     def _functor(self, term: logic.Functor, nodes: tuple[int, ...]) -> int:
+        if term.name == CAST:
+            return self._cast(term)
         signature = signature_of(term)
         if signature is None or not signature.accepts(len(nodes)):
             return self._unifier.new_node()
@@ -289,6 +299,23 @@ class _ClauseConstraints:
         result = self._unifier.new_node()
         reason = Reason(f"the result of `{term.name}`", term.span)
         self._unifier.assign(result, declared.result, reason)
+        return result
+
+    def _cast(self, term: logic.Functor) -> int:
+        """Let `as(x, T)` have the type T, whatever x is; `annotate` refuses what has no meaning."""
+        named = term.arguments[1]
+        assert isinstance(named, logic.Constant)
+        type_ = resolve_type(TypeName(str(named.value)), self._constraints.resolved.types)
+        result = self._unifier.new_node()
+        if type_ is None:
+            known = sorted({*self._constraints.resolved.types, *Kind} - {Kind.DECIMAL})
+            note = suggest_name(str(named.value), known)
+            note = note or f"declare it, as in `.type {named.value} <: symbol`"
+            self._report(
+                Diagnostic("C0214", f"There is no type `{named.value}`.", named.span, note)
+            )
+        else:
+            self._unifier.assign(result, type_, Reason("this cast", term.span))
         return result
 
     def _operands(

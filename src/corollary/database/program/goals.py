@@ -158,7 +158,7 @@ def _as_rule(head: str, body: tuple[logic.BodyItem, ...], normal: NormalProgram)
     relations = dict(normal.relations)
     if any(use.atom.relation == TODAY_RELATION for use in atom_uses(clause)):
         relations.setdefault(TODAY_RELATION, today_relation())
-    lowered = lower_clauses([clause], {**relations, head: asked}, ())
+    lowered = lower_clauses([clause], {**relations, head: asked}, (), normal.arithmetic)
     made = {
         name: replace(relation, is_virtual=True, is_declared=False)
         for name, relation in lowered.relations.items()

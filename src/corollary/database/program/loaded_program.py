@@ -148,11 +148,13 @@ def _read_fact(loaded: LoadedProgram, clause: logic.Clause) -> list[Fact]:
             declarations=declared,
             clauses=(clause,),
             functors=program.functors,
+            pragmas=program.pragmas,
         )
     )
     copies = {alone.normal.bags.get(head.relation): head.relation for head in clause.heads}
+    named = {base: name for name, base in alone.normal.bases.items()}
     return [
-        (copies.get(name, name), row[:-1] if copies.get(name, name) != name else row)
+        (named.get(name, name), row[:-1] if copies.get(name, name) != name else row)
         for name, rows in alone.normal.facts.items()
         for row in rows
     ]

@@ -10,7 +10,7 @@ from corollary.analysis.today import TODAY_RELATION, today_relation
 from corollary.analysis.traverse import atom_uses
 from corollary.core import logic
 from corollary.core.arrow import sort_rows
-from corollary.core.program import Declaration, Program, Relation
+from corollary.core.program import Arithmetic, Declaration, Program, Relation
 from corollary.core.types import Type
 from corollary.database.program.goals import AskedGoal
 from corollary.database.program.loaded_program import LoadedProgram
@@ -67,7 +67,7 @@ def read_question(loaded: LoadedProgram, question: "CompiledQuestion") -> AskedG
             is_virtual=True,
             is_declared=False,
         )
-    lowered = lower_clauses(clauses, relations, ())
+    lowered = lower_clauses(clauses, relations, (), Arithmetic.EXACT)
     made = {
         name: replace(relation, is_virtual=True, is_declared=False)
         for name, relation in lowered.relations.items()

@@ -8,9 +8,10 @@ from typing import assert_never
 from lark import Transformer, v_args
 
 from corollary.core import logic
+from corollary.core.functors import CAST
 from corollary.core.states import State
 from corollary.core.syntax import PRECEDENCE, PREFIX_PRECEDENCE, PREFIXES, RIGHT_ASSOCIATIVE
-from corollary.core.types import NIL, PLAIN_BRANCH, UNSIGNED
+from corollary.core.types import NIL, PLAIN_BRANCH, SYMBOL, UNSIGNED
 from corollary.errors import InputError
 from corollary.frontends.datalog.lexer import Lexeme
 from corollary.frontends.datalog.parse_nodes import (
@@ -129,6 +130,12 @@ class ClauseBuilder(Transformer[Lexeme, object]):
         terms = () if fields is None else _terms(fields)
         span = name.span if fields is None else span_between(name.span, fields.span)
         return logic.Functor(str(name.value), terms, span=span)
+
+    def cast(
+        self, start: Lexeme, _: Lexeme, term: logic.Term, name: SpannedName, end: Lexeme
+    ) -> logic.Functor:
+        kind = logic.Constant(name.name, SYMBOL, name.span)
+        return logic.Functor(CAST, (term, kind), span=span_between(start.span, end.span))
 
     def extreme(self, name: Lexeme, *rest: Lexeme | logic.Term) -> logic.Functor:
         return _call(name, bracketed_list(rest))

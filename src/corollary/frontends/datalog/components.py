@@ -13,7 +13,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from corollary.analysis import traverse
 from corollary.core import logic, program
+from corollary.core.functors import CAST
 from corollary.core.types import PLAIN_BRANCH
 from corollary.errors import Diagnostic, InputError
 from corollary.frontends.datalog.lexer import Lexeme
@@ -326,14 +328,20 @@ def _rename(item: Item, layer: _Layer, scope: _Scope) -> Item:
         name, where = _resolve(each.name, layer.arguments, scope)
         return replace(each, name=where.type(name))
 
+    def functor(each: logic.Functor) -> logic.Functor:
+        if each.name != CAST:
+            return each
+        term, named = each.arguments
+        assert isinstance(named, logic.Constant)
+        name = type_name(program.TypeName(str(named.value))).name
+        return replace(each, arguments=(term, replace(named, value=name)))
+
     match item:
         case logic.Clause(heads=heads, body=body):
-            made = tuple(
-                atom(replace(head, arguments=logic.map_atoms_in_terms(head.arguments, atom)))
-                for head in heads
-            )
+            made = traverse.map_atoms(heads, atom, functor)
+            atoms = tuple(each for each in made if isinstance(each, logic.Atom))
             clause: logic.Clause = _with_full_branches(
-                replace(item, heads=made, body=logic.map_atoms(body, atom)), scope
+                replace(item, heads=atoms, body=traverse.map_atoms(body, atom, functor)), scope
             )
             return clause
         case program.Declaration(columns=columns):

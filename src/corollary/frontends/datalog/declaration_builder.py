@@ -7,7 +7,7 @@ from lark import Transformer, v_args
 
 from corollary.core import program
 from corollary.core.types import PLAIN_BRANCH
-from corollary.errors import Diagnostic, InputError, Severity
+from corollary.errors import InputError
 from corollary.frontends.datalog.lexer import Lexeme
 from corollary.frontends.datalog.parse_nodes import (
     BracketedList,
@@ -245,9 +245,9 @@ class DeclarationBuilder(Transformer[Lexeme, object]):
     def plan_order(self, *_: Lexeme) -> None:
         return None
 
-    def pragma(self, start: Lexeme, *_: Lexeme) -> tuple[Item, ...]:
-        message = "Corollary does not support `.pragma`; it is ignored."
-        return (Diagnostic("C0102", message, start.span, severity=Severity.WARNING),)
+    def pragma(self, start: Lexeme, *texts: Lexeme) -> tuple[Item, ...]:
+        name, value = (*(str(text.value) for text in texts), "")[:2]
+        return (program.Pragma(name, value, span_between(start.span, texts[-1].span)),)
 
     # --- components -----------------------------------------------------------------------------
 

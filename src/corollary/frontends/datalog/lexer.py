@@ -74,7 +74,8 @@ _WORDS = {
     **dict.fromkeys(("true", "false"), "TRUTH"),
     **dict.fromkeys((word for word in PRECEDENCE if word.isalpha()), "INFIX"),
     **dict.fromkeys(("bnot", "lnot"), "PREFIX"),
-    **dict.fromkeys(("as", "autoinc"), "RESERVED"),
+    **dict.fromkeys(("autoinc",), "RESERVED"),
+    "as": "AS",
     "nil": "NIL",
     "null": "NULL",
     "_": "UNDERSCORE",
@@ -138,7 +139,7 @@ _OPERATORS = frozenset(
     {"EQUAL", "COMPARISON", "IS", "OPERATOR", "INFIX", "PREFIX", "AGGREGATE", "EXTREME"}
 )
 _BEFORE_TERMS = _OPERATORS | {"IDENT", "DOTTED", "QUOTED", "FUNCTION", "APPLIED"}
-_BEFORE_TERMS |= {"CONSTRAINT", "STATE", "BRANCH"}
+_BEFORE_TERMS |= {"CONSTRAINT", "STATE", "BRANCH", "AS"}
 _OPEN_NAMES = frozenset({*OPEN_FUNCTIONS, TODAY})
 _QUOTED: dict[str, tuple[str, Callable[[str], Value]]] = {
     "d": ("DATE", literals.read_date),

@@ -60,6 +60,7 @@ Item = (
     | program.FunctionalDependency
     | program.Directive
     | program.Reaction
+    | program.Pragma
     | Clause
     | ComponentDefinition
     | ComponentInstance

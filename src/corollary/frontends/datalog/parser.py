@@ -62,6 +62,7 @@ def parse(source: SourceFile, include: Include | None = None) -> program.Program
         tuple(item for item in items if isinstance(item, logic.Clause)),
         tuple(item for item in items if isinstance(item, program.Directive)),
         tuple(item for item in items if isinstance(item, program.Reaction)),
+        tuple(item for item in items if isinstance(item, program.Pragma)),
         tuple(preprocessor.sources),
         tuple(item for item in items if isinstance(item, Diagnostic)),
         tuple(item for item in items if isinstance(item, program.FunctorDeclaration)),

@@ -13,7 +13,6 @@ UNSUPPORTED_DIRECTIVES = {
     ".lattice": "lattices (`.lattice`)",
 }
 _UNSUPPORTED_WORDS = {
-    "as": "type casts (`as`)",
     "autoinc": "counters (`autoinc()`)",
     "recursive_iteration_cnt": "iteration counters (`recursive_iteration_cnt()`)",
 }
@@ -29,12 +28,12 @@ _CONVERSIONS = {
 _TERM_STARTS = frozenset(
     {"INT", "FRACTION", "STRING", "DATE", "TIME", "TRUTH", "NULL", "UNDERSCORE", "FUNCTION"}
     | {"EXTREME", "AGGREGATE", "APPLIED", "IDENT", "QUOTED", "LPAR", "MINUS", "PREFIX"}
-    | {"NIL", "LBRACKET", "BRANCH"}
+    | {"NIL", "LBRACKET", "BRANCH", "AS"}
 )
 _LITERAL_STARTS = _TERM_STARTS | {"NOT", "CONSTRAINT", "DOTTED", "PLUS"}
 _WORDS = frozenset(
     {"IDENT", "QUOTED", "DOTTED", "FUNCTION", "EXTREME", "AGGREGATE", "CONSTRAINT", "TRUTH"}
-    | {"NULL", "NIL", "INFIX", "PREFIX", "RESERVED"}
+    | {"NULL", "NIL", "INFIX", "PREFIX", "RESERVED", "AS"}
 )
 _NAMES = frozenset({"IDENT", "QUOTED", "DOTTED"})
 _RESERVED = _WORDS - _NAMES

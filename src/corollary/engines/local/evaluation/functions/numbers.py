@@ -6,6 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from corollary.core.functors import (
+    AS_FLOAT,
+    AS_NUMBER,
+    AS_UNSIGNED,
+    BITS_OF_SINGLE,
+    SINGLE,
+    SINGLE_OF_BITS,
+)
 from corollary.core.types import Kind, Type
 from corollary.engines.local.evaluation import decimals
 from corollary.engines.local.evaluation.arithmetic import (
@@ -169,6 +177,34 @@ def _to_integer(operands: list[Operand], type_: Type) -> Result:
     return values, faults
 
 
+def _single(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001 - one shape for all
+    ((values, _),) = operands
+    with np.errstate(all="ignore"):
+        rounded = values.astype(np.float32).astype(np.float64)
+    return rounded, _faults(np.isinf(rounded) & np.isfinite(values), OVERFLOW)
+
+
+def _single_of_bits(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001 - one shape
+    ((values, _),) = operands
+    bits = values.astype(np.uint64).astype(np.uint32)
+    with np.errstate(all="ignore"):  # a signalling NaN
+        return bits.view(np.float32).astype(np.float64), []
+
+
+def _bits_of_single(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001 - one shape
+    ((values, _),) = operands
+    with np.errstate(all="ignore"):
+        return values.astype(np.float32).view(np.int32).astype(np.int64), []
+
+
+def _same_bits(dtype: Any) -> Callable[[list[Operand], Type], Result]:
+    def apply(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001 - one shape for all
+        ((values, _),) = operands
+        return np.ascontiguousarray(values).view(dtype), []
+
+    return apply
+
+
 NUMBER_FUNCTIONS: dict[str, Callable[[list[Operand], Type], Result]] = {
     "multiply": _product,
     "divide": _quotient,
@@ -182,4 +218,10 @@ NUMBER_FUNCTIONS: dict[str, Callable[[list[Operand], Type], Result]] = {
     "sqrt": _root,
     "power": ARITHMETIC_FUNCTIONS["^"],
     "to_integer": _to_integer,
+    SINGLE: _single,
+    SINGLE_OF_BITS: _single_of_bits,
+    BITS_OF_SINGLE: _bits_of_single,
+    AS_NUMBER: _same_bits(np.int64),
+    AS_UNSIGNED: _same_bits(np.uint64),
+    AS_FLOAT: _same_bits(np.float64),
 }
