@@ -14,6 +14,7 @@ from corollary.analysis.checks.functors import functors
 from corollary.analysis.checks.groups import groups
 from corollary.analysis.checks.names import names
 from corollary.analysis.checks.pragma_directives import pragma_directives
+from corollary.analysis.checks.query_plans import query_plans
 from corollary.analysis.checks.safety import safety
 from corollary.analysis.checks.stratification import stratification
 from corollary.analysis.checks.subtypes import subtypes
@@ -37,6 +38,7 @@ PASSES: tuple[Callable[[ResolvedProgram], Iterable[Diagnostic]], ...] = (
     functors,
     directives,
     pragma_directives,
+    query_plans,
     events,
     safety,
     stratification,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from corollary.analysis.scopes import rename_apart
 from corollary.analysis.traverse import AtomUse, atom_uses, map_functors
 from corollary.core.graph import strongly_connected_components
-from corollary.core.logic import Atom, Clause, Functor, Variable, applies_functor
+from corollary.core.logic import Atom, Clause, Constant, Functor, Variable, applies_functor
 from corollary.core.printer import print_type
 from corollary.core.program import (
     Declaration,
@@ -205,6 +205,13 @@ def resolve_type(name: TypeName, types: Mapping[str, Type]) -> Type | None:
     elif name.name in PRIMITIVES and name.digits is None and name.name != Kind.DECIMAL:
         found = Type(Kind(name.name))
     return found.with_null(name.nullable or found.nullable) if found else None
+
+
+def cast_type(cast: Functor) -> TypeName:
+    """Return the type that `as(x, T)` names."""
+    named = cast.arguments[1]
+    assert isinstance(named, Constant)
+    return TypeName(str(named.value), span=named.span)
 
 
 def resolve_types(declared: tuple[TypeDeclaration, ...]) -> dict[str, Type]:

@@ -1,7 +1,7 @@
 """Terms, clauses as the user wrote them, and rules in normal form, which all later passes read."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from decimal import Decimal
 from typing import TypeVar, assert_never
@@ -175,6 +175,13 @@ NEGATED_OPERATORS = {
 }
 
 
+QueryPlan = tuple[tuple[int, tuple[int, ...]], ...]
+"""For some versions of a rule, the order of its positive atoms by their numbers, from 1.
+
+Version k of a recursive rule is the one whose k-th recursive atom, from 0, reads the last round.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Clause:
     """A rule or (without a body) a fact as the user wrote it.
@@ -187,6 +194,8 @@ class Clause:
     body: tuple[BodyItem, ...] = ()
     span: Span | None = field(default=None, compare=False, repr=False)
     is_null_safe: bool = False
+    plan: "QueryPlan" = field(default=(), compare=False, repr=False)
+    """`.plan 0:(2,1)`: a hint that changes nothing of what the rule means."""
 
 
 # --- normal form -------------------------------------------------------------------------------
@@ -198,16 +207,18 @@ class Origin:
 
     Attributes:
         alternative: of a clause with disjunctions, the number of its conjunction, from 1.
+        plan: the order of its atoms, as a hint.
     """
 
     text: str
     span: Span | None = field(default=None, compare=False, repr=False)
     passes: tuple[str, ...] = ()
     alternative: int | None = field(default=None, compare=False, repr=False)
+    plan: QueryPlan = field(default=(), compare=False, repr=False)
 
     def with_pass(self, name: str) -> "Origin":
         """Return the origin with one more pass."""
-        return Origin(self.text, self.span, (*self.passes, name), self.alternative)
+        return replace(self, passes=(*self.passes, name))
 
 
 NO_RULE = Origin("")

@@ -58,7 +58,7 @@ def print_program(program: Program) -> str:
         [print_declaration(declaration) for declaration in program.declarations],
         [_dependency(dependency) for dependency in program.dependencies],
         [_directive(directive) for directive in program.directives],
-        [print_clause(clause) for clause in program.clauses],
+        [_clause_with_plan(clause) for clause in program.clauses],
         [print_reaction(reaction) for reaction in program.reactions],
     )
     return "\n".join("".join(f"{line}\n" for line in lines) for lines in sections if lines)
@@ -170,6 +170,12 @@ def print_clause(clause: logic.Clause) -> str:
             return f"{heads} {neck} {_alternatives(alternatives)}."
         case _:
             return f"{heads} {neck} {print_body(clause.body)}."
+
+
+def _clause_with_plan(clause: logic.Clause) -> str:
+    orders = (f"{version}:({', '.join(map(str, order))})" for version, order in clause.plan)
+    plan = f"\n.plan {', '.join(orders)}" if clause.plan else ""
+    return print_clause(clause) + plan
 
 
 def _neck(clause: logic.Clause | logic.Rule) -> str:

@@ -169,6 +169,26 @@ def make_body(
     )
 
 
+def with_plan(rule: logic.Rule, body: Body, version: int, position: int | None = None) -> Body:
+    """Return a body whose literals have the order that a `.plan` asks for, if one applies.
+
+    Args:
+        rule: the rule.
+        body: its body, with a goal for each literal.
+        version: the number of the plan.
+        position: the position of the literal that is the body's lead.
+    """
+    wanted = dict(rule.origin.plan).get(version, ())
+    places = [at for at in range(len(rule.literals)) if at != position]
+    if position is not None:
+        places.insert(0, position)
+    by_place = dict(zip(places, body.goals, strict=False))
+    positive = [by_place[at] for at, each in enumerate(rule.literals) if not each.negated]
+    if sorted(wanted) != list(range(1, len(positive) + 1)):
+        return body
+    return replace(body, order=tuple(positive[number - 1] for number in wanted))
+
+
 def read_in_state(state: State) -> LiteralReader:
     """Return the reader of every literal in one state."""
     return lambda _, literal: Goal(literal, Reference(literal.relation, state))

@@ -25,6 +25,8 @@ class Body:
         is_judged: whether an expression without a value is an error (it is in NEW, and only there).
         is_lenient: whether it is never an error, and rows that no test refutes are kept.
         is_bag: whether every derivation counts, not every tuple.
+        order: the positive literals in the order in which they are probed, as a `.plan` asks for
+            it; empty where the planner decides.
     """
 
     head: tuple[Variable | Constant, ...]
@@ -35,6 +37,7 @@ class Body:
     is_judged: bool = False
     is_lenient: bool = False
     is_bag: bool = False
+    order: tuple[Goal, ...] = ()
 
 
 @dataclass(slots=True)
@@ -210,7 +213,9 @@ class Draft:
             )
             lead = next((goal for goal in goals if _is_lead(goal, body.lead)), None)
             # A call may be too general; only the whole body can say what is an error.
-            prefix = replace(body, lead=lead, is_judged=False, is_bag=False, is_lenient=False)
+            prefix = replace(
+                body, lead=lead, order=(), is_judged=False, is_bag=False, is_lenient=False
+            )
             steps.extend(
                 self.tables.call(node, [self._ordered(prefix, arguments, goals, conditions)])
             )
@@ -220,7 +225,7 @@ class Draft:
             tabling.resolve_calls(ordered.stages, self._is_available, ask)
         )
         lead = next((goal for goal in goals if _is_lead(goal, body.lead)), None)
-        return self._ordered(replace(body, lead=lead), body.head, goals, conditions)
+        return self._ordered(replace(body, lead=lead, order=()), body.head, goals, conditions)
 
     def _ordered(
         self,
@@ -236,6 +241,7 @@ class Draft:
             body.origin,
             self.update.statistics,
             lead=body.lead,
+            order=body.order,
             is_lenient=body.is_lenient,
             is_asked=lambda source: not self._is_available(source),
         )

@@ -240,6 +240,7 @@ def sip(
     statistics: Statistics,
     *,
     lead: Goal | None = None,
+    order: Sequence[Goal] = (),
     is_lenient: bool = False,
     is_asked: Callable[[Reference], bool] = _reads,
 ) -> Pipeline:
@@ -252,15 +253,21 @@ def sip(
         origin: its rule.
         statistics: of the relations.
         lead: the literal that is probed first, the others as variables get bound.
+        order: all positive literals, if the user has said in which order they are probed.
         is_lenient: see `Pipeline`.
         is_asked: whether a relation is not read: its bound arguments are questions about it.
     """
     ordering = _Ordering(statistics, is_asked)
     others = list(goals)
-    if lead is not None:
+    if order:
+        others = [goal for goal in goals if goal.literal.negated]
+    elif lead is not None:
         others.remove(lead)
         ordering.probe(lead)
     ordering.add(others, conditions)
+    for goal in order:
+        ordering.place_ready()
+        ordering.probe(goal)
     ordering.place_all()
     assert ordering.is_complete(), f"unsafe rule reached planning: {origin.text}"
     judge: tuple[Stage, ...] = ()

@@ -24,7 +24,8 @@ def disjunctions(unit: TranslationUnit) -> None:
             if row is None:
                 text, bodies = print_clause(clause), list(alternatives(clause.body))
                 for number, items in enumerate(bodies, 1):
-                    origin = Origin(text, clause.span, (), number if len(bodies) > 1 else None)
+                    alternative = number if len(bodies) > 1 else None
+                    origin = Origin(text, clause.span, (), alternative, clause.plan)
                     found.append(
                         Conjunction(head, items, origin, fresh, is_null_safe=clause.is_null_safe)
                     )

@@ -25,12 +25,13 @@ from corollary.core.logic import (
     subterms,
     variables_of,
 )
-from corollary.core.printer import print_clause
+from corollary.core.printer import print_clause, print_program
 from corollary.core.program import (
     Column,
     Declaration,
     Directive,
     FunctionalDependency,
+    Pragma,
     Program,
     Reaction,
     TypeDeclaration,
@@ -39,7 +40,7 @@ from corollary.core.program import (
 from corollary.core.states import State
 from corollary.core.syntax import is_bare_name, is_bare_relation
 from corollary.core.types import UNSIGNED
-from corollary.errors import InputError, Severity
+from corollary.errors import InputError
 from corollary.frontends.datalog import parse, parse_clause, parse_file, parse_goal
 from corollary.source import SourceFile
 
@@ -192,8 +193,9 @@ def test_reactions() -> None:
 def test_plan_and_pragma_are_accepted() -> None:
     program = read('p(x) :- q(x), r(x).\n.plan 0:(2,1), 1:(1,2)\n.pragma "a" "b"\np(1).')
     assert len(program.clauses) == 2
-    (warning,) = program.warnings
-    assert (warning.code, warning.severity) == ("C0102", Severity.WARNING)
+    assert program.clauses[0].plan == ((0, (2, 1)), (1, (1, 2)))
+    assert program.pragmas == (Pragma("a", "b"),)
+    assert parse(SourceFile("printed", print_program(program))) == program
 
 
 def test_an_empty_text_is_an_empty_program() -> None:

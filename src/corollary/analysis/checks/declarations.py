@@ -3,8 +3,11 @@
 from collections.abc import Iterable, Iterator
 
 from corollary.analysis.phrases import one_of, related_spans, suggest_name
-from corollary.analysis.resolution import ResolvedProgram, resolve_type
+from corollary.analysis.resolution import ResolvedProgram, cast_type, resolve_type
+from corollary.analysis.traverse import clause_terms
+from corollary.core.functors import CAST
 from corollary.core.graph import shortest_path, strongly_connected_components
+from corollary.core.logic import Functor, subterms
 from corollary.core.plans import WORKING_SEPARATOR
 from corollary.core.program import Declaration, FunctionalDependency, TypeDeclaration, TypeName
 from corollary.core.types import DECIMAL_MAX_DIGITS, PLAIN_BRANCH, PRIMITIVES, Kind
@@ -19,6 +22,11 @@ def declarations(resolved: ResolvedProgram) -> Iterator[Diagnostic]:
     program = resolved.program
     declared = frozenset(declaration.name for declaration in program.types)
     yield from _types(resolved, declared)
+    for clause in resolved.clauses:
+        for term, _ in clause_terms(clause):
+            for part in subterms(term):
+                if isinstance(part, Functor) and part.name == CAST:
+                    yield from _type_name(declared, cast_type(part))
     seen: dict[str, Declaration] = {}
     for declaration in program.declarations:
         first = seen.setdefault(declaration.name, declaration)

@@ -10,14 +10,13 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import assert_never
 
-from corollary.analysis.phrases import (
-    FRACTION_LITERAL,
-    INTEGER_LITERAL,
-    one_of,
-    suggest_name,
-    term_text,
+from corollary.analysis.phrases import FRACTION_LITERAL, INTEGER_LITERAL, one_of, term_text
+from corollary.analysis.resolution import (
+    RelationSchema,
+    ResolvedProgram,
+    cast_type,
+    resolve_type,
 )
-from corollary.analysis.resolution import RelationSchema, ResolvedProgram, resolve_type
 from corollary.analysis.types import mismatch
 from corollary.analysis.types.records import RecordTerm, resolve_records
 from corollary.analysis.types.unify import PartialType, Reason, Unifier
@@ -37,7 +36,6 @@ from corollary.core.functors import (
     read_time_format,
     signature_of,
 )
-from corollary.core.program import TypeName
 from corollary.core.records.record_terms import is_record_term
 from corollary.core.types import DECIMAL_MAX_DIGITS, NUMERIC, Kind
 from corollary.core.user_functors.user_functor import UserCall
@@ -303,18 +301,9 @@ class _ClauseConstraints:
 
     def _cast(self, term: logic.Functor) -> int:
         """Let `as(x, T)` have the type T, whatever x is; `annotate` refuses what has no meaning."""
-        named = term.arguments[1]
-        assert isinstance(named, logic.Constant)
-        type_ = resolve_type(TypeName(str(named.value)), self._constraints.resolved.types)
         result = self._unifier.new_node()
-        if type_ is None:
-            known = sorted({*self._constraints.resolved.types, *Kind} - {Kind.DECIMAL})
-            note = suggest_name(str(named.value), known)
-            note = note or f"declare it, as in `.type {named.value} <: symbol`"
-            self._report(
-                Diagnostic("C0214", f"There is no type `{named.value}`.", named.span, note)
-            )
-        else:
+        type_ = resolve_type(cast_type(term), self._constraints.resolved.types)
+        if type_ is not None:
             self._unifier.assign(result, type_, Reason("this cast", term.span))
         return result
 

@@ -17,6 +17,7 @@ from corollary.frontends.datalog.parse_nodes import (
     Item,
     Override,
     SpannedName,
+    WrittenPlan,
     bracketed_list,
     span_between,
 )
@@ -239,11 +240,11 @@ class DeclarationBuilder(Transformer[Lexeme, object]):
         kind, text = start.text.removeprefix("."), str(message.value)
         return (program.Reaction(kind, name.name, text, _pairs(parameters), span),)
 
-    def plan(self, *_: object) -> tuple[Item, ...]:
-        return ()
+    def plan(self, start: Lexeme, *orders: tuple[int, tuple[int, ...]]) -> tuple[Item, ...]:
+        return (WrittenPlan(orders, start.span),)
 
-    def plan_order(self, *_: Lexeme) -> None:
-        return None
+    def plan_order(self, version: Lexeme, *rest: Lexeme) -> tuple[int, tuple[int, ...]]:
+        return _integer(version), tuple(_integer(each) for each in rest if each.type == "INT")
 
     def pragma(self, start: Lexeme, *texts: Lexeme) -> tuple[Item, ...]:
         name, value = (*(str(text.value) for text in texts), "")[:2]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from corollary.core import program
-from corollary.core.logic import Clause
+from corollary.core.logic import Clause, QueryPlan
 from corollary.errors import Diagnostic
 from corollary.frontends.datalog.lexer import Lexeme
 from corollary.source import Span
@@ -53,6 +53,13 @@ class Override(NamedTuple):
     relation: SpannedName
 
 
+class WrittenPlan(NamedTuple):
+    """`.plan 0:(2,1)`, which belongs to the rule before it."""
+
+    orders: QueryPlan
+    span: Span
+
+
 Item = (
     program.TypeDeclaration
     | program.Declaration
@@ -65,6 +72,7 @@ Item = (
     | ComponentDefinition
     | ComponentInstance
     | Override
+    | WrittenPlan
     | Diagnostic
 )
 """An item of a program, or a warning."""

@@ -6,16 +6,17 @@ at the next directive, so that one run reports several errors.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar, cast
 
 from corollary.core import logic, program
 from corollary.core.syntax import PRECEDENCE
-from corollary.errors import Diagnostic, InputError
+from corollary.errors import Diagnostic, InputError, Severity
 from corollary.frontends.datalog import syntax_errors
 from corollary.frontends.datalog.components import expand_components
 from corollary.frontends.datalog.lexer import Lexeme, tokenise
-from corollary.frontends.datalog.parse_nodes import ComponentDefinition, Item
+from corollary.frontends.datalog.parse_nodes import ComponentDefinition, Item, WrittenPlan
 from corollary.frontends.datalog.preprocessor import (
     Include,
     Preprocessor,
@@ -160,6 +161,25 @@ class _StopError(Exception):
 
 
 def _items(lexemes: Sequence[Lexeme], diagnostics: list[Diagnostic]) -> Iterator[Item]:
+    """Yield the items of a text, each rule with the `.plan` behind it."""
+    held: Item | None = None
+    for item in _written_items(lexemes, diagnostics):
+        if isinstance(item, WrittenPlan):
+            if isinstance(held, logic.Clause) and held.body:
+                held = replace(held, plan=held.plan + item.orders)
+            else:
+                message = "This `.plan` follows no rule; it changes nothing."
+                note = "write it right behind the rule that it is for"
+                yield Diagnostic("C0709", message, item.span, note, severity=Severity.WARNING)
+            continue
+        if held is not None:
+            yield held
+        held = item
+    if held is not None:
+        yield held
+
+
+def _written_items(lexemes: Sequence[Lexeme], diagnostics: list[Diagnostic]) -> Iterator[Item]:
     try:
         _check_nesting(lexemes)
     except InputError as error:

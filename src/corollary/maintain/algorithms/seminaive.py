@@ -47,7 +47,7 @@ from corollary.core.statistics import Statistics
 from corollary.core.types import NUMBER
 from corollary.maintain import assignments
 from corollary.maintain.algorithms import grouped_evaluation
-from corollary.maintain.delta import make_body, read_in_state, recursive_positions
+from corollary.maintain.delta import make_body, read_in_state, recursive_positions, with_plan
 from corollary.maintain.draft import Body, Draft
 from corollary.maintain.payload import (
     Payload,
@@ -199,7 +199,7 @@ def _rounds(
 def _first(name: str, stratum: Stratum, state: State) -> list[Body]:
     """Return the bodies of the first round: rules without a literal of the stratum."""
     return [
-        make_body(rule, read_in_state(state), is_judged=state is State.NEW)
+        with_plan(rule, make_body(rule, read_in_state(state), is_judged=state is State.NEW), 0)
         for rule in stratum.rules_by_head.get(name, ())
         if not recursive_positions(rule, stratum.members)
     ]
@@ -224,7 +224,8 @@ def _variant(rule: Rule, positions: Sequence[int], position: int, state: State) 
 
     literal = rule.literals[position]
     lead = Goal(literal, Reference(_so_far(literal.relation), State.ADDED))
-    return make_body(rule, read, lead=lead, position=position, is_judged=state is State.NEW)
+    body = make_body(rule, read, lead=lead, position=position, is_judged=state is State.NEW)
+    return with_plan(rule, body, positions.index(position), position)
 
 
 def insert(
