@@ -1,6 +1,6 @@
 """Advice as a JSON document."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -13,11 +13,26 @@ from corollary.advisor.trace import trace
 from corollary.core.printer import print_clause
 
 
-def advice_as_json(advice: Advice, calibration: Calibration | None = None) -> dict[str, Any]:
-    """Return the document of advice; with a calibration, it has seconds."""
+def advice_as_json(
+    advice: Advice,
+    calibration: Calibration | None = None,
+    sql: Mapping[str, Mapping[str, str]] | None = None,
+) -> dict[str, Any]:
+    """Return the document of advice.
+
+    Args:
+        advice: the advice.
+        calibration: if it is given, the document has seconds.
+        sql: the statements of views and rewritten queries, by relation and dialect.
+    """
+    statements = sql or {}
     found = {
         "queries": {
-            name: {**_predicate(each, calibration), **_global_exponents(advice, name)}
+            name: {
+                **_predicate(each, calibration),
+                **_global_exponents(advice, name),
+                **_sql(name, statements),
+            }
             for name, each in advice.queries.items()
         },
         "other_predicates": {
@@ -28,7 +43,10 @@ def advice_as_json(advice: Advice, calibration: Calibration | None = None) -> di
         "complete": advice.is_complete,
         "scheme_effective_arity": {"value": advice.arity.value, "set_by": advice.arity.set_by},
         "paper_effective_arity": advice.arity.paper,
-        "materialise": [_view(each, calibration) for each in advice.views.values()],
+        "materialise": [
+            {**_view(each, calibration), **_sql(each.name, statements)}
+            for each in advice.views.values()
+        ],
         "rejected": [
             {"rule": print_clause(each.clause), "why": each.reason} for each in advice.rejected
         ],
@@ -40,6 +58,10 @@ def advice_as_json(advice: Advice, calibration: Calibration | None = None) -> di
             "seconds_per_call": calibration.floor_seconds,
         }
     return found
+
+
+def _sql(name: str, statements: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
+    return {"sql": dict(statements[name])} if name in statements else {}
 
 
 def _global_exponents(advice: Advice, name: str) -> dict[str, int]:

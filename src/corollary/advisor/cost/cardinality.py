@@ -252,7 +252,7 @@ class JoinOrderSearch:
                 if len(inside) < 2:
                     continue
                 values = self._counted(at, inside, share)
-                ratio = values / prod(distinct[name] for name in inside)
+                ratio = values / max(1.0, prod(distinct[name] for name in inside))
                 if best is None or ratio < best[0]:
                     best = ratio, values, inside
             if best is None or best[0] >= 1.0:

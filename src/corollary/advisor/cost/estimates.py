@@ -58,7 +58,9 @@ class Estimator:
                 parts.append(self._estimate_join(literals, head, _moved(leaves)))
             rows = sum(each.result.rows for each in parts)
             distinct = {
-                name: min(rows, sum(each.result.distinct.get(name, 1.0) for each in parts))
+                name: max(
+                    1.0, min(rows, sum(each.result.distinct.get(name, 1.0) for each in parts))
+                )
                 for name in node.variables
             }
             work = sum(each.work for each in parts)

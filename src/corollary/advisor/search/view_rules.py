@@ -17,6 +17,8 @@ from corollary.core.logic import (
     Variable,
     Wildcard,
 )
+from corollary.core.syntax import is_bare_word
+from corollary.errors import InputError
 
 NameOf = Callable[[candidates.Candidate], tuple[str, tuple[Slot, ...]]]
 """Gives the name of a stored candidate, and its arguments in the order of the view's columns."""
@@ -95,6 +97,7 @@ class ViewNames:
     def _fresh(self, query: str, node: candidates.Candidate) -> str:
         if self._given:
             name = self._given.pop(0)
+            self._check_name(name)
             self._taken.add(name)
             return name
         if self._naming.uses_initials:
@@ -105,6 +108,17 @@ class ViewNames:
         name = f"{stem}_{number}"
         self._taken.add(name)
         return name
+
+    def _check_name(self, name: str) -> None:
+        """Check that a name that was given can be that of a new view.
+
+        Raises:
+            InputError: `C1107`.
+        """
+        if name in self._taken or not is_bare_word(name):
+            why = "a relation has it" if name in self._taken else "it is not a plain word"
+            message = f"`{name}` cannot be the name of a new view: {why}."
+            raise InputError.of("C1107", message, None, "give another name with `--name`")
 
 
 def initials(node: candidates.Node) -> str:

@@ -95,6 +95,7 @@ def answer_quarantine(
 
 def answer_advice(context: HandlerContext, who: Principal, _: AdviceRequest) -> Answer:
     """Return which views are worth storing."""
+    from corollary.advisor.advised_sql import advised_sql
     from corollary.advisor.check.calibration import calibrate_from_commits
     from corollary.advisor.consultation import consult
     from corollary.advisor.json_report import advice_as_json
@@ -103,7 +104,8 @@ def answer_advice(context: HandlerContext, who: Principal, _: AdviceRequest) -> 
     database = context.owned(who, "ask for advice")
     with state_of(database).lock, within_seconds(state_of(database).limits):
         found = consult(database)
-        document = advice_as_json(found.advice, calibrate_from_commits(database))
+        sql = advised_sql(found.advice, found.after)
+        document = advice_as_json(found.advice, calibrate_from_commits(database), sql)
         text = found.report() if found.advice.queries else ""
     return Answer.of(database.commits, {**document, "report": text})
 

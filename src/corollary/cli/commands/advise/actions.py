@@ -30,16 +30,22 @@ from corollary.errors import Diagnostic, InputError, Severity, render
 
 if TYPE_CHECKING:
     from corollary.advisor.advice import Advice
+    from corollary.advisor.sql_log import SqlLog
     from corollary.database.database import Database
 
 
 @dataclass(frozen=True, slots=True)
 class AdviceSource:
-    """The program to advise on, the database with its data, and the one to apply the advice to."""
+    """The program to advise on, the database with its data, and the one to apply the advice to.
+
+    Attributes:
+        log: the log of SQL queries that the program was extended by, if there is one.
+    """
 
     program: Program
     data: "Database | None"
     target: "Database | None"
+    log: "SqlLog | None" = None
 
 
 @dataclass(slots=True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ import click
 
 from corollary.advisor import inputs
 from corollary.advisor.advise import advise
+from corollary.advisor.advised_sql import advised_sql
 from corollary.advisor.apply import revert
 from corollary.advisor.check.calibration import calibrate_from_commits
 from corollary.advisor.cost.view_accounts import account_views
@@ -21,10 +23,12 @@ from corollary.advisor.model.scheme import (
     SelectionMode,
     SelfMaterialisation,
     ViewNaming,
+    WorkloadQuery,
 )
 from corollary.advisor.model.scheme_reader import read_scheme
 from corollary.advisor.reformulation import reformulate
 from corollary.advisor.report import format_amount, format_bytes, report
+from corollary.advisor.sql_log import read_sql_log
 from corollary.advisor.trace import trace_as_text
 from corollary.advisor.trace_drawing import trace_as_svg
 from corollary.analysis.check import check
@@ -41,6 +45,7 @@ from corollary.database.database import Database, state_of
 from corollary.database.intake.quarantine import with_same_quarantine
 from corollary.database.program.loaded_program import load_program, read_programs
 from corollary.errors import InputError
+from corollary.source import SourceFile
 
 if TYPE_CHECKING:
     from corollary.advisor.advice import Advice
@@ -68,7 +73,9 @@ def advise_on(
             for line in report(advice, calibration) if advice.queries else nothing:
                 click.echo(line)
         _show_trace(advice, options, output, actions.document)
+        _show_log(source, output, actions.document)
         actions.run()
+        _show_sql(actions, options, output)
         if options.to is not None:
             is_sql = options.to.suffix.lower() == ".sql"
             after = actions.after
@@ -76,7 +83,30 @@ def advise_on(
             options.to.write_text(text, encoding="utf-8")
         if output.is_json:
             calibration = actions.calibration or calibration
-            print_json({**advice_as_json(actions.advice, calibration), **actions.document})
+            sql = advised_sql(actions.advice, actions.after)
+            print_json({**advice_as_json(actions.advice, calibration, sql), **actions.document})
+
+
+def _show_log(source: AdviceSource, output: OutputOptions, document: dict[str, Any]) -> None:
+    """Print which relation stands for which query of a log."""
+    if source.log is None:
+        return
+    document["log"] = [asdict(each) for each in source.log.queries]
+    document["log_skipped"] = source.log.skipped
+    if not output.is_json:
+        for each in source.log.queries:
+            times = "once" if each.count == 1 else f"{each.count} times"
+            click.echo(f"asked   {each.relation}, {times}: {' '.join(each.text.split())}")
+        if source.log.skipped:
+            click.echo(f"{source.log.skipped} statements of the log are not queries")
+
+
+def _show_sql(actions: AdviceActions, options: AdviseOptions, output: OutputOptions) -> None:
+    """Print the new views and rewritten queries as SQL."""
+    if options.sql is None or output.is_json:
+        return
+    for statements in advised_sql(actions.advice, actions.after).values():
+        click.echo(statements[options.sql])
 
 
 def _show_trace(
@@ -99,6 +129,11 @@ def _open_source(
 ) -> Iterator[AdviceSource]:
     """Open the warehouses that are named, each once; or load the facts into memory."""
     place = programs[0] if is_warehouse(programs[0]) else None
+    if options.queries_from is not None and (options.apply or options.queries):
+        raise click.UsageError(
+            "--queries-from is for queries that are not rules: leave out --query and --apply, and "
+            "create what --sql prints"
+        )
     if place is not None and len(programs) > 1:
         raise click.UsageError(f"'{place}' is a warehouse: it has its program")
     settings: dict[str, Any] = {
@@ -124,7 +159,12 @@ def _open_source(
             defaults = PropagationOptions("auto", (), ())
             loaded = load_in_memory(paths, options.facts, None, defaults, options.limits, console)
             data = stack.enter_context(loaded)
-        yield AdviceSource(program, data, target)
+        log = None
+        if options.queries_from is not None:
+            text = options.queries_from.read_text(encoding="utf-8")
+            log = read_sql_log(SourceFile(options.queries_from.name, text), program)
+            program = log.program
+        yield AdviceSource(program, data, target, log)
 
 
 def _advice(options: AdviseOptions, source: AdviceSource, console: TerminalConsole) -> "Advice":
@@ -143,7 +183,11 @@ def _advice(options: AdviseOptions, source: AdviceSource, console: TerminalConso
     known = {
         each.relation: each.frequency for each in inputs.merge_logged_queries(logged, {})
     } | frequencies
-    if options.queries:
+    if source.log is not None:
+        queries = [
+            WorkloadQuery(each.relation, frequency=float(each.count)) for each in source.log.queries
+        ]
+    elif options.queries:
         queries = inputs.parse_queries(options.queries, loaded.normal, known)
     else:
         queries = inputs.default_queries(loaded.normal, logged, frequencies)
@@ -154,7 +198,7 @@ def _advice(options: AdviseOptions, source: AdviceSource, console: TerminalConso
         partial_clusters=(
             selection != "paper" if options.partial_clusters is None else options.partial_clusters
         ),
-        naming=ViewNaming(uses_initials=selection == "paper"),
+        naming=ViewNaming(options.names, uses_initials=selection == "paper"),
         self_materialisation=SelfMaterialisation(options.self_materialisation),
         budget_bytes=options.budget,
         updates={

@@ -48,6 +48,12 @@ class AdviseOptions(EngineOption, LimitOptions):
         "what was asked of the warehouse, or what no other relation reads.",
         option("--query", metavar="RELATION[^bf]", multiple=True),
     ]
+    queries_from: Annotated[
+        Path | None,
+        "A log of SQL queries to make quicker: SELECT statements, each ended by a semicolon. How "
+        "often one is there is how often it is asked in an hour.",
+        option(metavar="FILE.sql", type=click.Path(path_type=Path, exists=True, dir_okay=False)),
+    ]
     stats: Annotated[
         str | None,
         "Whose sizes, query log and history are to be used.",
@@ -120,6 +126,16 @@ class AdviseOptions(EngineOption, LimitOptions):
         str | None,
         "List the stored views there that cost more than they save.",
         option(metavar="WAREHOUSE"),
+    ]
+    names: Annotated[
+        tuple[str, ...],
+        "The name of a new view. May be repeated: in the order in which views are printed.",
+        option("--name", metavar="NAME", multiple=True),
+    ]
+    sql: Annotated[
+        str | None,
+        "Print the new views and the rewritten queries as SQL of this engine.",
+        option(type=click.Choice(["spark", "duckdb"])),
     ]
     trace: Annotated[
         bool, "Print each phase of the algorithm, with the materialisation trees.", FLAG

@@ -40,6 +40,8 @@ def print_sql(
     dialect: SqlDialectName,
     keys: Mapping[str, Collection[str]],
     names: Collection[str] = (),
+    *,
+    materialises_tables: bool = False,
 ) -> list[SqlStatement]:
     """Return the statements that define relations, each after those it reads.
 
@@ -48,8 +50,10 @@ def print_sql(
         dialect: the engine that is to read them.
         keys: the columns of the keys that are enforced, by relation.
         names: the relations that are asked for, with all that they read; all if empty.
+        materialises_tables: whether a stored view is a table of its rows, where the dialect has no
+            materialised views.
     """
-    script = _Script(program, dialect, keys)
+    script = _Script(program, dialect, keys, materialises_tables)
     wanted = script.needed_by(names or program.relations)
     return [each for each in script.statements() if each.relation in wanted]
 
@@ -72,7 +76,9 @@ class _Script:
         program: NormalProgram,
         dialect: SqlDialectName,
         keys: Mapping[str, Collection[str]],
+        materialises_tables: bool,
     ) -> None:
+        self._materialises_tables = materialises_tables
         self._program = program
         self._dialect = dialect
         self._keys = keys
@@ -181,6 +187,9 @@ class _Script:
         view = exp.Create(kind="VIEW", this=self._name(relation.name), expression=query)
         if relation.is_stored and self._dialect is SqlDialectName.SPARK:
             view.set("properties", exp.Properties(expressions=[exp.MaterializedProperty()]))
+        elif relation.is_stored and self._materialises_tables:
+            view.set("kind", "TABLE")
+            note = "DuckDB has no materialised views: make this table again when data change."
         return SqlStatement(relation.name, self._text(view), note=note)
 
     def _definition(self, name: str) -> exp.Query:
