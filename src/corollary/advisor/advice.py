@@ -1,7 +1,7 @@
 """Advice, as data: what to store, the rewritten queries, and why not."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from corollary.advisor.cost.exponents import Exponents
@@ -138,6 +138,7 @@ class Advice:
     Attributes:
         is_complete: whether the search was done before its time was over; if not, this is the best
             that was found until then.
+        sampled: the relations whose sizes come from a sample, and its share of their rows.
     """
 
     scheme: Scheme
@@ -146,6 +147,7 @@ class Advice:
     predicates: Mapping[str, PredicateAdvice]
     views: Mapping[str, NewView]
     is_complete: bool = True
+    sampled: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def rejected(self) -> tuple[RejectedCandidate, ...]:

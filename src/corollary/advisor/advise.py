@@ -76,8 +76,9 @@ class _Advisor:
             drafts = [self._builder.draft(each, is_query=False) for each in self._still_read()]
         views = self._views()
         is_complete = not is_search_over()
+        sampled = {} if self._estimator is None else self._estimator.sizes.sampled
         return Advice(
-            self._scheme, self._options, self._arity, self._predicates, views, is_complete
+            self._scheme, self._options, self._arity, self._predicates, views, is_complete, sampled
         )
 
     def _effective_arity(self) -> SchemeArity:

@@ -41,6 +41,7 @@ def advice_as_json(
             if not each.is_query and each.is_applicable
         },
         "complete": advice.is_complete,
+        "sampled_relations": dict(advice.sampled),
         "scheme_effective_arity": {"value": advice.arity.value, "set_by": advice.arity.set_by},
         "paper_effective_arity": advice.arity.paper,
         "materialise": [

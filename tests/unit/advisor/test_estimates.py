@@ -8,12 +8,14 @@ import pytest
 
 import corollary
 from bench.advice.estimates import WITHIN, compare, load
+from corollary.advisor import measured_sizes
 from corollary.advisor.check.calibration import Calibration
 from corollary.advisor.check.measured_gain import withdraw_small_gains
 from corollary.advisor.check.measurement import Measurements, QueryTimes
 from corollary.advisor.consultation import consult
 from corollary.advisor.cost.cardinality import remaining_values
-from corollary.database.database import Database
+from corollary.database.database import Database, state_of
+from support.spark.in_process_partitions import RowsElsewhere
 
 PROGRAM = """
 .decl item(k: number, shelf: number, colour: number) key(k)
@@ -88,3 +90,38 @@ def test_expected_times_include_the_floor_of_a_call() -> None:
     assert calibration.query_seconds(1000.0) == pytest.approx(0.006)
     found = consult(database(), ["seen"])
     assert found.measure().queries[0].floor_seconds > 0
+
+
+def test_sizes_of_large_relations_come_from_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = corollary.open(None, engine="local")
+    found.load(text=".decl r(k: number, few: number, many: number, name: symbol)")
+    rows = [(at, at % 7, at * 31 % 6007, f"n{at % 300}") for at in range(20_000)]
+    with found.transaction() as transaction:
+        transaction.insert("r", rows)
+    exact = measured_sizes.measure_sizes(found)
+    monkeypatch.setattr(measured_sizes, "SAMPLED_MIN_ROWS", 1000)
+    monkeypatch.setattr(measured_sizes, "SAMPLE_ROWS", 4000)
+    sampled = measured_sizes.measure_sizes(found)
+    assert (exact.sampled, sampled.sampled) == ({}, {"r": 0.2})
+    assert sampled.rows == exact.rows
+    for one, other in zip(sampled.distinct["r"], exact.distinct["r"], strict=True):
+        assert other / 1.5 <= one <= other * 1.5
+    assert exact.count is not None
+    assert sampled.count is not None
+    pairs = [each.count("r", frozenset((1, 3))) for each in (exact, sampled)]
+    assert pairs[1] == pytest.approx(pairs[0], rel=0.2)
+    assert sampled.row_bytes["r"] == pytest.approx(exact.row_bytes["r"], rel=0.3)
+
+
+def test_a_sample_is_taken_where_the_rows_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows in partitions elsewhere are not fetched: each partition gives its part."""
+    found = database()
+    engine = state_of(found).engine
+    away = {name: RowsElsewhere(engine.read(name)) for name in ("item", "pair")}
+    monkeypatch.setattr(measured_sizes, "SAMPLE_ROWS", 600)
+    monkeypatch.setattr(engine, "handle", lambda name: away[name])
+    sizes = measured_sizes.measure_sizes(found)
+    assert sizes.sampled["item"] == pytest.approx(0.2)
+    assert sizes.rows["item"] == 3000
+    assert sizes.distinct["item"][0] == pytest.approx(3000, rel=0.1)  # the key
+    assert sizes.distinct["item"][1] == pytest.approx(50, rel=0.2)

@@ -53,6 +53,7 @@ class RelationSizes:
         row_bytes: bytes of a tuple.
         columns: how the values of each column are distributed.
         count: counts the combinations of values in some columns of a relation; None if it cannot.
+        sampled: the relations that were measured by a sample, and its share of their rows.
     """
 
     rows: Mapping[str, int] = field(default_factory=dict)
@@ -61,6 +62,7 @@ class RelationSizes:
     row_bytes: Mapping[str, float] = field(default_factory=dict)
     columns: Mapping[str, tuple[ColumnSummary, ...]] = field(default_factory=dict)
     count: Callable[[str, frozenset[int]], float | None] | None = None
+    sampled: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def stored_bytes(self) -> float:
