@@ -77,7 +77,7 @@ def algorithm_of(variant: str, number: int, text: str) -> Algorithm | None:
 
 def check_state(db: Database, wanted: State, virtual: list[str]) -> None:
     for name, rows in wanted.items():
-        assert typed_rows(db.relation(name).rows()) == typed_rows(rows), name
+        assert typed_rows(to_python(db.relation(name).arrow())) == typed_rows(rows), name
         if name in virtual:
             assert db._state.engine.size(name) == 0
     check_payload(db)

@@ -161,8 +161,10 @@ def value_of(text: str, type_: Type) -> Any:
             return {"true": True, "false": False}[text]
         case "date":
             return read_date(text[2:-1])
-        case _:
+        case "timestamp":
             return read_timestamp(text[2:-1])
+        case _:  # a record, as text
+            return json.loads(text)
 
 
 # -------------------------------------------------------------------------------------------- forms

@@ -71,7 +71,9 @@ def _columns(
         seen.setdefault(column.name, column.span)
         yield from _type_name(declared, column.type)
         type_ = resolve_type(column.type, resolved.types)
-        if type_ is not None and type_.record is not None and type_.nullable:
+        # What SQL declares has no span: an outer join may have null for a record.
+        is_written = column.type.span is not None
+        if is_written and type_ is not None and type_.record is not None and type_.nullable:
             yield Diagnostic(
                 "C0233",
                 f"A column of the record type `{type_.record.name}` cannot be nullable.",

@@ -9,11 +9,12 @@ from corollary.active.events import observed_change
 from corollary.analysis.phrases import suggest_name
 from corollary.analysis.today import TODAY_RELATION
 from corollary.console import Phase
-from corollary.core.arrow import schema_of, to_python
+from corollary.core.arrow import schema_of
 from corollary.core.engine import within_seconds
 from corollary.core.logic import Literal, Variable
 from corollary.core.plans import Plan
 from corollary.core.program import Relation
+from corollary.core.records.record_rows import to_python_rows
 from corollary.core.states import CHANGES
 from corollary.database.access.why_access import WhyAccess
 from corollary.database.arguments import COUNT, check_function, checked
@@ -77,8 +78,8 @@ class RelationView:
         return self._read(self.name)
 
     def rows(self) -> list[tuple[Any, ...]]:
-        """Return the tuples as Python values."""
-        return list(to_python(self.arrow()))
+        """Return the tuples as Python values, records as tuples."""
+        return to_python_rows(self.arrow(), self.shape.types)
 
     def pandas(self) -> Any:
         """Return the tuples as a pandas frame."""

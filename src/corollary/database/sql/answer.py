@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from corollary.core.arrow import schema_of, to_python
 from corollary.core.program import Relation
+from corollary.core.records.record_rows import to_python_rows
 from corollary.database.engines import SparkFrames
 
 if TYPE_CHECKING:
@@ -52,8 +53,8 @@ class SqlAnswer:
         return self._table
 
     def rows(self) -> list[tuple[Any, ...]]:
-        """Return the rows as Python values."""
-        return list(to_python(self._table))
+        """Return the rows as Python values, records as tuples."""
+        return to_python_rows(self._table, self.shape.types)
 
     def pandas(self) -> Any:
         """Return the rows as a pandas frame."""

@@ -229,7 +229,7 @@ def _map_atom(atom: Atom, change: Callable[[Variable], Variable]) -> Atom:
 def type_name(type_: Type) -> TypeName:
     """Return a type as a declaration writes it."""
     digits = (type_.precision, type_.scale) if type_.kind is Kind.DECIMAL else None
-    return TypeName(str(type_.kind), digits, type_.nullable)
+    return TypeName(type_.record.name if type_.record else str(type_.kind), digits, type_.nullable)
 
 
 def unique_names(names: Sequence[str]) -> list[str]:

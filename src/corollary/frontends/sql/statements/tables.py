@@ -56,7 +56,9 @@ class TableLayout:
 def type_name(type_: Type, span: Span | None = None) -> TypeName:
     """Return a type as declarations have it."""
     digits = (type_.precision, type_.scale) if type_.kind is Kind.DECIMAL else None
-    return TypeName(str(type_.kind), digits, type_.nullable, span)
+    return TypeName(
+        type_.record.name if type_.record else str(type_.kind), digits, type_.nullable, span
+    )
 
 
 def find_column(table: str, columns: Sequence[str], name: SqlName) -> int:

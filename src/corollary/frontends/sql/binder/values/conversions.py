@@ -194,7 +194,8 @@ def cast(expression: Expression, target: Type, bits: int) -> Expression | None:
     kind = expression.type.kind
     match target.kind:
         case Kind.SYMBOL | Kind.RECORD:
-            return expression if kind is Kind.SYMBOL else call("show", (expression,), SYMBOL, span)
+            is_text = kind is Kind.SYMBOL and expression.type.record is None
+            return expression if is_text else call("show", (expression,), SYMBOL, span)
         case Kind.NUMBER:
             return _to_integer(expression, bits)
         case Kind.DECIMAL:
