@@ -30,6 +30,7 @@ from bench.maintain.task import Task
 from bench.maintain.tasks import tasks
 from bench.maintain.tracks import Outcome
 from bench.measure import Measurement, measure
+from bench.points_to import race as points_to
 from bench.report import Result
 from bench.shop import race as shop
 from bench.tpch import queries as tpch
@@ -52,6 +53,7 @@ REPORTS = {
         documents,
         orders,
         why,
+        points_to,
         load,
         refresh,
         growth,

@@ -1,0 +1,1 @@
+"""A points-to analysis with contexts, and a program for it to analyse."""
