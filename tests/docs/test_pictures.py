@@ -1,4 +1,4 @@
-"""The pictures of docs/why.md are what the code draws, of the programs and files on that page.
+"""The pictures of docs/why.md and docs/monitoring.md are what the code draws, of their files.
 
 `COROLLARY_ACCEPT=1` writes them: look at them before you commit them.
 """
@@ -14,6 +14,7 @@ import pytest
 
 import corollary
 from corollary.database.intake.change_files import read_changes
+from support.command_line import cli
 from support.paths import REPOSITORY
 
 DOCS = REPOSITORY / "docs"
@@ -47,3 +48,17 @@ def test_pictures(network: corollary.Database) -> None:
             path.write_text(answer.to_svg(), "utf-8")
         assert path.read_text("utf-8") == answer.to_svg(), name
         assert f"({name})" in (DOCS / "why.md").read_text("utf-8")
+
+
+def test_picture_of_the_tutorial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, text in FILE.findall((DOCS / "monitoring.md").read_text("utf-8")):
+        Path(name).write_text(text, "utf-8")
+    query = Path("late.txt").read_text("utf-8").removeprefix("late: ").strip()
+    types = "--type", "bank=payment", "--type", "carrier=delivery"
+    told = "--updates", "morning.jsonl", "--plot", "monitoring.svg"
+    cli("documents", "match", "--doc", "shop.xml", "--query", query, *types, *told)
+    drawn, path = Path("monitoring.svg").read_text("utf-8"), DOCS / "monitoring.svg"
+    if os.environ.get("COROLLARY_ACCEPT"):
+        path.write_text(drawn, "utf-8")
+    assert path.read_text("utf-8") == drawn

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from corollary.documents.answers import single_answer
-from corollary.documents.answers.explanation import Explanation, explain
+from corollary.documents.answers.explanation import Explanation, explain, explain_possible
 from corollary.documents.answers.order import AnswerOrder
 from corollary.documents.answers.question import Question
 from corollary.documents.answers.search_budget import SearchLimits
@@ -143,6 +143,12 @@ class View:
         """Return why an answer is sure, or what a possible one waits for."""
         value = 1 if answer in self.sure else 0.5 if answer in self.possible() else 0
         return explain(self.question, answer, value, self.limits)
+
+    def explain_possible(self) -> dict[Answer, Explanation]:
+        """Return for every possible answer what it waits for, by one search for all of them."""
+        possible = self.possible()
+        found = explain_possible(self.question, self.limits)
+        return {answer: each for answer, each in found.items() if answer in possible}
 
     # --- changes ---------------------------------------------------------------------------------
 

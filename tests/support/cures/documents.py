@@ -74,6 +74,8 @@ CURES = [
     update("C1230", "--update g=b", "it has `f`", "--update f=b"),
     update("C1232", "--once f --update f=b --update f=c", "", "--update f=b --update f=c"),
     update("C1233", "--type f=b --update f=c", "", "--type f=b --update f=b"),
+    update("C1254", "--updates bad.jsonl", '{"fn": "f"', "--updates good.jsonl"),
+    update("C1254", "--updates two.jsonl", "rows of one document", "--updates good.jsonl"),
     Cure(
         "C1260",
         "documents xquery --query '/r[a]/b$x'",
@@ -85,5 +87,8 @@ CURES = [
 FILES = {
     "tree.xml": "<r><a/></r>\n",
     "deep.xml": "<a>" * 100_000 + "</a>" * 100_000,
+    "bad.jsonl": '{"function": "f"}\n',
+    "two.jsonl": '{"doc": "d", "fn": "f", "xml": "b"}\n{"doc": "e", "fn": "f", "xml": "b"}\n',
+    "good.jsonl": '{"fn": "f", "xml": "b"}\n{"fn": "f", "eos": true}\n',
     "300.xml": "<a>" * 300 + "</a>" * 300,
 }

@@ -78,6 +78,29 @@ def explain(question: Question, answer: Answer, value: float, limits: SearchLimi
     return Explanation(answer, value, (), waits_for, _same_key(question, answer), is_exact)
 
 
+def explain_possible(question: Question, limits: SearchLimits) -> dict[Answer, Explanation]:
+    """Return what the possible answers wait for, all by one search."""
+    ways: dict[Answer, set[frozenset[str]]] = {}
+    is_exact = True
+    try:
+        search = ScenarioSearch.on(question, SearchBudget(limits))
+        for root in question.shape.roots:
+            for each in search.of_root(root):
+                ways.setdefault(decode_row(each.answer(root)), set()).add(each.functions)
+    except SearchLimitError:
+        rows = question.possible_rows - question.sure_rows
+        ways, is_exact = {decode_row(row): {question.candidates} for row in rows}, False
+    sure = question.sure
+    found = {}
+    for answer, several in ways.items():
+        if answer not in sure:
+            least = [each for each in several if not any(other < each for other in several)]
+            waits_for = tuple(sorted(least, key=sorted))
+            same = _same_key(question, answer)
+            found[answer] = Explanation(answer, 0.5, (), waits_for, same, is_exact)
+    return found
+
+
 def _witness_paths(question: Question, answer: Answer) -> tuple[str, ...]:
     """Return the paths of the nodes that give a sure answer; none if they are collected."""
     row = tuple(encode_label(str(label)) for label in answer)

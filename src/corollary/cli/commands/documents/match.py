@@ -1,6 +1,7 @@
 """`corollary documents match`."""
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from corollary.cli.report.tables import align
 if TYPE_CHECKING:
     from corollary.documents.answers.unknown import Answer
     from corollary.documents.document import ActiveDocument
+    from corollary.documents.timeline import OpenAnswer
     from corollary.documents.view import View
 
 FUNCTION = pair("is not F=…", is_valid=lambda _: True)
@@ -23,6 +25,11 @@ FUNCTION = pair("is not F=…", is_valid=lambda _: True)
 @click.option("--doc", metavar="FILE|TREE", required=True, help="The document, or a file with it.")
 @click.option("--query", required=True, help="A tree pattern, such as '/r[a]/b$x'.")
 @action("--update", "F=FILE|TREE", "What a function brings. May be repeated, in order.", FUNCTION)
+@click.option(
+    "--updates",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="A file of updates, JSON lines (fn, xml, eos, at), which come after --update.",
+)
 @action("--end", "F", "A function that brings nothing more after all updates.")
 @action("--once", "F", "A function that answers at most once, with one tree.")
 @action("--type", "F=A,B", "The labels that the trees of a function begin with.", FUNCTION)
@@ -45,6 +52,16 @@ FUNCTION = pair("is not F=…", is_valid=lambda _: True)
 )
 @click.option("--useful", is_flag=True, help="Report which functions can still change an answer.")
 @click.option("--gc", is_flag=True, help="Drop what no answer needs, and close useless functions.")
+@click.option("--waiting", is_flag=True, help="List open answers: what they wait for, since when.")
+@click.option("--timeline", is_flag=True, help="Report the state of the view after each update.")
+@click.option(
+    "--plot",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write a plot of the state over time, as SVG.",
+)
+@click.option(
+    "--unknown", is_flag=True, help="List possible answers of which nothing is known, too."
+)
 @click.option(
     "--explain", is_flag=True, help="Explain why answers are sure, or what they wait for."
 )
@@ -53,6 +70,7 @@ def command(
     doc: str,
     query: str,
     update: tuple[Pair, ...],
+    updates: Path | None,
     end: tuple[str, ...],
     once: tuple[str, ...],
     type: tuple[Pair, ...],
@@ -61,6 +79,10 @@ def command(
     limit_nodes: int,
     useful: bool,
     gc: bool,
+    waiting: bool,
+    timeline: bool,
+    plot: Path | None,
+    unknown: bool,
     explain: bool,
     output: OutputOptions,
 ) -> None:
@@ -74,13 +96,17 @@ def command(
       corollary documents match --doc 'r[a !f]' --query '/r[a][b$x]' --useful
       corollary documents match --doc 'r[a !f]' --query '/r[a][b$x]' --update 'f=b' --end f
       corollary documents match --doc 'r[!f]' --query '/r[a][b]' --once f --format json
+      corollary documents match --doc shop.xml --query '…' --updates day.jsonl --waiting
     """
     with output.reporting() as console:
         from corollary.documents.answers.search_budget import SearchLimits
         from corollary.documents.document import ActiveDocument
+        from corollary.documents.timeline import START, ViewTimeline
         from corollary.documents.trees.xml import ReadOptions
+        from corollary.documents.updates_file import read_updates
 
-        updates = [(name, _place(text)) for name, text in update]
+        given = [(name, _place(text)) for name, text in update]
+        rows = [] if updates is None else read_updates(updates)
         reading = ReadOptions(is_huge=huge)
         limits = SearchLimits(limit_nodes, limit_seconds)
         document = ActiveDocument.read(
@@ -88,12 +114,27 @@ def command(
         )
         view = document.view(query)
         print_warnings(view.maintained.warnings, console)
-        document.apply(updates, end)
+        followed = ViewTimeline(view)
+        document.apply(given, () if rows else end)
+        followed.note(START, "the document")
+        for at, row in enumerate(rows, 1):
+            ends = [row.function] if row.is_end else []
+            last = end if at == len(rows) else ()
+            brought = [] if row.data is None else [(row.function, row.data)]
+            document.apply(brought, [*ends, *last])
+            followed.note(row.at, f"!{row.function}{' has ended' if row.is_end else ''}")
         result = _result(document, view, useful=useful, gc=gc)
+        if waiting:
+            result["waiting"] = [_open(each) for each in followed.open_answers()]
+        if timeline:
+            result["timeline"] = [asdict(each) for each in followed.steps]
+        if plot is not None:
+            plot.write_text(followed.to_svg(), "utf-8")
+            result["plot"] = str(plot)
         if explain:
             answers = sorted((*view.sure, *view.possible()), key=str)
             result["explanations"] = [str(view.explain(each)) for each in answers]
-        output.show(lambda: result, _lines(result))
+        output.show(lambda: result, _lines(result, is_all=unknown))
 
 
 def _result(document: "ActiveDocument", view: "View", *, useful: bool, gc: bool) -> dict[str, Any]:
@@ -126,10 +167,25 @@ def _result(document: "ActiveDocument", view: "View", *, useful: bool, gc: bool)
     return result
 
 
-def _lines(result: dict[str, Any]) -> Iterator[str]:
+def _open(found: "OpenAnswer") -> dict[str, Any]:
+    ways = [sorted(each) for each in found.waits_for]
+    return {"answer": _listed(found.answer), "waits_for": ways, "since": found.since}
+
+
+def _lines(result: dict[str, Any], *, is_all: bool) -> Iterator[str]:
     rows = [["value", str(result["value"])]]
+    idle = [
+        at
+        for at, (row, places) in enumerate(zip(result["possible"], result["unknown"], strict=True))
+        if row and len(places) == len(row) and not is_all
+    ]
     for name in ("sure", "possible", "minimal"):
-        answers = " ".join(f"({', '.join(each)})" for each in result[name])
+        shown = [
+            each for at, each in enumerate(result[name]) if name != "possible" or at not in idle
+        ]
+        answers = " ".join(f"({', '.join(each)})" for each in shown)
+        if name == "possible" and idle:
+            answers = f"{answers} and any other".strip() if answers else "any"
         rows.append([name, answers or "–"])
     if not result["exact"]:
         rows.append(["exact", f"no, possible is an upper bound: {result['bound']}"])
@@ -144,7 +200,30 @@ def _lines(result: dict[str, Any]) -> Iterator[str]:
     if "kept_nodes" in result:
         rows.append(["kept nodes", f"{result['kept_nodes']:,}"])
     yield from align(rows)
+    if result.get("waiting"):
+        yield ""
+        yield from align(
+            [
+                ["waits for", "since", "answer"],
+                *(
+                    [_ways(each["waits_for"]), each["since"], f"({', '.join(each['answer'])})"]
+                    for each in result["waiting"]
+                ),
+            ]
+        )
+    if result.get("timeline"):
+        yield ""
+        yield from align(
+            [
+                ["at", "update", "value", "sure", "possible"],
+                *([str(cell) for cell in each.values()] for each in result["timeline"]),
+            ]
+        )
     yield from result.get("explanations", ())
+
+
+def _ways(several: list[list[str]]) -> str:
+    return " or ".join(" and ".join(f"!{name}" for name in each) for each in several)
 
 
 def _listed(answer: "Answer") -> list[str]:

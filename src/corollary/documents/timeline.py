@@ -1,0 +1,139 @@
+"""The state of a view over time: its value, its answers, and since when an answer is open."""
+
+from dataclasses import dataclass, field
+from xml.sax.saxutils import escape
+
+from corollary.documents.answers.unknown import ANY, Answer
+from corollary.documents.queries.comparisons import number_of
+from corollary.documents.view import View
+
+START = "start"
+"""When the document was there, and no update had come."""
+WIDTH, HEIGHT, MARGIN, BAND = 720, 260, 48, 14
+VALUES = {1.0: ("#2a7f4f", "true"), 0.5: ("#d9a520", "may become true"), 0.0: ("#b03a2e", "false")}
+LINES = (("sure", "#2a7f4f"), ("possible", "#d9a520"))
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineStep:
+    """The state of a view after an update.
+
+    Attributes:
+        at: when the update was.
+        what: the function, and whether it has brought something or has ended.
+        value: the truth of the view.
+        sure, possible: how many answers are sure, and possible.
+    """
+
+    at: str
+    what: str
+    value: float
+    sure: int
+    possible: int
+
+
+@dataclass(frozen=True, slots=True)
+class OpenAnswer:
+    """An answer that may come: what it waits for, and since when.
+
+    Attributes:
+        answer: what is known of it.
+        waits_for: the least sets of functions of which one has to bring something.
+        since: the update after which it was possible for the first time.
+    """
+
+    answer: Answer
+    waits_for: tuple[frozenset[str], ...]
+    since: str
+
+
+@dataclass(slots=True)
+class ViewTimeline:
+    """Follows a view through updates; `note` is called after each of them."""
+
+    view: View
+    steps: list[TimelineStep] = field(default_factory=list)
+    since: dict[Answer, str] = field(default_factory=dict)
+
+    def note(self, at: str, what: str) -> None:
+        """Note the state after an update."""
+        view = self.view
+        possible = view.possible()
+        known = known_answers(possible)
+        self.since = {each: self.since.get(each, at) for each in known}
+        self.steps.append(TimelineStep(at, what, view.value, len(view.sure), len(possible)))
+
+    def open_answers(self) -> list[OpenAnswer]:
+        """Return the answers that may come and of which something is known, the oldest first."""
+        order = {step.at: place for place, step in enumerate(self.steps)}
+        explained = self.view.explain_possible()
+        found = [
+            OpenAnswer(answer, explained[answer].waits_for, since)
+            for answer, since in self.since.items()
+            if answer in explained and explained[answer].same_key is None
+        ]
+        return sorted(found, key=lambda each: (order.get(each.since, 0), str(each.answer)))
+
+    def to_svg(self) -> str:
+        """Return a plot: the value as a band, and how many answers are sure and possible."""
+        return "\n".join(_drawing(self.steps)) + "\n"
+
+
+def known_answers(answers: frozenset[Answer]) -> frozenset[Answer]:
+    """Return the answers of which something is known; a yes is, too."""
+    return frozenset(each for each in answers if not each or any(label != ANY for label in each))
+
+
+def _places(steps: list[TimelineStep]) -> list[float]:
+    """Return where steps stand between 0 and 1: by their times, if all of them have one."""
+    numbers = [number_of(step.at) for step in steps]
+    if steps[0].at == START and len(steps) > 1:
+        numbers[0] = numbers[1]
+    times = [each for each in numbers if each is not None]
+    if len(times) < len(steps) or times != sorted(times):
+        times = [float(at) for at in range(len(steps))]
+    first, last = times[0], times[-1]
+    return [(each - first) / (last - first) if last > first else 0.0 for each in times]
+
+
+def _drawing(steps: list[TimelineStep]) -> list[str]:
+    most = max([1, *(step.sure for step in steps), *(step.possible for step in steps)])
+    right, bottom = WIDTH - MARGIN, HEIGHT - MARGIN
+    places = [MARGIN + each * (right - MARGIN) for each in _places(steps)] if steps else []
+    ends = [*places[1:], right]
+    size = f'width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}"'
+    style = 'font-family="sans-serif" font-size="12" role="img"'
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} {style}>',
+        "<title>The state of a view over time</title>",
+        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>',
+    ]
+    for step, start, end in zip(steps, places, ends, strict=True):
+        color, word = VALUES[float(step.value)]
+        shown = escape(
+            f"{step.at}: {step.what}, {word}, {step.sure} sure, {step.possible} possible"
+        )
+        lines.append(
+            f'<rect x="{start:.1f}" y="{bottom + 6}" width="{max(1.0, end - start):.1f}" '
+            f'height="{BAND}" fill="{color}"><title>{shown}</title></rect>'
+        )
+    for at in range(most + 1) if most <= 10 else (0, most // 2, most):
+        y = bottom - at / most * (bottom - MARGIN)
+        lines.append(f'<path d="M{MARGIN} {y:.1f}H{right}" stroke="#dddddd"/>')
+        lines.append(f'<text x="{MARGIN - 6}" y="{y + 4:.1f}" text-anchor="end">{at}</text>')
+    for name, color in LINES:
+        path = ""
+        for step, start, end in zip(steps, places, ends, strict=True):
+            y = bottom - getattr(step, name) / most * (bottom - MARGIN)
+            path += f"{'L' if path else 'M'}{start:.1f} {y:.1f}H{end:.1f}"
+        dashes = "" if name == "sure" else ' stroke-dasharray="5 3"'
+        lines.append(f'<path d="{path}" fill="none" stroke="{color}" stroke-width="2"{dashes}/>')
+    lines += [
+        f'<text x="{MARGIN + 130 * at}" y="{MARGIN - 20}" fill="{color}">{name} answers</text>'
+        for at, (name, color) in enumerate(LINES)
+    ]
+    if steps:
+        lines.append(f'<text x="{MARGIN}" y="{HEIGHT - 8}">{escape(steps[0].at)}</text>')
+        last = escape(steps[-1].at)
+        lines.append(f'<text x="{right}" y="{HEIGHT - 8}" text-anchor="end">{last}</text>')
+    return [*lines, "</svg>"]

@@ -1,0 +1,87 @@
+"""Files of updates: JSON lines with what functions bring, in order, as `watch` reads them.
+
+| key   | means                                                           |
+|-------|-----------------------------------------------------------------|
+| `fn`  | the function                                                    |
+| `xml` | what it brings: XML, JSON or a term; nothing if it is left out  |
+| `eos` | whether it brings nothing more after that                       |
+| `at`  | when that was, a number or a time; the number of the line if it is left out |
+| `doc` | the document; the rows of a file are all for one                |
+| `seq` | the number of the row in its stream; not needed here            |
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from corollary.documents.errors import ActiveDocumentError
+from corollary.errors import InputError
+from corollary.source import SourceFile, Span
+
+_KEYS = {"fn": str, "xml": str, "eos": bool, "at": (str, int, float), "doc": str, "seq": int}
+
+
+@dataclass(frozen=True, slots=True)
+class FileUpdate:
+    """A line of a file of updates."""
+
+    function: str
+    data: str | None
+    is_end: bool
+    at: str
+
+
+def read_updates(path: Path) -> list[FileUpdate]:
+    """Return the updates of a file.
+
+    Raises:
+        ActiveDocumentError: a line is malformed, or there are rows for several documents.
+    """
+    try:
+        source = SourceFile(path.name, path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ActiveDocumentError.of("C1229", f"`{path}` cannot be read: {error}.") from None
+    found: list[FileUpdate] = []
+    documents: dict[str, int] = {}
+    for number, line in enumerate(source.text.splitlines(), 1):
+        if not line.strip():
+            continue
+        row = _row(line, source, number)
+        documents.setdefault(row.get("doc") or "", number)
+        if len(documents) > 1:
+            note = "keep the rows of one document, or follow all of them with `documents watch`"
+            raise _error(source, number, "The rows are for several documents.", note)
+        at = row.get("at")
+        found.append(
+            FileUpdate(
+                row["fn"], row.get("xml"), bool(row.get("eos")), str(number if at is None else at)
+            )
+        )
+    return found
+
+
+def _row(line: str, source: SourceFile, number: int) -> dict[str, Any]:
+    note = 'write {"fn": "f", "xml": "<a/>", "eos": false}'
+    try:
+        row = json.loads(line)
+    except (json.JSONDecodeError, RecursionError):
+        raise _error(source, number, "The line is not JSON.", note) from None
+    if not isinstance(row, dict) or not row.get("fn"):
+        raise _error(source, number, "The line names no function.", note)
+    for key, value in row.items():
+        if key not in _KEYS:
+            known = ", ".join(f"`{each}`" for each in _KEYS)
+            raise _error(
+                source, number, f"`{key}` is not a key of an update.", f"there are {known}"
+            )
+        if value is not None and not isinstance(value, _KEYS[key]):  # type: ignore[arg-type]
+            raise _error(source, number, f"The value of `{key}` is of another type.", note)
+    return row
+
+
+def _error(source: SourceFile, number: int, message: str, note: str) -> InputError:
+    width = len(source.text.splitlines()[number - 1])
+    return ActiveDocumentError.of(
+        "C1254", message, Span(source, number, 1, number, 1 + width), note
+    )

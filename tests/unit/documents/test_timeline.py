@@ -1,0 +1,68 @@
+"""Files of updates, and the state of a view over time."""
+
+from pathlib import Path
+
+import pytest
+
+from corollary.documents.document import ActiveDocument
+from corollary.documents.errors import ActiveDocumentError
+from corollary.documents.timeline import ViewTimeline
+from corollary.documents.updates_file import FileUpdate, read_updates
+from support.command_line import cli, of_json
+
+MATCH = "documents", "match", "--doc", "s[!f !g]", "--query", "/s[a/*$x][b/*$x]"
+
+
+def test_an_open_answer_says_which_stream_it_waits_for_and_since_when() -> None:
+    document = ActiveDocument.from_terms("s[!f !g]", types={"f": ["a"], "g": ["b"]})
+    timeline = ViewTimeline(document.view("/s[a/*$x][b/*$x]"))
+    for at, (name, tree) in enumerate([("f", "a[1]"), ("g", "b[2]"), ("g", "b[1]")]):
+        document.add(name, tree)
+        timeline.note(f"{at}:00", name)
+    (found,) = timeline.open_answers()
+    assert (found.answer, found.waits_for, found.since) == (("2",), ({"f"},), "1:00")
+    assert [(each.value, each.sure) for each in timeline.steps] == [(0.5, 0), (0.5, 0), (1, 1)]
+    assert timeline.to_svg().count("<rect") == 1 + 3
+
+
+def test_rows_of_question_marks_are_listed_if_asked_for() -> None:
+    assert "possible  any\n" in cli(*MATCH).stdout
+    assert "possible  (?)\n" in cli(*MATCH, "--unknown").stdout
+    assert "possible  (1) and any other\n" in cli(*MATCH, "--update", "f=a[1]").stdout
+    assert of_json(cli(*MATCH, "--format", "json"))["possible"] == [["?"]]
+
+
+def test_a_file_of_updates_is_applied_in_order(tmp_path: Path) -> None:
+    path = tmp_path / "updates.jsonl"
+    path.write_text(
+        '{"fn": "f", "xml": "a[1]"}\n\n{"fn": "g", "xml": "b[1]", "eos": true, "at": 7}\n'
+    )
+    assert read_updates(path) == [
+        FileUpdate("f", "a[1]", is_end=False, at="1"),
+        FileUpdate("g", "b[1]", is_end=True, at="7"),
+    ]
+    plot = tmp_path / "plot.svg"
+    found = of_json(
+        cli(*MATCH, "--updates", str(path), "--timeline", "--plot", str(plot), "--format", "json")
+    )
+    assert [each["at"] for each in found["timeline"]] == ["start", "1", "7"]
+    assert found["sure"] == [["1"]]
+    assert plot.read_text("utf-8").startswith("<svg")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "x",
+        "[]",
+        "{}",
+        '{"fn": "f", "more": 1}',
+        '{"fn": 1}',
+        '{"fn": "f", "doc": "d"}\n{"fn": "f"}',
+    ],
+)
+def test_files_of_updates_are_refused(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "updates.jsonl"
+    path.write_text(line)
+    with pytest.raises(ActiveDocumentError, match="C1254"):
+        read_updates(path)
