@@ -52,6 +52,7 @@ from support.generators.active_scenarios import (
 from support.generators.advisor_programs import program as advised_program
 from support.generators.advisor_workloads import workload as random_workload
 from support.generators.document_comparisons import ComparisonRound
+from support.generators.document_retractions import RetractionRound
 from support.generators.document_rounds import Round
 from support.generators.groups import judge_groups
 from support.generators.programs import FEATURES, Case, programs
@@ -188,6 +189,7 @@ class Fuzz:
                 self.say(f"{self.counts['instances']} instances of documents; seed {number}")
             self.counts += Round(number, DOCUMENTS).run()
             self.counts += ComparisonRound(number, DOCUMENTS).run()
+            self.counts += RetractionRound(number, DOCUMENTS).run()
             number += 1
 
     def flips(self) -> None:

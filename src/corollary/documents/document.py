@@ -8,7 +8,11 @@ from corollary.documents.answers.garbage import Collected, collect
 from corollary.documents.answers.question import Question
 from corollary.documents.answers.search_budget import SearchLimits
 from corollary.documents.collection import Collection
-from corollary.documents.errors import StreamClosedError, UnknownFunctionError
+from corollary.documents.errors import (
+    ActiveDocumentError,
+    StreamClosedError,
+    UnknownFunctionError,
+)
 from corollary.documents.storage import WriteBatch, facts_of, numbers_of
 from corollary.documents.trees.document_tree import DocumentTree, StoredNode
 from corollary.documents.trees.forest import Forest, NodeKind
@@ -74,6 +78,7 @@ class ActiveDocument:
             for name, type_ in (types or {}).items()
         }
         self._ended: set[str] = set()
+        self._is_collected = False
         self._views: list[View] = []
         batch = WriteBatch()
         self.nodes = DocumentTree(forest, self.collection.node_numbers)
@@ -124,16 +129,47 @@ class ActiveDocument:
         """Note that a function brings nothing any more."""
         self.apply((), [function])
 
-    def apply(self, updates: Iterable[tuple[str, Data]] = (), ends: Iterable[str] = ()) -> None:
-        """Make several updates, then let functions end, in one transaction."""
+    def retract(self, function: str, data: Data) -> None:
+        """Take back what a function brought: the last update with these trees, wherever it came.
+
+        What came into the trees since goes with them. A function that has ended may retract, too.
+
+        Raises:
+            UnknownFunctionError: the document has no such function.
+            ActiveDocumentError: the function has not brought these trees, or garbage has been
+                collected since the beginning.
+        """
+        self.apply(retractions=[(function, data)])
+
+    def replace(self, function: str, old: Data, new: Data) -> None:
+        """Retract what a function brought, and let it bring something else, in one transaction."""
+        self.apply([(function, new)], retractions=[(function, old)])
+
+    def apply(
+        self,
+        updates: Iterable[tuple[str, Data]] = (),
+        ends: Iterable[str] = (),
+        retractions: Iterable[tuple[str, Data]] = (),
+    ) -> None:
+        """Retract trees, make several updates, then let functions end, in one transaction."""
         batch = WriteBatch()
-        self.stage_updates(updates, ends, batch)
+        retracted = self._check_retractions(retractions)
+        checked = self._check_updates(updates, ends)
+        for relation, rows in facts_of(self.nodes.prune(retracted), self._numbers()).items():
+            batch.remove(relation, rows)
+        self._stage_checked(checked, batch)
         self.note_written(self.collection.write(batch))
 
     def stage_updates(
         self, updates: Iterable[tuple[str, Data]], ends: Iterable[str], batch: WriteBatch
     ) -> None:
         """Put updates and ends into a batch; nothing is done if one of them is wrong."""
+        self._stage_checked(self._check_updates(updates, ends), batch)
+
+    def _check_updates(
+        self, updates: Iterable[tuple[str, Data]], ends: Iterable[str]
+    ) -> tuple[list[tuple[str, Forest]], list[str]]:
+        """Return the updates that are made, and the functions that end, if none is wrong."""
         accepted: list[tuple[str, Forest]] = []
         coming: set[str] = set()  # the functions that earlier updates of the batch call
         answered: list[str] = []
@@ -147,13 +183,36 @@ class ActiveDocument:
                 accepted.append((name, forest))
                 coming |= {row.label for row in forest if row.kind is NodeKind.FUNCTION}
         ended = [name for name in ends if name in coming or self._is_known(name)]
+        return accepted, answered + ended
+
+    def _stage_checked(
+        self, checked: tuple[list[tuple[str, Forest]], list[str]], batch: WriteBatch
+    ) -> None:
+        accepted, ended = checked
         for name, forest in accepted:
             self._add_nodes(self.nodes.insert(name, forest, self.collection.node_numbers), batch)
             function = self._function(name, batch)
             if function.is_once:
                 self._end(function, batch)
-        for name in answered + ended:
+        for name in ended:
             self._end(self._function(name, batch), batch)
+
+    def _check_retractions(self, retractions: Iterable[tuple[str, Data]]) -> set[int]:
+        """Return the roots of the trees that are retracted, if all of them can be."""
+        found: set[int] = set()
+        for name, data in retractions:
+            self._is_known(name)
+            if self._is_collected:
+                message = "Nothing can be retracted after garbage was collected, or closed."
+                note = "what no answer needed is gone: open the document anew, and do not collect"
+                raise ActiveDocumentError.of("C1234", message, None, note)
+            roots = self.nodes.brought(name, self._read(name, data), found)
+            if roots is None:
+                message = f"The function `{name}` has not brought what is to be retracted."
+                note = "give the trees of one update as they came, with everything below"
+                raise ActiveDocumentError.of("C1235", message, None, note)
+            found |= roots
+        return found
 
     def note_written(self, touched: Mapping[int, object]) -> None:
         """Note that a batch with changes of this document was written.
@@ -218,6 +277,7 @@ class ActiveDocument:
             if function.is_live and not self.nodes.calls.get(function.name):
                 self._shut(function, batch, FunctionState.CLOSED)
                 closed.append(function.name)
+        self._is_collected = self._is_collected or bool(dropped or closed)
         return Collected(len(kept), dropped, tuple(sorted(closed)))
 
     def close(self, functions: Iterable[str]) -> None:
@@ -226,6 +286,7 @@ class ActiveDocument:
         for name in functions:
             if self._is_known(name) and self.functions[name].is_live:
                 self._shut(self.functions[name], batch, FunctionState.CLOSED)
+                self._is_collected = True
         self.note_written(self.collection.write(batch))
 
     def stage_removal(self, batch: WriteBatch) -> None:

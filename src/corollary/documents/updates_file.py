@@ -4,6 +4,7 @@
 |-------|-----------------------------------------------------------------|
 | `fn`  | the function                                                    |
 | `xml` | what it brings: XML, JSON or a term; nothing if it is left out  |
+| `old` | what it retracts before that                                   |
 | `eos` | whether it brings nothing more after that                       |
 | `at`  | when that was, a number or a time; the number of the line if it is left out |
 | `doc` | the document; the rows of a file are all for one                |
@@ -19,7 +20,15 @@ from corollary.documents.errors import ActiveDocumentError
 from corollary.errors import InputError
 from corollary.source import SourceFile, Span
 
-_KEYS = {"fn": str, "xml": str, "eos": bool, "at": (str, int, float), "doc": str, "seq": int}
+_KEYS = {
+    "fn": str,
+    "xml": str,
+    "old": str,
+    "eos": bool,
+    "at": (str, int, float),
+    "doc": str,
+    "seq": int,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +37,7 @@ class FileUpdate:
 
     function: str
     data: str | None
+    old: str | None
     is_end: bool
     at: str
 
@@ -55,7 +65,11 @@ def read_updates(path: Path) -> list[FileUpdate]:
         at = row.get("at")
         found.append(
             FileUpdate(
-                row["fn"], row.get("xml"), bool(row.get("eos")), str(number if at is None else at)
+                row["fn"],
+                row.get("xml"),
+                row.get("old"),
+                bool(row.get("eos")),
+                str(number if at is None else at),
             )
         )
     return found

@@ -26,6 +26,7 @@ class Delta:
         possible: the answers that have become possible.
         impossible: the answers that are no longer merely possible: sure now, or out of reach.
         before, value: the truth of the view before and after.
+        retracted: the answers that are sure no more, since trees were retracted.
     """
 
     sure: Answers
@@ -33,9 +34,11 @@ class Delta:
     impossible: Answers
     before: Value
     value: Value
+    retracted: Answers = frozenset()
 
     def __bool__(self) -> bool:
-        return bool(self.sure or self.possible or self.impossible or self.before != self.value)
+        changed = self.sure or self.retracted or self.possible or self.impossible
+        return bool(changed or self.before != self.value)
 
 
 class View:
@@ -174,6 +177,7 @@ class View:
             possible - self._reported[1],
             value,
             self._reported[2],
+            sure - self._reported[0],
         )
         if delta:
             for listener in self._listeners:

@@ -76,6 +76,7 @@ CURES = [
     update("C1233", "--type f=b --update f=c", "", "--type f=b --update f=b"),
     update("C1254", "--updates bad.jsonl", '{"fn": "f"', "--updates good.jsonl"),
     update("C1254", "--updates two.jsonl", "rows of one document", "--updates good.jsonl"),
+    update("C1235", "--update f=b --retract f=c", "as they came", "--update f=b --retract f=b"),
     Cure(
         "C1260",
         "documents xquery --query '/r[a]/b$x'",

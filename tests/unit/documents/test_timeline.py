@@ -38,8 +38,8 @@ def test_a_file_of_updates_is_applied_in_order(tmp_path: Path) -> None:
         '{"fn": "f", "xml": "a[1]"}\n\n{"fn": "g", "xml": "b[1]", "eos": true, "at": 7}\n'
     )
     assert read_updates(path) == [
-        FileUpdate("f", "a[1]", is_end=False, at="1"),
-        FileUpdate("g", "b[1]", is_end=True, at="7"),
+        FileUpdate("f", "a[1]", None, is_end=False, at="1"),
+        FileUpdate("g", "b[1]", None, is_end=True, at="7"),
     ]
     plot = tmp_path / "plot.svg"
     found = of_json(

@@ -1,4 +1,4 @@
-"""The nodes of one document: a tree that only grows, until parts of it are collected.
+"""The nodes of one document: a tree that grows, until parts of it are retracted or collected.
 
 Numbers grow with time, and a parent is there before its children; so a walk over falling numbers
 sees children first.
@@ -7,7 +7,23 @@ sees children first.
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from corollary.documents.trees.forest import ROOT, Forest, ForestNode, NodeKind
+from corollary.documents.trees.forest import ROOT, Forest, ForestNode, NodeKind, children_of
+
+
+def _forms(forest: Forest, forms: dict[tuple[object, ...], int]) -> list[int]:
+    """Return the form of each node of a forest: equal trees, whatever their order, have the same.
+
+    Args:
+        forest: the trees.
+        forms: the numbers of forms, which are known already.
+    """
+    below = children_of(forest)
+    found = [0] * len(forest)
+    for place in reversed(range(len(forest))):
+        row = forest[place]
+        form = (row.label, row.kind, *sorted(found[child] for child in below[place]))
+        found[place] = forms.setdefault(form, len(forms))
+    return found
 
 
 class StoredNode(NamedTuple):
@@ -27,6 +43,7 @@ class DocumentTree:
         parents, labels, kinds, children: by the number of a node.
         calls: for each function name the nodes that are calls of it.
         initial: the nodes that were there in the beginning.
+        origins: for the root of each tree that a function brought, the call that it is beside.
     """
 
     def __init__(self, forest: Forest, numbers: Iterator[int]) -> None:
@@ -35,6 +52,7 @@ class DocumentTree:
         self.kinds: dict[int, NodeKind] = {}
         self.children: dict[int, list[int]] = {}
         self.calls: dict[str, list[int]] = {}
+        self.origins: dict[int, int] = {}
         self.root = -1
         self.initial = self._graft(ROOT, forest, numbers)
         self.root = self.initial[0].number
@@ -46,8 +64,76 @@ class DocumentTree:
         """Insert a copy of every tree beside every call of a function; return the new nodes."""
         added: list[StoredNode] = []
         for call in tuple(self.calls.get(function, ())):
-            added += self._graft(self.parents[call], forest, numbers)
+            grafted = self._graft(self.parents[call], forest, numbers)
+            added += grafted
+            for row, node in zip(forest, grafted, strict=True):
+                if row.parent == ROOT:
+                    self.origins[node.number] = call
         return added
+
+    def brought(self, function: str, forest: Forest, taken: set[int]) -> set[int] | None:
+        """Return the roots of the trees that the last update of a function with them has brought.
+
+        Beside each of its calls that is for every tree of a forest the newest one that was equal to
+        it when it came, whatever has come into it since; None if there is no such update.
+
+        Args:
+            function: its name.
+            forest: the trees of the update.
+            taken: roots that do not count.
+        """
+        forms: dict[tuple[object, ...], int] = {}
+        wanted = [
+            form
+            for row, form in zip(forest, _forms(forest, forms), strict=True)
+            if row.parent == ROOT
+        ]
+        candidates: dict[int, list[int]] = {}
+        for number, call in sorted(self.origins.items(), reverse=True):
+            if self.labels[call] == function and number not in taken:
+                candidates.setdefault(call, []).append(number)
+        found: set[int] = set()
+        for several in candidates.values():
+            left = [(number, self._form(number, forms)) for number in several]
+            chosen = []
+            for form in wanted:
+                place = next((at for at, each in enumerate(left) if each[1] == form), None)
+                if place is None:
+                    break
+                chosen.append(left.pop(place)[0])
+            else:
+                found.update(chosen)
+        return found or None
+
+    def _form(self, root: int, forms: dict[tuple[object, ...], int]) -> int:
+        """Return the form of a tree as it was brought."""
+        order = [root]
+        for number in order:
+            order += [child for child in self.children[number] if child not in self.origins]
+        found: dict[int, int] = {}
+        for number in reversed(order):
+            below = sorted(found[child] for child in self.children[number] if child in found)
+            form = (self.labels[number], self.kinds[number], *below)
+            found[number] = forms.setdefault(form, len(forms))
+        return found[root]
+
+    def prune(self, roots: Iterable[int]) -> list[StoredNode]:
+        """Drop some trees with everything in them; return what is dropped."""
+        dropped: list[StoredNode] = []
+        for root in roots:
+            if root not in self.parents:  # it was within another one
+                continue
+            self.children[self.parents[root]].remove(root)
+            stack = [root]
+            while stack:
+                number = stack.pop()
+                stack += self.children.pop(number)
+                label, kind = self.labels.pop(number), self.kinds.pop(number)
+                dropped.append(StoredNode(number, self.parents.pop(number), label, kind))
+                self.origins.pop(number, None)
+                if kind is NodeKind.FUNCTION:
+                    self.calls[label].remove(number)
+        return dropped
 
     def _graft(self, parent: int, forest: Forest, numbers: Iterator[int]) -> list[StoredNode]:
         added: list[StoredNode] = []
@@ -75,6 +161,7 @@ class DocumentTree:
         for each in dropped:
             del self.parents[each.number], self.labels[each.number]
             del self.kinds[each.number], self.children[each.number]
+            self.origins.pop(each.number, None)
         for number, children in self.children.items():
             if any(child not in kept for child in children):
                 self.children[number] = [child for child in children if child in kept]

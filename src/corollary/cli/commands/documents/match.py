@@ -25,6 +25,7 @@ FUNCTION = pair("is not F=…", is_valid=lambda _: True)
 @click.option("--doc", metavar="FILE|TREE", required=True, help="The document, or a file with it.")
 @click.option("--query", required=True, help="A tree pattern, such as '/r[a]/b$x'.")
 @action("--update", "F=FILE|TREE", "What a function brings. May be repeated, in order.", FUNCTION)
+@action("--retract", "F=FILE|TREE", "What a function takes back, after --update.", FUNCTION)
 @click.option(
     "--updates",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
@@ -70,6 +71,7 @@ def command(
     doc: str,
     query: str,
     update: tuple[Pair, ...],
+    retract: tuple[Pair, ...],
     updates: Path | None,
     end: tuple[str, ...],
     once: tuple[str, ...],
@@ -115,13 +117,16 @@ def command(
         view = document.view(query)
         print_warnings(view.maintained.warnings, console)
         followed = ViewTimeline(view)
-        document.apply(given, () if rows else end)
+        document.apply(given)
+        document.apply((), (), [(name, _place(text)) for name, text in retract])
+        document.apply((), () if rows else end)
         followed.note(START, "the document")
         for at, row in enumerate(rows, 1):
             ends = [row.function] if row.is_end else []
             last = end if at == len(rows) else ()
             brought = [] if row.data is None else [(row.function, row.data)]
-            document.apply(brought, [*ends, *last])
+            taken = [] if row.old is None else [(row.function, row.old)]
+            document.apply(brought, [*ends, *last], taken)
             followed.note(row.at, f"!{row.function}{' has ended' if row.is_end else ''}")
         result = _result(document, view, useful=useful, gc=gc)
         if waiting:
