@@ -7,6 +7,7 @@ from corollary.analysis.bags import with_bags
 from corollary.analysis.checks.alerts import alerts
 from corollary.analysis.checks.bags import bags
 from corollary.analysis.checks.confluence import confluence
+from corollary.analysis.checks.counters import counters
 from corollary.analysis.checks.declarations import declarations
 from corollary.analysis.checks.directives import directives
 from corollary.analysis.checks.events import events
@@ -39,6 +40,7 @@ PASSES: tuple[Callable[[ResolvedProgram], Iterable[Diagnostic]], ...] = (
     directives,
     pragma_directives,
     query_plans,
+    counters,
     events,
     safety,
     stratification,

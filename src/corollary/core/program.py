@@ -378,6 +378,7 @@ class NormalProgram:
         active: its active part.
         constants: the tuples of relations that hold constants of rules; they never change.
         arithmetic: how its numbers are computed; its rules say it all.
+        counters: for each base relation of rows that `autoinc()` numbers, the relation of the rows.
     """
 
     relations: Mapping[str, Relation]
@@ -390,3 +391,4 @@ class NormalProgram:
     constants: Mapping[str, tuple[tuple[Value, ...], ...]] = field(default_factory=dict)
     bags: Mapping[str, str] = field(default_factory=dict)
     arithmetic: Arithmetic = Arithmetic.EXACT
+    counters: Mapping[str, str] = field(default_factory=dict)

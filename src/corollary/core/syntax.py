@@ -47,6 +47,9 @@ OPEN_FUNCTIONS = (
 TODAY = "today"
 """A function without arguments, whose name is not reserved either."""
 
+COUNTER = "autoinc"
+"""A function without arguments: the number of an assignment, from 0."""
+
 EXTREMES = ("min", "max")
 """Both a function of two or more arguments and an aggregate."""
 
@@ -92,7 +95,7 @@ RESERVED = frozenset(
         "null",
         "nil",
         "as",
-        "autoinc",
+        COUNTER,
     }
 )
 """Words that cannot be names of variables or relations, except in backquotes."""

@@ -18,6 +18,7 @@ from corollary.core.program import (
 from corollary.rewrite.aggregates import aggregates
 from corollary.rewrite.bags import bags
 from corollary.rewrite.bases import bases
+from corollary.rewrite.counters import counters
 from corollary.rewrite.disjunctions import disjunctions
 from corollary.rewrite.equivalences import equivalences
 from corollary.rewrite.expressions import expressions
@@ -34,6 +35,7 @@ RewritePass = Callable[[TranslationUnit], None]
 
 CLAUSE_PASSES: tuple[RewritePass, ...] = (
     disjunctions,  # one conjunction per head and alternative
+    counters,  # rows that `autoinc()` numbers become relations
     records,  # patterns become field accesses
     words,  # results are 32-bit words, if the program asks for them
     aggregates,  # become relations of their own
@@ -81,6 +83,7 @@ def normalise(checked: CheckedProgram, before: NormalProgram | None = None) -> N
         unit.bases,
         bags=unit.bags,
         arithmetic=arithmetic_of(program),
+        counters=unit.counters,
     )
 
 

@@ -71,6 +71,7 @@ class TranslationUnit:
         bases: for each derived relation with base tuples, the relation that holds them.
         bags: for each relation with copies, the relation of its counts.
         recursive_bodies: the bodies of aggregates over their own stratum.
+        counters: for each relation of numbered rows, the relation of the rows.
     """
 
     clauses: Sequence[logic.Clause]
@@ -87,6 +88,7 @@ class TranslationUnit:
     bases: Mapping[str, str] = field(default_factory=dict)
     bags: Mapping[str, str] = field(default_factory=dict)
     recursive_bodies: set[str] = field(default_factory=set)
+    counters: dict[str, str] = field(default_factory=dict)
 
     def unused_name(self, name: str) -> str:
         """Return the name, with a number appended where a relation has it."""

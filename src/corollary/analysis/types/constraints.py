@@ -279,8 +279,9 @@ class _ClauseConstraints:
                 self._operands(term, signature, nodes, result)
         else:
             reason = Reason(f"the result of `{term.name}`", term.span)
-            is_float = self._unifier.partial_type(nodes[0]).kinds == {Kind.FLOAT}
-            kind = Kind.FLOAT if term.name == "sign" and is_float else signature.result
+            is_sign = term.name == "sign"
+            is_float = is_sign and self._unifier.partial_type(nodes[0]).kinds == {Kind.FLOAT}
+            kind = Kind.FLOAT if is_float else signature.result
             result = self._unifier.new_node(frozenset({kind}), reason)
             if term.name in SCALE_ARGUMENTS:
                 self._round(term.arguments[SCALE_ARGUMENTS[term.name]], result, reason)

@@ -19,8 +19,13 @@ from corollary.database.counters import ProgressRecorder
 from corollary.database.engines import LOCAL, SparkFrames, create_engine
 from corollary.database.intake.bag_operations import counted_table
 from corollary.database.intake.day import unset_day
+from corollary.database.intake.row_numbers import number_rows
 from corollary.database.program.goals import read_goal
-from corollary.database.program.loaded_program import LoadedProgram, load_program
+from corollary.database.program.loaded_program import (
+    LoadedProgram,
+    load_program,
+    refuse_counters,
+)
 from corollary.database.reactions.keys import check_keys
 from corollary.errors import Diagnostic, InputError, render
 from corollary.maintain.algorithms import seminaive
@@ -144,6 +149,11 @@ def run_once(
         targets = output_paths(loaded, places)
         fill_engine(loaded, places, console, used, frames, today=today)
         asked = loaded.written_relations
+
+        def evaluate(relation: str) -> None:
+            evaluate_views(loaded, used, console, limits or Limits(), asked=(relation,))
+
+        number_rows(loaded.normal, used, evaluate)
         evaluate_views(loaded, used, console, limits or Limits(), asked=asked)
         console.enter(Phase.STORE)
         outcome = write_results(loaded, used, places, targets, frames)
@@ -165,6 +175,7 @@ def query_once(
     console = console or SilentConsole()
     with within_seconds(limits):
         loaded = load_program(program)
+        refuse_counters(program)
         goal = read_goal(loaded, text)
         engine = fill_engine(replace(loaded, normal=goal.program), places, console, today=today)
         answers = goal.answers

@@ -8,6 +8,7 @@ from corollary.active.normal_form import with_active_rules
 from corollary.analysis.check import CheckedProgram, check, diagnose
 from corollary.core import logic
 from corollary.core.program import NormalProgram, Program
+from corollary.core.syntax import COUNTER
 from corollary.core.user_functors.registration import missing_function, registered_function
 from corollary.core.user_functors.user_functor import SIGN
 from corollary.database.program.names import writable_relation
@@ -110,6 +111,23 @@ def diagnose_loading(program: Program) -> tuple[Diagnostic, ...]:
     except InputError as error:
         findings += error.diagnostics
     return findings
+
+
+def refuse_counters(program: Program) -> None:
+    """Refuse a program with `autoinc()` where it is not evaluated as a whole, once.
+
+    Raises:
+        InputError: it has one.
+    """
+    for clause in program.clauses:
+        if logic.applies_functor(clause, (COUNTER,)):
+            raise InputError.of(
+                "C0247",
+                "`autoinc()` numbers all rows at once, so that only `corollary run` without a "
+                "warehouse has it.",
+                clause.span,
+                "leave it out: a key of the columns themselves stays the same when rows change",
+            )
 
 
 def read_facts(loaded: LoadedProgram, text: str, place: str) -> list[Fact]:

@@ -8,7 +8,7 @@ from corollary.analysis.check import check
 from corollary.core.logic import Clause, Variable
 from corollary.core.printer import print_clause, print_reaction
 from corollary.core.program import NormalProgram, Program, Reaction, Relation
-from corollary.database.program.loaded_program import LoadedProgram
+from corollary.database.program.loaded_program import LoadedProgram, refuse_counters
 from corollary.database.program.parts import (
     MANUAL_PART,
     TEXT_PART,
@@ -105,6 +105,7 @@ def load_next_program(
         InputError: the program is wrong, or would lose tuples that only the database has.
     """
     checked = check(program, before)
+    refuse_counters(program)
     replaced: dict[str, str] = {}
     while True:
         # A relation with other types is another one, which decides on the names of what reads it.

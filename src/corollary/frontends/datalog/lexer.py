@@ -8,6 +8,7 @@ from itertools import zip_longest
 
 from corollary.core.logic import Value
 from corollary.core.syntax import (
+    COUNTER,
     EXTREMES,
     FUNCTIONS,
     HINTS,
@@ -74,7 +75,7 @@ _WORDS = {
     **dict.fromkeys(("true", "false"), "TRUTH"),
     **dict.fromkeys((word for word in PRECEDENCE if word.isalpha()), "INFIX"),
     **dict.fromkeys(("bnot", "lnot"), "PREFIX"),
-    **dict.fromkeys(("autoinc",), "RESERVED"),
+    COUNTER: "FUNCTION",
     "as": "AS",
     "nil": "NIL",
     "null": "NULL",

@@ -13,7 +13,6 @@ UNSUPPORTED_DIRECTIVES = {
     ".lattice": "lattices (`.lattice`)",
 }
 _UNSUPPORTED_WORDS = {
-    "autoinc": "counters (`autoinc()`)",
     "recursive_iteration_cnt": "iteration counters (`recursive_iteration_cnt()`)",
 }
 _CONVERSIONS = {
