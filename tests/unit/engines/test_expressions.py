@@ -480,6 +480,13 @@ def test_patterns_and_parts() -> None:
         ["invalid pattern"],
     )
     assert judged("!match", types, rows)[0] == [False, True, False, False, False, False]
+    pattern = Functor(
+        "null_if", (Variable("v0", SYMBOL), Variable("v0", SYMBOL)), SYMBOL.with_null(True)
+    )
+    condition = Condition("match", pattern, Variable("v1", SYMBOL))
+    codes = Dictionary()
+    verdict = evaluate_condition(condition, frame_of(types, [("(", "a")], codes), 1, codes)
+    assert (verdict.true.tolist(), verdict.faults) == ([False], ())
     assert judged("contains", types, rows)[0] == [False, True, False, False, False, True]
     assert judged("!contains", types, rows)[0] == [True, False, True, False, False, False]
 

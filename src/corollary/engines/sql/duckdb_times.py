@@ -102,7 +102,8 @@ def _adding(unit: int) -> Lowering:
     def lower(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
         size = 1 if types[0].kind is Kind.DATE else DAY_MICROSECONDS
         step = unit // DAY_MICROSECONDS if size == 1 else unit
-        added = nodes.binary(exp.Mul, arguments[1], _big(step))
+        # Twice TRY: DuckDB computes a part that two expressions share outside of a TRY around it.
+        added = attempt(nodes.binary(exp.Mul, arguments[1], _big(step)))
         value = attempt(nodes.binary(exp.Add, arguments[0], added))
         is_inside = nodes.every(
             [

@@ -153,7 +153,7 @@ def _mean(values: Any, begins: Starts, sizes: Any, source: Type, target: Type) -
     if source.kind is Kind.FLOAT:
         sums, _ = sum_groups(values, begins, sizes, source, target)
         with np.errstate(all="ignore"):
-            return sums / sizes, None
+            return sums / sizes + 0.0, None  # a quotient may be too small, and -0.0
     unit = 10**source.scale
     if values.dtype == object:
         exact = np.add.reduceat(values, begins).tolist()

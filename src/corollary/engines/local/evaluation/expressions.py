@@ -218,6 +218,9 @@ def evaluate_condition(
             operator.removeprefix("!"), one.values, two.values
         )
         true = ~true if operator.startswith("!") else true
+        if one.nulls is not None:  # a pattern that is null is not invalid
+            real = [(mask & ~one.nulls, reason) for mask, reason in new_faults]
+            new_faults = [(mask, reason) for mask, reason in real if mask.any()]
     else:
         equation = "=" if operator == "is" else operator
         true = arithmetic.compare_values(equation, one.values, one.type, two.values, two.type)

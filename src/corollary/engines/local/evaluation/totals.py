@@ -324,5 +324,6 @@ def read_digits(operator: str, owners: Integers, places: Integers, digits: Integ
         sums[nan | (plus & minus)] = np.nan
         if operator == "mean":
             sums /= matrix[SpecialPlace.COUNT]
+            sums += 0.0  # a quotient may be too small, and -0.0
         results[first : first + size] = sums
     return results
