@@ -4,7 +4,7 @@ import errno
 import re
 import shutil
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -100,6 +100,10 @@ def _printable(character: str) -> str:
     return character if is_shown else "\N{REPLACEMENT CHARACTER}"
 
 
+WHY_HINT = "; `--why` of `run` and `apply` "
+"""Begins the end of a note that says how to get proofs."""
+
+
 class CorollaryError(Exception):
     """The base of all errors that Corollary raises."""
 
@@ -144,6 +148,16 @@ class ConstraintError(InputError):
 
     exit_code = 3
     why: Sequence[object] = ()
+
+    def with_proofs(self, why: Sequence[object]) -> "ConstraintError":
+        """Return the error with proofs; its notes do not say any more how to ask for them."""
+        shown = (
+            replace(each, note=None if each.note is None else each.note.partition(WHY_HINT)[0])
+            for each in self.diagnostics
+        )
+        error = ConstraintError(shown)
+        error.why = why
+        return error
 
 
 class AccessError(InputError):

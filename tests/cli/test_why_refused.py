@@ -104,6 +104,8 @@ def test_what_a_trigger_did_has_its_rule() -> None:
 def test_a_key_names_both_tuples() -> None:
     refused = apply(line("insert", "salary", "ann", 7), "--why")
     assert refused.exit_code == VIOLATED
+    assert "nothing was changed\n" in refused.stderr
+    assert "--why" not in refused.stderr
     tail = refused.stderr.split("why two tuples of salary with the key who = ann\n")[1]
     shown = [each.split() for each in tail.splitlines()]
     assert shown == [

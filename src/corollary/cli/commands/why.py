@@ -77,7 +77,7 @@ def why(
 @click.option(
     "--insertions",
     type=COUNT,
-    default=0,
+    default=2,
     metavar="K",
     show_default=True,
     help="Look for sets of at most K base tuples that would make it true; 0 looks for none.",
@@ -98,12 +98,13 @@ def why_not(
 
     An attempt is a rule with values for its variables. Those are shown in which the fewest
     literals fail: a tuple that is missing, a tuple that is there and may not be (with its proof),
-    a condition that is false. --insertions looks for the base tuples whose insertion would make
-    it true; each set is tried out, so keys and constraints hold too.
+    a condition that is false. Then follow base tuples whose insertion would make it true, two of
+    them at most unless --insertions says otherwise; each set is tried out, so keys and
+    constraints hold too.
 
     \b
       corollary why-not warehouse 'link("a", "z")'
-      corollary why-not warehouse 'link("a", "z")' --insertions 2
+      corollary why-not warehouse 'link("a", "z")' --insertions 0
       corollary why-not warehouse 'link("a", "z")' --at 3 --format json
     """
     with output.reporting(LONG_SECONDS) as console, open_to_read(warehouse, console) as database:

@@ -42,8 +42,7 @@ def proving(database: Database, *, is_asked: bool) -> "Iterator[ViolationExplain
     try:
         yield explainer
     except ConstraintError as error:
-        error.why = with_origins(database, explainer.proofs())
-        raise
+        raise error.with_proofs(with_origins(database, explainer.proofs())) from None
 
 
 def note_proofs(

@@ -12,7 +12,7 @@ from corollary.core.recorder import CountingRecorder
 from corollary.core.states import State
 from corollary.core.values import format_row
 from corollary.database.program.parts import working_copy
-from corollary.errors import ConstraintError, Diagnostic
+from corollary.errors import WHY_HINT, ConstraintError, Diagnostic
 from corollary.maintain.base_plans import plan_key_matches
 from corollary.source import Span
 
@@ -159,6 +159,6 @@ def _finding(found: Contradiction) -> Diagnostic:
         "C0937",
         f"`{relation.name}` would hold two tuples with {what}: {one} and {other}.",
         each.span,
-        "delete one of them in the same transaction; nothing was changed; `--why` of `run` and "
-        "`apply` says where both are from",
+        "delete one of them in the same transaction; nothing was changed"
+        f"{WHY_HINT}says where both are from",
     )

@@ -23,7 +23,7 @@ from corollary.database.reactions.trigger_rounds import TriggerRounds
 from corollary.database.reactions.violation_causes import ViolationCauses
 from corollary.database.relation_contents import evaluated_relation
 from corollary.database.state import DatabaseState
-from corollary.errors import Diagnostic, InputError
+from corollary.errors import WHY_HINT, Diagnostic, InputError
 from corollary.maintain.update import Update
 
 Row = tuple[Any, ...]
@@ -255,7 +255,7 @@ def _violation_findings(
     for row in rows[:MESSAGE_VIOLATIONS]:
         changes = causes.find(reaction.relation, row)
         caused = f"caused by {', '.join(changes)}; " if changes else ""
-        note = f"{caused}nothing was changed; `--why` of `run` and `apply` proves it"
+        note = f"{caused}nothing was changed{WHY_HINT}proves it"
         listed.append(_finding(reaction, row, normal, note))
     if len(rows) > MESSAGE_VIOLATIONS:
         more = f"`{reaction.relation}` has {len(rows) - MESSAGE_VIOLATIONS:,} more such tuples."

@@ -73,12 +73,12 @@ def find_insertions(
         allowance: what is left of the limits.
         max_size: the maximum size of a set.
     """
-    search = _Search(asked, goal, trials, allowance, max_size)
+    search = _InsertionSearch(asked, goal, trials, allowance, max_size)
     search.expand_levels()
     return search.verified()
 
 
-class _Search:
+class _InsertionSearch:
     def __init__(
         self,
         asked: AskedState,

@@ -113,7 +113,7 @@ def nearest_instances(
         with wanted_relation(asked, relation, rows) as wanted:
             own = [rule for rule in asked.program.rules if rule.head.relation == relation]
             for rule in own if rules is None else rules:
-                search = _Search(asked, rule, wanted, rows, allowance)
+                search = _AttemptSearch(asked, rule, wanted, rows, allowance)
                 for number, nearest in search.run():
                     found[number].append(nearest)
     except LimitError:
@@ -123,7 +123,7 @@ def nearest_instances(
     return found, True
 
 
-class _Search:
+class _AttemptSearch:
     """The search for the nearest instances of one rule."""
 
     def __init__(

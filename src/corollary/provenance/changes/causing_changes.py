@@ -51,11 +51,11 @@ def causing_changes(
         row: the tuple.
         allowance: what is left of the limits.
     """
-    search = _Search(state, update, allowance)
+    search = _CauseSearch(state, update, allowance)
     return search.run(change, row)
 
 
-class _Search:
+class _CauseSearch:
     def __init__(self, state: DatabaseState, update: Update, allowance: Allowance) -> None:
         self._state = state
         self._update = update

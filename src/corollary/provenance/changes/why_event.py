@@ -74,7 +74,7 @@ class EventProofs:
             limits: of the work.
             commit: the number of the commit, or of the one before it if it was refused.
         """
-        return [_Drawing(self, old, limits, commit).draw(goal) for goal in self.goals]
+        return [_EventDrawing(self, old, limits, commit).draw(goal) for goal in self.goals]
 
 
 def is_event(loaded: LoadedProgram, goal: str) -> bool:
@@ -213,7 +213,7 @@ def mark_of(node: ProofNode, changed: Mapping[EventTuple, str], *, is_new: bool)
 NodeKey = tuple[object, ...]
 
 
-class _Drawing:
+class _EventDrawing:
     """Makes one proof of what was found: event nodes, changes, and proofs of tuples below."""
 
     def __init__(

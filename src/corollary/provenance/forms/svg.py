@@ -60,7 +60,7 @@ class _Place:
         return BEND if self.node is None else CHARACTER * len(_short(label_of(self.node))) + 20
 
 
-class _Drawing:
+class _ProofDrawing:
     """The places of a proof, and its edges as ways through places."""
 
     def __init__(self, nodes: Sequence[ProofNode]) -> None:
@@ -162,7 +162,7 @@ def proof_as_svg(
         title: what was asked.
         text: the proof as text, for those who do not see the picture.
     """
-    drawing = _Drawing(nodes)
+    drawing = _ProofDrawing(nodes)
     width, height = max(drawing.width, 1.0), max(drawing.height, 1.0)
     opening = (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}"'
@@ -235,7 +235,7 @@ def _moved(node: ProofNode, by: int) -> ProofNode:
     )
 
 
-def _step(drawing: _Drawing, node: ProofNode, rules: Mapping[int, ProofRule]) -> list[str]:
+def _step(drawing: _ProofDrawing, node: ProofNode, rules: Mapping[int, ProofRule]) -> list[str]:
     """Return the dot below a tuple, and the edges from it to what the tuple is derived from."""
     children = tuple(dict.fromkeys((*node.premises, *node.notes)))
     if not children:
@@ -266,7 +266,7 @@ def _step(drawing: _Drawing, node: ProofNode, rules: Mapping[int, ProofRule]) ->
     return [*parts, f"<g><title>{_escaped(words)}</title>{dot}{number}</g>"]
 
 
-def _box(drawing: _Drawing, place: _Place, rules: Mapping[int, ProofRule]) -> str:
+def _box(drawing: _ProofDrawing, place: _Place, rules: Mapping[int, ProofRule]) -> str:
     node = place.node
     assert node is not None
     label, width = label_of(node), place.width
