@@ -264,3 +264,31 @@ def test_a_snapshot_that_is_damaged_is_not_published(db: Database) -> None:
     db.publish()
     assert published(db, "edge") == held(db, "edge")
     assert victim.stat().st_nlink == 1
+
+
+@pytest.mark.parametrize("file_rows", [FILE_ROWS, 1000])
+def test_a_second_writer_does_not_let_the_tuples_of_the_first_be_written_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file_rows: int
+) -> None:
+    """The first one's part is what the relation was: its files get second names."""
+    monkeypatch.setattr(warehouse, "INLINE_BYTES", 1)
+    monkeypatch.setattr(warehouse, "FILE_MAX_ROWS", file_rows)
+    (tmp_path / "edge.csv").write_text("".join(f"{at},n{at % 5}\n" for at in range(30)))
+    program = tmp_path / "p.dl"
+    program.write_text('.decl edge(x: number, name: symbol)\n.input edge(filename="edge.csv")\n')
+    rows = {(at, f"n{at % 5}") for at in range(30)}
+    with corollary.open(tmp_path / "w") as db:
+        db.run(program, facts=tmp_path)
+        insert(db, "edge", [(100, "more"), (3, "n3")])
+        linked = [each for each in root_of(db).rglob("*.parquet") if each.stat().st_nlink > 1]
+        assert len(linked) == 2 * -(-30 // file_rows)
+    with corollary.open(tmp_path / "w") as db:
+        assert set(db.relation("edge").rows()) == {*rows, (100, "more")}
+        delete(db, "edge", [(3, "n3"), (4, "n4"), (100, "more")])
+        assert set(db.relation("edge").rows()) == rows
+        assert not verify(store_of(db).warehouse).findings
+        store_of(db).fold(db._state)
+        collect(store_of(db).warehouse, Retention(commits=1))
+        assert not loose_files(db)
+    with corollary.open(tmp_path / "w") as db:
+        assert set(db.relation("edge").rows()) == rows

@@ -22,6 +22,7 @@ from corollary.database.engines import SparkFrames
 from corollary.database.pending_commit import PendingCommit, Position, Replay
 from corollary.database.program.loaded_program import LoadedProgram
 from corollary.database.program.names import published_relations, relations_of_counts
+from corollary.database.program.parts import copied_base
 from corollary.database.program.places import stored_program, with_places
 from corollary.database.program.program_edits import load_next_program
 from corollary.database.program.sql_places import with_sql_places
@@ -327,6 +328,7 @@ class WarehouseStore:
                         is_full=True,
                         is_snapshot=not is_payload,
                         is_published=name in published,
+                        copy_of=copied_base(engine, after.normal, name),
                     ),
                 )
             elif added or removed:

@@ -65,6 +65,7 @@ class ChangeHandles:
         is_full: whether it holds all tuples, and replaces what was there before.
         is_snapshot: whether the file of a full change is a snapshot of the relation too.
         is_published: whether a published table may reference the files.
+        copy_of: a relation that held the same tuples before the commit; its files may serve.
     """
 
     added: TableHandle
@@ -72,6 +73,7 @@ class ChangeHandles:
     is_full: bool = False
     is_snapshot: bool = False
     is_published: bool = False
+    copy_of: str | None = None
 
     @classmethod
     def of(cls, delta: RelationDelta) -> "ChangeHandles":
@@ -292,7 +294,9 @@ class Warehouse(WarehouseCatalog):
             stored = [
                 _inline_change(name, each, data)
                 if (data := inline[name]) is not None
-                else self._write_change(files, f"{DATA_DIRECTORY}/{intent}/{at}", name, each)
+                else self._write_change(
+                    files, f"{DATA_DIRECTORY}/{intent}/{at}", name, each, new.parent
+                )
                 for at, (name, each) in enumerate(handles.items())
             ]
             files.sync()
@@ -314,11 +318,11 @@ class Warehouse(WarehouseCatalog):
             raise
 
     def _write_change(
-        self, files: FileBatch, path: str, relation: str, change: ChangeHandles
+        self, files: FileBatch, path: str, relation: str, change: ChangeHandles, parent: int
     ) -> catalog_rows.StoredChange:
         """Write a change into a file, or into several; return the row of the catalog."""
-        written = None
-        if change.is_distributed:
+        written = self._link_snapshot(files, path, change, parent)
+        if written is None and change.is_distributed:
             written = multi_file_table.write_distributed(
                 files, path, change.contents(), has_statistics=change.is_published
             )
@@ -328,6 +332,22 @@ class Warehouse(WarehouseCatalog):
         return catalog_rows.StoredChange(
             relation, *change.counts, change.is_full, checksum, None, path
         )
+
+    def _link_snapshot(
+        self, files: FileBatch, path: str, change: ChangeHandles, parent: int
+    ) -> tuple[str, str] | None:
+        """Take over the files of a snapshot with the tuples of a change; None if there is none."""
+        if change.copy_of is None:
+            return None
+        found = self.catalog.latest_snapshots(parent).get(change.copy_of)
+        if found is None or found.rows != len(change.added):
+            return None
+        if self.catalog.changes(found.commit, parent, change.copy_of):
+            return None
+        try:
+            return multi_file_table.link_table(files, found.path, found.checksum, path)
+        except WarehouseError:
+            return None  # damaged, or just replaced by another fold
 
     def write_fold(
         self,
@@ -351,7 +371,7 @@ class Warehouse(WarehouseCatalog):
             snapshots, indexes = [], []
             for at, (relation, tuples) in enumerate(relations):
                 path = f"{DATA_DIRECTORY}/{intent}/snapshot-{at}"
-                made = self._write_change(files, path, relation, tuples)
+                made = self._write_change(files, path, relation, tuples, number)
                 assert made.path is not None
                 snapshots.append(
                     catalog_rows.StoredSnapshot(

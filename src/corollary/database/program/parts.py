@@ -3,8 +3,10 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from corollary.core.engine import Engine
 from corollary.core.plans import working_relation
 from corollary.core.program import NormalProgram, Relation
+from corollary.core.states import CHANGES, State
 
 TEXT_PART, MANUAL_PART = "text", "manual"
 SOURCE_PREFIX = "source "
@@ -84,3 +86,17 @@ def working_copy(relation: Relation, role: str) -> Relation:
     """Return a working relation of the shape of another."""
     name = working_relation(relation.name, role)
     return replace(relation, name=name, is_declared=False, is_derived=False)
+
+
+def copied_base(engine: Engine, program: NormalProgram, name: str) -> str | None:
+    """Return the base relation that held just the tuples of one of its parts before a commit.
+
+    That of the only writer so far has become the part of that writer; None for other relations.
+    """
+    if any(engine.size(name, sign) for sign in CHANGES):
+        return None
+    for base, parts in program.parts.items():
+        if name != base and name in parts.values():
+            is_all = engine.size(name) == engine.size(base, State.OLD)
+            return base if is_all else None
+    return None

@@ -140,6 +140,30 @@ def write_distributed(
     return path, _write_list(files, path, found)
 
 
+def link_table(files: FileBatch, source: str, checksum: str, path: str) -> tuple[str, str]:
+    """Give the files of a table second names, and write their list; return path and checksum.
+
+    Args:
+        files: what the second names belong to; the table is below the same root.
+        source: the path of the table, with its suffix.
+        checksum: of that file.
+        path: of the new table, without a suffix.
+
+    Raises:
+        WarehouseError: a file is missing.
+    """
+    if not source.endswith(LIST_SUFFIX):
+        whole = f"{path}.parquet"
+        files.link(files.root / source, whole)
+        return whole, checksum
+    path += LIST_SUFFIX
+    parts = _parts(durable_files.read(files.root, source, checksum))
+    linked = [replace(each, name=f"{path}-{at}.parquet") for at, each in enumerate(parts)]
+    for each, second in zip(parts, linked, strict=True):
+        files.link(files.root / sibling_path(source, each.name), second.name)
+    return path, _write_list(files, path, linked)
+
+
 def _write_list(files: FileBatch, path: str, written: list[TableFile]) -> str:
     named = [asdict(replace(each, name=Path(each.name).name)) for each in written]
     return files.write(path, json.dumps(named).encode())
