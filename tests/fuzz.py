@@ -51,6 +51,7 @@ from support.generators.active_scenarios import (
 )
 from support.generators.advisor_programs import program as advised_program
 from support.generators.advisor_workloads import workload as random_workload
+from support.generators.choices import judge_choices
 from support.generators.document_comparisons import ComparisonRound
 from support.generators.document_retractions import RetractionRound
 from support.generators.document_rounds import Round
@@ -75,7 +76,7 @@ EVERY = 5_000
 
 PARTS = (
     *("programs", "goals", "steps", "lasting", "partitioned", "active", "documents", "nodes"),
-    *("advice", "queries", "answers", "requests", "groups"),
+    *("advice", "queries", "answers", "requests", "groups", "choices"),
 )
 
 DOCUMENTS = 20
@@ -226,6 +227,13 @@ class Fuzz:
             self.steps.setdefault("groups", Counter()).update(found)
             number += 1
 
+    def choices(self) -> None:
+        """Maintain relations with choice domains."""
+        number = self.options.seed
+        while self.counts["steps of choices"] < self.options.choices:
+            self.counts["steps of choices"] += judge_choices(number)["steps"]
+            number += 1
+
     def requests(self) -> None:
         """Send random requests to a server."""
         number = self.options.seed
@@ -280,6 +288,7 @@ def main() -> None:
     add("--answers", type=int, default=10_000, help="questions why a tuple holds, or does not")
     add("--requests", type=int, default=2000, help="requests to send to a server")
     add("--groups", type=int, default=1000, help="transactions on recursive counts and sums")
+    add("--choices", type=int, default=500, help="transactions on choice domains")
     add("--depth", type=int, default=2, help="how deeply SQL queries are nested")
     add("--only", action="append", choices=PARTS, help="leave out the others (may be repeated)")
     add("--seed", type=int, default=0, help="where the random numbers start")
@@ -309,6 +318,7 @@ def main() -> None:
     fuzz.batches("absences asked", options.answers // 4, programs(simple=True), fuzz.absences)
     fuzz.requests()
     fuzz.groups()
+    fuzz.choices()
     fuzz.report()
     if options.steps:
         share = fuzz.counts["changed"] / fuzz.counts["steps"]

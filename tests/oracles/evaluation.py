@@ -1411,6 +1411,9 @@ class Oracle:
         """All strata, lowest first; within one, all rules until nothing is new."""
         compiled = [self.compile_rule(rule) for rule in self.rules]
         for stratum in strata(self.rules, self.program.decls):
+            if any(self.program.decls[name].domains for name in stratum):
+                self.run_choice(stratum, [c for rule in compiled for c in rule])
+                continue
             if groups.is_grouped(self.rules, stratum):
                 self.run_groups(stratum)
                 continue
@@ -1422,6 +1425,36 @@ class Oracle:
                 closed = [self.close(name) for name in stratum if self.program.decls[name].is_eqrel]
                 if not any(new) and not any(closed):
                     break
+
+    def run_choice(self, stratum: set[str], entries: list[Entry]) -> None:
+        """Derive all heads of a round, then take them one by one, the least first.
+
+        A head that agrees on a choice domain with a tuple that was taken is left out.
+        """
+        given: dict[str, set[tuple[Value, ...]]] = {}
+        for name in stratum:
+            given[name], self.relations[name] = self.relations[name], set()
+        for _ in range(self.rounds):
+            found = {name: set(rows) for name, rows in given.items()}
+            for entry in entries:
+                if entry[0] in stratum:
+                    found[entry[0]] |= self.derived(entry)
+            sizes = {name: len(self.relations[name]) for name in stratum}
+            for name, rows in found.items():
+                for row in sorted(rows, key=lambda row: [ascending(value) for value in row]):
+                    if not self.is_taken(name, row):
+                        self.insert(name, row)
+            if sizes == {name: len(self.relations[name]) for name in stratum}:
+                return
+        raise OracleLimit(f"more than {self.rounds} rounds")
+
+    def is_taken(self, relation: str, row: tuple[Value, ...]) -> bool:
+        """Whether a tuple agrees with one of its relation on a choice domain."""
+        return any(
+            all(one[at] == row[at] for at in domain)
+            for domain in self.program.decls[relation].domains
+            for one in self.relations[relation]
+        )
 
     def run_groups(self, stratum: set[str]) -> None:
         """Compute all groups again and again from what they were, if none reads itself."""
@@ -1526,6 +1559,14 @@ class Oracle:
             follow[x].add(y)
         pairs |= {(x, z) for x, y in pairs for z in follow[y]}
         return sum(self.insert(relation, pair) for pair in pairs) > 0
+
+
+def ascending(value: Value) -> tuple[Value, ...]:
+    """Null first, then the values in their order, at last what is no number."""
+    if value is None:
+        return (0,)
+    is_nan = isinstance(value, float) and math.isnan(value)
+    return (2,) if is_nan else (1, value)
 
 
 def fitted(value: Value, type_: Type) -> Value:

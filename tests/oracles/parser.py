@@ -119,6 +119,8 @@ class Decl:
     columns: tuple[TypeName, ...]
     is_eqrel: bool
     names: tuple[str, ...] = ()
+    domains: tuple[tuple[int, ...], ...] = ()
+    """The columns of each choice domain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,12 +392,31 @@ class Parser:
         while self.peek() in QUALIFIERS or (self.peek() == "key" and self.peek(1) == "("):
             words.add(self.take())
             self.skip_group()
+        domains = []
+        if (self.peek(), self.peek(1), self.peek(2)) == ("choice", "-", "domain"):
+            for _ in range(3):
+                self.take()
+            domains.append(self.domain(labels))
+            while self.accept(","):
+                domains.append(self.domain(labels))
         for name in names:
             if name in self.program.decls:
                 raise OracleRejected(f"{name} is declared twice")
-            self.program.decls[name] = Decl(name, tuple(columns), "eqrel" in words, tuple(labels))
+            self.program.decls[name] = Decl(
+                name, tuple(columns), "eqrel" in words, tuple(labels), tuple(domains)
+            )
             if "bag" in words:
                 self.program.bags[name] = []
+
+    def domain(self, labels: list[str]) -> tuple[int, ...]:
+        """A column, or several in brackets."""
+        if not self.accept("("):
+            return (labels.index(self.name()),)
+        found = [labels.index(self.name())]
+        while self.accept(","):
+            found.append(labels.index(self.name()))
+        self.expect(")")
+        return tuple(found)
 
     def type_name(self) -> TypeName:
         name = self.name()

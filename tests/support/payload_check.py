@@ -36,7 +36,7 @@ def check_payload(db: Database) -> int:
             looked_at += check_levels(db, stratum)
         elif valid and stratum.aggregations:
             looked_at += check_totals(db, stratum)
-        elif valid and all(is_plain(rule) for rule in stratum.rules):
+        elif valid and not stratum.has_choice and all(map(is_plain, stratum.rules)):
             below = {each.relation for rule in stratum.rules for each in rule.literals}
             below |= set(stratum.relations)
             if any(_is_virtual(db, name) for name in below):

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from corollary.analysis.bags import with_bags
 from corollary.analysis.checks.alerts import alerts
 from corollary.analysis.checks.bags import bags
+from corollary.analysis.checks.choices import choices
 from corollary.analysis.checks.confluence import confluence
 from corollary.analysis.checks.counters import counters
 from corollary.analysis.checks.declarations import declarations
@@ -45,6 +46,7 @@ PASSES: tuple[Callable[[ResolvedProgram], Iterable[Diagnostic]], ...] = (
     safety,
     stratification,
     groups,
+    choices,
     subtypes,
     value_invention,
     confluence,

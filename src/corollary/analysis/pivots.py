@@ -11,7 +11,7 @@ def pivots(stratum: Stratum) -> dict[str, int] | None:
     head has at its own: so tuples with different values there never meet, and each partition by it
     can be computed separately.
     """
-    if not stratum.is_recursive or stratum.aggregations:
+    if not stratum.is_recursive or stratum.aggregations or stratum.has_choice:
         return None
     members = set(stratum.relations)
     links = [

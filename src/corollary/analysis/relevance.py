@@ -7,7 +7,7 @@ literal as it is, flips at a negation, and becomes both at an aggregate (Rules 1
 active rules).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from corollary.analysis.strata import Polarity
 from corollary.core.logic import Aggregation, Rule
@@ -30,11 +30,26 @@ def flip_signs(signs: Iterable[State]) -> frozenset[State]:
 
 
 def candidate_relations(
-    rules: Iterable[Rule], aggregations: Iterable[Aggregation], changed: Signs
+    rules: Iterable[Rule],
+    aggregations: Iterable[Aggregation],
+    changed: Signs,
+    choices: Collection[str] = (),
 ) -> dict[str, frozenset[State]]:
-    """Return every relation that may change, with the signs of its changes."""
-    arcs = _arcs(rules, aggregations)
-    found = {name: signs for name, signs in changed.items() if signs}
+    """Return every relation that may change, with the signs of its changes.
+
+    Args:
+        rules: of the program, as are the aggregations.
+        aggregations: see there.
+        changed: the relations that change by themselves.
+        choices: the relations with choice domains: what is added may replace another tuple.
+    """
+    arcs = [
+        (head, below, Polarity.AGGREGATE if head in choices else polarity)
+        for head, below, polarity in _arcs(rules, aggregations)
+    ]
+    found = {
+        name: BOTH_SIGNS if name in choices else signs for name, signs in changed.items() if signs
+    }
     return _propagate(found, [(below, head, polarity) for head, below, polarity in arcs])
 
 

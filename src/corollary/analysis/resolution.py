@@ -89,7 +89,7 @@ def resolve_program(program: Program) -> ResolvedProgram:
     )
     uses = tuple(tuple(atom_uses(clause)) for clause in clauses)
     definitions: defaultdict[str, list[int]] = defaultdict(list)
-    derived = {d.name for d in program.declarations if d.is_equivalence}
+    derived = {d.name for d in program.declarations if d.is_equivalence or d.domains}
     for number, clause in enumerate(clauses):
         for head in clause.heads:
             if is_definition(head):

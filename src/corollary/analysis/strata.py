@@ -26,6 +26,8 @@ class Stratum:
     rules: tuple[Rule, ...]
     aggregations: tuple[Aggregation, ...]
     is_recursive: bool
+    has_choice: bool = False
+    """Whether a relation has a choice domain."""
 
     @property
     def is_grouped(self) -> bool:
@@ -80,6 +82,7 @@ def strata(program: NormalProgram) -> tuple[Stratum, ...]:
             tuple(rule for name in names for rule in rules.get(name, ())),
             tuple(each for name in names for each in aggregations.get(name, ())),
             is_recursive=len(names) > 1 or names[0] in graph[names[0]],
+            has_choice=any(program.relations[name].domains for name in names),
         )
         for names in members
         if names

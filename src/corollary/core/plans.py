@@ -204,6 +204,18 @@ class CancelOut:
 
 
 @dataclass(frozen=True, slots=True)
+class Choose:
+    """`target` becomes tuples of `source` of which no two agree on a domain, as many as possible.
+
+    The least tuple comes first, then the least of those that agree with none before, and so on.
+    """
+
+    target: str
+    source: str
+    domains: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class CheckAcyclic:
     """Fail with a cycle of `pairs` if there are suspects.
 
@@ -311,6 +323,7 @@ Step = (
     | Remove
     | Add
     | CancelOut
+    | Choose
     | CheckAcyclic
     | Loop
     | When
@@ -403,6 +416,7 @@ def references_read(plan: Plan) -> Iterator[Reference]:
                 Extend(source=source)
                 | ExtendWithRound(source=source)
                 | StoreRelation(source=source)
+                | Choose(source=source)
             ):
                 yield Reference(source)
             case Remove(source=source) | Add(source=source):
@@ -437,7 +451,7 @@ def relations_written(plan: Plan) -> Iterator[str]:
                 yield name
             case Total(target=name) | ReadTotals(target=name):
                 yield name
-            case Extend(target=name) | ExtendWithRound(target=name):
+            case Extend(target=name) | ExtendWithRound(target=name) | Choose(target=name):
                 yield name
             case StoreRelation(relation=name) | Remove(relation=name) | Add(relation=name):
                 yield name

@@ -90,7 +90,12 @@ def print_declaration(declaration: Declaration) -> str:
         parts.append("eqrel")
     if declaration.is_bag:
         parts.append("bag")
-    return " ".join((*parts, *declaration.hints))
+    parts += declaration.hints
+    if declaration.domains:
+        domains = (", ".join(map(print_word, each)) for each in declaration.domains)
+        listed = (f"({each})" if "," in each else each for each in domains)
+        parts.append(f"choice-domain {', '.join(listed)}")
+    return " ".join(parts)
 
 
 def _type_name(name: TypeName) -> str:

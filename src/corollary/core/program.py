@@ -47,6 +47,8 @@ class Declaration:
     is_bag: bool = False
     """Whether it has copies: see `analysis.bags`."""
     span: Span | None = field(default=None, compare=False, repr=False)
+    domains: tuple[tuple[str, ...], ...] = ()
+    """The choice domains: sets of columns on which no two of its tuples agree."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,6 +301,8 @@ class Relation:
     """The number of tuples after which a one-shot evaluation may stop (`.limitsize`)."""
     grouping: GroupReading | None = None
     """Its groups, if it has a rule with a count or sum over its own stratum."""
+    domains: tuple[tuple[int, ...], ...] = ()
+    """Its choice domains: columns on which no two of its tuples agree."""
 
     @property
     def arity(self) -> int:

@@ -92,6 +92,9 @@ class StepExecutor(Protocol[TupleSet]):
     def read_totals(self, step: plans.ReadTotals) -> TupleSet:
         """Return the tuples of a step."""
 
+    def choose(self, step: plans.Choose) -> TupleSet:
+        """Return the tuples of a step."""
+
     def extend_with_round(self, target: str, source: str, number: int) -> None:
         """Extend a table by the tuples of another, with a number as last column."""
 
@@ -290,8 +293,8 @@ class Interpreter:
                 self._tables[relation].add(self._words(source))
             case plans.CancelOut(relation=relation):
                 self._tables[relation].cancel_out()
-            case plans.CheckAcyclic():
-                self._check_acyclic(step, frame.round)
+            case plans.Choose() | plans.CheckAcyclic():
+                self._choose_or_check(step, frame.round)
             case plans.Loop():
                 self._loop(step)
             case plans.Within():
@@ -345,7 +348,11 @@ class Interpreter:
         self._budget.check_totals()
         self._recorder.step(step, len(words), read)
 
-    def _check_acyclic(self, step: plans.CheckAcyclic, number: int) -> None:
+    def _choose_or_check(self, step: plans.Choose | plans.CheckAcyclic, number: int) -> None:
+        if isinstance(step, plans.Choose):
+            self._budget.count_step_rows(self._size(step.source))
+            self._tables[step.target].assign(self._prepared.choose(step))
+            return
         suspects = sum(self._size(name) for name in step.suspects)
         if number > suspects if step.is_counted else suspects:
             raise group_cycle(step, self._prepared.plan.types, self._prepared.read)

@@ -175,10 +175,8 @@ class _Printer:
                 yield f"add to {relation}: {self._name(source)}"
             case plans.CancelOut(relation=relation):
                 yield f"cancel {relation}: tuples both added and removed"
-            case plans.CheckAcyclic(suspects=suspects, is_counted=is_counted):
-                listed = ", ".join(map(self._name, suspects))
-                when = "if there are more rounds than" if is_counted else "unless empty:"
-                yield f"fail with a cycle {when} {listed}"
+            case plans.Choose() | plans.CheckAcyclic():
+                yield self._choice_or_check(step)
             case plans.Loop(steps=steps, until_empty=until_empty):
                 yield f"repeat until empty: {self._references(until_empty)}"
                 yield from self._inner(steps)
@@ -205,6 +203,15 @@ class _Printer:
                 )
             case _:
                 assert_never(step)
+
+    def _choice_or_check(self, step: plans.Choose | plans.CheckAcyclic) -> str:
+        if isinstance(step, plans.Choose):
+            listed = ", ".join("(" + " ".join(map(str, each)) + ")" for each in step.domains)
+            names = f"{self._name(step.target)} from {self._name(step.source)}"
+            return f"choose {names}, domains {listed}"
+        listed = ", ".join(map(self._name, step.suspects))
+        when = "if there are more rounds than" if step.is_counted else "unless empty:"
+        return f"fail with a cycle {when} {listed}"
 
     def _name(self, relation: str) -> str:
         if relation in self.plan.locals.get(self.procedure, ()):

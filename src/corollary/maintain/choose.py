@@ -4,6 +4,7 @@
 |---|---|
 | a stored aggregate | totals: the change is added to running totals |
 | any other aggregate | aggregates: only the touched groups |
+| with choice domains | recompute |
 | counts or sums over their own stratum | groups: the touched groups, by ascending level |
 | virtual | epf |
 | stored, its updates self-maintainable | autonomous |
@@ -134,6 +135,9 @@ def choose(
         raise _counting_error(members)
     if requested is Algorithm.RECOMPUTE:
         return AlgorithmChoice(members, requested, "asked for")
+    if stratum.has_choice:
+        choice = AlgorithmChoice(members, Algorithm.RECOMPUTE, "choices are made anew")
+        return choice if requested is Algorithm.AUTO else replace(choice, refused=requested)
     if stratum.is_grouped:
         return _for_groups(stratum, update, requested, sizes)
     choice = _choose_possible(stratum, update, requested, sizes, is_virtual=is_virtual)

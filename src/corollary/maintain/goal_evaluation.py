@@ -1,8 +1,9 @@
 """The plan that answers a goal where nothing is stored.
 
 Most derived relations are solved as far as the goal asks for them (`solve.py`). Recursive counts
-and sums are not: their strata, and what these read, are evaluated in full first, since a group has
-a value only when all groups that it reads have one.
+and sums are not, nor are choices: their strata, and what these read, are evaluated in full first. A
+group has a value only when all groups that it reads have one, and what is chosen depends on all
+candidates.
 """
 
 from dataclasses import replace
@@ -56,7 +57,7 @@ def solve(program: NormalProgram, goal: Literal, statistics: Statistics) -> plan
 
 
 def _evaluated_relations(program: NormalProgram, goal: str) -> set[str]:
-    """Return the derived relations of recursive aggregates that a goal needs, and those below."""
+    """Return the derived relations of groups and choices that a goal needs, and those below."""
     found: set[str] = set()
     layers = strata(program)
     below = {goal}
@@ -64,7 +65,7 @@ def _evaluated_relations(program: NormalProgram, goal: str) -> set[str]:
         if not below.isdisjoint(stratum.relations):
             read = _read(stratum.relations, program)
             below |= read
-            if stratum.is_grouped or not found.isdisjoint(stratum.relations):
+            if stratum.is_grouped or stratum.has_choice or not found.isdisjoint(stratum.relations):
                 found |= {*stratum.relations, *read}
     return {name for name in found if program.relations[name].is_derived}
 

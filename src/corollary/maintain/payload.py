@@ -75,14 +75,14 @@ def has_ranks(stratum: Stratum, program: NormalProgram) -> bool:
     """Whether the tuples of a stratum carry ranks: it is recursive and stored."""
     return (
         stratum.is_recursive
-        and not stratum.is_grouped
+        and not (stratum.is_grouped or stratum.has_choice)
         and not any(program.relations[name].is_virtual for name in stratum.relations)
     )
 
 
 def has_counts(stratum: Stratum) -> bool:
     """Whether derivations are counted: no recursion, no leniency, perhaps several a tuple."""
-    is_plain = not stratum.is_recursive and not stratum.aggregations
+    is_plain = not (stratum.is_recursive or stratum.aggregations or stratum.has_choice)
     can_count = is_plain and not any(rule.is_lenient for rule in stratum.rules)
     return can_count and not has_single_derivations(stratum)
 
@@ -90,6 +90,8 @@ def has_counts(stratum: Stratum) -> bool:
 def has_single_derivations(stratum: Stratum) -> bool:
     """Whether no tuple can have two derivations."""
     if stratum.is_recursive or stratum.aggregations or len(stratum.rules) != 1:
+        return False
+    if stratum.has_choice:
         return False
     return logic.has_single_derivations(stratum.rules[0])
 

@@ -172,7 +172,10 @@ class Update:
             changed[name] = changed.get(name, relevance.NO_SIGNS) | {State.REMOVED}
         changed |= {each.relation: relevance.BOTH_SIGNS for each in self.added_aggregations}
         changed |= dict.fromkeys(self.refilled, relevance.BOTH_SIGNS)
-        return relevance.candidate_relations(self.new.rules, self.new.aggregations, changed)
+        choices = {name for name, each in self.new.relations.items() if each.domains}
+        return relevance.candidate_relations(
+            self.new.rules, self.new.aggregations, changed, choices
+        )
 
     @cached_property
     def relevant(self) -> Mapping[str, frozenset[State]]:

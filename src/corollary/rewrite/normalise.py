@@ -3,7 +3,7 @@
 from collections.abc import Callable, Container, Mapping, Sequence
 
 from corollary.analysis.bags import bags_of, rows_name
-from corollary.analysis.check import CheckedProgram
+from corollary.analysis.check import CheckedProgram, RelationSignature
 from corollary.core.engine import check_deadline
 from corollary.core.logic import Clause
 from corollary.core.program import (
@@ -18,6 +18,7 @@ from corollary.core.program import (
 from corollary.rewrite.aggregates import aggregates
 from corollary.rewrite.bags import bags
 from corollary.rewrite.bases import bases
+from corollary.rewrite.choices import choices
 from corollary.rewrite.counters import counters
 from corollary.rewrite.disjunctions import disjunctions
 from corollary.rewrite.equivalences import equivalences
@@ -48,6 +49,7 @@ PASSES: tuple[RewritePass, ...] = (
     *CLAUSE_PASSES,
     equivalences,  # an eqrel is the closure of its seed
     bags,  # what is written to a bag is counted
+    choices,  # a relation that only chooses among facts has them in a base part
     bases,  # a relation with facts and rules gets a base part
     virtual,  # what passes made for virtual relations only is virtual too
     inlined,  # the bodies of aggregates are not stored
@@ -126,10 +128,20 @@ def _declared(checked: CheckedProgram) -> dict[str, Relation]:
             # What a statement of SQL needs beside its view is not the user's.
             is_declared=name in shown or owner_of(name, owners) is None,
             limit=limits.get(name),
+            domains=_domains(signature),
         )
         for name, signature in checked.signatures.items()
         if not signature.is_event
     }
+
+
+def _domains(signature: RelationSignature) -> tuple[tuple[int, ...], ...]:
+    """Return the columns of the choice domains of a relation."""
+    declaration = signature.declaration
+    return tuple(
+        tuple(signature.columns.index(column) for column in domain)
+        for domain in (() if declaration is None else declaration.domains)
+    )
 
 
 def _is_virtual(declaration: Declaration | None) -> bool:

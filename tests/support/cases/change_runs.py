@@ -57,7 +57,8 @@ def states(case: ChangeCase) -> list[State]:
 
 def prepared(case: ChangeCase, variant: str) -> tuple[Database, list[str]]:
     """A database in force, and its virtual relations."""
-    stored = grouped_relations(case.text)  # these cannot be virtual
+    # Recursive counts and sums, and choices, cannot be virtual.
+    stored = {*grouped_relations(case.text), *re.findall(r"(?m)^\.decl (\w+)\(.*choice", case.text)}
     virtual = [name for name in derived(case) if name not in stored]
     virtual = virtual if variant.startswith("virtual") else []
     if variant.startswith(BODIES):

@@ -48,6 +48,8 @@ def declarations(resolved: ResolvedProgram) -> Iterator[Diagnostic]:
         yield from _columns(resolved, declared, declaration)
         yield from _equivalence(resolved, declaration)
         yield from _check_columns(declaration.key, declaration, declaration.span, "The key")
+        for domain in declaration.domains:
+            yield from _check_columns(domain, declaration, declaration.span, "The choice domain")
     for dependency in program.dependencies:
         yield from _dependency(dependency, seen)
     for functor in program.functors:

@@ -22,6 +22,7 @@ from corollary.engines.local.evaluation.arithmetic_loops import (
     find_arithmetic_loop,
 )
 from corollary.engines.local.evaluation.breadth_first import BreadthFirstSearch
+from corollary.engines.local.evaluation.choices import choose_tuples
 from corollary.engines.local.evaluation.derivation import Derivation
 from corollary.engines.local.evaluation.linear_loops import find_linear_loop
 from corollary.engines.local.evaluation.pipelines import RunContext, copied_reference
@@ -226,6 +227,10 @@ class PreparedPlan:
         totals, target = self.tables[step.totals.relation], self.tables[step.target]
         return read_totals(step, totals, target, self.dictionary)
 
+    def choose(self, step: plans.Choose) -> Words:
+        """Return the tuples that a step chooses, packed and sorted for its target."""
+        return choose_tuples(step, self.tables[step.source], self.dictionary)
+
     def extend_with_round(self, target: str, source: str, number: int) -> None:
         """Extend a table by the tuples of another, with a number as last column."""
         elsewhere = self._elsewhere
@@ -326,6 +331,8 @@ def _exchanges(step: plans.Step, plan: plans.Plan) -> list[tuple[str, str]]:
         case plans.Extend(target=target, source=source):
             return [(target, source)]
         case plans.StoreRelation(relation=target, source=source):
+            return [(target, source)]
+        case plans.Choose(target=target, source=source):
             return [(target, source)]
         case (
             plans.Remove(relation=target, source=source) | plans.Add(relation=target, source=source)

@@ -11,6 +11,7 @@ from corollary.errors import InputError
 from corollary.frontends.datalog.lexer import Lexeme
 from corollary.frontends.datalog.parse_nodes import (
     BracketedList,
+    ChoiceDomains,
     ComponentDefinition,
     ComponentInstance,
     ComponentName,
@@ -34,16 +35,19 @@ class DeclarationBuilder(Transformer[Lexeme, object]):
         start: Lexeme,
         names: tuple[SpannedName, ...],
         columns: BracketedList,
-        qualifiers: tuple[Lexeme | BracketedList, ...],
+        qualifiers: tuple[Lexeme | BracketedList | ChoiceDomains, ...],
     ) -> tuple[Item, ...]:
         key: tuple[str, ...] = ()
         storage = ""
         hints: list[str] = []
         directives: list[str] = []
+        domains: tuple[tuple[str, ...], ...] = ()
         end = columns.span
         for qualifier in qualifiers:
             end = qualifier.span
-            if isinstance(qualifier, BracketedList):
+            if isinstance(qualifier, ChoiceDomains):
+                domains = qualifier.domains
+            elif isinstance(qualifier, BracketedList):
                 if key:
                     raise InputError.of("C0101", "A relation has one `key` only.", end)
                 key = tuple(str(word) for word in qualifier.items)
@@ -69,6 +73,7 @@ class DeclarationBuilder(Transformer[Lexeme, object]):
                     "eqrel" in hints,
                     "bag" in hints,
                     span,
+                    domains,
                 )
             )
             found += [program.Directive(directive, name.name, (), span) for directive in directives]
@@ -83,8 +88,24 @@ class DeclarationBuilder(Transformer[Lexeme, object]):
     def column(self, word: SpannedName, type_name: program.TypeName) -> program.Column:
         return program.Column(word.name, type_name, span_between(word.span, type_name.span))
 
-    def qualifiers(self, *qualifiers: Lexeme | BracketedList) -> tuple[Lexeme | BracketedList, ...]:
-        return qualifiers
+    def qualifiers(
+        self, *qualifiers: Lexeme | BracketedList | ChoiceDomains | None
+    ) -> tuple[Lexeme | BracketedList | ChoiceDomains, ...]:
+        return tuple(each for each in qualifiers if each is not None)
+
+    def choice(
+        self, start: Lexeme, _minus: Lexeme, _word: SpannedName, *domains: BracketedList
+    ) -> ChoiceDomains:
+        columns = tuple(tuple(str(word) for word in each.items) for each in domains)
+        return ChoiceDomains(columns, span_between(start.span, domains[-1].span))
+
+    def domain(self, word: SpannedName) -> BracketedList:
+        return BracketedList((word.name,), word.span)
+
+    def wide_domain(
+        self, start: Lexeme, words: tuple[SpannedName, ...], end: Lexeme
+    ) -> BracketedList:
+        return BracketedList(tuple(word.name for word in words), span_between(start.span, end.span))
 
     def key(
         self, start: Lexeme, _: Lexeme, words: tuple[SpannedName, ...], end: Lexeme

@@ -399,11 +399,21 @@ def _mark_qualifiers(lexemes: list[Lexeme]) -> Iterator[Lexeme]:
             if lexeme.type == "IDENT" and lexeme.text == "key" and _is_key(lexemes, index):
                 yield replace(lexeme, type="KEY")
                 continue
+            if _is_choice(lexemes, index):
+                yield replace(lexeme, type="CHOICE")
+                is_declaration = False
+                continue
             if lexeme.type == "IDENT" and lexeme.text in QUALIFIERS and following != "LPAR":
                 yield replace(lexeme, type="QUALIFIER")
                 continue
             is_declaration = lexeme.type == "_COMMA" or lexemes[index - 1].type == "_COMMA"
         yield lexeme
+
+
+def _is_choice(lexemes: list[Lexeme], index: int) -> bool:
+    """Whether `choice-domain` begins here."""
+    texts = [lexeme.text for lexeme in lexemes[index : index + 3]]
+    return texts == ["choice", "-", "domain"]
 
 
 def _is_key(lexemes: list[Lexeme], index: int) -> bool:

@@ -78,6 +78,13 @@ Item = (
 """An item of a program, or a warning."""
 
 
+class ChoiceDomains(NamedTuple):
+    """`choice-domain x, (x, y)`: the columns of each domain."""
+
+    domains: tuple[tuple[str, ...], ...]
+    span: Span
+
+
 class BracketedList(NamedTuple):
     """The values between brackets, and the span of both brackets."""
 

@@ -133,7 +133,7 @@ def _in_words(expected: set[str]) -> str:
             left -= {"COMPARISON", "EQUAL", "_COMMA", "_SEMICOLON", "DOT", "RPAR", "RBRACE"}
     if {"QUALIFIER", "KEY"} <= left:
         words.append("a qualifier")
-        left -= {"QUALIFIER", "KEY"}
+        left -= {"QUALIFIER", "KEY", "CHOICE"}
     signs = [name for name in _ORDER if name in left]
     signs += sorted(left - set(_ORDER) - {"$END", "STATE"})
     for name in signs or sorted(left):
@@ -170,10 +170,6 @@ def _unsupported(lexemes: Sequence[Lexeme], position: int) -> tuple[str, str | N
             return _UNSUPPORTED_WORDS[name], None
     if lexeme.text == "<=" and clause and _is_head(clause):
         return "subsumption (`<=` between heads)", None
-    if starts == "DECL" and any(
-        _reads(lexemes, start, "choice-domain") for start in (position, position - 1)
-    ):
-        return "choice domains (`choice-domain`)", None
     if lexeme.type == "EQUAL" and starts == "DECL":
         return "`debug_delta`", None
     return None

@@ -39,7 +39,7 @@ from dataclasses import replace
 
 from corollary.analysis.strata import Stratum, strata
 from corollary.core import plans
-from corollary.core.logic import Constant, Literal, Rule
+from corollary.core.logic import NO_RULE, Constant, Literal, Rule, Wildcard
 from corollary.core.pipeline import Reference
 from corollary.core.program import NormalProgram
 from corollary.core.states import State
@@ -48,7 +48,7 @@ from corollary.core.types import NUMBER
 from corollary.maintain import assignments
 from corollary.maintain.algorithms import grouped_evaluation
 from corollary.maintain.delta import make_body, read_in_state, recursive_positions, with_plan
-from corollary.maintain.draft import Body, Draft
+from corollary.maintain.draft import Body, Draft, working_goal
 from corollary.maintain.payload import (
     Payload,
     absent_head,
@@ -105,6 +105,7 @@ def _passing_relations(program: NormalProgram, asked: Collection[str]) -> dict[s
         name: plans.working_relation(name, "rows")
         for name in bodies
         if heads[name] == 1 and name not in read and name not in asked
+        if not program.relations[name].domains
     }
 
 
@@ -163,7 +164,8 @@ def fixpoint(
         steps = draft.derive(counted, bodies, reduce=plans.Reduce.SUM)
         steps.append(draft.copy(target, Reference(counted)))
         return steps, {name: target, count_relation(draft, name): counted}
-    return draft.derive(target, _first(name, stratum, state)), {name: target}
+    steps = draft.derive(target, _first(name, stratum, state))
+    return [*steps, *_choose(name, target, draft)], {name: target}
 
 
 def _rounds(
@@ -177,6 +179,7 @@ def _rounds(
     for name in members:
         target, every = draft.working_relation(name, "next"), draft.working_relation(name, "so_far")
         steps += draft.derive(target, _first(name, stratum, state))
+        steps += _choose(name, target, draft)
         extend.append(plans.Extend(every, target))
         results[name] = every
         if with_ranks:
@@ -187,6 +190,7 @@ def _rounds(
     for name in members:
         bodies = list(_variants(stratum, name, state))
         derive += draft.derive(_next(name), bodies, without=(Reference(_so_far(name)),))
+        derive += _choose(name, _next(name), draft, _so_far(name))
     limits = tuple(
         (_so_far(name), limit)
         for name in members
@@ -194,6 +198,52 @@ def _rounds(
     )
     fresh = tuple(Reference(_so_far(name), State.ADDED) for name in members)
     return [*steps, *extend, plans.Loop((*derive, *extend), fresh, limits)], results
+
+
+def _choose(name: str, found: str, draft: Draft, known: str | None = None) -> list[plans.Step]:
+    """Return the steps that drop tuples which agree with others on a choice domain.
+
+    Args:
+        name: the relation.
+        found: what was derived of it in a round.
+        draft: the plan under construction.
+        known: the relation of the tuples that earlier rounds chose.
+    """
+    domains = draft.relation(name).domains
+    if not domains:
+        return []
+    free = draft.working_relation(name, "free")
+    steps: list[plans.Step] = []
+    without: tuple[Reference, ...] = ()
+    if known is not None:
+        taken = draft.working_relation(name, "taken")
+        columns = draft.variables(name)
+        lead = working_goal(found, columns)
+        bodies = [
+            Body(
+                columns,
+                (
+                    lead,
+                    Goal(
+                        Literal(
+                            known,
+                            tuple(
+                                each if at in domain else Wildcard()
+                                for at, each in enumerate(columns)
+                            ),
+                        ),
+                        Reference(known),
+                    ),
+                ),
+                (),
+                NO_RULE,
+                lead,
+            )
+            for domain in domains
+        ]
+        steps, without = draft.derive(taken, bodies), (Reference(taken),)
+    steps.append(draft.copy(free, Reference(found), without=without))
+    return [*steps, plans.Choose(found, free, domains)]
 
 
 def _first(name: str, stratum: Stratum, state: State) -> list[Body]:

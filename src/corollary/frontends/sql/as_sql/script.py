@@ -195,6 +195,10 @@ class _Script:
     def _definition(self, name: str) -> exp.Query:
         """Return the query of a relation, with what was made on the way to it before it."""
         stratum = self._stratum[name]
+        if stratum.is_grouped:
+            raise NotInSqlError("it has a count or sum through recursion")
+        if stratum.has_choice:
+            raise NotInSqlError("it has a choice domain")
         hidden = self._hidden_below(stratum)
         if not stratum.is_recursive:
             query = self._query(stratum, name)
