@@ -13,7 +13,6 @@ from corollary.advisor.advise import advise
 from corollary.advisor.advised_sql import advised_sql
 from corollary.advisor.apply import revert
 from corollary.advisor.check.calibration import calibrate_from_commits
-from corollary.advisor.cost.view_accounts import account_views
 from corollary.advisor.json_report import advice_as_json, trace_as_json
 from corollary.advisor.measured_sizes import measure_sizes
 from corollary.advisor.model.scheme import (
@@ -34,6 +33,7 @@ from corollary.advisor.trace_drawing import trace_as_svg
 from corollary.analysis.check import check
 from corollary.cli.commands.advise.actions import AdviceActions, AdviceSource
 from corollary.cli.commands.advise.options import AdviseOptions
+from corollary.cli.commands.advise.reports import read_accounts, write_report
 from corollary.cli.databases import is_warehouse, load_in_memory, open_warehouse
 from corollary.cli.options import OutputOptions, PropagationOptions
 from corollary.cli.output import print_json
@@ -41,7 +41,7 @@ from corollary.cli.report.sql_script import sql_script
 from corollary.console import TerminalConsole
 from corollary.core.engine import within_seconds
 from corollary.core.printer import print_program
-from corollary.database.database import Database, state_of
+from corollary.database.database import Database
 from corollary.database.intake.quarantine import with_same_quarantine
 from corollary.database.program.loaded_program import load_program, read_programs
 from corollary.errors import InputError
@@ -76,6 +76,9 @@ def advise_on(
         _show_log(source, output, actions.document)
         actions.run()
         _show_sql(actions, options, output)
+        if options.report is not None:
+            lines = list(report(actions.advice, actions.calibration or calibration))
+            write_report(options.report, programs[0], actions.advice, source.data, lines)
         if options.to is not None:
             is_sql = options.to.suffix.lower() == ".sql"
             after = actions.after
@@ -228,18 +231,7 @@ def revert_advice(database: Database, output: OutputOptions) -> None:
 
 def weigh_views(database: Database, options: AdviseOptions, output: OutputOptions) -> None:
     """Print for each stored view what it saves and costs, and whether to keep it."""
-    loaded = state_of(database).loaded
-    frequencies = dict(options.frequency)
-    queries = inputs.default_queries(
-        loaded.normal, inputs.read_logged_queries(database), frequencies
-    )
-    if options.queries:
-        queries = inputs.parse_queries(options.queries, loaded.normal, frequencies)
-    updates = {**inputs.measure_update_rates(database), **dict(options.updates)}
-    scheme = read_scheme(loaded.program, loaded.checked, queries)
-    views = list(
-        account_views(scheme, loaded.program, measure_sizes(database), Options(updates=updates))
-    )
+    views = read_accounts(database, options.queries, dict(options.frequency), dict(options.updates))
     documents = [
         {
             "view": each.view,

@@ -32,6 +32,8 @@ def command(programs: tuple[str, ...], options: AdviseOptions, output: OutputOpt
       corollary advise airline.dl --query view --apply warehouse --verify
       corollary advise --revert warehouse
       corollary advise --drop warehouse                      stored views that do not pay
+      corollary advise warehouse --report advice.md          for a timer: what is new, what to drop
+      corollary advise warehouse --queries-from log.sql --sql spark
     """
     place = options.revert or options.drop
     if bool(programs) == bool(place):

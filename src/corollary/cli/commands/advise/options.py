@@ -145,6 +145,12 @@ class AdviseOptions(EngineOption, LimitOptions):
         "Write the phases and trees there: as a drawing if it ends in .svg, as text otherwise.",
         option(metavar="FILE", type=click.Path(path_type=Path, dir_okay=False)),
     ]
+    report: Annotated[
+        Path | None,
+        "Write the advice there as a report (Markdown), with what is new since the report that is "
+        "there: for a timer.",
+        option(metavar="FILE", type=click.Path(path_type=Path, dir_okay=False)),
+    ]
     to: Annotated[
         Path | None,
         "Write the new program there: as rules, or as SQL if it ends in .sql.",
