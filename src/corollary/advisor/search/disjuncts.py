@@ -77,18 +77,24 @@ def _common_part(one: candidates.FoldedClause, other: candidates.FoldedClause) -
     common = _match_heads(one.clause, other.clause)
     if common is None:
         return None
+    open_pairs = [
+        (at, to)
+        for at, left in enumerate(one.nodes)
+        for to, right in enumerate(other.nodes)
+        if isinstance(left, Literal)
+        and isinstance(right, Literal)
+        and left.relation == right.relation
+    ]
     while True:
         best: tuple[tuple[int, int], int, int] | None = None
-        for at, left in enumerate(one.nodes):
-            for to, right in enumerate(other.nodes):
-                if any(at == known or to == seen for known, seen in common.pairs):
-                    continue
-                rank = _unanchored(left, right, common)
-                if rank is not None and (best is None or rank < best[0]):
-                    best = (rank, at, to)
+        for at, to in open_pairs:
+            rank = _unanchored(one.nodes[at], other.nodes[to], common)
+            if rank is not None and (best is None or rank < best[0]):
+                best = (rank, at, to)
         if best is None:
             return common if common.pairs else None
         _, at, to = best
+        open_pairs = [each for each in open_pairs if each[0] != at and each[1] != to]
         left, right = one.nodes[at], other.nodes[to]
         assert isinstance(left, Literal)
         assert isinstance(right, Literal)

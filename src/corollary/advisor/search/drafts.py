@@ -61,13 +61,13 @@ class DraftBuilder:
         clauses = self.scheme.clauses.get(query.relation, ())
         is_complete = not is_search_over()
         rewriter = Rewriter(self.shapes, self.forms, query.bound)
-        before = rewriter.exponents(map(FoldedClause.unfolded, clauses), frozenset())
+        unfolded = tuple(map(FoldedClause.unfolded, clauses))
+        exponent = rewriter.cost(unfolded, frozenset())
         decider = Decider(rewriter, self.limit, self.options, self.estimator)
+        decision = StorageDecision(unfolded, exponent, {})
         if is_complete:
-            decision = self._decide(decider, clauses, before.left_deep)
-        else:
-            unfolded = tuple(map(FoldedClause.unfolded, clauses))
-            decision = StorageDecision(unfolded, before.left_deep, {})
+            decision = self._decide(decider, clauses, exponent)
+        before = replace(rewriter.exponents(unfolded, frozenset()), left_deep=exponent)
         is_complete = not is_search_over()
         return PredicateDraft(
             query, is_query, clauses, rewriter, decider, before, decision, is_complete
@@ -77,15 +77,16 @@ class DraftBuilder:
         self, decider: Decider, clauses: Sequence[SchemeClause], before: int
     ) -> StorageDecision:
         """Decide with and without the disjunct phase; the better decision counts."""
-        starts = [[FoldedClause.unfolded(each) for each in clauses]]
-        if self.options.merges_disjuncts and len(clauses) > 1:
+
+        def decide(start: Sequence[FoldedClause]) -> StorageDecision:
+            return decider.decide([self._fold(each, decider) for each in start], before)
+
+        # First without the phase, which is quick: there is a decision if the time ends in it.
+        decisions = [decide([FoldedClause.unfolded(each) for each in clauses])]
+        if self.options.merges_disjuncts and len(clauses) > 1 and not is_search_over():
             merged = merge_disjuncts(clauses)
             if len(merged) < len(clauses):
-                starts.insert(0, merged)
-        decisions = [
-            decider.decide([self._fold(each, decider) for each in start], before)
-            for start in starts
-        ]
+                decisions.insert(0, decide(merged))
         return min(
             decisions, key=lambda each: (each.after, decider.storage_vector(each.stored.values()))
         )
