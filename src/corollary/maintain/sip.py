@@ -3,7 +3,7 @@
 "Bound is easier": fully bound literals first, then more bound columns, then the smaller estimated
 fan-out; a literal that would be asked about a computed value comes after all others. Negated
 literals and conditions follow as soon as all their variables are bound, an equation as soon as it
-can compute its unbound side.
+can compute its unbound side. A record that is bound before its fields is taken apart at once.
 """
 
 from collections.abc import Callable, Container, Iterable, Sequence
@@ -23,7 +23,9 @@ from corollary.core.pipeline import (
     Reference,
     Stage,
 )
+from corollary.core.records.record_terms import FIELD_OF, RECORD_OF
 from corollary.core.statistics import Statistics
+from corollary.core.types import NUMBER, Type
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,7 @@ class _Ordering:
         self._computed: set[str] = set()
         self._waiting: dict[str, list[_WaitingCondition | _WaitingGoal]] = {}
         self._conditions: list[_WaitingCondition] = []
+        self._records: dict[str, list[tuple[logic.Variable, logic.Functor]]] = {}
         self._goals: list[_WaitingGoal] = []
         self._tests: list[int] = []
         self._absent: list[int] = []
@@ -110,6 +113,12 @@ class _Ordering:
                 _WaitingCondition(condition, number, unbound, has_fault(condition))
             )
             self._wait(self._conditions[-1])
+            made = _made_record(condition)
+            if made is not None:
+                variable, record = made
+                self._records.setdefault(variable.name, []).append((variable, record))
+                if variable.name in self._bound:
+                    self._take_apart(variable, record)
         for goal in goals:
             unbound = logic.variable_names(goal.literal) - self._bound
             self._goals.append(_WaitingGoal(goal, len(self._goals), unbound))
@@ -155,6 +164,24 @@ class _Ordering:
                 item.unbound.discard(name)
                 if not item.is_placed:
                     self._rank(item)
+        for name in new:
+            for variable, record in self._records.get(name, ()):
+                self._take_apart(variable, record)
+
+    def _take_apart(self, variable: logic.Variable, record: logic.Functor) -> None:
+        """Bind the variables of `r = [x, y]` where `r` is bound first: they are its fields."""
+        branch, *arguments = record.arguments
+        for at, (argument, type_) in enumerate(zip(arguments, _field_types(record), strict=True)):
+            place = (variable, branch, logic.Constant(at, NUMBER))
+            field_value = logic.Functor(FIELD_OF, place, type_.with_null(True))
+            is_unbound = any(each.name not in self._bound for each in logic.variables_of(argument))
+            if isinstance(argument, logic.Variable) and is_unbound:
+                self.stages.append(Compute(argument, field_value))
+                self._bind((argument.name,))
+            elif isinstance(argument, logic.Functor) and argument.name == RECORD_OF and is_unbound:
+                inner = logic.Variable(f"{variable.name}.{at}'", type_)
+                self.stages.append(Compute(inner, field_value))
+                self._take_apart(inner, argument)
 
     def probe(self, goal: Goal) -> None:
         """Place a literal."""
@@ -226,6 +253,28 @@ class _Ordering:
         return all(each.is_placed for each in self._conditions) and all(
             each.is_placed for each in self._goals
         )
+
+
+def _made_record(condition: logic.Condition) -> tuple[logic.Variable, logic.Functor] | None:
+    """Return the variable and the record of `r = [x, y]`, if a condition is one."""
+    if condition.operator in logic.EQUATIONS:
+        for one, other in (
+            (condition.left, condition.right),
+            (condition.right, condition.left),
+        ):
+            is_record = isinstance(other, logic.Functor) and other.name == RECORD_OF
+            if is_record and isinstance(one, logic.Variable):
+                assert isinstance(other, logic.Functor)
+                return one, other
+    return None
+
+
+def _field_types(record: logic.Functor) -> tuple[Type, ...]:
+    branch = record.arguments[0]
+    assert isinstance(branch, logic.Constant)
+    assert record.type is not None
+    assert record.type.record is not None
+    return record.type.record.branches[str(branch.value)].types
 
 
 def _reads(_: Reference) -> bool:
