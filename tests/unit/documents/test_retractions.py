@@ -46,6 +46,14 @@ def test_the_last_update_is_retracted_with_what_came_into_it() -> None:
     assert document.terms() == "r[!f x]"
 
 
+def test_a_mere_call_is_retracted_with_what_came_beside_it() -> None:
+    document = ActiveDocument.from_terms("r[!f]")
+    document.apply([("f", "!g"), ("g", "b"), ("f", "c")])
+    assert document.terms() == "r[!f !g b c]"
+    document.retract("f", "!g")
+    assert document.terms() == "r[!f c]"
+
+
 def test_what_cannot_be_retracted_changes_nothing() -> None:
     document = ActiveDocument.from_terms("r[b !f]")
     document.add("f", "b")

@@ -118,9 +118,17 @@ class DocumentTree:
         return found[root]
 
     def prune(self, roots: Iterable[int]) -> list[StoredNode]:
-        """Drop some trees with everything in them; return what is dropped."""
+        """Drop some trees with everything in them, and beside calls in them; return what is gone.
+
+        A tree may be a mere call: what its function has brought stands beside it, and goes, too.
+        """
         dropped: list[StoredNode] = []
-        for root in roots:
+        beside: dict[int, list[int]] = {}
+        for root, call in self.origins.items():
+            beside.setdefault(call, []).append(root)
+        pending = [*roots]
+        while pending:
+            root = pending.pop()
             if root not in self.parents:  # it was within another one
                 continue
             self.children[self.parents[root]].remove(root)
@@ -133,6 +141,7 @@ class DocumentTree:
                 self.origins.pop(number, None)
                 if kind is NodeKind.FUNCTION:
                     self.calls[label].remove(number)
+                    pending += beside.get(number, ())
         return dropped
 
     def _graft(self, parent: int, forest: Forest, numbers: Iterator[int]) -> list[StoredNode]:
