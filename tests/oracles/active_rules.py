@@ -218,7 +218,7 @@ class Active:
         for name in self.ordinary:
             for form in {*SOURCES.values(), *TARGETS.values()}:
                 decls[form.format(name)] = replace(decls[name], name=form.format(name))
-        self.program = Program(program.types, decls, rules)
+        self.program = replace(program, decls=decls, rules=rules, reactions=[], bags={})
         self._declare_events()
 
     @property
@@ -241,7 +241,7 @@ class Active:
                 return
 
     def _declare(self, head: Atom, rule: Rule) -> None:
-        oracle = Oracle(Program(self.program.types, self.program.decls), LIMIT, ROUNDS)
+        oracle = Oracle(replace(self.program, rules=[]), LIMIT, ROUNDS)
         known = self.program.decls.get(head.relation)
         for branch in dnf(rule.body):
             typed = [each for each in branch if relations_in(each) <= set(self.program.decls)]

@@ -132,11 +132,16 @@ def _reached(start: str, reads: Mapping[str, set[str]]) -> set[str]:
 def grouped_relations(text: str) -> tuple[str, ...]:
     """Return the relations whose counts or sums are recursive."""
     program = parser.parse(text)
-    strata = evaluation.strata(program.rules, program.decls)
+    events = evaluation.event_predicates(program.rules)
+    rules = [
+        rule
+        for rule in program.rules
+        if not any(head.mark or head.relation in events for head in rule.heads)
+    ]
     return tuple(
         name
-        for stratum in strata
-        if groups.is_grouped(program.rules, stratum)
+        for stratum in evaluation.strata(rules, program.decls)
+        if groups.is_grouped(rules, stratum)
         for name in sorted(stratum)
     )
 
