@@ -6,6 +6,7 @@ make fuzz ARGS="--only advice --only documents --advice 2000 --documents 5000"
 make fuzz ARGS="--only queries --queries 5000 --depth 3"
 make fuzz ARGS="--only answers --answers 10000"
 make fuzz ARGS="--only requests --requests 50000"
+make fuzz ARGS="--only stairs --stairs 20000"
 
 | part | compares |
 |---|---|
@@ -20,6 +21,7 @@ make fuzz ARGS="--only requests --requests 50000"
 | advice | what the advisor makes of random programs with what has to hold of it |
 | queries | random SQL queries as views under changes, as bags, with DuckDB and SQLite |
 | requests | answers of a server to requests made from its description, with that description |
+| stairs | transactions on recursion of which the best tuples count, with naive iteration |
 | answers | proofs of tuples, and attempts at absent ones, with all instances of all rules |
 
 Random parts go on in batches, each with a seed of its own, which is printed: `--seed` begins with
@@ -60,6 +62,7 @@ from support.generators.programs import FEATURES, Case, programs
 from support.generators.scenarios import Scenario, is_lively, scenarios
 from support.generators.scenarios import judge as judge_scenario
 from support.generators.sql_queries import SqlScenario, sql_scenarios
+from support.generators.stairs_families import FAMILIES, run_family
 from support.provenance.absences import judge_absences
 from support.provenance.asking import judge_answers, scenarios_to_ask
 from support.serve.http_fuzz import fuzzed_server, send_requests
@@ -76,7 +79,7 @@ EVERY = 5_000
 
 PARTS = (
     *("programs", "goals", "steps", "lasting", "partitioned", "active", "documents", "nodes"),
-    *("advice", "queries", "answers", "requests", "groups", "choices"),
+    *("advice", "queries", "answers", "requests", "groups", "choices", "stairs"),
 )
 
 DOCUMENTS = 20
@@ -234,6 +237,18 @@ class Fuzz:
             self.counts["steps of choices"] += judge_choices(number)["steps"]
             number += 1
 
+    def stairs(self) -> None:
+        """Maintain the families of programs with subsumption in recursion."""
+        number = self.options.seed
+        while self.counts["transactions on stairs"] < self.options.stairs:
+            for family in FAMILIES:
+                found = run_family(family, number)
+                self.counts["transactions on stairs"] += found["transactions"]
+                self.counts["stairs checked"] += found["stairs"]
+            if number % 10 == 0:
+                self.say(f"{self.counts['transactions on stairs']} on stairs; seed {number}")
+            number += 1
+
     def requests(self) -> None:
         """Send random requests to a server."""
         number = self.options.seed
@@ -289,6 +304,7 @@ def main() -> None:
     add("--requests", type=int, default=2000, help="requests to send to a server")
     add("--groups", type=int, default=1000, help="transactions on recursive counts and sums")
     add("--choices", type=int, default=500, help="transactions on choice domains")
+    add("--stairs", type=int, default=2000, help="transactions on the best tuples of recursion")
     add("--depth", type=int, default=2, help="how deeply SQL queries are nested")
     add("--only", action="append", choices=PARTS, help="leave out the others (may be repeated)")
     add("--seed", type=int, default=0, help="where the random numbers start")
@@ -319,6 +335,7 @@ def main() -> None:
     fuzz.requests()
     fuzz.groups()
     fuzz.choices()
+    fuzz.stairs()
     fuzz.report()
     if options.steps:
         share = fuzz.counts["changed"] / fuzz.counts["steps"]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from corollary.analysis.check import diagnose
+from corollary.database.program.loaded_program import diagnose_loading
 from corollary.errors import Diagnostic, InputError, Severity
 from corollary.frontends.datalog.parser import parse
 from corollary.source import SourceFile, Span
@@ -29,7 +29,7 @@ def findings(text: str, code: str = "") -> tuple[Diagnostic, ...]:
         return sql_findings(text)
     source = SourceFile("program.dl", text)
     try:
-        return diagnose(parse(source))
+        return diagnose_loading(parse(source))
     except InputError as error:
         return error.diagnostics
 

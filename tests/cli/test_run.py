@@ -287,7 +287,6 @@ NOT_SUPPORTED = {
     ".functor f(x: number): number": "functor",
     ".decl p(x: number)\np(@f(1)).": "functor",
     ".decl p(x: number, y: number) choice-domain x": "choice-domain",
-    ".decl p(x: number)\np(1).\np(x) <= p(y) :- x < y.": "subsumption",
     ".decl p(x: number)\np(autoinc()).": "autoinc",
     ".decl p(x: number)\np($).": "$",
     ".lattice L { }": ".lattice",

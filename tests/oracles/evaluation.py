@@ -46,6 +46,7 @@ from oracles.parser import (
     OracleRejected,
     Program,
     Rule,
+    Subsumption,
     Truth,
     TypeName,
     Var,
@@ -1096,7 +1097,7 @@ class Conjunction:
         ]
 
     def aggregate(self, node: Agg) -> tuple[Type, Run]:
-        """Aggregates depend on lower strata only, so each key is computed once."""
+        """Each key is computed once, since aggregates depend on lower strata, or once a round."""
         branches = self.branches(node)
         keys = sorted(names(node) & self.candidates)
         type_ = self.type_of(node) or NUMBER
@@ -1109,6 +1110,7 @@ class Conjunction:
         for branch in branches:
             branch.compile()
         memo: dict[tuple[Value, ...], Value] = {}
+        self.oracle.memos.append(memo)
 
         def compute(env: Env) -> Value:
             assignments: dict[frozenset[tuple[str, Value]], Value] = {}
@@ -1328,6 +1330,9 @@ class Oracle:
         }
         self.relations: dict[str, set[tuple[Value, ...]]] = {name: set() for name in self.columns}
         self.indexes: dict[tuple[str, tuple[int, ...]], tuple[int, dict[Any, list[Any]]]] = {}
+        self.memos: list[dict[tuple[Value, ...], Value]] = []
+        self.pairs = self.compile_subsumptions()
+        self.extremes = recursive_extremes(program.rules)
         events = event_predicates(program.rules)
         self.rules = [
             rule
@@ -1410,7 +1415,7 @@ class Oracle:
     def run(self) -> None:
         """All strata, lowest first; within one, all rules until nothing is new."""
         compiled = [self.compile_rule(rule) for rule in self.rules]
-        for stratum in strata(self.rules, self.program.decls):
+        for stratum in strata(self.rules, self.program.decls, self.program.subsumptions):
             if any(self.program.decls[name].domains for name in stratum):
                 self.run_choice(stratum, [c for rule in compiled for c in rule])
                 continue
@@ -1418,6 +1423,9 @@ class Oracle:
                 self.run_groups(stratum)
                 continue
             mine = [c for c in compiled if any(head in stratum for head, *_ in c)]
+            if stratum & (self.pairs.keys() | {name for name, *_ in self.extremes}):
+                self.climb(stratum, [entry for rule in mine for entry in rule])
+                continue
             for round_ in itertools.count():
                 if round_ > self.rounds:
                     raise OracleLimit(f"more than {self.rounds} rounds")
@@ -1477,7 +1485,7 @@ class Oracle:
             failure = None
             for entry in (entry for rule in entries for entry in rule if entry[0] in stratum):
                 try:
-                    rows[entry[0]] |= self.derived(entry)
+                    rows[entry[0]] |= self.heads(entry, is_lenient=False)
                 except OracleError as error:
                     failure = error  # counts only if it stays
             for name in stratum:
@@ -1512,6 +1520,82 @@ class Oracle:
             for env, failure in conjunction.solve({}):
                 yield env, failure, runs
 
+    def climb(self, stratum: set[str], entries: list[Entry]) -> None:
+        """A stratum of which the best tuples count: all heads from the best so far, and again.
+
+        What has no value counts in the last round only, in which the premises are the best.
+        """
+        given = {name: set(self.relations[name]) for name in stratum}
+        for round_ in itertools.count():
+            if round_ > self.rounds:
+                raise OracleLimit(f"more than {self.rounds} rounds")
+            found = {name: set(rows) for name, rows in given.items()}
+            for memo in self.memos:
+                memo.clear()
+            for relation, conjunction, runs in entries:
+                if relation in stratum:
+                    rows = self.heads((relation, conjunction, runs), is_lenient=True)
+                    types = self.columns[relation]
+                    found[relation] |= {
+                        tuple(fitted(v, t) for v, t in zip(row, types, strict=True)) for row in rows
+                    }
+            before = {name: self.relations[name] for name in stratum}
+            self.relations |= found
+            self.indexes.clear()
+            best = {name: self.maximal(name) for name in stratum}
+            self.relations |= best
+            self.indexes.clear()
+            if sum(map(len, self.relations.values())) > self.limit:
+                raise OracleLimit(f"more than {self.limit} tuples")
+            if best == before:
+                break
+        for entry in entries:
+            if entry[0] in stratum:
+                self.heads(entry, is_lenient=False)
+
+    def maximal(self, relation: str) -> set[tuple[Value, ...]]:
+        """The tuples that no other one dominates; all others go at once."""
+        rows = self.relations[relation]
+        width, gone = len(self.columns[relation]), set()
+        for entry in self.pairs.get(relation, ()):
+            pairs = self.heads(entry, is_lenient=False)
+            gone |= {pair[:width] for pair in pairs if pair[:width] != pair[width:]}
+        for name, column, op in self.extremes:
+            if name == relation:
+                pick = min if op == "min" else max
+                best: dict[tuple[Value, ...], Value] = {}
+                for row in rows:
+                    key = (*row[:column], *row[column + 1 :])
+                    value = order(row[column])
+                    best[key] = pick(best[key], value) if key in best else value
+                gone |= {
+                    row
+                    for row in rows
+                    if order(row[column]) != best[(*row[:column], *row[column + 1 :])]
+                }
+        return rows - gone
+
+    def compile_subsumptions(self) -> dict[str, list[Entry]]:
+        """For each relation, what gives its pairs of a tuple and one that dominates it."""
+        found: dict[str, list[Entry]] = {}
+        for clause in self.program.subsumptions:
+            name = clause.head.relation
+            self.check_arity(clause.head)
+            self.check_arity(clause.dominating)
+            hidden = f"{name} <= {name}"
+            self.columns[hidden] = self.columns[name] * 2
+            atoms = [
+                Atom(name, tuple(Var(a.name.replace("_#", "any")) if is_wild(a) else a for a in b))
+                for b in (clause.head.args, clause.dominating.args)
+            ]
+            head = Atom(hidden, (*atoms[0].args, *atoms[1].args))
+            body = And((*atoms, clause.body))
+            found.setdefault(name, []).extend(
+                self.compile_rule(Rule((head,), body, clause.is_null_safe))
+            )
+            del self.columns[hidden]
+        return found
+
     def compile_rule(self, rule: Rule) -> list[Entry]:
         """One entry per branch and head."""
         for head in rule.heads:
@@ -1530,13 +1614,13 @@ class Oracle:
         return entries
 
     def apply(self, entry: Entry, stratum: set[str]) -> bool:
-        relation = entry[0]
-        if relation not in stratum:
+        if entry[0] not in stratum:
             return False
-        return sum(self.insert(relation, row) for row in self.derived(entry)) > 0
+        rows = self.heads(entry, is_lenient=False)
+        return sum(self.insert(entry[0], row) for row in rows) > 0
 
-    def derived(self, entry: Entry) -> set[tuple[Value, ...]]:
-        """The heads of all instances that hold."""
+    def heads(self, entry: Entry, *, is_lenient: bool) -> set[tuple[Value, ...]]:
+        """The heads of a rule; those without a value are left out, or an error."""
         relation, conjunction, runs = entry
         rows: set[tuple[Value, ...]] = set()
         for env, failure in conjunction.solve({}):
@@ -1544,10 +1628,11 @@ class Oracle:
                 row = tuple(run(env) for run in runs)
             except NoTuple:
                 continue
-            for value in (failure, *row):
-                if isinstance(value, Failure):
-                    raise OracleError(f"{value.reason} in a rule for {relation}")
-            rows.add(row)
+            failed = [value for value in (failure, *row) if isinstance(value, Failure)]
+            if failed and not is_lenient:
+                raise OracleError(f"{failed[0].reason} in a rule for {relation}")
+            if not failed:
+                rows.add(row)
         return rows
 
     def close(self, relation: str) -> bool:
@@ -1619,7 +1704,44 @@ def relations_in(node: Expr | Formula) -> set[str]:
     return {part.relation for part in walk(node) if isinstance(part, Atom)}
 
 
-def strata(rules: list[Rule], decls: Mapping[str, Decl]) -> list[set[str]]:
+def recursive_extremes(rules: list[Rule]) -> list[tuple[str, int, str]]:
+    """The columns that are the `min` or `max` of something that depends on their relation."""
+    needs: dict[str, set[str]] = defaultdict(set)
+    for rule in rules:
+        for head in rule.heads:
+            needs[head.relation] |= relations_in(rule.body)
+    changed = True
+    while changed:
+        changed = False
+        for found in needs.values():
+            longer = found.union(*(needs[name] for name in found if name in needs))
+            changed |= longer != found
+            found |= longer
+    columns = []
+    for rule in rules:
+        for result, node in extremes_in(rule.body):
+            for head in rule.heads:
+                if any(head.relation in needs.get(n, ()) for n in relations_in(node.body)):
+                    if head.args.count(result) != 1:
+                        raise OracleRejected(f"{result} is not a column of {head.relation}")
+                    columns.append((head.relation, head.args.index(result), node.op))
+    return sorted(set(columns))
+
+
+def extremes_in(body: Formula) -> list[tuple[Var, Agg]]:
+    """The equations `x = min e : { … }` of a body, with `max` too."""
+    return [
+        (one, other)
+        for part in walk(body)
+        if isinstance(part, Cmp) and part.op == "="
+        for one, other in ((part.left, part.right), (part.right, part.left))
+        if isinstance(one, Var) and isinstance(other, Agg) and other.op in ("min", "max")
+    ]
+
+
+def strata(
+    rules: list[Rule], decls: Mapping[str, Decl], subsumptions: Iterable[Subsumption] = ()
+) -> list[set[str]]:
     """Strongly connected components, lowest first; refuses cycles through negation, aggregates."""
     needs: dict[str, set[str]] = {name: set() for name in decls}
     strict: set[tuple[str, str]] = set()
@@ -1628,11 +1750,22 @@ def strata(rules: list[Rule], decls: Mapping[str, Decl]) -> list[set[str]]:
             for literal in branch:
                 everything = relations_in(literal)
                 plain = {literal.relation} if isinstance(literal, Atom) else set()
-                inner = [relations_in(node) for node in walk(literal) if isinstance(node, Agg)]
-                lower = (everything - plain).union(*inner)
+                extremes = [node for _, node in extremes_in(literal)]
+                inner = [
+                    relations_in(node)
+                    for node in walk(literal)
+                    if isinstance(node, Agg) and node not in extremes
+                ]
+                climbing = set().union(*(relations_in(node) for node in extremes))
+                lower = (everything - plain - climbing).union(*inner)
                 for head in rule.heads:
                     needs[head.relation] |= everything
                     strict |= {(head.relation, name) for name in lower}
+    for clause in subsumptions:
+        name = clause.head.relation
+        lower = relations_in(clause.body) - {name}
+        needs[name] |= lower
+        strict |= {(name, each) for each in lower}
     reach = {name: {name} | needs[name] for name in needs}
     changed = True
     while changed:

@@ -133,6 +133,16 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
+class Subsumption:
+    """`head <= dominating :- body.`: the head goes if another tuple, the dominating, is there."""
+
+    head: Atom
+    dominating: Atom
+    body: Formula
+    is_null_safe: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Reaction:
     """`.alert e "message"` or `.abort e "message"`."""
 
@@ -148,6 +158,7 @@ class Program:
     """Of each type of records the branches, `[]` or `$Name`, and the types of their fields."""
     decls: dict[str, Decl] = field(default_factory=dict)
     rules: list[Rule] = field(default_factory=list)
+    subsumptions: list[Subsumption] = field(default_factory=list)
     reactions: list[Reaction] = field(default_factory=list)
     bags: dict[str, list[tuple[Expr, ...]]] = field(default_factory=dict)
     """The facts of relations with copies: each is one copy."""
@@ -434,6 +445,7 @@ class Parser:
 
     def rule(self) -> None:
         heads = [self.atom()]
+        dominating = self.atom() if self.accept("<=") else None
         while self.accept(","):
             heads.append(self.atom())
         body: Formula = Truth(True)
@@ -441,6 +453,10 @@ class Parser:
         if self.accept(":-") or self.accept(":="):
             body = self.formula()
         self.expect(".")
+        if dominating is not None:
+            clause = Subsumption(heads[0], dominating, body, is_null_safe)
+            self.program.subsumptions.append(clause)
+            return
         self.program.rules.append(Rule(tuple(heads), body, is_null_safe))
 
     # formulas

@@ -23,6 +23,7 @@ from corollary.errors import EvaluationError
 from oracles import evaluation, groups, parser
 from support.comparison import comparable
 from support.payload_check import check_payload
+from support.stairs_check import check_stairs
 
 Row: TypeAlias = tuple[Any, ...]
 State: TypeAlias = Mapping[str, Iterable[Row]]
@@ -146,13 +147,31 @@ def grouped_relations(text: str) -> tuple[str, ...]:
     )
 
 
+@lru_cache(maxsize=64)
+def climbing_relations(text: str) -> tuple[str, ...]:
+    """Return the recursive relations of strata of which only the best tuples count."""
+    program = parser.parse(text)
+    best = {each.head.relation for each in program.subsumptions}
+    best |= {name for name, *_ in evaluation.recursive_extremes(program.rules)}
+    reads: dict[str, set[str]] = {name: set() for name in program.decls}
+    for rule in program.rules:
+        for head in rule.heads:
+            reads.setdefault(head.relation, set()).update(evaluation.relations_in(rule.body))
+    reached = {name: _reached(name, reads) for name in recursive_relations(text)}
+    return tuple(
+        name
+        for name, below in reached.items()
+        if any(other in best and name in reached.get(other, ()) for other in below)
+    )
+
+
 def algorithm_for(text: str, algorithm: str) -> Algorithm:
     """Return what to ask for: relations that an algorithm cannot maintain are left to another."""
     if algorithm == MIXED:
         return "auto"
     left = recursive_relations(text) if algorithm == "counting" else ()
     if algorithm not in ("auto", "ranked", "recompute"):
-        left = (*left, *grouped_relations(text))
+        left = (*left, *grouped_relations(text), *climbing_relations(text))
     return {"": algorithm, **dict.fromkeys(left, "ranked")} if left else algorithm
 
 
@@ -358,7 +377,8 @@ class Judged:
     def _algorithm(self, text: str) -> Algorithm | None:
         if self.algorithm == MIXED:
             return algorithm_for(text, self._random.choice(ALGORITHMS))
-        return algorithm_for(text, self.algorithm) if self.algorithm == "counting" else None
+        found = algorithm_for(text, self.algorithm)
+        return None if isinstance(found, str) else found
 
     def _judge_refusal(self, commit: Callable[[], Transaction]) -> None:
         try:
@@ -395,6 +415,7 @@ class Judged:
                 wanted = comparable(rows)
                 assert found == wanted, f"{name} is {found}, not {wanted}\n{self}"
         self.counts["payload"] += check_payload(self.db)
+        self.counts["payload"] += check_stairs(self.db)
 
     def __str__(self) -> str:
         return f"{self.algorithm}, virtual {self.virtual}\n{self.text}\n{self.base}"

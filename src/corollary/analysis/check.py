@@ -24,6 +24,7 @@ from corollary.analysis.checks.unused import unused
 from corollary.analysis.checks.value_invention import value_invention
 from corollary.analysis.pragmas import unknown_pragmas, without_allowed
 from corollary.analysis.resolution import ResolvedProgram, resolve_program
+from corollary.analysis.subsumption import with_subsumption
 from corollary.analysis.today import with_today
 from corollary.analysis.types.infer import TypedProgram, infer_types
 from corollary.analysis.witnesses import with_witnesses
@@ -95,7 +96,7 @@ class CheckedProgram:
 
 
 def check(program: Program, before: NormalProgram | None = None) -> CheckedProgram:
-    """Return the program with types, a relation for `today()`, those of bags, and witnesses bound.
+    """Return the program with types, witnesses bound, and what bags and the like stand for.
 
     Args:
         program: as written.
@@ -104,7 +105,7 @@ def check(program: Program, before: NormalProgram | None = None) -> CheckedProgr
     Raises:
         InputError: with all errors, in the order of the text.
     """
-    program = with_witnesses(with_bags(with_today(program, before)))
+    program = with_subsumption(with_witnesses(with_bags(with_today(program, before))))
     resolved, typed, findings = _examine(program)
     errors = [finding for finding in findings if finding.severity is Severity.ERROR]
     if errors:
@@ -116,7 +117,7 @@ def check(program: Program, before: NormalProgram | None = None) -> CheckedProgr
 
 def diagnose(program: Program) -> tuple[Diagnostic, ...]:
     """Return all errors and warnings of a program, in the order of the text."""
-    return _examine(with_witnesses(with_bags(with_today(program))))[2]
+    return _examine(with_subsumption(with_witnesses(with_bags(with_today(program)))))[2]
 
 
 def _examine(program: Program) -> tuple[ResolvedProgram, TypedProgram, tuple[Diagnostic, ...]]:

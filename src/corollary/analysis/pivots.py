@@ -9,7 +9,8 @@ def pivots(stratum: Stratum) -> dict[str, int] | None:
 
     In every recursive rule, every literal of the stratum has at its position the variable that the
     head has at its own: so tuples with different values there never meet, and each partition by it
-    can be computed separately.
+    can be computed separately. A value that subsumption compares is not a pivot: tuples of one key
+    meet.
     """
     if not stratum.is_recursive or stratum.aggregations or stratum.has_choice:
         return None
@@ -22,9 +23,16 @@ def pivots(stratum: Stratum) -> dict[str, int] | None:
     ]
     arity = {literal.relation: len(literal.slots) for link in links for literal in link}
     first = stratum.relations[0]
+    values = {
+        name: {each.position for each in order.values}
+        for name, order in stratum.subsumption.items()
+    }
     for position in range(arity[first]):
         chosen = _extend({first: position}, links)
-        if chosen is not None:
+        is_value = chosen is not None and any(
+            chosen[name] in columns for name, columns in values.items()
+        )
+        if chosen is not None and not is_value:
             return {name: chosen[name] for name in stratum.relations}
     return None
 

@@ -1,13 +1,13 @@
 """Strata: the strongly connected components of the dependency graph, in evaluation order."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 
 from corollary.core.graph import strongly_connected_components
 from corollary.core.logic import Aggregation, Rule, rules_by_head
-from corollary.core.program import NormalProgram
+from corollary.core.program import NormalProgram, SubsumptionOrder
 
 
 class Polarity(StrEnum):
@@ -28,6 +28,8 @@ class Stratum:
     is_recursive: bool
     has_choice: bool = False
     """Whether a relation has a choice domain."""
+    subsumption: Mapping[str, SubsumptionOrder] = field(default_factory=dict, hash=False)
+    """The orders of those relations of which only the best tuples count."""
 
     @property
     def is_grouped(self) -> bool:
@@ -83,6 +85,9 @@ def strata(program: NormalProgram) -> tuple[Stratum, ...]:
             tuple(each for name in names for each in aggregations.get(name, ())),
             is_recursive=len(names) > 1 or names[0] in graph[names[0]],
             has_choice=any(program.relations[name].domains for name in names),
+            subsumption={
+                name: program.subsumption[name] for name in names if name in program.subsumption
+            },
         )
         for names in members
         if names

@@ -187,13 +187,15 @@ class Clause:
     """A rule or (without a body) a fact as the user wrote it.
 
     In a null-safe rule, `head := body.`, null joins null: a variable that occurs several times in
-    literals and keys of aggregates may be null. In `head :- body.` it may not.
+    literals and keys of aggregates may be null. In `head :- body.` it may not. A subsumption
+    `head <= dominating :- body.` has a second atom: where that is there, the head goes.
     """
 
     heads: tuple[Atom, ...]
     body: tuple[BodyItem, ...] = ()
     span: Span | None = field(default=None, compare=False, repr=False)
     is_null_safe: bool = False
+    dominating: Atom | None = None
     plan: "QueryPlan" = field(default=(), compare=False, repr=False)
     """`.plan 0:(2,1)`: a hint that changes nothing of what the rule means."""
 

@@ -25,6 +25,24 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True)
+class Links:
+    """A working relation of pairs of tuples: a head with its rank, and a premise with its rank.
+
+    Attributes:
+        head, premise: their relations.
+        head_arity: the number of columns of the head, without its rank.
+        head_keys, premise_keys: their key columns.
+    """
+
+    relation: str
+    head: str
+    premise: str
+    head_arity: int
+    head_keys: tuple[int, ...]
+    premise_keys: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Extreme:
     """The least or the greatest value of a column, null left out."""
 
@@ -93,6 +111,7 @@ class Pipeline:
             and no condition is false; when the stages meet one, the judge decides.
         is_lenient: a missing value is not an error, and a row in which nothing is false is kept.
         is_bag: heads are not made distinct: a head comes as often as it is derived.
+        is_deferred: a later step decides whether a missing value is an error.
     """
 
     stages: tuple[Stage, ...]
@@ -101,6 +120,7 @@ class Pipeline:
     judge: tuple[Stage, ...] = ()
     is_lenient: bool = False
     is_bag: bool = False
+    is_deferred: bool = False
 
     @property
     def adornments(self) -> tuple[str, ...]:

@@ -1,12 +1,13 @@
 """Plans: procedures made of steps on named relations. Engines run them, `explain` prints them."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import assert_never
 
 from corollary.core.logic import Aggregation, Origin
-from corollary.core.pipeline import AntiProbe, Pipeline, Probe, Reference
+from corollary.core.pipeline import AntiProbe, Links, Pipeline, Probe, Reference
+from corollary.core.program import SubsumptionOrder
 from corollary.core.states import State
 from corollary.core.types import Type
 
@@ -160,6 +161,42 @@ class ReadTotals:
     aggregation: Aggregation
     totals: Reference
     term: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Improve:
+    """`target` becomes the best tuples of `source` that no tuple of `rivals` covers.
+
+    The first `arity` columns are compared; others, such as a rank, only go along.
+    """
+
+    target: str
+    source: str
+    rivals: str
+    order: SubsumptionOrder
+    arity: int
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """Run the steps if an expression of a deferred pipeline had no value: they decide about it."""
+
+    steps: tuple["Step", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Overrun:
+    """Run the steps, at growing distances, if there were more rounds than there are tuples."""
+
+    relations: tuple[str, ...]
+    steps: tuple["Step", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FindDescent:
+    """Raise an error if links lead from a key back to it: its value improves without end."""
+
+    links: tuple[Links, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,6 +355,10 @@ Step = (
     | Aggregate
     | Total
     | ReadTotals
+    | Improve
+    | Judge
+    | Overrun
+    | FindDescent
     | Clear
     | StoreRelation
     | Remove
@@ -334,7 +375,7 @@ Step = (
 )
 
 
-Evaluation = Derive | Aggregate | Total | ReadTotals
+Evaluation = Derive | Aggregate | Total | ReadTotals | Improve
 """The steps that compute tuples; a recorder gets the size of their results."""
 
 
@@ -363,7 +404,7 @@ def steps_of(plan: Plan) -> Iterator[Step]:
         step = work.pop()
         yield step
         match step:
-            case Loop(steps=steps) | When(steps=steps):
+            case Loop(steps=steps) | When(steps=steps) | Judge(steps=steps) | Overrun(steps=steps):
                 work.extend(reversed(steps))
             case Within(steps=steps, otherwise=otherwise):
                 work.extend(reversed((*steps, *(otherwise or ()))))
@@ -376,26 +417,6 @@ def pipelines_of(plan: Plan) -> Iterator[Pipeline]:
     for step in steps_of(plan):
         if isinstance(step, Derive):
             yield from step.pipelines
-
-
-def subplan(plan: Plan, procedure: str) -> Plan:
-    """Return the plan of one procedure and those it calls, except calls with a placement."""
-    found: dict[str, tuple[Step, ...]] = {}
-    work = [procedure]
-    while work:
-        name = work.pop()
-        if name not in found:
-            found[name] = plan.procedures[name]
-            steps = steps_of(Plan({name: found[name]}, {}))
-            work += [each.procedure for each in steps if isinstance(each, Call)]
-    part = replace(plan, procedures=found, main=procedure)
-    used = {each.relation for each in references_read(part)} | set(relations_written(part))
-    return replace(
-        part,
-        types={name: types for name, types in plan.types.items() if name in used},
-        orders={name: orders for name, orders in plan.orders.items() if name in used},
-        locals={name: local for name, local in plan.locals.items() if name in found},
-    )
 
 
 def references_read(plan: Plan) -> Iterator[Reference]:
@@ -412,6 +433,12 @@ def references_read(plan: Plan) -> Iterator[Reference]:
                 yield from (body, *without)
             case Total(body=source) | ReadTotals(totals=source):
                 yield source
+            case Improve(source=source, rivals=rivals):
+                yield from (Reference(source), Reference(rivals))
+            case Overrun(relations=names):
+                yield from map(Reference, names)
+            case FindDescent(links=links):
+                yield from (Reference(each.relation) for each in links)
             case (
                 Extend(source=source)
                 | ExtendWithRound(source=source)
@@ -435,7 +462,7 @@ def references_read(plan: Plan) -> Iterator[Reference]:
                 for references in (step.updates, step.approximation, step.disqualified):
                     yield from references
                 yield from step.actual
-            case Call() | PlacedCall() | Within() | Clear() | CancelOut():
+            case Call() | PlacedCall() | Within() | Clear() | CancelOut() | Judge():
                 pass
             case _:
                 assert_never(step)
@@ -449,7 +476,7 @@ def relations_written(plan: Plan) -> Iterator[str]:
         match step:
             case Derive(target=name) | Aggregate(target=name):
                 yield name
-            case Total(target=name) | ReadTotals(target=name):
+            case Total(target=name) | ReadTotals(target=name) | Improve(target=name):
                 yield name
             case Extend(target=name) | ExtendWithRound(target=name) | Choose(target=name):
                 yield name
@@ -461,7 +488,7 @@ def relations_written(plan: Plan) -> Iterator[str]:
                 yield from names
             case Loop() | When() | Within() | Call() | PlacedCall() | RecordTrace():
                 pass
-            case CheckAcyclic():
+            case CheckAcyclic() | Judge() | Overrun() | FindDescent():
                 pass
             case _:
                 assert_never(step)

@@ -6,6 +6,7 @@
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import assert_never
@@ -30,6 +31,7 @@ from corollary.core.program import (
     Program,
     Reaction,
     Relation,
+    SubsumptionOrder,
     TypeDeclaration,
     TypeName,
 )
@@ -165,8 +167,14 @@ def print_reaction(reaction: Reaction) -> str:
 
 
 def print_clause(clause: logic.Clause) -> str:
-    """Return a rule or fact as text, with its full stop."""
+    """Return a rule or fact as text, with its full stop; a subsumption as it was written."""
+    if clause.dominating is not None and clause.heads[0].relation != clause.dominating.relation:
+        # Checks see it as a rule of dominated tuples, whose body begins with both atoms.
+        head = replace(clause.heads[0], relation=clause.dominating.relation)
+        clause = replace(clause, heads=(head,), body=clause.body[2:])
     heads = ", ".join(print_atom(head) for head in clause.heads)
+    if clause.dominating is not None:
+        heads = f"{heads} <= {print_atom(clause.dominating)}"
     neck = _neck(clause)
     if not clause.body:
         return f"{heads}."
@@ -447,12 +455,40 @@ def print_normal(program: NormalProgram) -> str:
         [
             *(print_rule(rule) for rule in program.rules),
             *(
+                line
+                for name, order in program.subsumption.items()
+                for line in print_order(program.relations[name], order)
+            ),
+            *(
                 print_aggregation(aggregation, program.relations)
                 for aggregation in program.aggregations
             ),
         ],
     )
     return "\n".join("".join(f"{line}\n" for line in lines) for lines in sections if lines)
+
+
+def print_order(relation: Relation, order: SubsumptionOrder) -> Iterator[str]:
+    """Yield the clauses of the order of a relation's tuples."""
+    compared = order.values
+    steps = [(at, compared[at : at + 1]) for at in range(len(compared))]
+    for equal, better in steps if order.is_lexicographic else [(0, compared)]:
+        first = {value.position: "1" for value in compared[equal:]}
+        atoms = []
+        for number in "12":
+            taken = set(relation.columns)
+            names = [
+                _distinct((f"{column}{number}",), taken)[0] if at in first else column
+                for at, column in enumerate(relation.columns)
+            ]
+            atoms.append([logic.Variable(name) for name in names])
+        tests = []
+        for value in better:
+            sign = ">" if value.is_greater_better else "<"
+            one, other = (print_term(atom[value.position]) for atom in reversed(atoms))
+            tests.append(f"{one} {sign}{'' if order.is_lexicographic else '='} {other}")
+        heads = (print_literal(logic.Literal(relation.name, tuple(atom))) for atom in atoms)
+        yield f"{' <= '.join(heads)} :- {', '.join(tests)}."
 
 
 def _declaration(relation: Relation) -> str:

@@ -1,14 +1,23 @@
 """Programs: as the user wrote them, and in normal form."""
 
 import re
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import assert_never
 
-from corollary.core.logic import Aggregation, Clause, Rule, Value
+from corollary.core.logic import (
+    Aggregation,
+    Clause,
+    Condition,
+    Constant,
+    Expression,
+    Functor,
+    Rule,
+    Value,
+)
 from corollary.core.states import State
-from corollary.core.types import Type
+from corollary.core.types import Kind, Type
 from corollary.errors import Diagnostic
 from corollary.source import SourceFile, Span
 
@@ -368,6 +377,85 @@ class ActiveRules:
     merged: Mapping[str, str] = field(default_factory=dict)
 
 
+# --- orders of tuples --------------------------------------------------------------------------
+
+
+BOOL = Type(Kind.BOOL)
+TRUE = Constant(True, BOOL)
+
+
+@dataclass(frozen=True, slots=True)
+class ValueColumn:
+    """A column whose values are compared."""
+
+    position: int
+    is_greater_better: bool
+
+    def better(self, one: Expression, other: Expression, *, strictly: bool = True) -> Functor:
+        """Return the test that one value is better than another, or as good."""
+        name = ("gt" if self.is_greater_better else "lt") if strictly else self._or_equal
+        return Functor(name, (one, other), BOOL)
+
+    @property
+    def _or_equal(self) -> str:
+        return "ge" if self.is_greater_better else "le"
+
+
+@dataclass(frozen=True, slots=True)
+class SubsumptionOrder:
+    """The order of a relation's tuples.
+
+    Attributes:
+        values: the value columns; in a lexicographic order, the first one decides. Without any,
+            a tuple covers itself only.
+        is_lexicographic: whether a later column counts only where those before it are equal;
+            otherwise a tuple covers another if it is as good in each.
+    """
+
+    values: tuple[ValueColumn, ...]
+    is_lexicographic: bool = False
+
+    @property
+    def is_total(self) -> bool:
+        """Whether there is one best tuple for each key."""
+        return self.is_lexicographic or len(self.values) == 1
+
+    def keys(self, arity: int) -> tuple[int, ...]:
+        """Return the key columns of a relation with so many columns."""
+        compared = {each.position for each in self.values}
+        return tuple(at for at in range(arity) if at not in compared)
+
+    def covers(
+        self, one: Sequence[Expression], other: Sequence[Expression]
+    ) -> tuple[Condition, ...]:
+        """Return the conditions that one tuple covers another with the same key.
+
+        >>> from corollary.core.logic import Variable
+        >>> d, c = Variable("d"), Variable("c")
+        >>> SubsumptionOrder((ValueColumn(0, False),)).covers([d], [c])[0].operator
+        '<='
+        """
+        if not self.values:
+            return ()
+        if len(self.values) == 1:
+            (column,) = self.values
+            operator = ">=" if column.is_greater_better else "<="
+            return (Condition(operator, one[column.position], other[column.position]),)
+        tests = [
+            column.better(one[column.position], other[column.position], strictly=False)
+            for column in self.values
+        ]
+        if not self.is_lexicographic:
+            return (Condition("=", Functor("and", tuple(tests), BOOL), TRUE),)
+        test: Functor = tests[-1]
+        for column in reversed(self.values[:-1]):
+            left, right = one[column.position], other[column.position]
+            equal = Functor("eq", (left, right), BOOL)
+            both = Functor("and", (equal, test), BOOL)
+            test = Functor("or", (column.better(left, right), both), BOOL)
+        return (Condition("=", test, TRUE),)
+
+
 @dataclass(frozen=True, slots=True)
 class NormalProgram:
     """A program as it is evaluated and maintained: rules and aggregations over typed relations.
@@ -380,6 +468,7 @@ class NormalProgram:
         parts: for each base relation that was written to, its writers, each with the relation of
             the tuples it asserts; the base relation itself while there is one writer.
         active: its active part.
+        subsumption: for each recursive relation of which only the best tuples count, their order.
         constants: the tuples of relations that hold constants of rules; they never change.
         arithmetic: how its numbers are computed; its rules say it all.
         counters: for each base relation of rows that `autoinc()` numbers, the relation of the rows.
@@ -396,3 +485,4 @@ class NormalProgram:
     bags: Mapping[str, str] = field(default_factory=dict)
     arithmetic: Arithmetic = Arithmetic.EXACT
     counters: Mapping[str, str] = field(default_factory=dict)
+    subsumption: Mapping[str, SubsumptionOrder] = field(default_factory=dict)

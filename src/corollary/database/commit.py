@@ -363,7 +363,7 @@ def _refuse_altered_columns(columns: Mapping[str, Relation], program: NormalProg
 def _is_empty(state: DatabaseState, update: Update) -> bool:
     """Whether nothing changes: no rule, no base relation, and no part of one either."""
     before, after, engine = update.old, update.new, state.engine
-    if update.changed or before.rules != after.rules:
+    if update.changed or (before.rules, before.subsumption) != (after.rules, after.subsumption):
         return False
     parts = {at for name, by_part in after.parts.items() for at in by_part.values() if at != name}
     if any(engine.size(at, sign) for at in parts for sign in CHANGES):

@@ -28,7 +28,7 @@ from corollary.maintain.maintenance import (
     maintain,
     plan_payload_rebuild,
 )
-from corollary.maintain.payload import has_ranks, payload_kind, payload_relations
+from corollary.maintain.payload import has_ranks, payload_kind, payload_relations, rank_meaning
 from corollary.maintain.placing import place_strata
 from corollary.maintain.update import EMPTY_PROGRAM, Update
 
@@ -274,7 +274,7 @@ class Planner:
         ranked = {
             name
             for stratum in strata(update.new)
-            if has_ranks(stratum, update.new)
+            if has_ranks(stratum, update.new) and not stratum.subsumption
             for name in stratum.relations
         }
         return (self.exact - update.candidates.keys() | full) & ranked
@@ -312,7 +312,11 @@ class Planner:
         for stratum in strata(new):
             members = set(stratum.relations)
             was = before.get(stratum.relations[0])
-            if was is not None and payload_kind(was, old) == payload_kind(stratum, new):
+            if (
+                was is not None
+                and payload_kind(was, old) == payload_kind(stratum, new)
+                and rank_meaning(was, old) == rank_meaning(stratum, new)
+            ):
                 found |= members if members <= set(was.relations) else set()
         return self.payload & found
 

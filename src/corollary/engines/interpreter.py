@@ -16,6 +16,7 @@ from corollary.core.pipeline import Reference
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
 from corollary.engines.budget import Budget, BudgetExceeded
+from corollary.engines.descent import find_descent
 from corollary.engines.group_cycles import group_cycle
 from corollary.engines.loop_schedule import LoopSchedule, LoopSteps, analyse_loop
 from corollary.errors import LimitError
@@ -94,6 +95,12 @@ class StepExecutor(Protocol[TupleSet]):
 
     def choose(self, step: plans.Choose) -> TupleSet:
         """Return the tuples of a step."""
+
+    def improve(self, step: plans.Improve) -> TupleSet:
+        """Return the tuples of a step."""
+
+    def take_doubt(self) -> bool:
+        """Return whether a deferred pipeline lacked a value, and forget it."""
 
     def extend_with_round(self, target: str, source: str, number: int) -> None:
         """Extend a table by the tuples of another, with a number as last column."""
@@ -281,6 +288,15 @@ class Interpreter:
                 self._prepared.extend_with_round(target, source, frame.round)
             case plans.Aggregate() | plans.Total() | plans.ReadTotals():
                 self._aggregate(step)
+            case (
+                plans.Improve()
+                | plans.Judge()
+                | plans.Overrun()
+                | plans.FindDescent()
+                | plans.CheckAcyclic()
+                | plans.Choose()
+            ):
+                self._recursion_step(step, frame.round)
             case plans.Clear(relations=relations):
                 for relation in relations:
                     self._tables[relation].clear()
@@ -293,8 +309,6 @@ class Interpreter:
                 self._tables[relation].add(self._words(source))
             case plans.CancelOut(relation=relation):
                 self._tables[relation].cancel_out()
-            case plans.Choose() | plans.CheckAcyclic():
-                self._choose_or_check(step, frame.round)
             case plans.Loop():
                 self._loop(step)
             case plans.Within():
@@ -306,6 +320,36 @@ class Interpreter:
                     self._call(plans.Call(procedure))
             case plans.RecordTrace():
                 self._row(step, frame.round)
+            case _:
+                assert_never(step)
+
+    def _recursion_step(
+        self,
+        step: plans.Improve
+        | plans.Judge
+        | plans.Overrun
+        | plans.FindDescent
+        | plans.CheckAcyclic
+        | plans.Choose,
+        number: int,
+    ) -> None:
+        """Run a step of recursion through subsumption or aggregates."""
+        match step:
+            case plans.CheckAcyclic() | plans.Choose():
+                self._choose_or_check(step, number)
+            case plans.Improve(source=source):
+                size = self._size(source)
+                self._budget.count_step_rows(size)
+                self._assign(step, self._prepared.improve(step), size)
+            case plans.Judge(steps=steps):
+                if self._prepared.take_doubt():
+                    self._stack.append(_Frame(steps, number))
+            case plans.Overrun(relations=relations, steps=steps):
+                excess = number - sum(map(self._size, relations))
+                if excess > 0 and excess & (excess - 1) == 0:
+                    self._stack.append(_Frame(steps, number))
+            case plans.FindDescent():
+                find_descent(step, self._prepared.read)
             case _:
                 assert_never(step)
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, assert_never
 
+from corollary.analysis.monotonicity import is_ranked_by_value
 from corollary.analysis.pivots import pivots
 from corollary.analysis.strata import Stratum, strata
 from corollary.core import plans
@@ -86,6 +87,11 @@ def _stratum_line(stratum: Stratum, program: NormalProgram) -> str:
             facts.append(f"pivot {chosen}")
         else:
             facts.append("no pivot")
+    if stratum.subsumption:
+        types = {name: program.relations[name].types for name in stratum.relations}
+        orders = stratum.subsumption
+        is_by_value = is_ranked_by_value(stratum.rules, stratum.members, orders, types)
+        facts.append(f"the best tuples, ranked by {'value' if is_by_value else 'round'}")
     rules = "1 rule" if len(stratum.rules) == 1 else f"{len(stratum.rules)} rules"
     facts.append("aggregate" if stratum.aggregations else rules)
     statement = _sql_place(stratum)
@@ -165,6 +171,15 @@ class _Printer:
             case plans.ReadTotals(target=target, aggregation=aggregation, totals=totals):
                 read = f"{aggregation.operator} that {self._reference(totals)} says"
                 yield f"read {self._name(target)} = {read}"
+            case (
+                plans.Improve()
+                | plans.Judge()
+                | plans.Overrun()
+                | plans.FindDescent()
+                | plans.CheckAcyclic()
+                | plans.Choose()
+            ):
+                yield from self._recursion_step(step)
             case plans.Clear(relations=relations):
                 yield f"clear {', '.join(map(self._name, relations)) or 'nothing'}"
             case plans.StoreRelation(relation=relation, source=source):
@@ -175,8 +190,6 @@ class _Printer:
                 yield f"add to {relation}: {self._name(source)}"
             case plans.CancelOut(relation=relation):
                 yield f"cancel {relation}: tuples both added and removed"
-            case plans.Choose() | plans.CheckAcyclic():
-                yield self._choice_or_check(step)
             case plans.Loop(steps=steps, until_empty=until_empty):
                 yield f"repeat until empty: {self._references(until_empty)}"
                 yield from self._inner(steps)
@@ -204,14 +217,38 @@ class _Printer:
             case _:
                 assert_never(step)
 
-    def _choice_or_check(self, step: plans.Choose | plans.CheckAcyclic) -> str:
-        if isinstance(step, plans.Choose):
-            listed = ", ".join("(" + " ".join(map(str, each)) + ")" for each in step.domains)
-            names = f"{self._name(step.target)} from {self._name(step.source)}"
-            return f"choose {names}, domains {listed}"
-        listed = ", ".join(map(self._name, step.suspects))
-        when = "if there are more rounds than" if step.is_counted else "unless empty:"
-        return f"fail with a cycle {when} {listed}"
+    def _recursion_step(
+        self,
+        step: plans.Improve
+        | plans.Judge
+        | plans.Overrun
+        | plans.FindDescent
+        | plans.CheckAcyclic
+        | plans.Choose,
+    ) -> Iterator[str]:
+        match step:
+            case plans.CheckAcyclic(suspects=suspects, is_counted=is_counted):
+                listed = ", ".join(map(self._name, suspects))
+                when = "if there are more rounds than" if is_counted else "unless empty:"
+                yield f"fail with a cycle {when} {listed}"
+            case plans.Choose(target=target, source=source, domains=domains):
+                listed = ", ".join("(" + " ".join(map(str, each)) + ")" for each in domains)
+                names = f"{self._name(target)} from {self._name(source)}"
+                yield f"choose {names}, domains {listed}"
+            case plans.Improve(target=target, source=source, rivals=rivals):
+                best = f"the best of {self._name(source)} that {self._name(rivals)} does not cover"
+                yield f"improve {self._name(target)} = {best}"
+            case plans.Judge(steps=steps):
+                yield "if an expression had no value"
+                yield from self._inner(steps)
+            case plans.Overrun(relations=relations, steps=steps):
+                yield f"after more rounds than {', '.join(map(self._name, relations))} has tuples"
+                yield from self._inner(steps)
+            case plans.FindDescent(links=links):
+                names = ", ".join(self._name(each.relation) for each in links)
+                yield f"fail if {names or 'nothing'} leads from a key back to it"
+            case _:
+                assert_never(step)
 
     def _name(self, relation: str) -> str:
         if relation in self.plan.locals.get(self.procedure, ()):

@@ -57,7 +57,7 @@ class Algorithm(StrEnum):
 SELECTABLE_ALGORITHMS = tuple(Algorithm)[:7]
 
 GROUPED_ALGORITHMS = (Algorithm.AUTO, Algorithm.RANKED, Algorithm.RECOMPUTE)
-"""What can be asked for where counts or sums are recursive; `ranked` stands for `groups`."""
+"""What can be asked for where counts, sums or subsumption are recursive."""
 
 RECURSIVE_SPREAD = {State.ADDED: 4.0, State.REMOVED: 16.0}
 """A change of a fraction f of the relations below visits f · spread of a recursive stratum."""
@@ -125,12 +125,14 @@ def choose(
 
     Raises:
         InputError: counting was requested for a recursive relation, or an algorithm that cannot
-            maintain counts and sums over their own stratum.
+            maintain counts, sums or subsumption over their own stratum.
     """
     members = stratum.relations
     is_virtual = any(update.is_virtual(name) for name in members)
     if stratum.is_grouped and requested not in GROUPED_ALGORITHMS:
         raise _grouped_error(stratum, requested)
+    if stratum.subsumption and requested not in GROUPED_ALGORITHMS:
+        raise _stairs_error(members, requested)
     if requested is Algorithm.COUNTING and stratum.is_recursive:
         raise _counting_error(members)
     if requested is Algorithm.RECOMPUTE:
@@ -153,6 +155,9 @@ def _choose_possible(
     members = stratum.relations
     if stratum.aggregations:
         return _for_aggregate(stratum, update, sizes, requested)
+    if not update.reordered.isdisjoint(members):
+        reason = "the order of its tuples is another one"
+        return AlgorithmChoice(members, Algorithm.RECOMPUTE, reason)
     known = update.old.relations.keys() - update.refilled
     if known.isdisjoint(members) and not is_virtual:
         return AlgorithmChoice(members, Algorithm.RECOMPUTE, "the relation is new")
@@ -230,6 +235,19 @@ def _counting_error(members: tuple[str, ...]) -> InputError:
         "support itself for ever.",
         None,
         "use `ranked`, `dred`, `epf` or `auto` for it",
+    )
+    assert isinstance(error, InputError)
+    return error
+
+
+def _stairs_error(members: tuple[str, ...], requested: Algorithm) -> InputError:
+    names = ", ".join(f"`{name}`" for name in members)
+    keeps = "keeps" if len(members) == 1 else "keep"
+    error = InputError.of(
+        "C0820",
+        f"{names} {keeps} the best tuples of a recursion, which `{requested}` cannot maintain.",
+        None,
+        "use `ranked`, `recompute` or `auto` for it",
     )
     assert isinstance(error, InputError)
     return error

@@ -27,6 +27,7 @@ class Body:
         is_bag: whether every derivation counts, not every tuple.
         order: the positive literals in the order in which they are probed, as a `.plan` asks for
             it; empty where the planner decides.
+        is_deferred: whether a later step decides about expressions without a value.
     """
 
     head: tuple[Variable | Constant, ...]
@@ -38,6 +39,7 @@ class Body:
     is_lenient: bool = False
     is_bag: bool = False
     order: tuple[Goal, ...] = ()
+    is_deferred: bool = False
 
 
 @dataclass(slots=True)
@@ -214,7 +216,13 @@ class Draft:
             lead = next((goal for goal in goals if _is_lead(goal, body.lead)), None)
             # A call may be too general; only the whole body can say what is an error.
             prefix = replace(
-                body, lead=lead, order=(), is_judged=False, is_bag=False, is_lenient=False
+                body,
+                lead=lead,
+                order=(),
+                is_judged=False,
+                is_bag=False,
+                is_lenient=False,
+                is_deferred=False,
             )
             steps.extend(
                 self.tables.call(node, [self._ordered(prefix, arguments, goals, conditions)])
@@ -246,7 +254,7 @@ class Draft:
             is_asked=lambda source: not self._is_available(source),
         )
         judge = pipeline.judge if body.is_judged or body.is_lenient else ()
-        return replace(pipeline, judge=judge, is_bag=body.is_bag)
+        return replace(pipeline, judge=judge, is_bag=body.is_bag, is_deferred=body.is_deferred)
 
     def finish(self, main: Sequence[plans.Step]) -> plans.Plan:
         """Return the finished plan; `main` is its main procedure."""

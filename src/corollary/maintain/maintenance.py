@@ -21,6 +21,7 @@ from corollary.maintain.algorithms import (
     ranked,
     recompute,
     seminaive,
+    stairs,
     totals,
 )
 from corollary.maintain.choose import Algorithm, AlgorithmChoice, ChangeSizes, choose
@@ -230,6 +231,8 @@ def _steps(algorithm: Algorithm, stratum: Stratum, draft: Draft) -> list[plans.S
         case Algorithm.COUNTING:
             return counting.plan(stratum, draft)
         case Algorithm.RANKED:
+            if stratum.subsumption:
+                return stairs.plan(stratum, draft)
             return ranked.plan(stratum, draft)
         case Algorithm.AUTONOMOUS:
             return autonomous.plan(stratum, draft)

@@ -3,21 +3,24 @@
 | relation | columns | invariant |
 |---|---|---|
 | `p•rank` | those of p, rank | some derivation has only smaller ranks among its premises |
+| `p•rank`, with subsumption | those of p, rank or tie | the stairs of `algorithms/stairs.py` |
 | `p•count` | those of p, count | the number of derivations |
 | `h•level` | the key of h's groups, level | a group is above all groups that it reads |
 | `a•total` | the keys of a, n, words | the running totals of each group (`core/totals.py`) |
 | `a•digits` | the keys of a, place, digit | the same for floats |
 | `a•values` | the keys of a, value, n | the number of assignments with this value in the group |
 
-The first two hold exactly the tuples of p, each once; the others belong to an aggregate a. The
+Ranks and counts hold exactly the tuples of p, each once; stairs hold more. The others belong to an
+aggregate a. The
 database keeps a validity mark that says whether the invariant holds; it is cleared when an
 algorithm writes the relation without maintaining the payload.
 """
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from corollary.analysis.monotonicity import is_ranked_by_value
 from corollary.analysis.strata import Stratum, strata
 from corollary.core import logic
 from corollary.core.pipeline import Reference
@@ -78,6 +81,18 @@ def has_ranks(stratum: Stratum, program: NormalProgram) -> bool:
         and not (stratum.is_grouped or stratum.has_choice)
         and not any(program.relations[name].is_virtual for name in stratum.relations)
     )
+
+
+def is_by_value(stratum: Stratum, types: Mapping[str, tuple[Type, ...]]) -> bool:
+    """Whether the values of a stratum with subsumption are its ranks, and only ties are stored."""
+    return is_ranked_by_value(stratum.rules, stratum.members, stratum.subsumption, types)
+
+
+def rank_meaning(stratum: Stratum, program: NormalProgram) -> object:
+    """Return what decides on the meaning of ranks: the orders of tuples, and how ranks compare."""
+    types = {name: program.relations[name].types for name in stratum.relations}
+    orders = tuple(sorted(stratum.subsumption.items(), key=lambda each: each[0]))
+    return orders, is_by_value(stratum, types)
 
 
 def has_counts(stratum: Stratum) -> bool:

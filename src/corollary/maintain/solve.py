@@ -41,7 +41,7 @@ from dataclasses import dataclass, field, replace
 from corollary.analysis.orders import orders
 from corollary.analysis.strata import Stratum
 from corollary.core import logic, plans
-from corollary.core.pipeline import AntiProbe, Pipeline, Probe, Reference
+from corollary.core.pipeline import AntiProbe, Filter, Pipeline, Probe, Reference
 from corollary.core.program import NormalProgram
 from corollary.core.states import State
 from corollary.core.statistics import Statistics
@@ -148,6 +148,7 @@ class _Layer:
         below: the steps that call lower strata.
         asks: the pipelines that make new calls of each adorned relation of the stratum.
         finds: the pipelines that find its new answers.
+        judges: where only the best tuples count, the rules over them: they decide on errors.
     """
 
     stratum: Stratum
@@ -156,6 +157,7 @@ class _Layer:
     below: list[plans.Step] = field(default_factory=list)
     asks: dict[tabling.AdornedRelation, list[Pipeline]] = field(default_factory=dict)
     finds: dict[tabling.AdornedRelation, list[Pipeline]] = field(default_factory=dict)
+    judges: dict[tabling.AdornedRelation, list[Pipeline]] = field(default_factory=dict)
 
     def add(self, rule: logic.Rule, node: tabling.AdornedRelation) -> None:
         """Add the pipelines of one rule when it is called as `node`."""
@@ -188,7 +190,11 @@ class _Layer:
 
         items = tabling.resolve_calls(ordered.stages, self._is_available, ask)
         found = self._variants(items, head, rule, node)
-        if self.state is State.OLD:  # errors in OLD were judged when it was NEW
+        if self.stratum.subsumption:
+            whole = sip(head, *tabling.split_body(items), rule.origin, tables.statistics)
+            self.judges.setdefault(node, []).append(whole)
+            found = (replace(each, judge=(), is_deferred=True) for each in found)
+        elif self.state is State.OLD:  # errors in OLD were judged when it was NEW
             found = (each if rule.is_lenient else replace(each, judge=()) for each in found)
         self.finds.setdefault(node, []).extend(found)
 
@@ -262,6 +268,7 @@ def _solve_stratum(stratum: Stratum, state: State, tables: tabling.CallTables) -
         for node in nodes
         if node.relation not in aggregated
     ]
+    derive += [step for node in nodes for step in _improve(node, stratum, tables)]
     extend: list[plans.Step] = [plans.Extend(node.calls, node.new_calls) for node in nodes]
     extend += [plans.Extend(node.answers, node.new_answers) for node in nodes]
     fresh = [Reference(node.calls, State.ADDED) for node in nodes]
@@ -274,7 +281,42 @@ def _solve_stratum(stratum: Stratum, state: State, tables: tabling.CallTables) -
         if (limit := relations[node.relation].limit) is not None
     )
     opened = [step for node in nodes for step in _open(node, every, tables)]
-    return [*opened, plans.Loop((*layer.below, *derive, *extend), tuple(fresh), limits)]
+    loop = plans.Loop((*layer.below, *derive, *extend), tuple(fresh), limits)
+    if not stratum.subsumption or state is State.OLD:
+        return [*opened, loop]
+    judged = [plans.Derive(node.new_answers, tuple(layer.judges.get(node, ()))) for node in nodes]
+    empty = plans.Clear(tuple(node.new_answers for node in nodes))
+    return [*opened, loop, plans.Judge((*judged, empty))]
+
+
+def _improve(
+    node: tabling.AdornedRelation, stratum: Stratum, tables: tabling.CallTables
+) -> list[plans.Step]:
+    """Return the steps that leave the best new answers, and take out those that they cover."""
+    order = stratum.subsumption.get(node.relation)
+    if order is None:
+        return []
+    types = tables.types[node.answers]
+    found, rivals, beaten = (
+        plans.working_relation(node.name, role) for role in ("derived", "rival", "beaten")
+    )
+    tables.types |= dict.fromkeys((found, rivals, beaten), types)
+    keys = order.keys(node.arity)
+    columns = tuple(logic.Variable(f"c{at}", type_) for at, type_ in enumerate(types))
+    others = tuple(
+        each if at in keys else logic.Variable(f"new{at}", each.type)
+        for at, each in enumerate(columns)
+    )
+    known = Probe(Reference(node.answers), columns, keys)
+    filters = tuple(Filter(each) for each in order.covers(others, columns))
+    lead, best = Probe(Reference(found), others, ()), Probe(Reference(node.new_answers), others, ())
+    return [
+        plans.Derive(found, (Pipeline((best,), others, logic.NO_RULE),)),
+        plans.Derive(rivals, (Pipeline((lead, known), columns, logic.NO_RULE),)),
+        plans.Improve(node.new_answers, found, rivals, order, node.arity),
+        plans.Derive(beaten, (Pipeline((best, known, *filters), columns, logic.NO_RULE),)),
+        plans.Remove(node.answers, beaten),
+    ]
 
 
 def _solve_tail_calls(

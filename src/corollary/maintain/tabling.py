@@ -139,13 +139,18 @@ class CallTables:
             self._is_tail_recursive[key] = (
                 stratum.relations == (node.relation,)
                 and not is_limited
+                and not stratum.subsumption
                 and is_tail_recursive(stratum.rules, node.relation, node.bound)
             )
         return self._is_tail_recursive[key]
 
     def _callable(self, bound: tuple[int, ...], relation: str, state: State) -> tuple[int, ...]:
-        """Return the columns that a call may bind: only the keys of an aggregate, not the value."""
+        """Return the columns that a call may bind: only keys, where values are compared."""
         aggregations = self._stratum_of[state, relation].aggregations
+        order = self._stratum_of[state, relation].subsumption.get(relation)
+        if order is not None:
+            keys = order.keys(len(self.programs[state].relations[relation].types))
+            return tuple(column for column in bound if column in keys)
         if any(each.relation == relation for each in aggregations):
             value = len(self.programs[state].relations[relation].types) - 1
             return tuple(column for column in bound if column != value)

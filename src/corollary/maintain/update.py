@@ -146,7 +146,19 @@ class Update:
         """The relations that gain or lose rules, or are new aggregates."""
         changed = (*self.added_rules, *self.removed_rules)
         new = {each.relation for each in self.added_aggregations}
-        return frozenset(rule.head.relation for rule in changed) | new
+        return frozenset(rule.head.relation for rule in changed) | new | self.reordered
+
+    @cached_property
+    def reordered(self) -> frozenset[str]:
+        """The relations of OLD and NEW whose tuples are ordered in another way than before."""
+        old, new = self.old.subsumption, self.new.subsumption
+        return frozenset(
+            name
+            for name in old.keys() | new.keys()
+            if old.get(name) != new.get(name)
+            and name in self.old.relations
+            and name in self.new.relations
+        )
 
     @cached_property
     def added_aggregations(self) -> tuple[Aggregation, ...]:
@@ -171,7 +183,7 @@ class Update:
             name = rule.head.relation
             changed[name] = changed.get(name, relevance.NO_SIGNS) | {State.REMOVED}
         changed |= {each.relation: relevance.BOTH_SIGNS for each in self.added_aggregations}
-        changed |= dict.fromkeys(self.refilled, relevance.BOTH_SIGNS)
+        changed |= dict.fromkeys((*self.refilled, *self.reordered), relevance.BOTH_SIGNS)
         choices = {name for name, each in self.new.relations.items() if each.domains}
         return relevance.candidate_relations(
             self.new.rules, self.new.aggregations, changed, choices

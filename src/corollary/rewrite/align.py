@@ -169,6 +169,7 @@ def rename_relations(program: NormalProgram, renamed: Mapping[str, str]) -> Norm
         {named(name): named(base) for name, base in program.bases.items()},
         active=_rename_active(program.active, renamed),
         bags={named(name): named(rows) for name, rows in program.bags.items()},
+        subsumption={named(name): order for name, order in program.subsumption.items()},
     )
 
 

@@ -28,6 +28,7 @@ from corollary.rewrite.inlined import inlined
 from corollary.rewrite.negations import negations
 from corollary.rewrite.nulls import nulls
 from corollary.rewrite.records import records
+from corollary.rewrite.subsumption import subsumption
 from corollary.rewrite.translation_unit import TranslationUnit
 from corollary.rewrite.virtual import virtual
 from corollary.rewrite.words import words
@@ -48,6 +49,7 @@ CLAUSE_PASSES: tuple[RewritePass, ...] = (
 PASSES: tuple[RewritePass, ...] = (
     *CLAUSE_PASSES,
     equivalences,  # an eqrel is the closure of its seed
+    subsumption,  # dominated tuples go, or have an order
     bags,  # what is written to a bag is counted
     choices,  # a relation that only chooses among facts has them in a base part
     bases,  # a relation with facts and rules gets a base part
@@ -86,6 +88,7 @@ def normalise(checked: CheckedProgram, before: NormalProgram | None = None) -> N
         bags=unit.bags,
         arithmetic=arithmetic_of(program),
         counters=unit.counters,
+        subsumption=unit.subsumption,
     )
 
 

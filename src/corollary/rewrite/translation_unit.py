@@ -4,7 +4,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from corollary.core import logic
-from corollary.core.program import Declaration, NormalProgram, Relation
+from corollary.core.program import Declaration, NormalProgram, Relation, SubsumptionOrder
 from corollary.core.types import Type
 
 
@@ -72,6 +72,7 @@ class TranslationUnit:
         bags: for each relation with copies, the relation of its counts.
         recursive_bodies: the bodies of aggregates over their own stratum.
         counters: for each relation of numbered rows, the relation of the rows.
+        subsumption: the orders of recursive relations of which only the best tuples count.
     """
 
     clauses: Sequence[logic.Clause]
@@ -89,6 +90,7 @@ class TranslationUnit:
     bags: Mapping[str, str] = field(default_factory=dict)
     recursive_bodies: set[str] = field(default_factory=set)
     counters: dict[str, str] = field(default_factory=dict)
+    subsumption: dict[str, SubsumptionOrder] = field(default_factory=dict)
 
     def unused_name(self, name: str) -> str:
         """Return the name, with a number appended where a relation has it."""

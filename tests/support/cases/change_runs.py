@@ -20,11 +20,13 @@ from support.maintained_database import (
     MIXED,
     Algorithm,
     algorithm_for,
+    climbing_relations,
     grouped_relations,
     held,
     opened,
 )
 from support.payload_check import check_payload
+from support.stairs_check import check_stairs
 
 Row = tuple[Any, ...]
 State = dict[str, set[Row]]
@@ -64,6 +66,7 @@ def prepared(case: ChangeCase, variant: str) -> tuple[Database, list[str]]:
     if variant.startswith(BODIES):
         bodies = set(re.findall(r"\w+", " ".join(re.findall(r"{[^}]*}", case.text))))
         virtual = [name for name in virtual if name in bodies]
+    virtual = [name for name in virtual if name not in climbing_relations(case.text)]
     algorithms = {"virtual": "auto", "virtual pf": "pf", BODIES: "auto"}
     algorithm = algorithms.get(variant, variant.removeprefix(f"{BODIES} "))
     return opened(case.text, algorithm, virtual, limits=LIMITS), virtual
@@ -82,6 +85,7 @@ def check_state(db: Database, wanted: State, virtual: list[str]) -> None:
         if name in virtual:
             assert db._state.engine.size(name) == 0
     check_payload(db)
+    check_stairs(db)
 
 
 def check_changes(tx: Transaction, before: State, now: State) -> None:

@@ -16,7 +16,8 @@ def unused(resolved: ResolvedProgram) -> Iterator[Diagnostic]:
     """Yield warnings about relations that nothing reads or fills, and variables used once."""
     yield from _relations(resolved)
     for clause in resolved.clauses:
-        yield from _variables(clause)
+        if clause.dominating is None:  # the atoms of subsumption are written like heads
+            yield from _variables(clause)
         yield from _null_comparisons(clause)
 
 

@@ -23,14 +23,33 @@ _ORDER_COMPARISONS = ("<", "<=", ">", ">=")
 def value_invention(resolved: ResolvedProgram) -> Iterator[Diagnostic]:
     """Yield a warning for each recursive rule that may make new values without end."""
     graph = dependency_graph(resolved)
+    values = _compared_columns(resolved)
     for clause in resolved.clauses:
         for head in clause.heads:
             if clause.body and not head.sign:
-                yield from _check_head(graph, clause, head)
+                yield from _check_head(graph, clause, head, values.get(head.relation, frozenset()))
+
+
+def _compared_columns(resolved: ResolvedProgram) -> dict[str, frozenset[int]]:
+    """Return the columns that subsumption compares: a value that only adds is worse some day."""
+    found: dict[str, frozenset[int]] = {}
+    for clause in resolved.clauses:
+        if clause.dominating is None:
+            continue
+        one, other = clause.heads[0].arguments, clause.dominating.arguments
+        columns = frozenset(at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
+        name = clause.dominating.relation
+        found[name] = found.get(name, columns) | columns
+    return found
+
+
+def _adds_only(term: logic.Term) -> bool:
+    functors = [part for part in logic.subterms(term) if isinstance(part, logic.Functor)]
+    return all(part.name in ("+", "-", "min", "max") for part in functors)
 
 
 def _check_head(
-    graph: DependencyGraph, clause: logic.Clause, head: logic.Atom
+    graph: DependencyGraph, clause: logic.Clause, head: logic.Atom, values: frozenset[int]
 ) -> Iterator[Diagnostic]:
     items = tuple(logic.literals_of(clause.body))
     recursive: set[str] = set()
@@ -67,7 +86,11 @@ def _check_head(
     sources = recursive | computed
     if any(isinstance(item, logic.Comparison) and _bounds_value(item, sources) for item in items):
         return
-    for term in head.arguments:
+    definitions = dict(equalities)
+    for at, term in enumerate(head.arguments):
+        value = definitions.get(term.name, term) if isinstance(term, logic.Variable) else term
+        if at in values and _adds_only(value):
+            continue
         if (isinstance(term, logic.Variable) and term.name in computed) or _computes(term, sources):
             name = written_name(term.name) if isinstance(term, logic.Variable) else "a new value"
             what = f"`{name}`" if isinstance(term, logic.Variable) else name

@@ -24,6 +24,7 @@ from corollary.engines.local.evaluation.arithmetic_loops import (
 from corollary.engines.local.evaluation.breadth_first import BreadthFirstSearch
 from corollary.engines.local.evaluation.choices import choose_tuples
 from corollary.engines.local.evaluation.derivation import Derivation
+from corollary.engines.local.evaluation.improvement import improve
 from corollary.engines.local.evaluation.linear_loops import find_linear_loop
 from corollary.engines.local.evaluation.pipelines import RunContext, copied_reference
 from corollary.engines.local.evaluation.totals import compute_totals, read_totals
@@ -231,6 +232,15 @@ class PreparedPlan:
         """Return the tuples that a step chooses, packed and sorted for its target."""
         return choose_tuples(step, self.tables[step.source], self.dictionary)
 
+    def improve(self, step: plans.Improve) -> Words:
+        """Return the tuples of a step, packed and sorted for its target."""
+        return improve(step, self.tables[step.source], self.tables[step.rivals], self.dictionary)
+
+    def take_doubt(self) -> bool:
+        """Return whether a deferred pipeline lacked a value, and forget it."""
+        has_doubt, self._context.has_doubt = self._context.has_doubt, False
+        return has_doubt
+
     def extend_with_round(self, target: str, source: str, number: int) -> None:
         """Extend a table by the tuples of another, with a number as last column."""
         elsewhere = self._elsewhere
@@ -330,6 +340,8 @@ def _exchanges(step: plans.Step, plan: plans.Plan) -> list[tuple[str, str]]:
             return [(target, each.relation) for each in without]
         case plans.Extend(target=target, source=source):
             return [(target, source)]
+        case plans.Improve(target=target, source=source):
+            return [(target, source)]
         case plans.StoreRelation(relation=target, source=source):
             return [(target, source)]
         case plans.Choose(target=target, source=source):
@@ -347,6 +359,9 @@ def _exchanges(step: plans.Step, plan: plans.Plan) -> list[tuple[str, str]]:
             | plans.Clear()
             | plans.CancelOut()
             | plans.CheckAcyclic()
+            | plans.Judge()
+            | plans.Overrun()
+            | plans.FindDescent()
             | plans.Loop()
             | plans.When()
             | plans.Within()

@@ -1,7 +1,7 @@
 """Remote stores: where a driver has strata maintained that it does not maintain itself."""
 
 from collections.abc import Callable, Container, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, Protocol
 
 import pyarrow as pa
@@ -139,7 +139,7 @@ class DriverNeeds:
 
 def driver_needs(plan: plans.Plan) -> DriverNeeds:
     """Return how the part of a plan that runs on the driver uses relations."""
-    part = plans.subplan(plan, plan.main)
+    part = subplan(plan, plan.main)
     references = set(plans.references_read(part))
     return DriverNeeds(
         frozenset(each.relation for each in references if each.state not in CHANGES),
@@ -151,7 +151,7 @@ def driver_needs(plan: plans.Plan) -> DriverNeeds:
 def placed_parts(plan: plans.Plan) -> dict[str, plans.Plan]:
     """Return the parts of a plan that run in remote stores, by procedure."""
     return {
-        each.procedure: plans.subplan(plan, each.procedure)
+        each.procedure: subplan(plan, each.procedure)
         for each in plans.steps_of(plan)
         if isinstance(each, plans.PlacedCall)
     }
@@ -169,3 +169,24 @@ def working_relations(
             columns = tuple(rows.column_names)
             found[name] = Relation(name, columns, types, False, is_declared=False), rows
     return found
+
+
+def subplan(plan: plans.Plan, procedure: str) -> plans.Plan:
+    """Return the plan of one procedure and those it calls, except calls with a placement."""
+    found: dict[str, tuple[plans.Step, ...]] = {}
+    work = [procedure]
+    while work:
+        name = work.pop()
+        if name not in found:
+            found[name] = plan.procedures[name]
+            steps = plans.steps_of(plans.Plan({name: found[name]}, {}))
+            work += [each.procedure for each in steps if isinstance(each, plans.Call)]
+    part = replace(plan, procedures=found, main=procedure)
+    used = {each.relation for each in plans.references_read(part)}
+    used |= set(plans.relations_written(part))
+    return replace(
+        part,
+        types={name: types for name, types in plan.types.items() if name in used},
+        orders={name: orders for name, orders in plan.orders.items() if name in used},
+        locals={name: local for name, local in plan.locals.items() if name in found},
+    )

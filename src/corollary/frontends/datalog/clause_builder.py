@@ -39,6 +39,24 @@ class ClauseBuilder(Transformer[Lexeme, object]):
         is_null_safe = isinstance(neck, Lexeme) and neck.text == ":="
         return (logic.Clause(heads, body, span_between(heads[0].span, end.span), is_null_safe),)
 
+    def subsumption(
+        self, head: logic.Atom, sign: Lexeme, dominating: logic.Atom, *rest: Body | Lexeme
+    ) -> tuple[Item, ...]:
+        neck, body, end = rest
+        assert isinstance(neck, Lexeme)
+        assert isinstance(body, tuple)
+        assert isinstance(end, Lexeme)
+        if sign.text != "<=":
+            message = f"`{sign.text}` does not stand between two heads."
+            note = "between two heads only `<=` may stand: it is subsumption"
+            raise InputError.of("C0101", message, sign.span, note)
+        if head.relation != dominating.relation:
+            message = "A subsumption is between two tuples of one relation."
+            note = f"name `{head.relation}` on both sides of `<=`"
+            raise InputError.of("C0101", message, dominating.span, note)
+        span = span_between(head.span, end.span)
+        return (logic.Clause((head,), body, span, neck.text == ":=", dominating),)
+
     def heads(self, *heads: logic.Atom) -> tuple[logic.Atom, ...]:
         return heads
 

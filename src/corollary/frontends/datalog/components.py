@@ -340,8 +340,15 @@ def _rename(item: Item, layer: _Layer, scope: _Scope) -> Item:
         case logic.Clause(heads=heads, body=body):
             made = traverse.map_atoms(heads, atom, functor)
             atoms = tuple(each for each in made if isinstance(each, logic.Atom))
+            other = None if item.dominating is None else atom(item.dominating)
             clause: logic.Clause = _with_full_branches(
-                replace(item, heads=atoms, body=traverse.map_atoms(body, atom, functor)), scope
+                replace(
+                    item,
+                    heads=atoms,
+                    body=traverse.map_atoms(body, atom, functor),
+                    dominating=other,
+                ),
+                scope,
             )
             return clause
         case program.Declaration(columns=columns):

@@ -114,6 +114,8 @@ def diagnose_end(
 
 def _in_words(expected: set[str]) -> str:
     left = set(expected)
+    if "IF" in left:
+        left.discard("COMPARISON")  # few who stop after a head mean subsumption
     words: list[str] = []
     if left >= ITEM_STARTS:
         return "a clause or a directive"
@@ -168,8 +170,6 @@ def _unsupported(lexemes: Sequence[Lexeme], position: int) -> tuple[str, str | N
             return f"the conversion `{name}`", f"write `{_CONVERSIONS[name]}(…)`"
         if name in _UNSUPPORTED_WORDS:
             return _UNSUPPORTED_WORDS[name], None
-    if lexeme.text == "<=" and clause and _is_head(clause):
-        return "subsumption (`<=` between heads)", None
     if lexeme.type == "EQUAL" and starts == "DECL":
         return "`debug_delta`", None
     return None
@@ -299,10 +299,6 @@ def _open_bracket(lexemes: Sequence[Lexeme], position: int) -> Lexeme | None:
                 return lexeme
             depth -= 1
     return None
-
-
-def _is_head(clause: list[Lexeme]) -> bool:
-    return clause[-1].type == "RPAR" and not any(lexeme.type == "IF" for lexeme in clause)
 
 
 def _reads(lexemes: Sequence[Lexeme], position: int, text: str) -> bool:

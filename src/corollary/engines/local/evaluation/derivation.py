@@ -194,6 +194,8 @@ def run_heads(runner: PipelineRunner, context: RunContext) -> Generator[HeadBatc
         yield runner.head_columns(frame), frame.count
     if pipeline.judge and runner.has_fault:
         yield from judge(runner, context)
+    if pipeline.is_deferred and runner.has_fault:
+        context.has_doubt = True
 
 
 def _starts(words: Words, layout: Layout) -> Codes:

@@ -36,12 +36,17 @@ _Pending = tuple[int, Iterator[Frame]]
 """The index of a stage, and the frames that it has still to process."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RunContext:
-    """The run that pipelines belong to: its limits, and the recorder of its lookups."""
+    """The run that pipelines belong to: its limits, and the recorder of its lookups.
+
+    Attributes:
+        has_doubt: whether an expression of a deferred pipeline had no value.
+    """
 
     budget: Budget
     recorder: Recorder
+    has_doubt: bool = False
 
 
 class PipelineRunner:

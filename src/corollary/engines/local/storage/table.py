@@ -295,15 +295,16 @@ class Table:
             other.mark_stale(None, None)
 
     def remove(self, words: Words) -> None:
-        """Remove sorted tuples of OLD from NEW; some may have been removed and added again."""
+        """Remove sorted tuples from NEW; some may be ADDED, new or after they were removed."""
         main = self.arrangement(self.primary_order)
         if not len(words):
             return
         if self._bitmap is not None:
             self._bitmap[words] = False
         if self._added:
-            self._open(subtract_words(main.words(State.ADDED), words), main.removed)
-            words = subtract_words(words, main.removed)
+            added = main.words(State.ADDED)
+            self._open(subtract_words(added, words), main.removed)
+            words = subtract_words(words, added)
         main.remove(words)
         self._removed += len(words)
         for other in self._others.values():

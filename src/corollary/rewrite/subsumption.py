@@ -1,0 +1,233 @@
+"""Subsumption becomes negation, or in recursion an order of tuples.
+
+Of a relation that is not recursive, all dominated tuples go at once:
+
+    p.all(…)        has the rules and facts of p
+    p.dominated(A)  :- p.all(A), p.all(B), body, A != B.
+    p(A)            :- p.all(A), !p.dominated(A).
+
+In recursion a tuple that goes may have been the premise of others. There the clauses must say an
+order (`analysis/tuple_orders.py`), and every rule must derive something at least as good from
+better premises (`analysis/monotonicity.py`); evaluation keeps the best tuples of each key.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from corollary.analysis.monotonicity import Misuse, find_misuses
+from corollary.analysis.scopes import written_name
+from corollary.analysis.subsumption import dominated_name
+from corollary.analysis.tuple_orders import read_order
+from corollary.core.graph import strongly_connected_components
+from corollary.core.logic import (
+    Clause,
+    Condition,
+    Constant,
+    Expression,
+    Literal,
+    Origin,
+    Rule,
+    Slot,
+    Variable,
+    Wildcard,
+)
+from corollary.core.program import Relation
+from corollary.errors import Diagnostic, InputError
+from corollary.rewrite.translation_unit import TranslationUnit
+
+
+def subsumption(unit: TranslationUnit) -> None:
+    """Rewrite the relations that have subsumption.
+
+    Raises:
+        InputError: a recursive relation has no readable order, or a rule is not monotone.
+    """
+    clauses: dict[str, list[Clause]] = {}
+    for clause in unit.clauses:
+        if clause.dominating is not None:
+            clauses.setdefault(clause.dominating.relation, []).append(clause)
+    if not clauses:
+        return
+    components = _components(unit, {dominated_name(name) for name in clauses})
+    findings: list[Diagnostic] = []
+    for name, written in clauses.items():
+        relation = unit.relations[name]
+        if relation.domains:
+            findings.append(_unreadable(name, "it has a choice domain, too", written[0]))
+            _drop(unit, name)
+        elif name in components:
+            order, reason = read_order(written, relation)
+            if order is None:
+                findings.append(_unreadable(name, reason, written[0]))
+            elif relation.is_virtual:
+                findings.append(_virtual(name, written[0]))
+            else:
+                unit.subsumption[name] = order
+            _drop(unit, name)
+        else:
+            _negate(unit, relation)
+            findings += _reads_itself(unit, name, written[0])
+    if not findings:
+        misuses = find_misuses(unit.rules, components, unit.subsumption)
+        findings = list(dict.fromkeys(map(_not_monotone, misuses)))
+    if findings:
+        raise InputError(findings)
+
+
+def _components(unit: TranslationUnit, without: set[str]) -> dict[str, frozenset[str]]:
+    """Return for each recursive relation those that depend on it and that it depends on."""
+    graph = _reads(unit, without)
+    return {
+        name: frozenset(names)
+        for names in strongly_connected_components(graph)
+        for name in names
+        if len(names) > 1 or name in graph.get(name, ())
+    }
+
+
+def _reads(unit: TranslationUnit, without: set[str]) -> dict[str, set[str]]:
+    graph: dict[str, set[str]] = {}
+    for rule in unit.rules:
+        if rule.head.relation not in without:
+            graph.setdefault(rule.head.relation, set()).update(e.relation for e in rule.literals)
+    for each in unit.aggregations:
+        graph.setdefault(each.relation, set()).add(each.body)
+    return graph
+
+
+def _drop(unit: TranslationUnit, name: str) -> None:
+    """Remove the rules of dominated tuples: the order says the same."""
+    dominated = dominated_name(name)
+    unit.rules = [rule for rule in unit.rules if rule.head.relation != dominated]
+    unit.relations.pop(dominated, None)
+
+
+# --- without recursion --------------------------------------------------------------------------
+
+
+def _negate(unit: TranslationUnit, relation: Relation) -> None:
+    """Let the tuples that others dominate be negated; the relation's own rules fill `p.all`."""
+    name, dominated = relation.name, dominated_name(relation.name)
+    every = unit.unused_name(f"{name}.all")
+    unit.relations[every] = replace(relation, name=every, is_declared=False, limit=None)
+    unit.relations[dominated] = replace(
+        unit.relations[dominated],
+        is_declared=False,
+        is_virtual=relation.is_virtual,
+        is_derived=True,
+    )
+    rules: list[Rule] = []
+    for rule in unit.rules:
+        head = rule.head.relation
+        if head == dominated or head.startswith(f"{dominated}."):
+            rule = replace(rule, literals=tuple(_read(e, name, every) for e in rule.literals))
+            rules += _different(rule) if head == dominated else [rule]
+        elif head == name:
+            changed = replace(rule.head, relation=every)
+            rules.append(replace(rule, head=changed, origin=rule.origin.with_pass("subsumption")))
+        else:
+            rules.append(rule)
+    unit.aggregations = [
+        replace(each, body=every)
+        if each.body == name and each.relation.startswith(f"{dominated}.")
+        else each
+        for each in unit.aggregations
+    ]
+    pairs = zip(relation.columns, relation.types, strict=True)
+    slots = tuple(Variable(column, type_) for column, type_ in pairs)
+    origin = Origin(f"the tuples of {name} that are not dominated", None, ("subsumption",))
+    literals = (Literal(every, slots), Literal(dominated, slots, negated=True))
+    rules.append(Rule(Literal(name, slots), literals, (), origin, is_null_safe=True))
+    unit.rules = rules
+    if name in unit.facts:
+        unit.facts[every] = unit.facts.pop(name)
+    unit.bases = {**unit.bases, name: every}
+
+
+def _read(literal: Literal, name: str, other: str) -> Literal:
+    return replace(literal, relation=other) if literal.relation == name else literal
+
+
+def _different(rule: Rule) -> Iterator[Rule]:
+    """Yield the rule of dominated tuples for two tuples that differ, one for each way to do so."""
+    one, other, *_ = rule.literals
+    pairs = [
+        (_expression(left), _expression(right))
+        for left, right in zip(one.slots, other.slots, strict=True)
+        if left != right
+    ]
+    if any(_implies_difference(each, pairs) for each in rule.conditions):
+        yield rule
+        return
+    for left, right in pairs:
+        ways: list[tuple[Condition, ...]] = [(Condition("!=", left, right),)]
+        if _may_be_null(left) or _may_be_null(right):
+            null_left, null_right = Constant(None, left.type), Constant(None, right.type)
+            ways.append((Condition("is", left, null_left), Condition("=", right, right)))
+            ways.append((Condition("=", left, left), Condition("is", right, null_right)))
+        for way in ways:
+            yield replace(rule, conditions=(*rule.conditions, *way))
+
+
+def _implies_difference(
+    condition: Condition, pairs: Sequence[tuple[Expression, Expression]]
+) -> bool:
+    sides = (condition.left, condition.right)
+    return condition.operator in ("<", ">", "!=") and (sides in pairs or sides[::-1] in pairs)
+
+
+def _expression(slot: Slot) -> Expression:
+    assert not isinstance(slot, Wildcard), "subsumption has a variable for each `_`"
+    return slot
+
+
+def _may_be_null(term: Expression) -> bool:
+    return term.type is None or term.type.nullable
+
+
+def _reads_itself(unit: TranslationUnit, name: str, clause: Clause) -> Iterator[Diagnostic]:
+    """Yield an error if the clauses of a relation read another one that depends on it."""
+    graph = _reads(unit, set())
+    components = strongly_connected_components(graph)
+    around = next(names for names in components if name in names)
+    if len(around) > 1:
+        between = next(
+            (each for each in around if not each.startswith(f"{name}.") and each != name), name
+        )
+        yield _unreadable(name, f"it reads `{between}`, which depends on `{name}`", clause)
+
+
+# --- diagnostics --------------------------------------------------------------------------------
+
+
+def _unreadable(name: str, reason: str, clause: Clause) -> Diagnostic:
+    return Diagnostic(
+        "C0504",
+        f"`{name}` is recursive, and its subsumption is no order that can be read off: {reason}.",
+        clause.span,
+        "compare the values of both atoms column by column, as in"
+        f" `{name}(x, d1) <= {name}(x, d2) :- d2 <= d1.`",
+    )
+
+
+def _not_monotone(misuse: Misuse) -> Diagnostic:
+    slot = misuse.slot
+    better = "greater" if misuse.is_greater_better else "smaller"
+    name = f"`{written_name(slot.name)}`" if isinstance(slot, Variable) else "A value"
+    return Diagnostic(
+        "C0506",
+        f"{name} ({better} is better) is used where a {better} value derives less:"
+        f" `{misuse.where}`.",
+        slot.span or misuse.rule.origin.span,
+        "let a better value derive at least as much, or use it in a relation that does not depend"
+        " on itself",
+    )
+
+
+def _virtual(name: str, clause: Clause) -> Diagnostic:
+    return Diagnostic(
+        "C0507",
+        f"`{name}` is virtual, but with recursive subsumption it must be stored.",
+        clause.span,
+        f"leave out `virtual` in the declaration of `{name}`",
+    )
