@@ -184,7 +184,12 @@ def check(
     shuffle = Shuffle(normal, facts, generator)
     present: Tuples = {name: set() for name in facts}
     db = corollary.open(None, engine="local", limits=LIMITS, algorithm=algorithm)
-    db.load(text=rules)
+    try:
+        db.load(text=rules)
+    except InputError as error:
+        if error.diagnostics[0].code != NOT_APPLICABLE:
+            raise
+        return
     steps = [(facts, {name: set[Row]() for name in facts})]
     for number in range(5):
         step = steps[0] if number == 0 else shuffle.step(present)
@@ -192,9 +197,7 @@ def check(
         wanted = from_scratch(rules, now)
         try:
             change(db, *step)
-        except CorollaryError as error:
-            if isinstance(error, InputError) and error.diagnostics[0].code == NOT_APPLICABLE:
-                break
+        except CorollaryError:
             assert wanted is None, (algorithm, step)
         else:
             assert contents(db) == wanted, (algorithm, step)
