@@ -7,7 +7,7 @@ can compute its unbound side. A record that is bound before its fields is taken 
 """
 
 from collections.abc import Callable, Container, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
 from corollary.core import logic
@@ -42,6 +42,26 @@ class Goal:
 
 
 Cost = tuple[bool, bool, int, float]
+
+
+@dataclass(slots=True)
+class _Pattern:
+    """A record that is taken apart, and what its fields are equal to, by their numbers."""
+
+    record: logic.Variable
+    branch: logic.Constant
+    fields: dict[int, logic.Expression] = field(default_factory=dict)
+
+    def made(self) -> logic.Functor | None:
+        """Return the record made of its fields; None if some of them may have any value."""
+        type_ = self.record.type
+        assert type_ is not None
+        assert type_.record is not None
+        count = len(type_.record.branches[str(self.branch.value)].types)
+        if len(self.fields) < count or any(map(can_fail, self.fields.values())):
+            return None
+        arguments = (self.branch, *(self.fields[at] for at in range(count)))
+        return logic.Functor(RECORD_OF, arguments, type_)
 
 
 @dataclass(slots=True)
@@ -96,6 +116,7 @@ class _Ordering:
         self._computed: set[str] = set()
         self._waiting: dict[str, list[_WaitingCondition | _WaitingGoal]] = {}
         self._conditions: list[_WaitingCondition] = []
+        self._patterns: dict[str, _Pattern] = {}
         self._records: dict[str, list[tuple[logic.Variable, logic.Functor]]] = {}
         self._goals: list[_WaitingGoal] = []
         self._tests: list[int] = []
@@ -119,6 +140,8 @@ class _Ordering:
                 self._records.setdefault(variable.name, []).append((variable, record))
                 if variable.name in self._bound:
                     self._take_apart(variable, record)
+            self._note_field(condition)
+        self._make_records()
         for goal in goals:
             unbound = logic.variable_names(goal.literal) - self._bound
             self._goals.append(_WaitingGoal(goal, len(self._goals), unbound))
@@ -167,6 +190,47 @@ class _Ordering:
         for name in new:
             for variable, record in self._records.get(name, ()):
                 self._take_apart(variable, record)
+        self._make_records()
+
+    def _note_field(self, condition: logic.Condition) -> None:
+        """Note what a field of a record is equal to."""
+        if condition.operator != "=":
+            return
+        for one, other in (
+            (condition.left, condition.right),
+            (condition.right, condition.left),
+        ):
+            match one:
+                case logic.Functor(
+                    name=name,
+                    arguments=(
+                        logic.Variable() as record,
+                        logic.Constant() as branch,
+                        logic.Constant(value=int() as at),
+                    ),
+                ) if name == FIELD_OF:
+                    known = self._patterns.setdefault(record.name, _Pattern(record, branch))
+                    if known.branch == branch:
+                        known.fields.setdefault(at, other)
+                case _:
+                    pass
+
+    def _make_records(self) -> None:
+        """Make each record all of whose fields are bound: it can be looked up then.
+
+        Not where relations are asked: questions about ever larger records would have no end.
+        """
+        if self._is_asked is not _reads:
+            return
+        for pattern in list(self._patterns.values()):
+            record = pattern.record
+            made = pattern.made()
+            if record.name in self._bound or made is None:
+                continue
+            if all(each.name in self._bound for each in logic.variables_of(made)):
+                del self._patterns[record.name]
+                self.stages.append(Compute(record, made))
+                self._bind((record.name,))
 
     def _take_apart(self, variable: logic.Variable, record: logic.Functor) -> None:
         """Bind the variables of `r = [x, y]` where `r` is bound first: they are its fields."""
