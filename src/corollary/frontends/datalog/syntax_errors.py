@@ -14,6 +14,7 @@ UNSUPPORTED_DIRECTIVES = {
 }
 _UNSUPPORTED_WORDS = {
     "recursive_iteration_cnt": "iteration counters (`recursive_iteration_cnt()`)",
+    "__ITERATION__": "iteration counters (`__ITERATION__()`)",
 }
 _CONVERSIONS = {
     "itof": "to_float",
