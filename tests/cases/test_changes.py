@@ -9,6 +9,7 @@ difference between the first state and the last.
 from __future__ import annotations
 
 import re
+from zlib import crc32
 
 import pytest
 
@@ -24,6 +25,7 @@ from support.cases.change_runs import (
 from support.cases.changes import ChangeCase, asserted, edited
 from support.maintained_database import MIXED
 from support.selection import sampled
+from support.spark.in_process_partitions import everything_partitioned
 
 RUNS = [
     *(("as written", variant) for variant in VARIANTS),
@@ -33,6 +35,7 @@ RUNS = [
     *(("permuted", variant) for variant in ("auto", "virtual")),
 ]
 """The order of operations inside a transaction is nothing that an algorithm gets to see."""
+PARTITIONED_RUNS = [*(("as written", variant) for variant in VARIANTS), ("merged", "auto")]
 LINES = {*range(1, 5), *range(6, 30), *range(32, 42), 54, 56}
 """The lines of the checklist that have cases here; 30 and 31 are in test_large_changes.py."""
 
@@ -81,3 +84,11 @@ def test_the_oracle_agrees(case: ChangeCase) -> None:
 @pytest.mark.parametrize("case", CASES, ids=name_of)
 def test_maintenance(case: ChangeCase, form: str, variant: str) -> None:
     run_case(case, form, variant)
+
+
+@pytest.mark.parametrize(("form", "variant"), sampled(PARTITIONED_RUNS, 120))
+@pytest.mark.parametrize("case", CASES, ids=name_of)
+def test_maintenance_in_partitions(case: ChangeCase, form: str, variant: str) -> None:
+    """All relations are in partitions, in another way for each run; changes perhaps in files."""
+    with everything_partitioned(crc32(f"{name_of(case)} {form} {variant}".encode())):
+        run_case(case, form, variant)

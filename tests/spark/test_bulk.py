@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import corollary
-from corollary.engines.spark.partitioned.run import COLLECT_VARIABLE
 from corollary.errors import CorollaryError, EvaluationError
+from support.spark.in_process_partitions import forbid_collecting
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -106,7 +106,7 @@ def computed(views: str, monkeypatch: pytest.MonkeyPatch, **options: Any) -> dic
             for name, rows in FACTS.items():
                 tx.insert(name, rows)
         with monkeypatch.context() as patched:
-            patched.setenv(COLLECT_VARIABLE, "1")
+            forbid_collecting(patched)
             changes = db.load(text=BASE + views).changes
         return {name: sorted(map(repr, db.relation(name).rows())) for name in changes}
     finally:

@@ -17,7 +17,6 @@ from corollary.core.program import Directive, Relation
 from corollary.core.types import NUMBER, SYMBOL
 from corollary.database.database import Database
 from corollary.database.intake.source_guards import SourceGuards
-from corollary.engines.spark.partitioned.run import COLLECT_VARIABLE
 from corollary.errors import InputError
 from corollary.streaming import batch_tasks, batches
 from corollary.streaming.batch_tasks import NetChange, read_batch
@@ -27,7 +26,7 @@ from corollary.streaming.frames import FrameReader
 from corollary.warehouse.files.file_rows import FileRows, table_of
 from corollary.warehouse.formats.delimited import SHOWN_FINDINGS_MAX
 from corollary.warehouse.sources.tasks import portion_reader, staging
-from support.spark.in_process_partitions import InProcessTasks, share_out
+from support.spark.in_process_partitions import InProcessTasks, forbid_collecting, share_out
 from support.streaming.stream_frames import PROGRAM, Frame, arrive, checkpoint, closure, frame
 
 P = Relation("p", ("x", "y"), (NUMBER, SYMBOL), is_derived=False)
@@ -161,7 +160,7 @@ def test_batches_of_a_partitioned_relation(
     seen: list[StreamBatch] = []
     apply = micro_batches(db, tmp_path, op="op", on_batch=seen.append)
     with monkeypatch.context() as patch:
-        patch.setenv(COLLECT_VARIABLE, "1")
+        forbid_collecting(patch)
         for _ in range(2):
             apply(frame(("a", "b", "+"), ("b", "c", "+"), ("a", None, "+"), names=names), 0)
         apply(frame(("b", "c", "-"), ("b", "d", "+"), ("x", "y", "-"), names=names), 1)
@@ -179,7 +178,7 @@ def test_a_batch_that_deletes_most_is_counted_in_tasks(
     rows = [(f"a{at}", f"b{at}") for at in range(1000)]
     micro_batches(db, tmp_path, op="op")(frame(*((*row, "+") for row in rows), names=names), 0)
     gone = frame(*((*row, "-") for row in rows[:501]), names=names)
-    monkeypatch.setenv(COLLECT_VARIABLE, "1")
+    forbid_collecting(monkeypatch)
     apply = micro_batches(db, tmp_path, op="op", guards=SourceGuards())
     with pytest.raises(InputError, match=r"C0947.*would delete 501 of the 1,000 rows"):
         apply(gone, 1)

@@ -11,9 +11,8 @@ import pytest
 
 import corollary
 from corollary.core.arrow import to_python
-from corollary.engines.spark.partitioned.run import COLLECT_VARIABLE
 from support.command_line import cli
-from support.spark.in_process_partitions import InProcess, share_out
+from support.spark.in_process_partitions import InProcess, forbid_collecting, share_out
 from support.streaming.stream_frames import closure
 
 PROGRAM = """
@@ -88,7 +87,7 @@ def test_changes_are_found_by_jobs(
         for name in before:
             db.watch(name)
         monkeypatch.setattr(InProcess, "_run_tasks", noted)
-        monkeypatch.setenv(COLLECT_VARIABLE, "1")
+        forbid_collecting(monkeypatch)
         for _ in range(8):
             with db.transaction() as tx:
                 for method, name in a_change(chance, base):

@@ -14,12 +14,11 @@ from corollary.database import warehouse_store
 from corollary.database.upkeep.verify import verify
 from corollary.engines.spark.partitioned import handle
 from corollary.engines.spark.partitioned.partition_files import PartitionedFiles
-from corollary.engines.spark.partitioned.run import COLLECT_VARIABLE
 from corollary.engines.spark.partitioned.source import PartitionSource
 from corollary.errors import ConstraintError, InputError
 from corollary.warehouse.files import multi_file_table
 from corollary.warehouse.publishing import published_files
-from support.spark.in_process_partitions import share_out
+from support.spark.in_process_partitions import forbid_collecting, share_out
 from support.warehouse_scenarios import store_of
 
 PROGRAM = """
@@ -162,10 +161,10 @@ def test_without_an_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     place = tmp_path / "w"
     now = [*ROWS]
     for number in range(3):
-        monkeypatch.setenv(COLLECT_VARIABLE, "1")
-        with corollary.open(place) as db:
-            assert store_of(db)._folded == 0
-        monkeypatch.delenv(COLLECT_VARIABLE)
+        with monkeypatch.context() as patch:
+            forbid_collecting(patch)
+            with corollary.open(place) as db:
+                assert store_of(db)._folded == 0
         with corollary.open(place) as db:
             run = db.run(program, facts=tmp_path)
             assert run.changes["sale"].counts == ((1, 2) if number else (300, 0))
