@@ -49,6 +49,18 @@ def teams(rows: int, width: int, seed: int = SEED) -> Relations:
     }
 
 
+def bill(wholes: int, seed: int = SEED) -> Relations:
+    """Return `uses(p, s, q)` and `bought(p, n)`: each whole has three parts, used by it alone."""
+    random = np.random.default_rng(seed)
+    parts = np.arange(1, 3 * wholes + 1)
+    quantities = random.integers(1, 4, len(parts))
+    leaves = np.arange(wholes, 3 * wholes + 1)
+    return {
+        "uses": pa.table({"p": (parts - 1) // 3, "s": parts, "q": quantities}),
+        "bought": pa.table({"p": leaves, "n": random.integers(1, 10, len(leaves))}),
+    }
+
+
 def grown_tree(nodes: int, branches: int, depth: int, below: int, seed: int = SEED) -> Relations:
     """Return `edge(parent, child)`: a random tree, and at its root branches of one form.
 

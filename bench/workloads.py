@@ -79,6 +79,21 @@ answer(t, s) :- member(_, t), s = sum v : { reading(i, v), member(i, t) }.
 """
 TEAMS_SQL = "SELECT team, sum(value)::BIGINT FROM reading JOIN member USING (id) GROUP BY team"
 
+BILL = """
+.decl uses(p: number, s: number, q: number)
+.decl bought(p: number, n: number)
+.decl answer(p: number, n: number)
+answer(p, n) :- bought(p, n).
+answer(p, n) :- uses(p, _, _), n = sum q * m : { uses(p, s, q), answer(s, m) }.
+"""
+BILL_SQL = """WITH RECURSIVE below(p, s, q) AS (
+SELECT p, s, q FROM uses
+UNION ALL SELECT below.p, uses.s, below.q * uses.q FROM below JOIN uses ON below.s = uses.p
+) SELECT p, n FROM bought
+UNION ALL SELECT whole.p, coalesce(sum(q * n), 0)::BIGINT
+FROM (SELECT DISTINCT p FROM uses) whole LEFT JOIN below ON below.p = whole.p
+LEFT JOIN bought ON bought.p = below.s GROUP BY whole.p"""
+
 UNREACHABLE = f"""{EDGE}{CLOSURE.format(name="tc")}
 tc(x, z) :- tc(x, y), edge(y, z).
 .decl node(x: number)

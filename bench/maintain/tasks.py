@@ -9,6 +9,8 @@ from bench import data
 from bench.data import SEED, Relations
 from bench.maintain.task import BEST, DELETE, INSERT, Bar, Round, Step, Task, named
 from bench.workloads import (
+    BILL,
+    BILL_SQL,
     GENERATION,
     GENERATION_SQL,
     LEFT,
@@ -42,7 +44,7 @@ def tasks(scale: float = 1.0) -> tuple[Task, ...]:
     def size(full: int) -> int:
         return max(10, round(full * scale))
 
-    return (*closures(size), *growing(size), join(size), groups(size), *choosing(size))
+    return (*closures(size), *growing(size), join(size), groups(size), bill(size), *choosing(size))
 
 
 def closures(size: Size) -> tuple[Task, ...]:
@@ -162,6 +164,21 @@ def groups(size: Size) -> Task:
         some_rows("reading", 0.001),
         ("auto",),
         (Bar(named("auto", names[1]), named("auto", names[0]), 1 / 2),),
+    )
+
+
+def bill(size: Size) -> Task:
+    """Return a bill of materials, a sum through recursion, of which one link at a time changes."""
+    return Task(
+        "maintain-bill",
+        "maintain-groups",
+        "what 20,000 wholes need, a sum through recursion; one link",
+        {"": lambda: data.bill(size(20_000))},
+        BILL,
+        BILL_SQL,
+        some_rows("uses"),
+        ("ranked", "recompute"),
+        (Bar("ranked", "recompute", 2),),
     )
 
 
