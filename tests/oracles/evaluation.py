@@ -1446,7 +1446,7 @@ class Oracle:
             found = {name: set(rows) for name, rows in given.items()}
             for entry in entries:
                 if entry[0] in stratum:
-                    found[entry[0]] |= self.derived(entry)
+                    found[entry[0]] |= self.heads(entry, is_lenient=False)
             sizes = {name: len(self.relations[name]) for name in stratum}
             for name, rows in found.items():
                 for row in sorted(rows, key=lambda row: [ascending(value) for value in row]):
