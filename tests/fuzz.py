@@ -42,7 +42,8 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from oracles import evaluation
-from support.advisor_obligations import judge as judge_advice
+from support.advice.obligations import judge as judge_advice
+from support.advice.workload_obligations import judge_choice, judge_uses
 from support.comparison import FAILED, judge, judge_goals
 from support.edge_flips import edges_on, walk
 from support.generators.active_scenarios import (
@@ -69,7 +70,6 @@ from support.serve.http_fuzz import fuzzed_server, send_requests
 from support.spark.in_process_partitions import everything_partitioned
 from support.sql.query_judge import judge_query
 from support.warehouse_scenarios import keep
-from support.workload_obligations import judge_choice, judge_uses
 
 BATCH = 50
 """Examples under one seed."""

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 from oracles import evaluation
-from support.advisor_obligations import WAYS, judge
+from support.advice.obligations import WAYS, judge
 from support.cases.advisor import advice_for, changed_program, checked_of
 from support.generators.advisor_programs import program
 from support.generators.programs import Case, programs

@@ -13,8 +13,8 @@ from dataclasses import replace
 from corollary.core.logic import Condition, Literal, Origin, Rule, Variable
 from corollary.core.program import Relation
 from corollary.core.types import Kind
+from corollary.rewrite.clauses.words import checked_word
 from corollary.rewrite.translation_unit import TranslationUnit
-from corollary.rewrite.words import checked_word
 
 _WORDS = (Kind.NUMBER, Kind.UNSIGNED, Kind.FLOAT)
 

@@ -15,23 +15,23 @@ from corollary.core.program import (
     owner_of,
     sql_texts,
 )
-from corollary.rewrite.aggregates import aggregates
 from corollary.rewrite.bags import bags
 from corollary.rewrite.bases import bases
 from corollary.rewrite.choices import choices
-from corollary.rewrite.counters import counters
-from corollary.rewrite.disjunctions import disjunctions
+from corollary.rewrite.clauses.aggregates import aggregates
+from corollary.rewrite.clauses.counters import counters
+from corollary.rewrite.clauses.disjunctions import disjunctions
+from corollary.rewrite.clauses.expressions import expressions
+from corollary.rewrite.clauses.implied import implied
+from corollary.rewrite.clauses.negations import negations
+from corollary.rewrite.clauses.nulls import nulls
+from corollary.rewrite.clauses.records import records
+from corollary.rewrite.clauses.words import words
 from corollary.rewrite.equivalences import equivalences
-from corollary.rewrite.expressions import expressions
-from corollary.rewrite.implied import implied
 from corollary.rewrite.inlined import inlined
-from corollary.rewrite.negations import negations
-from corollary.rewrite.nulls import nulls
-from corollary.rewrite.records import records
 from corollary.rewrite.subsumption import subsumption
 from corollary.rewrite.translation_unit import TranslationUnit
 from corollary.rewrite.virtual import virtual
-from corollary.rewrite.words import words
 
 RewritePass = Callable[[TranslationUnit], None]
 

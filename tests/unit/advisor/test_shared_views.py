@@ -8,10 +8,10 @@ from bench.advice import star
 from corollary.advisor.model.candidates import Candidate, FoldedClause
 from corollary.advisor.model.canonical import CanonicalForms
 from corollary.advisor.search.shared_views import merge, pattern_of, shared_views, uses_of
+from support.advice.workload_obligations import judge_choice, judge_uses
 from support.cases.advisor import scheme_of
 from support.generators.advisor_workloads import workload
 from support.selection import examples
-from support.workload_obligations import judge_choice, judge_uses
 
 STAR = """
 .decl sales(p: number, d: number) .decl product(p: number, c: symbol)

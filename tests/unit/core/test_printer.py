@@ -29,11 +29,9 @@ from corollary.core.logic import (
     Wildcard,
 )
 from corollary.core.printer import (
-    print_aggregation,
     print_clause,
     print_condition,
     print_literal,
-    print_normal,
     print_program,
     print_rule,
     print_term,
@@ -53,6 +51,7 @@ from corollary.core.program import (
 from corollary.core.states import State
 from corollary.core.syntax import FUNCTIONS, HINTS, PRECEDENCE, PREFIXES, RESERVED
 from corollary.core.types import NUMBER, SYMBOL, UNSIGNED
+from corollary.explain.normal_form import print_aggregation, print_normal
 from corollary.frontends.datalog import parse, parse_clause
 from corollary.source import SourceFile
 from support.selection import examples

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corollary.core.types import FLOAT, NUMBER, UNSIGNED
-from corollary.engines.local.evaluation.aggregates import sum_groups
-from corollary.engines.local.evaluation.exact_sums import sum_floats
+from corollary.engines.local.evaluation.aggregation.aggregates import sum_groups
+from corollary.engines.local.evaluation.aggregation.exact_sums import sum_floats
 from support.selection import examples
 
 GREATEST = 1.7976931348623157e308

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from corollary.core.totals import word_count
 from corollary.core.types import NUMBER, UNSIGNED, Type, decimal
-from corollary.engines.local.evaluation import totals
+from corollary.engines.local.evaluation.aggregation import totals
 from corollary.engines.local.values.native import INTEGER_BOUNDS
 from support.selection import examples
 

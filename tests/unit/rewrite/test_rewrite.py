@@ -5,11 +5,12 @@ from collections import Counter
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
-from corollary.core.printer import print_normal, print_rule
+from corollary.core.printer import print_rule
 from corollary.core.program import NormalProgram
 from corollary.database.program.loaded_program import load_program
+from corollary.explain.normal_form import print_normal
 from corollary.frontends.datalog.parser import parse
-from corollary.rewrite.disjunctions import alternatives
+from corollary.rewrite.clauses.disjunctions import alternatives
 from corollary.source import SourceFile
 from support.comparison import oracle_result, package_result
 from support.generators.programs import Case, programs

@@ -62,8 +62,9 @@ def command(
     if names and language != "sql":
         raise click.UsageError("--relation goes with --as sql")
     with output.reporting():
-        from corollary.core.printer import print_functor, print_normal, print_program
+        from corollary.core.printer import print_functor, print_program
         from corollary.database.program.loaded_program import load_program, read_programs
+        from corollary.explain.normal_form import print_normal
 
         program = read_programs(programs)
         if written:

@@ -16,7 +16,8 @@ from corollary.engines.budget import Budget
 from corollary.engines.local.bulk.groups import BulkGroups
 from corollary.engines.local.bulk.queries import BulkQueries
 from corollary.engines.local.bulk.steps import BulkSteps
-from corollary.engines.local.evaluation.aggregates import aggregate
+from corollary.engines.local.evaluation.aggregation.aggregates import aggregate
+from corollary.engines.local.evaluation.aggregation.totals import compute_totals, read_totals
 from corollary.engines.local.evaluation.arithmetic_loops import (
     ArithmeticRounds,
     find_arithmetic_loop,
@@ -27,7 +28,6 @@ from corollary.engines.local.evaluation.derivation import Derivation
 from corollary.engines.local.evaluation.improvement import improve
 from corollary.engines.local.evaluation.linear_loops import find_linear_loop
 from corollary.engines.local.evaluation.pipelines import RunContext, copied_reference
-from corollary.engines.local.evaluation.totals import compute_totals, read_totals
 from corollary.engines.local.storage.code_range import GROWTH_BITS, range_of_code
 from corollary.engines.local.storage.layout import LayoutFamily, Words
 from corollary.engines.local.storage.table import Table

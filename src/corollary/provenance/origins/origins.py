@@ -18,7 +18,7 @@ from corollary.database.state import DatabaseState
 from corollary.provenance.nodes import CutReason, FactOrigin, ProofCut, ProofKind, ProofNode
 from corollary.provenance.origins.additions import Additions
 from corollary.provenance.origins.source_lines import Place, SourceFiles
-from corollary.rewrite.expressions import fold_negative
+from corollary.rewrite.clauses.expressions import fold_negative
 from corollary.source import Span
 from corollary.warehouse.formats.dialect import file_name_of
 from corollary.warehouse.warehouse import Warehouse

@@ -8,7 +8,7 @@ import numpy as np
 
 from corollary.core.pipeline import Reference
 from corollary.core.plans import Derive, Reduce
-from corollary.engines.local.evaluation.aggregates import sum_groups
+from corollary.engines.local.evaluation.aggregation.aggregates import sum_groups
 from corollary.engines.local.evaluation.judge import judge
 from corollary.engines.local.evaluation.pipelines import PipelineRunner, RunContext
 from corollary.engines.local.storage.code_range import Codes

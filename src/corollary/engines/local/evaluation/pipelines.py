@@ -18,7 +18,7 @@ from corollary.core.pipeline import (
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
 from corollary.engines.budget import Budget
-from corollary.engines.local.evaluation.extremes import ExtremeStage
+from corollary.engines.local.evaluation.aggregation.extremes import ExtremeStage
 from corollary.engines.local.evaluation.frames import UNIT_FRAME, Frame, VariableScope
 from corollary.engines.local.evaluation.stages import (
     ComputeStage,

@@ -16,8 +16,8 @@ from corollary.core.arrow_buffers import bool_array, fixed_array, fixed_values, 
 from corollary.core.logic import Condition
 from corollary.core.totals import SpecialPlace
 from corollary.core.types import FLOAT, Type
-from corollary.engines.local.evaluation import totals
-from corollary.engines.local.evaluation.exact_sums import float_digits
+from corollary.engines.local.evaluation.aggregation import totals
+from corollary.engines.local.evaluation.aggregation.exact_sums import float_digits
 from corollary.engines.local.evaluation.expressions import evaluate, evaluate_condition
 from corollary.engines.local.evaluation.value_vector import dense_mask, fault_mask_of
 from corollary.engines.local.values import native

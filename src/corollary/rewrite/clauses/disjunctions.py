@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from corollary.analysis.traverse import all_variables_in, conjunctions
 from corollary.core.logic import Atom, BodyItem, Constant, Origin, Truth, Value
 from corollary.core.printer import print_clause
-from corollary.rewrite.expressions import fold_negative
+from corollary.rewrite.clauses.expressions import fold_negative
 from corollary.rewrite.translation_unit import Conjunction, FreshVariables, TranslationUnit
 
 

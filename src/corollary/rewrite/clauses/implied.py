@@ -19,7 +19,7 @@ from dataclasses import replace
 
 from corollary.analysis.bags import rows_name
 from corollary.core.logic import Aggregation, Constant, Literal, Rule, Slot, Wildcard
-from corollary.rewrite.aggregates import ZERO_IF_EMPTY
+from corollary.rewrite.clauses.aggregates import ZERO_IF_EMPTY
 from corollary.rewrite.translation_unit import TranslationUnit
 
 

@@ -11,7 +11,7 @@ from corollary.core.logic import Aggregation
 from corollary.core.states import State
 from corollary.core.types import Kind, Type
 from corollary.engines.local.evaluation import decimals
-from corollary.engines.local.evaluation.exact_sums import (
+from corollary.engines.local.evaluation.aggregation.exact_sums import (
     DIGIT_BITS,
     sum_floats,
     sum_integers,

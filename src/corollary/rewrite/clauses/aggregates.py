@@ -14,7 +14,7 @@ the outer variables to be safe (`y < x`), or may have expressions without a valu
 a literal `h.keys1(x)` that holds the outer bindings of all alternatives of the clause.
 
 An aggregate over its own stratum always has such a literal, and the key of the head's group among
-its keys; `h.reads` holds which groups read which (`rewrite/group_reads.py`).
+its keys; `h.reads` holds which groups read which (`rewrite/clauses/group_reads.py`).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,9 +26,9 @@ from corollary.core import logic
 from corollary.core.functors import CHECKED_SUM
 from corollary.core.types import NUMBER, Kind, Type
 from corollary.errors import InputError
-from corollary.rewrite import bindings
-from corollary.rewrite.disjunctions import alternatives
-from corollary.rewrite.group_reads import GroupReads
+from corollary.rewrite.clauses import bindings
+from corollary.rewrite.clauses.disjunctions import alternatives
+from corollary.rewrite.clauses.group_reads import GroupReads
 from corollary.rewrite.translation_unit import Conjunction, TranslationUnit, outer_variables
 
 ZERO_IF_EMPTY = ("count", "sum")

@@ -16,7 +16,7 @@ from corollary.core import logic
 from corollary.core.program import Relation
 from corollary.core.syntax import COUNTER
 from corollary.core.types import NUMBER, Type
-from corollary.rewrite import bindings
+from corollary.rewrite.clauses import bindings
 from corollary.rewrite.translation_unit import Conjunction, TranslationUnit, outer_variables
 
 

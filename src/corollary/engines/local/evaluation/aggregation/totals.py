@@ -16,7 +16,7 @@ from corollary.core.totals import (
     word_count,
 )
 from corollary.core.types import NUMBER, Kind, Type
-from corollary.engines.local.evaluation import exact_sums
+from corollary.engines.local.evaluation.aggregation import exact_sums
 from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.storage.layout import Mask, Words
 from corollary.engines.local.storage.runs import sort_distinct

@@ -20,7 +20,7 @@ from corollary.analysis.grouped_recursion import GroupedRecursion
 from corollary.analysis.traverse import aggregates_in
 from corollary.core import logic
 from corollary.core.program import GroupReading
-from corollary.rewrite import bindings
+from corollary.rewrite.clauses import bindings
 from corollary.rewrite.translation_unit import Conjunction, TranslationUnit
 
 

@@ -1,0 +1,1 @@
+"""Aggregates of groups: exact sums, extremes, running totals."""

@@ -1,0 +1,114 @@
+"""Programs in normal form as text: declarations, facts, rules, orders and aggregations."""
+
+from collections.abc import Iterator, Mapping
+
+from corollary.core import logic
+from corollary.core.printer import (
+    print_literal,
+    print_relation,
+    print_rule,
+    print_term,
+    print_value,
+    print_word,
+)
+from corollary.core.program import NormalProgram, Relation, SubsumptionOrder
+
+
+def print_aggregation(aggregation: logic.Aggregation, relations: Mapping[str, Relation]) -> str:
+    """Return an aggregation as a rule.
+
+    It reads `h.aggregate1(x, n) :- h.body1(x, _), n = count : { h.body1(x, y) }.`, with `:=` where
+    a key may be null: nulls are a group.
+
+    Args:
+        aggregation: what to print.
+        relations: the relations of its program, for the names of columns.
+    """
+    names = _distinct(relations[aggregation.relation].columns, set())
+    *keys, result = (logic.Variable(name) for name in names)
+    body = relations[aggregation.body]
+    inner: list[logic.Slot] = [logic.Variable(name) for name in _distinct(body.columns, set(names))]
+    outer: list[logic.Slot] = [logic.Wildcard() for _ in inner]
+    for key, group in zip(keys, aggregation.groups, strict=True):
+        inner[group] = outer[group] = key
+    target = "" if aggregation.value is None else f" {print_term(inner[aggregation.value])}"
+    members = print_literal(logic.Literal(body.name, tuple(inner)))
+    head = print_literal(logic.Literal(aggregation.relation, (*keys, result)))
+    group_literal = print_literal(logic.Literal(body.name, tuple(outer)))
+    value = f"{print_term(result)} = {aggregation.operator}{target} : {{ {members} }}"
+    has_null = any(body.types[group].nullable for group in aggregation.groups)
+    return f"{head} {':=' if has_null else ':-'} {group_literal}, {value}."
+
+
+def print_normal(program: NormalProgram) -> str:
+    """Return a normal program as text: declarations, facts, rules."""
+    sections = (
+        [_declaration(relation) for relation in program.relations.values()],
+        list(_facts(program)),
+        [
+            *(print_rule(rule) for rule in program.rules),
+            *(
+                line
+                for name, order in program.subsumption.items()
+                for line in print_order(program.relations[name], order)
+            ),
+            *(
+                print_aggregation(aggregation, program.relations)
+                for aggregation in program.aggregations
+            ),
+        ],
+    )
+    return "\n".join("".join(f"{line}\n" for line in lines) for lines in sections if lines)
+
+
+def print_order(relation: Relation, order: SubsumptionOrder) -> Iterator[str]:
+    """Yield the clauses of the order of a relation's tuples."""
+    compared = order.values
+    steps = [(at, compared[at : at + 1]) for at in range(len(compared))]
+    for equal, better in steps if order.is_lexicographic else [(0, compared)]:
+        first = {value.position: "1" for value in compared[equal:]}
+        atoms = []
+        for number in "12":
+            taken = set(relation.columns)
+            names = [
+                _distinct((f"{column}{number}",), taken)[0] if at in first else column
+                for at, column in enumerate(relation.columns)
+            ]
+            atoms.append([logic.Variable(name) for name in names])
+        tests = []
+        for value in better:
+            sign = ">" if value.is_greater_better else "<"
+            one, other = (print_term(atom[value.position]) for atom in reversed(atoms))
+            tests.append(f"{one} {sign}{'' if order.is_lexicographic else '='} {other}")
+        heads = (print_literal(logic.Literal(relation.name, tuple(atom))) for atom in atoms)
+        yield f"{' <= '.join(heads)} :- {', '.join(tests)}."
+
+
+def _declaration(relation: Relation) -> str:
+    columns = ", ".join(
+        f"{print_word(name)}: {type_}"
+        for name, type_ in zip(relation.columns, relation.types, strict=True)
+    )
+    virtual = " virtual" if relation.is_virtual else ""
+    return f".decl {print_relation(relation.name)}({columns}){virtual}"
+
+
+def _facts(program: NormalProgram) -> Iterator[str]:
+    for name, rows in program.facts.items():
+        types = program.relations[name].types
+        for row in rows:
+            values = (print_value(value, type_) for value, type_ in zip(row, types, strict=True))
+            yield f"{print_relation(name)}({', '.join(values)})."
+
+
+def _distinct(names: tuple[str, ...], taken: set[str]) -> list[str]:
+    """Return the names, with a number appended to those that are taken."""
+    found: list[str] = []
+    for name in names:
+        fresh, number = name, 1
+        while fresh in taken:
+            number += 1
+            fresh = f"{name}{number}"
+        taken.add(fresh)
+        found.append(fresh)
+    return found

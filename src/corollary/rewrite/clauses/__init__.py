@@ -1,0 +1,1 @@
+"""Passes that rewrite one clause at a time: what the normal form does not have goes."""

@@ -1,0 +1,1 @@
+"""What advice has to fulfil."""
