@@ -13,6 +13,7 @@ from corollary.core.logic import (
     Variable,
     Wildcard,
 )
+from corollary.core.printer import print_value
 from corollary.core.program import NormalProgram
 from corollary.core.types import Type
 from corollary.database.program.goals import read_goal
@@ -80,12 +81,38 @@ def why_not(
                 None,
                 "ask why it does, with `corollary why` or `db.why(…)`",
             )
+        _refuse_covered(asked, relation, row, goal)
         found = absence(asked, relation, row, limits, goal)
         if not insertions:
             return found
         trials = Trials(state, store, allowance)
         changes = find_changes(asked, (relation, row), trials, allowance, insertions)
         return replace(found, insertions=changes.sets, cuts=(*found.cuts, *changes.cuts))
+
+
+def _refuse_covered(asked: AskedState, relation: str, row: Row, goal: str) -> None:
+    """Raise an error if the relation has another tuple of the same key, which is as good.
+
+    Raises:
+        InputError: C1421, with that tuple.
+    """
+    order = asked.program.subsumption.get(relation)
+    if order is None:
+        return
+    types, keys = asked.program.relations[relation].types, order.keys(len(row))
+    slots = tuple(
+        Constant(row[at], type_) if at in keys else Wildcard() for at, type_ in enumerate(types)
+    )
+    rivals = matching_rows(asked, Literal(relation, slots))
+    if rivals:
+        values = (print_value(each, type_) for each, type_ in zip(rivals[0], types, strict=True))
+        raise InputError.of(
+            "C1421",
+            f"`{goal.strip()}` is not among the best of its key: `{relation}({', '.join(values)})` "
+            "is there.",
+            None,
+            "ask why that holds, with `corollary why` or `db.why(…)`",
+        )
 
 
 def read_tuple(loaded: LoadedProgram, goal: str) -> tuple[str, Row]:
