@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from corollary.core.logic import (
     Condition,
@@ -14,7 +15,7 @@ from corollary.core.logic import (
     Wildcard,
 )
 from corollary.core.printer import print_value
-from corollary.core.program import NormalProgram
+from corollary.core.program import NormalProgram, SubsumptionOrder
 from corollary.core.types import Type
 from corollary.database.program.goals import read_goal
 from corollary.database.program.loaded_program import LoadedProgram
@@ -103,7 +104,11 @@ def _refuse_covered(asked: AskedState, relation: str, row: Row, goal: str) -> No
     slots = tuple(
         Constant(row[at], type_) if at in keys else Wildcard() for at, type_ in enumerate(types)
     )
-    rivals = matching_rows(asked, Literal(relation, slots))
+    rivals = [
+        each
+        for each in matching_rows(asked, Literal(relation, slots))
+        if _is_as_good(each, row, order)
+    ]
     if rivals:
         values = (print_value(each, type_) for each, type_ in zip(rivals[0], types, strict=True))
         raise InputError.of(
@@ -113,6 +118,18 @@ def _refuse_covered(asked: AskedState, relation: str, row: Row, goal: str) -> No
             None,
             "ask why that holds, with `corollary why` or `db.why(…)`",
         )
+
+
+def _is_as_good(one: Row, other: Row, order: SubsumptionOrder) -> bool:
+    """Whether a tuple covers another one of the same key."""
+    for column in order.values:
+        left: Any = one[column.position]
+        right: Any = other[column.position]
+        if (left < right) if column.is_greater_better else (left > right):
+            return False
+        if order.is_lexicographic and left != right:
+            return True
+    return True
 
 
 def read_tuple(loaded: LoadedProgram, goal: str) -> tuple[str, Row]:
