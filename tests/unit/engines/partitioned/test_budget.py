@@ -183,3 +183,14 @@ def test_texts_get_more_bits(monkeypatch: pytest.MonkeyPatch) -> None:
         fresh.delete("r", [*((n % 7, f"u{n}") for n in range(200)), (3, "t3")])
         assert to_python(fresh.read("r", State.REMOVED)) == [(3, "t3")]
         fresh.rollback()
+
+
+def test_a_relation_of_any_name_is_partitioned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opening, "create_engine", lambda *_, **__: InProcess("partitions"))
+    with corollary.open(None) as db:
+        db.load(text=".decl added(x: number)\n.decl removed(x: number)\nremoved(x) :- added(x).")
+        with db.transaction() as tx:
+            tx.insert("added", [(1,), (2,)])
+        engine = state_of(db).engine
+        assert [engine.place_of(each).place for each in ("added", "removed")] == ["partitions"] * 2
+        assert sorted(to_python(db.query("removed(x)"))) == [(1,), (2,)]

@@ -476,7 +476,8 @@ class PartitioningEngine(LocalEngine):
 
 def _is_change(relation: Relation) -> bool:
     """Whether a relation holds the change of a virtual one, for a transaction."""
-    return relation.name.rpartition(WORKING_SEPARATOR)[2] in CHANGES
+    _, separator, sign = relation.name.rpartition(WORKING_SEPARATOR)
+    return bool(separator) and sign in CHANGES
 
 
 def _recoded(table: Table, before: Dictionary, after: Dictionary) -> Table:
