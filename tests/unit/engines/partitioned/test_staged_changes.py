@@ -82,6 +82,15 @@ def test_what_is_inserted_and_deleted_stays_in_files(engine: InProcess) -> None:
     check(engine, wanted, wanted)
 
 
+def test_all_tuples_go(engine: InProcess) -> None:
+    engine.delete("sale", list(ROWS))
+    assert table_of(engine).staged is not None
+    engine.commit()
+    check(engine, set(), set())
+    engine.insert("sale", [sale(1)])
+    check(engine, {sale(1)}, set())
+
+
 def test_a_change_that_comes_to_little_is_one_of_the_driver(engine: InProcess) -> None:
     engine.delete("sale", [sale(n) for n in range(20)])
     assert table_of(engine).staged is not None

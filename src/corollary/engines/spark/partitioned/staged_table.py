@@ -223,10 +223,11 @@ class StagingTable(PartitionedTable):
         self.set_change(self.layout.convert(added, before), removed)
 
     def _hold(self, files: PartitionedFiles) -> PartitionSource | None:
-        self.staged = None
+        self._unstage()  # also where no tuple is left, and there are no runs to replace
         return super()._hold(files)
 
-    def _open(self, added: Words, removed: Words) -> None:
+    def _unstage(self) -> None:
+        """Have orders without a change in files, and without tuples."""
         if self.staged is not None:
             self.staged = None
             layout = self._layout
@@ -234,6 +235,10 @@ class StagingTable(PartitionedTable):
             self._others = {
                 order: Arrangement(order, layout.permute(order)) for order in self._others
             }
+
+    def _open(self, added: Words, removed: Words) -> None:
+        if self.staged is not None:
+            self._unstage()
             super().release()
         super()._open(added, removed)
 
