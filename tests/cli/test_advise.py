@@ -207,8 +207,10 @@ def test_seconds_come_from_what_was_measured(monkeypatch: pytest.MonkeyPatch) ->
     assert "expected  mv_view_1 takes " in text
     found = of_json(cli("advise", *arguments, "--format", "json"))
     (query,) = found["measured"]["queries"]
+    # By chance, the query of few rows may have been faster than that of none.
+    least = found["calibration"]["seconds_per_call"]
     assert found["queries"]["view"]["estimated_seconds_before"] == pytest.approx(
-        query["before_seconds"]
+        max(query["before_seconds"], least)
     )
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from corollary.core.logic import Condition, Constant, Expression, Functor, Variable, subterms
 from corollary.core.printer import print_condition, print_term
-from corollary.core.types import SYMBOL, Kind
+from corollary.core.types import PRIMITIVES, SYMBOL, Kind
 from corollary.engines.spark.bulk.functions import SessionFunctions
 from corollary.engines.spark.bulk.spark_columns import column_names, from_spark, tuples_to_spark
 from corollary.engines.spark.session import private_session
@@ -117,7 +117,7 @@ def test_expressions(spark: Any) -> None:
     """Nested expressions and conditions agree."""
     generator = random.Random(SEED)
     compared: list[Compared] = [
-        random_expression(generator, SPARK, generator.choice(list(Kind)), depth=3)
+        random_expression(generator, SPARK, generator.choice(PRIMITIVES), depth=3)
         for _ in range(EXPRESSIONS)
     ]
     compared += [random_condition(generator, SPARK, 2) for _ in range(EXPRESSIONS)]

@@ -28,6 +28,7 @@ from corollary.core.types import (
     DATE,
     FLOAT,
     NUMBER,
+    PRIMITIVES,
     SYMBOL,
     TIMESTAMP,
     UNSIGNED,
@@ -131,13 +132,13 @@ def random_rows(generator: random.Random, count: int) -> Rows:
 def applicable(dialect: SqlDialect) -> list[tuple[str, Kind]]:
     """Return the functors that a dialect has, each with a kind of operands or of what is chosen."""
     logical = ("and", "or", "not")
-    choices = [(name, kind) for name in CHOICE_FORMS if name not in logical for kind in Kind]
+    choices = [(name, kind) for name in CHOICE_FORMS if name not in logical for kind in PRIMITIVES]
     return sorted([*dialect.functors, *choices, *((name, Kind.BOOL) for name in logical)])
 
 
 def left_to_us(dialect: SqlDialect) -> list[tuple[str, Kind]]:
     """Return the functors that a dialect has no form of, each with a kind of the first operand."""
-    known = {*applicable(dialect), *((name, kind) for name in INTERNAL for kind in Kind)}
+    known = {*applicable(dialect), *((name, kind) for name in INTERNAL for kind in PRIMITIVES)}
     every = {(name, kind) for name, each in FUNCTORS.items() for kind in each.kinds(0)}
     return sorted(every - known)
 
@@ -212,7 +213,7 @@ def _leaf(generator: random.Random, kind: Kind, *, is_variable: bool = False) ->
 
 
 def random_condition(
-    generator: random.Random, dialect: SqlDialect, depth: int, kinds: Sequence[Kind] = tuple(Kind)
+    generator: random.Random, dialect: SqlDialect, depth: int, kinds: Sequence[Kind] = PRIMITIVES
 ) -> Condition:
     """Return a condition, made of functors that a dialect has."""
     if generator.random() < 0.25:

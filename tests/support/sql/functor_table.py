@@ -1,7 +1,7 @@
 """The table of functors that are handed over to SQL engines, as `docs/bulk.md` has it."""
 
 from corollary.core.functors import CHECKED_SUM, FUNCTORS, PARTITION_OF
-from corollary.core.types import Kind
+from corollary.core.types import PRIMITIVES, Kind
 from corollary.engines.sql.dialect import SqlDialect
 from corollary.engines.sql.duckdb_dialect import DUCKDB
 from corollary.engines.sql.spark_dialect import SPARK
@@ -16,7 +16,7 @@ def functor_table() -> list[str]:
     lines = ["| | DuckDB | Spark SQL |", "|---|---|---|"]
     for name, signature in FUNCTORS.items():
         if name not in INTERNAL:
-            kinds = [kind for kind in Kind if kind in signature.kinds(0)]
+            kinds = [kind for kind in PRIMITIVES if kind in signature.kinds(0)]
             cells = (_cell(name, kinds, each) for each in (DUCKDB, SPARK))
             lines.append(f"| `{name}` | {' | '.join(cells)} |")
     for name in ("match", "contains"):
@@ -24,7 +24,7 @@ def functor_table() -> list[str]:
         lines.append(f"| `{name}` | {' | '.join(cells)} |")
     lines.append("| aggregate `count` | yes | yes |")
     for name in AGGREGATES:
-        kinds = [kind for kind in Kind if name in ("min", "max") or kind in SUMMED]
+        kinds = [kind for kind in PRIMITIVES if name in ("min", "max") or kind in SUMMED]
         cells = (
             _kinds([kind for kind in kinds if (name, kind) in each.aggregates], kinds)
             for each in (DUCKDB, SPARK)

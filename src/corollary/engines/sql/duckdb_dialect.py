@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from corollary.core.functors import CHECKED_SUM
 from corollary.core.totals import WORD_BITS, word_count
-from corollary.core.types import Kind, Type
+from corollary.core.types import PRIMITIVES, Kind, Type
 from corollary.engines.sql import nodes
 from corollary.engines.sql.arithmetic_forms import (
     extreme,
@@ -322,8 +322,8 @@ FUNCTORS: dict[tuple[str, Kind], FunctorForm] = {
     ("*", Kind.DECIMAL): product_of_decimals,
     ("/", Kind.DECIMAL): FunctorForm(quotient_of_decimals, is_fallible=True),
     ("neg", Kind.DECIMAL): FunctorForm(negate_decimal),
-    **{("min", kind): extreme(is_larger=False) for kind in Kind},
-    **{("max", kind): extreme(is_larger=True) for kind in Kind},
+    **{("min", kind): extreme(is_larger=False) for kind in PRIMITIVES},
+    **{("max", kind): extreme(is_larger=True) for kind in PRIMITIVES},
     ("min", Kind.DECIMAL): extreme_decimal(is_larger=False),
     ("max", Kind.DECIMAL): extreme_decimal(is_larger=True),
     ("cat", Kind.SYMBOL): FunctorForm(_concatenate),
@@ -374,15 +374,15 @@ FUNCTORS: dict[tuple[str, Kind], FunctorForm] = {
     ("show", Kind.DECIMAL): FunctorForm(decimal_text),
     ("show", Kind.BOOL): FunctorForm(_bool_text),
     ("show", Kind.DATE): FunctorForm(_date_text),
-    **{(CHECKED_SUM, kind): FunctorForm(itself) for kind in Kind},
+    **{(CHECKED_SUM, kind): FunctorForm(itself) for kind in PRIMITIVES},
 }
 
 _SUMMED = (Kind.NUMBER, Kind.UNSIGNED, Kind.DECIMAL)
 AGGREGATES: dict[tuple[str, Kind], AggregateForm] = {
     **{("sum", kind): _sum for kind in _SUMMED},
     **{("mean", kind): _mean for kind in _SUMMED},
-    **{("min", kind): _aggregate("MIN") for kind in Kind},
-    **{("max", kind): _aggregate("MAX") for kind in Kind},
+    **{("min", kind): _aggregate("MIN") for kind in PRIMITIVES},
+    **{("max", kind): _aggregate("MAX") for kind in PRIMITIVES},
 }
 
 DUCKDB = SqlDialect(

@@ -20,7 +20,7 @@ from sqlglot import exp
 from corollary.core.functors import CHECKED_SUM
 from corollary.core.logic import Value
 from corollary.core.totals import word_count
-from corollary.core.types import DECIMAL_MAX_DIGITS, Kind, Type, decimal
+from corollary.core.types import DECIMAL_MAX_DIGITS, PRIMITIVES, Kind, Type, decimal
 from corollary.core.values import format_value
 from corollary.engines.sql import nodes
 from corollary.engines.sql.arithmetic_forms import (
@@ -281,7 +281,7 @@ _LOGIC = {"land": exp.BitwiseAnd, "lor": exp.BitwiseOr, "lxor": exp.BitwiseXor}
 _SHIFTS = {"bshl": "SHIFTLEFT", "bshr": "SHIFTRIGHT", "bshru": "SHIFTRIGHTUNSIGNED"}
 _DECIMAL_OPERATORS = {"+": exp.Add, "-": exp.Sub, "*": exp.Mul}
 _FLOAT_OPERATORS = {**_DECIMAL_OPERATORS, "/": exp.Div}
-_ORDERED = tuple(kind for kind in Kind if kind is not Kind.DECIMAL)
+_ORDERED = tuple(kind for kind in PRIMITIVES if kind is not Kind.DECIMAL)
 _SAME = FunctorForm(itself)
 
 FUNCTORS: dict[tuple[str, Kind], FunctorForm] = {
@@ -314,7 +314,7 @@ FUNCTORS: dict[tuple[str, Kind], FunctorForm] = {
     ("to_float", Kind.NUMBER): _cast_to("DOUBLE"),
     ("to_decimal", Kind.NUMBER): FunctorForm(_to_decimal, is_fallible=True),
     ("to_decimal", Kind.DECIMAL): FunctorForm(_to_decimal, is_fallible=True),
-    **{(CHECKED_SUM, kind): _SAME for kind in Kind},
+    **{(CHECKED_SUM, kind): _SAME for kind in PRIMITIVES},
 }
 
 _SUMMED = (Kind.NUMBER, Kind.UNSIGNED, Kind.DECIMAL)
@@ -323,8 +323,8 @@ AGGREGATES: dict[tuple[str, Kind], AggregateForm] = {
     ("sum", Kind.DECIMAL): _sum,
     ("sum", Kind.UNSIGNED): _sum_of_unsigned,
     **{("mean", kind): _mean for kind in _SUMMED},
-    **{("min", kind): _aggregate("MIN") for kind in Kind},
-    **{("max", kind): _aggregate("MAX") for kind in Kind},
+    **{("min", kind): _aggregate("MIN") for kind in PRIMITIVES},
+    **{("max", kind): _aggregate("MAX") for kind in PRIMITIVES},
 }
 
 SPARK = SqlDialect(

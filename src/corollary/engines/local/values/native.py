@@ -90,7 +90,8 @@ def scatter_values(values: Values, mask: npt.NDArray[np.bool_]) -> Values:
 
 def canonical_floats(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Return floats with a single NaN and without -0.0, so that equal values have equal bits."""
-    result = values + 0.0  # -0.0 + 0.0 is 0.0
+    with np.errstate(invalid="ignore"):  # what is behind a null may be any bits
+        result = values + 0.0  # -0.0 + 0.0 is 0.0
     result[np.isnan(result)] = np.nan
     return result
 
