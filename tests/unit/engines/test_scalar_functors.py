@@ -17,6 +17,7 @@ from corollary.core.types import (
     DATE,
     FLOAT,
     NUMBER,
+    PRIMITIVES,
     SYMBOL,
     TIMESTAMP,
     UNSIGNED,
@@ -101,8 +102,8 @@ def signatures(name: str) -> list[tuple[Type, ...]]:
         counts.append(counts[0] + (2 if signature.is_paired else 1))
     found = []
     for count in counts:
-        for first in sorted(signature.kinds(0, count) if count == 1 else Kind, key=str):
-            taken = [signature.kinds(at, count) for at in range(count)]
+        taken = [signature.kinds(at, count) & set(PRIMITIVES) for at in range(count)]
+        for first in sorted(taken[0] if count == 1 else PRIMITIVES, key=str):
             kinds = [first if first in each else min(each) for each in taken]
             if first in taken[0] or signature.is_paired:
                 found += [tuple(each) for each in product(*(KINDS[kind] for kind in kinds))]
