@@ -55,8 +55,8 @@ def test_duckdb_evaluates_a_case(folder: Path, monkeypatch: pytest.MonkeyPatch) 
             other.execute(text)
             rows = engine.read(name)
             if rows.num_columns:
-                other.register("given", rows)
-                other.execute(f'INSERT INTO "{name}" SELECT * FROM given')
+                other.register("rows_of_the_case", rows)
+                other.execute(f'INSERT INTO "{name}" SELECT * FROM rows_of_the_case')
             elif rows.num_rows:
                 other.execute(f'INSERT INTO "{name}" VALUES (true)')
         missing = set(reasons)

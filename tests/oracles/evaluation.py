@@ -1721,9 +1721,10 @@ def recursive_extremes(rules: list[Rule]) -> list[tuple[str, int, str]]:
     for rule in rules:
         for result, node in extremes_in(rule.body):
             for head in rule.heads:
-                if any(head.relation in needs.get(n, ()) for n in relations_in(node.body)):
-                    if head.args.count(result) != 1:
-                        raise OracleRejected(f"{result} is not a column of {head.relation}")
+                is_recursive = any(
+                    head.relation in needs.get(name, ()) for name in relations_in(node.body)
+                )
+                if is_recursive and head.args.count(result) == 1:  # else `strata` judges it
                     columns.append((head.relation, head.args.index(result), node.op))
     return sorted(set(columns))
 

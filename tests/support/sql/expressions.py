@@ -49,6 +49,7 @@ from corollary.engines.sql.dialect import SqlDialect
 DECIMALS = tuple(
     decimal(*digits) for digits in ((12, 2), (18, 3), (19, 2), (28, 10), (38, 2), (38, 38))
 )
+
 TYPES = (SYMBOL, NUMBER, UNSIGNED, FLOAT, *DECIMALS, BOOL, DATE, TIMESTAMP)
 TOP = 2**63
 SPECIAL_FLOATS = (float("inf"), float("-inf"), float("nan"))
@@ -82,6 +83,9 @@ SAMPLES: dict[Type, tuple[Any, ...]] = {
 
 INTERNAL = (CHECKED_SUM, PARTITION_OF, "range", "try")
 """Functors that no user writes, and those that are no single value."""
+
+REWRITTEN = ("as", "autoinc")
+"""Functors that no engine sees: passes take them out."""
 
 VARIABLES = {
     f"{name}{type_}": type_.with_null(name == "n") for name, type_ in product("xyn", TYPES)
@@ -139,7 +143,12 @@ def applicable(dialect: SqlDialect) -> list[tuple[str, Kind]]:
 def left_to_us(dialect: SqlDialect) -> list[tuple[str, Kind]]:
     """Return the functors that a dialect has no form of, each with a kind of the first operand."""
     known = {*applicable(dialect), *((name, kind) for name in INTERNAL for kind in PRIMITIVES)}
-    every = {(name, kind) for name, each in FUNCTORS.items() for kind in each.kinds(0)}
+    every = {
+        (name, kind)
+        for name, each in FUNCTORS.items()
+        if name not in REWRITTEN
+        for kind in each.kinds(0) & set(PRIMITIVES)
+    }
     return sorted(every - known)
 
 

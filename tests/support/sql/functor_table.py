@@ -1,13 +1,15 @@
 """The table of functors that are handed over to SQL engines, as `docs/bulk.md` has it."""
 
 from corollary.core.functors import CHECKED_SUM, FUNCTORS, PARTITION_OF
+from corollary.core.plans import WORKING_SEPARATOR
 from corollary.core.types import PRIMITIVES, Kind
 from corollary.engines.sql.dialect import SqlDialect
 from corollary.engines.sql.duckdb_dialect import DUCKDB
 from corollary.engines.sql.spark_dialect import SPARK
-from support.sql.expressions import applicable
+from support.sql.expressions import REWRITTEN, applicable
 
 INTERNAL = (CHECKED_SUM, PARTITION_OF)
+
 AGGREGATES = ("sum", "mean", "min", "max")
 
 
@@ -15,7 +17,7 @@ def functor_table() -> list[str]:
     """Return the lines of the table: each functor, predicate and aggregate in both dialects."""
     lines = ["| | DuckDB | Spark SQL |", "|---|---|---|"]
     for name, signature in FUNCTORS.items():
-        if name not in INTERNAL:
+        if name not in (*INTERNAL, *REWRITTEN) and not name.startswith(WORKING_SEPARATOR):
             kinds = [kind for kind in PRIMITIVES if kind in signature.kinds(0)]
             cells = (_cell(name, kinds, each) for each in (DUCKDB, SPARK))
             lines.append(f"| `{name}` | {' | '.join(cells)} |")

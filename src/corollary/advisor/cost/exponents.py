@@ -169,13 +169,13 @@ class _PlanSearch:
         return best[full]
 
     def _greedy(self, is_projecting: bool) -> int:
-        """Join the literal next that gives the smallest degree."""
+        """Join the literal next that gives the smallest degree; the first, if the time is over."""
         chosen, worst, remaining = 0, 0, list(range(len(self._variables)))
         while remaining:
             state = self._state(chosen, is_projecting)
             cost, at = min(
                 (self._degree(state | self._variables[at], chosen | 1 << at), at)
-                for at in remaining
+                for at in (remaining[:1] if is_search_over() else remaining)
             )
             chosen, worst = chosen | 1 << at, max(worst, cost)
             remaining.remove(at)

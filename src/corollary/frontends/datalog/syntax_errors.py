@@ -87,7 +87,7 @@ def diagnose_lexeme(lexemes: Sequence[Lexeme], position: int, expected: set[str]
     opened = _open_bracket(lexemes, position)
     if note is None and lexeme.type == "DOT" and opened is not None:
         related = ((opened.span, "opened here"),)
-        closing = {"(": ")", "{": "}"}[opened.text]
+        closing = {"(": ")", "{": "}", "[": "]"}[opened.text]
         note = f"the bracket `{opened.text}` is never closed: add `{closing}`"
     return Diagnostic("C0101", message, lexeme.span, note, related)
 

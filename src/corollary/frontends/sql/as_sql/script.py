@@ -199,6 +199,8 @@ class _Script:
             raise NotInSqlError("it has a count or sum through recursion")
         if stratum.has_choice:
             raise NotInSqlError("it has a choice domain")
+        if stratum.subsumption:
+            raise NotInSqlError("only its best tuples count while the recursion goes on")
         hidden = self._hidden_below(stratum)
         if not stratum.is_recursive:
             query = self._query(stratum, name)
