@@ -55,6 +55,7 @@ from support.generators.active_scenarios import (
 from support.generators.advisor_programs import program as advised_program
 from support.generators.advisor_workloads import workload as random_workload
 from support.generators.choices import judge_choices
+from support.generators.document_collections import CollectionRound
 from support.generators.document_comparisons import ComparisonRound
 from support.generators.document_retractions import RetractionRound
 from support.generators.document_rounds import Round
@@ -194,6 +195,7 @@ class Fuzz:
             self.counts += Round(number, DOCUMENTS).run()
             self.counts += ComparisonRound(number, DOCUMENTS).run()
             self.counts += RetractionRound(number, DOCUMENTS).run()
+            self.counts += CollectionRound(number).run(DOCUMENTS // 2)
             number += 1
 
     def flips(self) -> None:

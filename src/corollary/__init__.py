@@ -22,11 +22,13 @@ if TYPE_CHECKING:
     from corollary.database.database import Database
     from corollary.database.opening import open_database as open  # noqa: A004
     from corollary.database.transaction import Transaction
+    from corollary.documents.active_collection import ActiveCollection
     from corollary.documents.document import ActiveDocument
 
 
 __all__ = [
     "AccessError",
+    "ActiveCollection",
     "ActiveDocument",
     "ConflictError",
     "ConstraintError",
@@ -71,6 +73,10 @@ def __getattr__(name: str) -> Any:
             from corollary.core.engine import Limits
 
             return Limits
+        case "ActiveCollection":
+            from corollary.documents.active_collection import ActiveCollection
+
+            return ActiveCollection
         case "ActiveDocument":
             from corollary.documents.document import ActiveDocument
 

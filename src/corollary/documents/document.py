@@ -13,6 +13,8 @@ from corollary.documents.errors import (
     StreamClosedError,
     UnknownFunctionError,
 )
+from corollary.documents.queries.parse import parse_query, several_documents
+from corollary.documents.queries.pattern import DocumentQuery
 from corollary.documents.storage import WriteBatch, facts_of, numbers_of
 from corollary.documents.trees.document_tree import DocumentTree, StoredNode
 from corollary.documents.trees.forest import Forest, NodeKind
@@ -235,9 +237,9 @@ class ActiveDocument:
         Raises:
             QuerySyntaxError: it is not a query.
         """
-        view = View(
-            Question(self.nodes, self.functions, self.collection.maintain(query)), self.limits
-        )
+        self._check_query(parse_query(query))
+        maintained = self.collection.maintain(query)
+        view = View(Question(self.nodes, self.functions, maintained), self.limits)
         self._views.append(view)
         return view
 
@@ -307,6 +309,16 @@ class ActiveDocument:
         return write_terms(self.nodes.forest())
 
     # --- inside ----------------------------------------------------------------------------------
+
+    def _check_query(self, query: DocumentQuery) -> None:
+        """Check that a query is about one document.
+
+        Raises:
+            QuerySyntaxError: it is over several.
+        """
+        if query.is_joint:
+            note = "begin at the root, `/r[a]`, or open the documents by name, as one collection"
+            raise several_documents(query, note)
 
     def _add_nodes(self, nodes: list[StoredNode], batch: WriteBatch) -> None:
         """Put new nodes into a batch; functions that they call are known from now on."""

@@ -25,7 +25,7 @@ from corollary.database.database import Database, open_arguments_of, state_of
 from corollary.database.opening import reopen
 from corollary.database.store import OpenArguments
 from corollary.database.transaction import Transaction
-from corollary.documents.queries.parse import parse_query
+from corollary.documents.queries.parse import parse_query, several_documents
 from corollary.documents.stream_state import SavedDocument, StreamProcessor, StreamRow
 from corollary.errors import InputError
 from corollary.frontends.datalog.parser import parse
@@ -123,7 +123,10 @@ def document_events(
     """
     _check_pandas()
     for query in views.values():
-        parse_query(query)
+        parsed = parse_query(query)
+        if parsed.is_joint:
+            note = "state is kept for each document: join their answers by a rule of the warehouse"
+            raise several_documents(parsed, note)
     named = tuple((name, tuple(labels)) for name, labels in sorted((types or {}).items()))
     task = DocumentTask(tuple(views.items()), template, tuple(once), named)
     rows = frame.select(*(each.split()[0] for each in ARRIVALS.split(", ")))

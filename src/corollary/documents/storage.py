@@ -14,7 +14,7 @@ from corollary.documents.answers.unknown import encode_label
 from corollary.documents.queries.comparisons import number_of
 from corollary.documents.queries.program import BASE, base_program
 from corollary.documents.trees.document_tree import StoredNode
-from corollary.documents.trees.forest import ROOT, SCALARS, NodeKind
+from corollary.documents.trees.forest import ROOT, TESTED, NodeKind
 
 Rows = Sequence[tuple[Any, ...]]
 TABLE_MIN_ROWS = 1000
@@ -113,6 +113,6 @@ def facts_of(nodes: Iterable[StoredNode], functions: Mapping[str, int]) -> dict[
             continue
         found.setdefault("lab", []).append((number, encode_label(label)))
         found.setdefault("data", []).append((number,))
-        if kind in SCALARS:
+        if kind in TESTED:
             found.setdefault("scalar", []).append((number, str(kind)))
     return dict(found)

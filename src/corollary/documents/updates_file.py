@@ -7,7 +7,7 @@
 | `old` | what it retracts before that                                   |
 | `eos` | whether it brings nothing more after that                       |
 | `at`  | when that was, a number or a time; the number of the line if it is left out |
-| `doc` | the document; the rows of a file are all for one                |
+| `doc` | the document; rows for several are for a collection of them     |
 | `seq` | the number of the row in its stream; not needed here            |
 """
 
@@ -42,8 +42,12 @@ class FileUpdate:
     at: str
 
 
-def read_updates(path: Path) -> list[FileUpdate]:
+def read_updates(path: Path, *, is_joint: bool = False) -> list[FileUpdate]:
     """Return the updates of a file.
+
+    Args:
+        path: of the file.
+        is_joint: whether rows are for several documents; functions are named `doc:fn` then.
 
     Raises:
         ActiveDocumentError: a line is malformed, or there are rows for several documents.
@@ -59,13 +63,13 @@ def read_updates(path: Path) -> list[FileUpdate]:
             continue
         row = _row(line, source, number)
         documents.setdefault(row.get("doc") or "", number)
-        if len(documents) > 1:
+        if len(documents) > 1 and not is_joint:
             note = "keep the rows of one document, or follow all of them with `documents watch`"
             raise _error(source, number, "The rows are for several documents.", note)
         at = row.get("at")
         found.append(
             FileUpdate(
-                row["fn"],
+                f"{row['doc']}:{row['fn']}" if is_joint and row.get("doc") else row["fn"],
                 row.get("xml"),
                 row.get("old"),
                 bool(row.get("eos")),

@@ -23,6 +23,11 @@ def update(code: str, wrong: str, note: str, right: str) -> Cure:
     return Cure(code, match + wrong, note, helps=match + right)
 
 
+def several(code: str, wrong: str, note: str, right: str) -> Cure:
+    match = "documents match --doc 'a=r[a !f]' --doc 'b=s' --query "
+    return Cure(code, f"{match}'{wrong}'", note, helps=f"{match}'{right}'")
+
+
 CURES = [
     query("C1200", "/r[a", "close it with `]`", "/r[a]"),
     query("C1201", "/r[not(a)]", "the value of the positive query", "/r[a]"),
@@ -74,6 +79,21 @@ CURES = [
     update("C1230", "--update g=b", "it has `f`", "--update f=b"),
     update("C1232", "--once f --update f=b --update f=c", "", "--update f=b --update f=c"),
     update("C1233", "--type f=b --update f=c", "", "--type f=b --update f=b"),
+    several("C1255", 'doc("c")/r', "there are `a`, `b`", 'doc("a")/r'),
+    Cure(
+        "C1255",
+        "documents match --collection none --query 'collection()/r'",
+        "put files into it",
+        helps="documents match --collection shelf --query 'collection()/r'",
+    ),
+    several("C1256", "/r/a", '`doc("name")`', 'doc("a")/r/a'),
+    several("C1256", "/r/a", "`collection()`", "collection()/r/a"),
+    Cure(
+        "C1256",
+        "documents xquery --query 'doc(\"a\")/r'",
+        "`/r[a]`",
+        helps="documents xquery --query '/r[a]'",
+    ),
     update("C1254", "--updates bad.jsonl", '{"fn": "f"', "--updates good.jsonl"),
     update("C1254", "--updates two.jsonl", "rows of one document", "--updates good.jsonl"),
     update("C1235", "--update f=b --retract f=c", "as they came", "--update f=b --retract f=b"),
@@ -86,6 +106,8 @@ CURES = [
 ]
 
 FILES = {
+    "none/note": "not a document\n",
+    "shelf/tree.xml": "<r><a/></r>\n",
     "tree.xml": "<r><a/></r>\n",
     "deep.xml": "<a>" * 100_000 + "</a>" * 100_000,
     "bad.jsonl": '{"function": "f"}\n',

@@ -12,6 +12,7 @@ from corollary.documents.answers.unknown import Answer, decode_row, encode_label
 from corollary.documents.errors import SearchLimitError
 from corollary.documents.queries.shape import FixedLabel, Fork, Group, Node, Root
 from corollary.documents.trees.document_tree import DocumentTree
+from corollary.documents.trees.forest import NodeKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +109,7 @@ def _witness_paths(question: Question, answer: Answer) -> tuple[str, ...]:
     for root in question.shape.roots:
         found = search.of_root(root, row)
         if found is not None:
-            return tuple(_path(question.nodes, each) for each in found)
+            return tuple(filter(None, (_path(question.nodes, each) for each in found)))
     return ()
 
 
@@ -126,7 +127,7 @@ def _shown(answer: Answer) -> str:
 
 def _path(nodes: DocumentTree, number: int) -> str:
     labels = []
-    while number in nodes.parents:
+    while number in nodes.parents and nodes.kinds[number] is not NodeKind.COLLECTION:
         labels.append(nodes.labels[number])
         number = nodes.parents[number]
     return "/".join(reversed(labels))

@@ -2,6 +2,10 @@
 
 A leading `//a` stands for `/a | /*//a`: the root itself is found, too, as in XPath. `key` is a word
 of the language only after a path or a list: elsewhere it is a label like any other.
+
+Queries over several documents are patterns on one tree, with the documents below their names:
+
+    doc("a")/r[b$x] and collection()$d//c$x      /*["a"/r[b$x]][*$d//c$x]
 """
 
 from collections.abc import Iterator
@@ -61,6 +65,8 @@ _UNSUPPORTED = {
     ),
 }
 """Terminals for what XPath has and patterns do not: the error and its note."""
+_BEGINNINGS = {"SLASH", "BELOW", "DOC", "COLLECTION", "VARIABLE"}
+"""What the grammar accepts where a path has to begin."""
 _KINDS = {"text": NodeKind.TEXT, "number": NodeKind.NUMBER, "literal": NodeKind.LITERAL}
 """The tests of leaves."""
 
@@ -70,6 +76,13 @@ def syntax_error(
 ) -> QuerySyntaxError:
     """Return the error of a query at a place."""
     return QuerySyntaxError([Diagnostic(code, message, span, note)])
+
+
+def several_documents(query: DocumentQuery, note: str) -> QuerySyntaxError:
+    """Return the error of a query over several documents where there is one."""
+    span = next((root.span for root in query.roots if root.kind is NodeKind.COLLECTION), None)
+    message = "The query is over several documents, but it is asked of one."
+    return syntax_error(message, span, note, "C1256")
 
 
 def parse_query(text: str, name: str = "query") -> DocumentQuery:
@@ -151,6 +164,7 @@ def _tokens(source: SourceFile) -> list[_Token]:
         if each.type == "OTHER":
             raise syntax_error(f"`{each}` does not belong in a query.", span)
         text = {"VARIABLE": each[1:], "QUOTED": each[1:-1]}.get(each.type, str(each))
+        text = text[text.index("(") + 1 : -1].strip(" \t\n\"'") if each.type == "DOC" else text
         found.append(_Token(each.type, text, span))
     line, column = source.text.count("\n") + 1, len(source.text) - source.text.rfind("\n")
     found.append(_Token("$END", "", Span(source, line, column, line, column + 1)))
@@ -175,7 +189,7 @@ def _unexpected(before: list[_Token], token: _Token, accepted: set[str]) -> Quer
             message = f"`{token.text}` stands only behind `where`."
             note = "give what is compared a variable, and end with `where $x - $y > 3600`"
             return syntax_error(message, token.span, note, "C1201")
-        case _ if accepted == {"SLASH", "BELOW"}:
+        case _ if {"SLASH", "BELOW"} <= accepted <= _BEGINNINGS:
             message = "A query begins at the root of the document."
             note = "begin with `/` and the label of the root, or with `//`"
             return syntax_error(message, token.span, note, "C1202")
@@ -216,6 +230,9 @@ def _no_step(token: _Token) -> QuerySyntaxError:
     if token.type == "DOT":
         note = "write `[.//b]` for a descendant, `[b='v']` or `[text()='v']` for a value"
         return syntax_error("`.` is not supported by itself.", token.span, note, "C1201")
+    if token.type in ("DOC", "COLLECTION"):
+        note = "write `doc(…)/r[a] and doc(…)/s[b]`: each path begins at its document"
+        return syntax_error("Documents are named where a path begins.", token.span, note)
     if token.type == "AT":
         return syntax_error("An attribute has no name.", token.span, "write `@name`")
     shown = "the query ends" if token.type == "$END" else f"there is `{token.text}`"
@@ -271,6 +288,17 @@ class _Builder(Transformer[_Token, object]):
             return [node]
         below = (Edge(Axis.DESCENDANT, node),)
         return [node, PatternNode(None, None, below, span=axis.span)]
+
+    def source(self, *parts: Any) -> tuple[_Token, Edge]:
+        word, *variable, axis, node = parts
+        name = next((each.text for each in variable if each is not None), None)
+        label = word.text if word.type == "DOC" else None
+        below = (Edge(Axis(axis.text), node),)
+        return word, Edge(Axis.CHILD, PatternNode(label, name, below, span=word.span))
+
+    def joint(self, *sources: tuple[_Token, Edge]) -> list[PatternNode]:
+        edges = tuple(edge for _, edge in sources)
+        return [PatternNode(None, None, edges, NodeKind.COLLECTION, sources[0][0].span)]
 
     def path(self, steps: tuple[Any, ...], _: _Token | None, value: _Token | None) -> PatternNode:
         nodes, axes = [*steps[::2]], [Axis(each.text) for each in steps[1::2]]
@@ -389,6 +417,11 @@ def _checked(
         for name in conditions.classes
         if name in places and not all(name in bound_in(root) for root in roots)
     ]
+    joint = [root.kind is NodeKind.COLLECTION for root in roots]
+    if any(joint) and not all(joint):
+        message = "A path begins at no document, but another one of the query does."
+        note = 'begin each with `doc("name")` or `collection()`'
+        findings.append(Diagnostic("C1256", message, roots[joint.index(False)].span, note))
     findings += _wrong_keys([each for each in key if each.text in places], returned)
     if findings:
         raise QuerySyntaxError(findings)

@@ -82,6 +82,21 @@ class DocumentQuery:
     def __str__(self) -> str:
         return self.source.text
 
+    @property
+    def is_joint(self) -> bool:
+        """Whether it is over several documents, by `doc(…)` or `collection()`."""
+        return any(root.kind is NodeKind.COLLECTION for root in self.roots)
+
+    @property
+    def documents(self) -> dict[str, Span | None]:
+        """The documents that it names, with the first place of each."""
+        found: dict[str, Span | None] = {}
+        for root in self.roots if self.is_joint else ():
+            for node in (each.node for each in root.branches if isinstance(each, Edge)):
+                if node.label is not None:
+                    found.setdefault(node.label, node.span)
+        return found
+
 
 def nodes_below(branches: tuple[Branch, ...]) -> Iterator[PatternNode]:
     """Yield the nodes of branches in preorder, choices included."""

@@ -11,7 +11,7 @@ the names of functions that have ended. For a query node p the XQuery has two fu
 from typing import assert_never
 
 from corollary.documents.queries.joins import build_shape
-from corollary.documents.queries.parse import parse_query, syntax_error
+from corollary.documents.queries.parse import parse_query, several_documents, syntax_error
 from corollary.documents.queries.pattern import Axis
 from corollary.documents.queries.shape import Fork, Group, Node, parts_of
 from corollary.documents.trees.forest import NodeKind
@@ -64,6 +64,8 @@ def xquery_of(text: str) -> str:
         QuerySyntaxError: it is not a query, or has answers or joins.
     """
     query = parse_query(text)
+    if query.is_joint:
+        raise several_documents(query, "begin at the root of one document: `/r[a]`")
     shape = build_shape(query)
     if not shape.is_boolean or any(node.carried for node in shape.nodes()):
         note = "end it with `return ()`, and leave out joins"

@@ -54,7 +54,7 @@ class DocumentTree:
         self.calls: dict[str, list[int]] = {}
         self.origins: dict[int, int] = {}
         self.root = -1
-        self.initial = self._graft(ROOT, forest, numbers)
+        self.initial = self.graft(ROOT, forest, numbers)
         self.root = self.initial[0].number
 
     def __len__(self) -> int:
@@ -64,7 +64,7 @@ class DocumentTree:
         """Insert a copy of every tree beside every call of a function; return the new nodes."""
         added: list[StoredNode] = []
         for call in tuple(self.calls.get(function, ())):
-            grafted = self._graft(self.parents[call], forest, numbers)
+            grafted = self.graft(self.parents[call], forest, numbers)
             added += grafted
             for row, node in zip(forest, grafted, strict=True):
                 if row.parent == ROOT:
@@ -144,7 +144,8 @@ class DocumentTree:
                     pending += beside.get(number, ())
         return dropped
 
-    def _graft(self, parent: int, forest: Forest, numbers: Iterator[int]) -> list[StoredNode]:
+    def graft(self, parent: int, forest: Forest, numbers: Iterator[int]) -> list[StoredNode]:
+        """Put a copy of every tree of a forest below a node; return the new nodes."""
         added: list[StoredNode] = []
         for row in forest:
             above = parent if row.parent == ROOT else added[row.parent].number
@@ -187,11 +188,12 @@ class DocumentTree:
                 number = self.parents[number]
         return found
 
-    def forest(self) -> Forest:
-        """Return the document as it is now."""
-        places: dict[int, int] = {ROOT: ROOT}
+    def forest(self, root: int | None = None) -> Forest:
+        """Return the document as it is now, or what is below one of its nodes, with the node."""
+        root = self.root if root is None else root
+        places: dict[int, int] = {self.parents[root]: ROOT}
         rows: list[ForestNode] = []
-        stack = [self.root]
+        stack = [root]
         while stack:
             number = stack.pop()
             places[number] = len(rows)

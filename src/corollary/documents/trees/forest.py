@@ -27,6 +27,8 @@ class NodeKind(StrEnum):
     """A number of JSON, in its spelling."""
     LITERAL = "l"
     """Of JSON: `true`, `false`, `null`, and the array without elements."""
+    COLLECTION = "c"
+    """The root of several documents, which are below their names."""
 
 
 class ForestNode(NamedTuple):
@@ -40,6 +42,8 @@ class ForestNode(NamedTuple):
 Forest = Sequence[ForestNode]
 SCALARS = (NodeKind.TEXT, NodeKind.NUMBER, NodeKind.LITERAL)
 """The kinds of leaves that queries can ask for."""
+TESTED = (*SCALARS, NodeKind.COLLECTION)
+"""The kinds of nodes that queries test."""
 EMPTY_ARRAY = "[]"
 """How the label of a literal ends that stands for an array without elements."""
 

@@ -8,7 +8,7 @@ from corollary.documents.trees.json import read_json
 from corollary.documents.trees.terms import read_terms
 from corollary.documents.trees.xml import ReadOptions, read_xml
 
-_EXTENSIONS = {".xml": "xml", ".json": "json", ".term": "terms", ".terms": "terms", ".txt": None}
+EXTENSIONS = {".xml": "xml", ".json": "json", ".term": "terms", ".terms": "terms", ".txt": None}
 
 
 def read_forest(
@@ -32,7 +32,7 @@ def read_forest(
     format_ = reading.format
     if isinstance(place, Path) or (isinstance(place, str) and _is_path(place)):
         path = Path(place)
-        name, format_ = path.name, format_ or _EXTENSIONS.get(path.suffix.lower())
+        name, format_ = path.name, format_ or EXTENSIONS.get(path.suffix.lower())
         try:
             place = path.read_bytes()
         except OSError as error:
@@ -54,7 +54,7 @@ def _is_path(text: str) -> bool:
         start not in ("<", "{", "[", '"', "!")
         and "[" not in text
         and "\n" not in text
-        and Path(text).suffix.lower() in _EXTENSIONS
+        and Path(text).suffix.lower() in EXTENSIONS
     )
 
 

@@ -1,5 +1,6 @@
 """`corollary documents match`."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -18,11 +19,17 @@ if TYPE_CHECKING:
     from corollary.documents.timeline import OpenAnswer
     from corollary.documents.view import View
 
+_IS_NAME = re.compile(r"[^\W\d][\w.\-]*")
 FUNCTION = pair("is not F=…", is_valid=lambda _: True)
 
 
 @click.command()
-@click.option("--doc", metavar="FILE|TREE", required=True, help="The document, or a file with it.")
+@action("--doc", "[NAME=]FILE|TREE", "The document, or a file with it. Several have names.")
+@click.option(
+    "--collection",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="A folder of documents, which are named as its files.",
+)
 @click.option("--query", required=True, help="A tree pattern, such as '/r[a]/b$x'.")
 @action("--update", "F=FILE|TREE", "What a function brings. May be repeated, in order.", FUNCTION)
 @action("--retract", "F=FILE|TREE", "What a function takes back, after --update.", FUNCTION)
@@ -68,7 +75,8 @@ FUNCTION = pair("is not F=…", is_valid=lambda _: True)
 )
 @family("output", OutputOptions)
 def command(
-    doc: str,
+    doc: tuple[str, ...],
+    collection: Path | None,
     query: str,
     update: tuple[Pair, ...],
     retract: tuple[Pair, ...],
@@ -99,21 +107,32 @@ def command(
       corollary documents match --doc 'r[a !f]' --query '/r[a][b$x]' --update 'f=b' --end f
       corollary documents match --doc 'r[!f]' --query '/r[a][b]' --once f --format json
       corollary documents match --doc shop.xml --query '…' --updates day.jsonl --waiting
+
+    A query over several documents begins each path with `doc("name")`, or with `collection()` for
+    any of them, and joins paths with `and`. Functions are then named with their document: `a:f`.
+
+    \b
+      corollary documents match --doc 'a=r[x !f]' --doc 'b=s[x]' \\
+          --query 'doc("a")/r/*$x and doc("b")/s/*$x' --update 'a:f=y' --useful
+      corollary documents match --collection shops --query 'collection()$d//order[late]'
     """
     with output.reporting() as console:
+        from corollary.documents.active_collection import ActiveCollection
         from corollary.documents.answers.search_budget import SearchLimits
-        from corollary.documents.document import ActiveDocument
         from corollary.documents.timeline import START, ViewTimeline
         from corollary.documents.trees.xml import ReadOptions
         from corollary.documents.updates_file import read_updates
 
         given = [(name, _place(text)) for name, text in update]
-        rows = [] if updates is None else read_updates(updates)
-        reading = ReadOptions(is_huge=huge)
-        limits = SearchLimits(limit_nodes, limit_seconds)
-        document = ActiveDocument.read(
-            _place(doc), once=once, types=types_of(type), reading=reading, limits=limits
-        )
+        options = {
+            "once": once,
+            "types": types_of(type),
+            "reading": ReadOptions(is_huge=huge),
+            "limits": SearchLimits(limit_nodes, limit_seconds),
+        }
+        document = _opened(doc, collection, query, options)
+        is_joint = isinstance(document, ActiveCollection)
+        rows = [] if updates is None else read_updates(updates, is_joint=is_joint)
         view = document.view(query)
         print_warnings(view.maintained.warnings, console)
         followed = ViewTimeline(view)
@@ -129,6 +148,8 @@ def command(
             document.apply(brought, [*ends, *last], taken)
             followed.note(row.at, f"!{row.function}{' has ended' if row.is_end else ''}")
         result = _result(document, view, useful=useful, gc=gc)
+        if isinstance(document, ActiveCollection):
+            result["documents"] = sorted(document.documents)
         if waiting:
             result["waiting"] = [_open(each) for each in followed.open_answers()]
         if timeline:
@@ -140,6 +161,31 @@ def command(
             answers = sorted((*view.sure, *view.possible()), key=str)
             result["explanations"] = [str(view.explain(each)) for each in answers]
         output.show(lambda: result, _lines(result, is_all=unknown))
+
+
+def _opened(
+    doc: tuple[str, ...], folder: Path | None, query: str, options: dict[str, Any]
+) -> "ActiveDocument":
+    """Return the document that a query is asked of, or the documents that it names, as one."""
+    from corollary.documents.active_collection import ActiveCollection, read_collection
+    from corollary.documents.document import ActiveDocument
+    from corollary.documents.queries.parse import parse_query
+
+    if not parse_query(query).is_joint and folder is None and len(doc) == 1:
+        return ActiveDocument.read(_place(doc[0]), **options)
+    if not doc and folder is None:
+        raise click.UsageError("Give a document with --doc, or a folder of them with --collection.")
+    documents: dict[str, str | Path] = {}
+    for text in doc:
+        name, sign, place = text.partition("=")
+        if not sign or not _IS_NAME.fullmatch(name) or name in documents:
+            raise click.UsageError(
+                f"'{text}' is not one of several documents: each is NAME=FILE|TREE, "
+                "with a name of its own."
+            )
+        documents[name] = _place(place)
+    files = {} if folder is None else read_collection(folder)
+    return ActiveCollection({**files, **documents}, **options)
 
 
 def _result(document: "ActiveDocument", view: "View", *, useful: bool, gc: bool) -> dict[str, Any]:
