@@ -56,6 +56,7 @@ from oracles.parser import (
     read_date,
     read_timestamp,
 )
+from oracles.rounds import Rounds, parts_of
 from oracles.witnesses import with_witnesses
 
 __all__ = ["OracleError", "OracleLimit", "OracleRejected", "evaluate", "typed_rows"]
@@ -1415,12 +1416,21 @@ class Oracle:
     def run(self) -> None:
         """All strata, lowest first; within one, all rules until nothing is new."""
         compiled = [self.compile_rule(rule) for rule in self.rules]
-        for stratum in strata(self.rules, self.program.decls, self.program.subsumptions):
+        for stratum in strata(
+            self.rules,
+            self.program.decls,
+            self.program.subsumptions,
+            has_rounds=self.program.has_rounds,
+        ):
             if any(self.program.decls[name].domains for name in stratum):
                 self.run_choice(stratum, [c for rule in compiled for c in rule])
                 continue
             if groups.is_grouped(self.rules, stratum):
                 self.run_groups(stratum)
+                continue
+            if self.program.has_rounds and stratum & self.pairs.keys():
+                if not Rounds(self, self.rules, stratum).run(self.rounds):
+                    raise OracleLimit(f"more than {self.rounds} rounds")
                 continue
             mine = [c for c in compiled if any(head in stratum for head, *_ in c)]
             if stratum & (self.pairs.keys() | {name for name, *_ in self.extremes}):
@@ -1741,12 +1751,20 @@ def extremes_in(body: Formula) -> list[tuple[Var, Agg]]:
 
 
 def strata(
-    rules: list[Rule], decls: Mapping[str, Decl], subsumptions: Iterable[Subsumption] = ()
+    rules: list[Rule],
+    decls: Mapping[str, Decl],
+    subsumptions: Iterable[Subsumption] = (),
+    *,
+    has_rounds: bool = False,
 ) -> list[set[str]]:
     """Strongly connected components, lowest first; refuses cycles through negation, aggregates."""
     needs: dict[str, set[str]] = {name: set() for name in decls}
     strict: set[tuple[str, str]] = set()
     for rule in rules:
+        for head in rule.heads:
+            aggregated = set().union(*(relations_in(each) for each in head.args))
+            needs[head.relation] |= aggregated
+            strict |= {(head.relation, name) for name in aggregated}
         for branch in dnf(rule.body):
             for literal in branch:
                 everything = relations_in(literal)
@@ -1766,7 +1784,8 @@ def strata(
         name = clause.head.relation
         lower = relations_in(clause.body) - {name}
         needs[name] |= lower
-        strict |= {(name, each) for each in lower}
+        plain = {part.relation for part in parts_of(clause.body) if isinstance(part, Atom)}
+        strict |= {(name, each) for each in lower - (plain if has_rounds else set())}
     reach = {name: {name} | needs[name] for name in needs}
     changed = True
     while changed:

@@ -163,6 +163,8 @@ class Program:
     bags: dict[str, list[tuple[Expr, ...]]] = field(default_factory=dict)
     """The facts of relations with copies: each is one copy."""
     bits: int = 64
+    has_rounds: bool = False
+    """Whether subsumption is evaluated in rounds."""
 
 
 COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
@@ -346,6 +348,8 @@ class Parser:
                     texts.append(quoted_literal(self.take()).value)
                 if texts[:1] == ["arithmetic"]:
                     self.program.bits = 32 if texts[1:] == ["32"] else 64
+                if texts == ["subsumption", "rounds"]:
+                    self.program.has_rounds = True
             case "plan":
                 while True:
                     self.integer()

@@ -12,7 +12,7 @@ def pivots(stratum: Stratum) -> dict[str, int] | None:
     can be computed separately. A value that subsumption compares is not a pivot: tuples of one key
     meet.
     """
-    if not stratum.is_recursive or stratum.aggregations or stratum.has_choice:
+    if not stratum.is_recursive or stratum.aggregations or stratum.has_choice or stratum.dominated:
         return None
     members = set(stratum.relations)
     links = [

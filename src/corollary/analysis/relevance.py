@@ -7,10 +7,9 @@ literal as it is, flips at a negation, and becomes both at an aggregate (Rules 1
 active rules).
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from corollary.analysis.strata import Polarity
-from corollary.core.logic import Aggregation, Rule
 from corollary.core.program import NormalProgram
 from corollary.core.states import State
 
@@ -29,23 +28,18 @@ def flip_signs(signs: Iterable[State]) -> frozenset[State]:
     return frozenset(State.REMOVED if sign is State.ADDED else State.ADDED for sign in signs)
 
 
-def candidate_relations(
-    rules: Iterable[Rule],
-    aggregations: Iterable[Aggregation],
-    changed: Signs,
-    choices: Collection[str] = (),
-) -> dict[str, frozenset[State]]:
+def candidate_relations(program: NormalProgram, changed: Signs) -> dict[str, frozenset[State]]:
     """Return every relation that may change, with the signs of its changes.
 
     Args:
-        rules: of the program, as are the aggregations.
-        aggregations: see there.
+        program: its rules say what depends on what. Where there are choice domains, or subsumption
+            in rounds, what is added may replace another tuple.
         changed: the relations that change by themselves.
-        choices: the relations with choice domains: what is added may replace another tuple.
     """
+    choices = {name for name, each in program.relations.items() if each.domains or each.dominated}
     arcs = [
         (head, below, Polarity.AGGREGATE if head in choices else polarity)
-        for head, below, polarity in _arcs(rules, aggregations)
+        for head, below, polarity in _arcs(program)
     ]
     found = {
         name: BOTH_SIGNS if name in choices else signs for name, signs in changed.items() if signs
@@ -55,21 +49,26 @@ def candidate_relations(
 
 def relevant_relations(program: NormalProgram, needed: Signs) -> dict[str, frozenset[State]]:
     """Return every relation whose changes are needed for some changes, with the signs needed."""
-    arcs = _arcs(program.rules, program.aggregations)
+    arcs = _arcs(program)
     return _propagate({name: signs for name, signs in needed.items() if signs}, arcs)
 
 
-def _arcs(rules: Iterable[Rule], aggregations: Iterable[Aggregation]) -> list[Arc]:
+def _arcs(program: NormalProgram) -> list[Arc]:
     arcs = {
         (
             rule.head.relation,
             literal.relation,
             Polarity.NEGATIVE if literal.negated else Polarity.POSITIVE,
         )
-        for rule in rules
+        for rule in program.rules
         for literal in rule.literals
     }
-    arcs |= {(each.relation, each.body, Polarity.AGGREGATE) for each in aggregations}
+    arcs |= {(each.relation, each.body, Polarity.AGGREGATE) for each in program.aggregations}
+    arcs |= {
+        (name, each.dominated, Polarity.AGGREGATE)
+        for name, each in program.relations.items()
+        if each.dominated is not None
+    }
     return sorted(arcs)
 
 

@@ -30,6 +30,8 @@ class Stratum:
     """Whether a relation has a choice domain."""
     subsumption: Mapping[str, SubsumptionOrder] = field(default_factory=dict, hash=False)
     """The orders of those relations of which only the best tuples count."""
+    dominated: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """The relations of dominated tuples, where subsumption is evaluated in rounds."""
 
     @property
     def is_grouped(self) -> bool:
@@ -61,6 +63,8 @@ def dependency_polarities(
     for name, relation in program.relations.items():
         for _, pairs in () if relation.grouping is None else relation.grouping.reads:
             arcs[name].setdefault(pairs, set()).add(Polarity.AGGREGATE)
+        if relation.dominated is not None:
+            arcs[name].setdefault(relation.dominated, set()).add(Polarity.AGGREGATE)
     return {
         name: {below: frozenset(found) for below, found in reads.items()}
         for name, reads in arcs.items()
@@ -87,6 +91,11 @@ def strata(program: NormalProgram) -> tuple[Stratum, ...]:
             has_choice=any(program.relations[name].domains for name in names),
             subsumption={
                 name: program.subsumption[name] for name in names if name in program.subsumption
+            },
+            dominated={
+                name: dominated
+                for name in names
+                if (dominated := program.relations[name].dominated) is not None
             },
         )
         for names in members

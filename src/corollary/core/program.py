@@ -206,6 +206,9 @@ class Arithmetic(StrEnum):
 
 ARITHMETIC_PRAGMA = "arithmetic"
 
+SUBSUMPTION_PRAGMA, ROUNDS = "subsumption", "rounds"
+"""The pragma, and its value that lets subsumption be evaluated in rounds."""
+
 SQL_DIRECTIVE = "sql"
 """The directive that keeps the text of a statement."""
 
@@ -261,9 +264,13 @@ def arithmetic_of(program: Program) -> Arithmetic:
     >>> arithmetic_of(Program(pragmas=(Pragma("arithmetic", "32"),)))
     <Arithmetic.WORDS: '32'>
     """
-    named = [each.value for each in program.pragmas if each.name == ARITHMETIC_PRAGMA]
-    is_words = bool(named) and named[-1] == Arithmetic.WORDS
+    is_words = pragma_value(program, ARITHMETIC_PRAGMA) == Arithmetic.WORDS
     return Arithmetic.WORDS if is_words else Arithmetic.EXACT
+
+
+def pragma_value(program: Program, name: str) -> str | None:
+    """Return the value of the last pragma with a name; None if there is none."""
+    return next((each.value for each in reversed(program.pragmas) if each.name == name), None)
 
 
 def sql_texts(program: Program) -> dict[str, str]:
@@ -312,6 +319,8 @@ class Relation:
     """Its groups, if it has a rule with a count or sum over its own stratum."""
     domains: tuple[tuple[int, ...], ...] = ()
     """Its choice domains: columns on which no two of its tuples agree."""
+    dominated: str | None = None
+    """The relation of its dominated tuples, if subsumption is evaluated in rounds."""
 
     @property
     def arity(self) -> int:

@@ -274,7 +274,7 @@ class Planner:
         ranked = {
             name
             for stratum in strata(update.new)
-            if has_ranks(stratum, update.new) and not stratum.subsumption
+            if has_ranks(stratum, update.new) and not (stratum.subsumption or stratum.dominated)
             for name in stratum.relations
         }
         return (self.exact - update.candidates.keys() | full) & ranked

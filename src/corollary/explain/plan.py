@@ -76,6 +76,8 @@ def _stratum_line(stratum: Stratum, program: NormalProgram) -> str:
     facts = []
     if stratum.is_grouped:
         facts.append("recursive, group by group on the driver")
+    elif stratum.dominated:
+        facts.append("recursive, subsumption in rounds on the driver")
     elif stratum.is_recursive:
         facts.append("recursive")
         pivot = pivots(stratum)

@@ -4,7 +4,7 @@
 |---|---|
 | a stored aggregate | totals: the change is added to running totals |
 | any other aggregate | aggregates: only the touched groups |
-| with choice domains | recompute |
+| with choice domains, or subsumption in rounds | recompute |
 | counts or sums over their own stratum | groups: the touched groups, by ascending level |
 | virtual | epf |
 | stored, its updates self-maintainable | autonomous |
@@ -139,6 +139,10 @@ def choose(
         return AlgorithmChoice(members, requested, "asked for")
     if stratum.has_choice:
         choice = AlgorithmChoice(members, Algorithm.RECOMPUTE, "choices are made anew")
+        return choice if requested is Algorithm.AUTO else replace(choice, refused=requested)
+    if stratum.dominated:
+        reason = "subsumption is evaluated in rounds"
+        choice = AlgorithmChoice(members, Algorithm.RECOMPUTE, reason)
         return choice if requested is Algorithm.AUTO else replace(choice, refused=requested)
     if stratum.is_grouped:
         return _for_groups(stratum, update, requested, sizes)

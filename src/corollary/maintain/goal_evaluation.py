@@ -1,9 +1,9 @@
 """The plan that answers a goal where nothing is stored.
 
 Most derived relations are solved as far as the goal asks for them (`solve.py`). Recursive counts
-and sums are not, nor are choices: their strata, and what these read, are evaluated in full first. A
-group has a value only when all groups that it reads have one, and what is chosen depends on all
-candidates.
+and sums are not, nor are choices and rounds of subsumption: their strata, and what these read, are
+evaluated in full first. A group has a value only when all groups that it reads have one, and what
+is chosen or dominated depends on all candidates.
 """
 
 from dataclasses import replace
@@ -65,7 +65,8 @@ def _evaluated_relations(program: NormalProgram, goal: str) -> set[str]:
         if not below.isdisjoint(stratum.relations):
             read = _read(stratum.relations, program)
             below |= read
-            if stratum.is_grouped or stratum.has_choice or not found.isdisjoint(stratum.relations):
+            is_whole = stratum.is_grouped or stratum.has_choice or bool(stratum.dominated)
+            if is_whole or not found.isdisjoint(stratum.relations):
                 found |= {*stratum.relations, *read}
     return {name for name in found if program.relations[name].is_derived}
 

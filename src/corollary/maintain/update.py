@@ -154,10 +154,9 @@ class Update:
         old, new = self.old.subsumption, self.new.subsumption
         return frozenset(
             name
-            for name in old.keys() | new.keys()
+            for name in self.old.relations.keys() & self.new.relations.keys()
             if old.get(name) != new.get(name)
-            and name in self.old.relations
-            and name in self.new.relations
+            or self.old.relations[name].dominated != self.new.relations[name].dominated
         )
 
     @cached_property
@@ -184,10 +183,7 @@ class Update:
             changed[name] = changed.get(name, relevance.NO_SIGNS) | {State.REMOVED}
         changed |= {each.relation: relevance.BOTH_SIGNS for each in self.added_aggregations}
         changed |= dict.fromkeys((*self.refilled, *self.reordered), relevance.BOTH_SIGNS)
-        choices = {name for name, each in self.new.relations.items() if each.domains}
-        return relevance.candidate_relations(
-            self.new.rules, self.new.aggregations, changed, choices
-        )
+        return relevance.candidate_relations(self.new, changed)
 
     @cached_property
     def relevant(self) -> Mapping[str, frozenset[State]]:

@@ -3,12 +3,18 @@
 from dataclasses import dataclass, field
 
 from corollary.analysis.strata import strata
+from corollary.core import logic
+from corollary.core.arrow import sort_rows, to_python
 from corollary.core.engine import Engine, Limits
 from corollary.core.program import NormalProgram, Program
+from corollary.core.recorder import CountingRecorder
 from corollary.core.states import State
 from corollary.core.statistics import Statistics
+from corollary.database.program.goals import answer_relation
 from corollary.database.state import DatabaseState
 from corollary.maintain.payload import has_ranks
+from corollary.maintain.solve import answer_goal
+from corollary.provenance.nodes import Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,3 +64,39 @@ def asked_state(state: DatabaseState, data: State = State.NEW) -> AskedState:
         state.planner.exact & ranked,
         state.limits,
     )
+
+
+def matching_rows(asked: AskedState, literal: logic.Literal) -> list[Row]:
+    """Return the tuples of a relation that match a literal, in their order."""
+    shape = asked.program.relations[literal.relation]
+    slots = tuple(
+        slot if isinstance(slot, logic.Constant) else logic.Variable(_name(slot, at), type_)
+        for at, (slot, type_) in enumerate(zip(literal.slots, shape.types, strict=True))
+    )
+    goal = logic.Literal(literal.relation, slots)
+    answers = answer_relation(goal)
+    plan = answer_goal(
+        asked.program,
+        goal,
+        asked.statistics,
+        lambda name: asked.program.relations[name].is_stored,
+        asked.data,
+    )
+    asked.engine.declare({answers.name: answers})
+    try:
+        asked.engine.run(plan, CountingRecorder(), asked.limits)
+        rows = to_python(sort_rows(asked.engine.read(answers.name)))
+    finally:
+        asked.engine.drop([answers.name])
+    names = list(answers.columns)
+    return [
+        tuple(
+            slot.value if isinstance(slot, logic.Constant) else row[names.index(slot.name)]
+            for slot in slots
+        )
+        for row in rows
+    ]
+
+
+def _name(slot: logic.Slot, at: int) -> str:
+    return slot.name if isinstance(slot, logic.Variable) else f"_{at}"

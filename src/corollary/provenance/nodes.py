@@ -259,6 +259,7 @@ class ProofNode:
         alternative: of a rule with a disjunction, the number of the alternative, from 1.
         aggregate: of the value of a group.
         copies: of a row of a bag.
+        now: of a tuple that is not there, the one that covers or dominates it.
         sign: of a change, `+` or `-`; in why-added and why-removed, of what came and what broke.
         attempts: of an absent tuple, how it was not derived.
     """
@@ -277,6 +278,7 @@ class ProofNode:
     alternative: int | None = None
     aggregate: AggregateValue | None = None
     copies: int | None = None
+    now: Row | None = None
     sign: str = ""
     attempts: tuple[Attempt, ...] = ()
 
@@ -300,6 +302,8 @@ class ProofNode:
             found["aggregate"] = self.aggregate.to_json()
         if self.copies is not None:
             found["copies"] = self.copies
+        if self.now is not None:
+            found["now"] = row_to_json(self.now, self.types)
         if self.sign:
             found["sign"] = self.sign
         if self.attempts:

@@ -4,13 +4,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from corollary.core import logic
-from corollary.core.arrow import sort_rows, to_python
-from corollary.core.recorder import CountingRecorder
-from corollary.database.program.goals import answer_relation, read_goal
+from corollary.database.program.goals import read_goal
 from corollary.database.state import DatabaseState
 from corollary.errors import InputError, LimitError
-from corollary.maintain.solve import answer_goal
-from corollary.provenance.asked_state import AskedState, asked_state
+from corollary.provenance.asked_state import AskedState, asked_state, matching_rows
+from corollary.provenance.covered import name_covering
 from corollary.provenance.graph import KnownInstance
 from corollary.provenance.groups import (
     COPIES_SHOWN_ROWS,
@@ -71,42 +69,6 @@ def why(state: DatabaseState, goal: str, limits: ProofLimits = DEFAULT_LIMITS) -
     return replace(first, others=tuple(others), answers=len(rows))
 
 
-def matching_rows(asked: AskedState, literal: logic.Literal) -> list[Row]:
-    """Return the tuples of a relation that match a literal, in their order."""
-    shape = asked.program.relations[literal.relation]
-    slots = tuple(
-        slot if isinstance(slot, logic.Constant) else logic.Variable(_name(slot, at), type_)
-        for at, (slot, type_) in enumerate(zip(literal.slots, shape.types, strict=True))
-    )
-    goal = logic.Literal(literal.relation, slots)
-    answers = answer_relation(goal)
-    plan = answer_goal(
-        asked.program,
-        goal,
-        asked.statistics,
-        lambda name: asked.program.relations[name].is_stored,
-        asked.data,
-    )
-    asked.engine.declare({answers.name: answers})
-    try:
-        asked.engine.run(plan, CountingRecorder(), asked.limits)
-        rows = to_python(sort_rows(asked.engine.read(answers.name)))
-    finally:
-        asked.engine.drop([answers.name])
-    names = list(answers.columns)
-    return [
-        tuple(
-            slot.value if isinstance(slot, logic.Constant) else row[names.index(slot.name)]
-            for slot in slots
-        )
-        for row in rows
-    ]
-
-
-def _name(slot: logic.Slot, at: int) -> str:
-    return slot.name if isinstance(slot, logic.Variable) else f"_{at}"
-
-
 def prove(
     asked: AskedState,
     relation: str,
@@ -126,9 +88,10 @@ def prove(
     question = _Question(asked, Allowance(limits))
     text = goal or question.wording.tuple_text(relation, row)
     try:
-        return question.prove((relation, row), text)
+        proof = question.prove((relation, row), text)
     finally:
         question.finder.close()
+    return replace(proof, nodes=name_covering(asked, proof.nodes))
 
 
 @dataclass(slots=True)

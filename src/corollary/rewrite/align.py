@@ -160,7 +160,12 @@ def rename_relations(program: NormalProgram, renamed: Mapping[str, str]) -> Norm
 
     return NormalProgram(
         {
-            named(name): replace(relation, name=named(name), grouping=grouping(relation.grouping))
+            named(name): replace(
+                relation,
+                name=named(name),
+                grouping=grouping(relation.grouping),
+                dominated=relation.dominated and named(relation.dominated),
+            )
             for name, relation in program.relations.items()
         },
         tuple(map(rule, program.rules)),

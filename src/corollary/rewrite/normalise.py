@@ -7,12 +7,15 @@ from corollary.analysis.check import CheckedProgram, RelationSignature
 from corollary.core.engine import check_deadline
 from corollary.core.logic import Clause
 from corollary.core.program import (
+    ROUNDS,
+    SUBSUMPTION_PRAGMA,
     Arithmetic,
     Declaration,
     NormalProgram,
     Relation,
     arithmetic_of,
     owner_of,
+    pragma_value,
     sql_texts,
 )
 from corollary.rewrite.bags import bags
@@ -74,6 +77,7 @@ def normalise(checked: CheckedProgram, before: NormalProgram | None = None) -> N
         frozenset(each.relation for each in program.directives if each.name == "input"),
         before,
         arithmetic_of(program) is Arithmetic.WORDS,
+        pragma_value(program, SUBSUMPTION_PRAGMA) == ROUNDS,
     )
     for rewrite_pass in PASSES:
         check_deadline()

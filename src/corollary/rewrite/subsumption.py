@@ -9,9 +9,12 @@ Of a relation that is not recursive, all dominated tuples go at once:
 In recursion a tuple that goes may have been the premise of others. There the clauses must say an
 order (`analysis/tuple_orders.py`), and every rule must derive something at least as good from
 better premises (`analysis/monotonicity.py`); evaluation keeps the best tuples of each key.
+
+With `.pragma "subsumption" "rounds"`, strata of which that is not so keep `p.dominated` as above,
+reading p itself, and are evaluated in rounds (`maintain/algorithms/rounds.py`).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from corollary.analysis.monotonicity import Misuse, find_misuses
@@ -31,9 +34,11 @@ from corollary.core.logic import (
     Variable,
     Wildcard,
 )
-from corollary.core.program import Relation
+from corollary.core.program import ROUNDS, SUBSUMPTION_PRAGMA, Relation, SubsumptionOrder
 from corollary.errors import Diagnostic, InputError
 from corollary.rewrite.translation_unit import TranslationUnit
+
+_PRAGMA = f'`.pragma "{SUBSUMPTION_PRAGMA}" "{ROUNDS}"`'
 
 
 def subsumption(unit: TranslationUnit) -> None:
@@ -49,29 +54,41 @@ def subsumption(unit: TranslationUnit) -> None:
     if not clauses:
         return
     components = _components(unit, {dominated_name(name) for name in clauses})
+    orders: dict[str, SubsumptionOrder] = {}
+    unordered: dict[str, list[Diagnostic]] = {}
     findings: list[Diagnostic] = []
     for name, written in clauses.items():
         relation = unit.relations[name]
         if relation.domains:
             findings.append(_unreadable(name, "it has a choice domain, too", written[0]))
-            _drop(unit, name)
+        elif name in components and relation.is_virtual:
+            findings.append(_virtual(name, written[0]))
         elif name in components:
             order, reason = read_order(written, relation)
             if order is None:
-                findings.append(_unreadable(name, reason, written[0]))
-            elif relation.is_virtual:
-                findings.append(_virtual(name, written[0]))
+                unordered.setdefault(name, []).append(_unreadable(name, reason, written[0]))
             else:
-                unit.subsumption[name] = order
-            _drop(unit, name)
+                orders[name] = order
         else:
-            _negate(unit, relation)
-            findings += _reads_itself(unit, name, written[0])
-    if not findings:
-        misuses = find_misuses(unit.rules, components, unit.subsumption)
-        findings = list(dict.fromkeys(map(_not_monotone, misuses)))
+            for finding in _reads_itself(unit, name, written[0]):
+                unordered.setdefault(name, []).append(finding)
+    if not findings and not unordered.keys() & components.keys():
+        for misuse in find_misuses(unit.rules, components, orders):
+            unordered.setdefault(misuse.rule.head.relation, []).append(_not_monotone(misuse))
+    in_rounds: set[str] = set()
+    if unit.has_rounds:
+        in_rounds = _in_rounds(unit, clauses.keys(), unordered.keys())
+        findings += _by_rounds(unit, in_rounds, clauses)
+    else:
+        findings += dict.fromkeys(each for found in unordered.values() for each in found)
     if findings:
         raise InputError(findings)
+    for name in clauses.keys() - in_rounds:
+        if name in orders:
+            unit.subsumption[name] = orders[name]
+            _drop(unit, name)
+        else:
+            _negate(unit, unit.relations[name])
 
 
 def _components(unit: TranslationUnit, without: set[str]) -> dict[str, frozenset[str]]:
@@ -93,6 +110,59 @@ def _reads(unit: TranslationUnit, without: set[str]) -> dict[str, set[str]]:
     for each in unit.aggregations:
         graph.setdefault(each.relation, set()).add(each.body)
     return graph
+
+
+# --- in rounds ----------------------------------------------------------------------------------
+
+
+def _in_rounds(
+    unit: TranslationUnit, names: Collection[str], unordered: Collection[str]
+) -> set[str]:
+    """Return the relations with subsumption of the strata that are not as an order needs it."""
+    graph = _reads(unit, set())
+    for name in names:
+        graph.setdefault(name, set()).add(dominated_name(name))
+    found: set[str] = set()
+    for component in strongly_connected_components(graph):
+        if any(name in unordered for name in component):
+            found.update(name for name in component if name in names)
+    return found
+
+
+def _by_rounds(
+    unit: TranslationUnit, names: set[str], clauses: Mapping[str, Sequence[Clause]]
+) -> Iterator[Diagnostic]:
+    """Let dominated tuples be rejected and deleted in rounds."""
+    for name in sorted(names):
+        relation, dominated = unit.relations[name], dominated_name(name)
+        unit.relations[name] = replace(relation, dominated=dominated)
+        unit.relations[dominated] = replace(
+            unit.relations[dominated], is_declared=False, is_virtual=False, is_derived=True
+        )
+        rules = [rule for rule in unit.rules if rule.head.relation == dominated]
+        unit.rules = [rule for rule in unit.rules if rule.head.relation != dominated]
+        unit.rules += [each for rule in rules for each in _different(rule)]
+    graph = _reads(unit, set())
+    for name in names:
+        graph.setdefault(name, set()).add(dominated_name(name))
+    for component in strongly_connected_components(graph):
+        for name in sorted(names & set(component)):
+            below = _not_monotone_reads(unit, dominated_name(name), set(component))
+            if below is not None:
+                yield _not_in_rounds(name, below, clauses[name][0])
+
+
+def _not_monotone_reads(unit: TranslationUnit, dominated: str, members: set[str]) -> str | None:
+    """Return what the dominated tuples of a stratum negate or aggregate in it; None for nothing."""
+    for rule in unit.rules:
+        if rule.head.relation == dominated or rule.head.relation.startswith(f"{dominated}."):
+            for literal in rule.literals:
+                if literal.negated and literal.relation in members:
+                    return literal.relation
+    for each in unit.aggregations:
+        if each.relation.startswith(f"{dominated}.") and each.relation in members:
+            return next(iter(sorted(members - {dominated, each.relation, each.body})), each.body)
+    return None
 
 
 def _drop(unit: TranslationUnit, name: str) -> None:
@@ -188,6 +258,11 @@ def _may_be_null(term: Expression) -> bool:
 def _reads_itself(unit: TranslationUnit, name: str, clause: Clause) -> Iterator[Diagnostic]:
     """Yield an error if the clauses of a relation read another one that depends on it."""
     graph = _reads(unit, set())
+    dominated = dominated_name(name)
+    for head, read in graph.items():
+        if head == dominated or head.startswith(f"{dominated}."):
+            read.discard(name)
+    graph.setdefault(name, set()).add(dominated)
     components = strongly_connected_components(graph)
     around = next(names for names in components if name in names)
     if len(around) > 1:
@@ -206,7 +281,8 @@ def _unreadable(name: str, reason: str, clause: Clause) -> Diagnostic:
         f"`{name}` is recursive, and its subsumption is no order that can be read off: {reason}.",
         clause.span,
         "compare the values of both atoms column by column, as in"
-        f" `{name}(x, d1) <= {name}(x, d2) :- d2 <= d1.`",
+        f" `{name}(x, d1) <= {name}(x, d2) :- d2 <= d1.`; or evaluate it as Soufflé does, with"
+        f" {_PRAGMA}",
     )
 
 
@@ -220,7 +296,18 @@ def _not_monotone(misuse: Misuse) -> Diagnostic:
         f" `{misuse.where}`.",
         slot.span or misuse.rule.origin.span,
         "let a better value derive at least as much, or use it in a relation that does not depend"
-        " on itself",
+        f" on itself; or evaluate it as Soufflé does, with {_PRAGMA}",
+    )
+
+
+def _not_in_rounds(name: str, below: str, clause: Clause) -> Diagnostic:
+    return Diagnostic(
+        "C0513",
+        f"The subsumption of `{name}` is evaluated in rounds, but its body negates or aggregates"
+        f" `{below}`, which depends on `{name}`.",
+        clause.span,
+        f"let the body read relations that do not depend on `{name}`, or read them without negation"
+        " and aggregates",
     )
 
 

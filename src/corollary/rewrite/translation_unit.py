@@ -66,6 +66,7 @@ class TranslationUnit:
         inputs: the relations with an `.input`.
         before: the program in force until now, if there is one.
         has_words: whether numbers are words of 32 bits.
+        has_rounds: whether subsumption that says no order is evaluated in rounds.
         conjunctions: the clauses by head and alternative; an iterator is consumed by the next pass.
         facts: the tuples that clauses without a body state.
         bases: for each derived relation with base tuples, the relation that holds them.
@@ -82,6 +83,7 @@ class TranslationUnit:
     inputs: frozenset[str] = frozenset()
     before: NormalProgram | None = None
     has_words: bool = False
+    has_rounds: bool = False
     conjunctions: Iterable[Conjunction] = ()
     rules: list[logic.Rule] = field(default_factory=list)
     aggregations: list[logic.Aggregation] = field(default_factory=list)

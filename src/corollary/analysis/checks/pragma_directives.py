@@ -6,6 +6,8 @@ from corollary.analysis.phrases import one_of
 from corollary.analysis.resolution import ResolvedProgram
 from corollary.core.program import (
     ARITHMETIC_PRAGMA,
+    ROUNDS,
+    SUBSUMPTION_PRAGMA,
     Arithmetic,
     Pragma,
     arithmetic_of,
@@ -33,6 +35,10 @@ def pragma_directives(resolved: ResolvedProgram) -> Iterator[Diagnostic]:
                 expected = one_of(f'`"{each}"`' for each in Arithmetic)
                 message = f"There is no arithmetic `{pragma.value}`."
                 yield Diagnostic("C0245", message, pragma.span, f"write {expected}")
+        elif pragma.name == SUBSUMPTION_PRAGMA:
+            if pragma.value != ROUNDS:
+                message = f"There is no subsumption `{pragma.value}`."
+                yield Diagnostic("C0245", message, pragma.span, f'write `"{ROUNDS}"`')
         elif pragma.name not in _HINTS:
             yield Diagnostic(
                 "C0708",

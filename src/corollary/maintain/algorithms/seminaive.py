@@ -46,7 +46,7 @@ from corollary.core.states import State
 from corollary.core.statistics import Statistics
 from corollary.core.types import NUMBER
 from corollary.maintain import assignments
-from corollary.maintain.algorithms import grouped_evaluation, stairs
+from corollary.maintain.algorithms import grouped_evaluation, rounds, stairs
 from corollary.maintain.delta import make_body, read_in_state, recursive_positions, with_plan
 from corollary.maintain.draft import Body, Draft, working_goal
 from corollary.maintain.payload import (
@@ -148,6 +148,8 @@ def fixpoint(
         return grouped_evaluation.evaluate(
             stratum, draft, state, with_levels=payload is Payload.LEVEL
         )
+    if stratum.dominated:
+        return rounds.evaluate(stratum, draft, state, with_ranks=payload is Payload.RANK)
     if stratum.subsumption:
         steps, tops, ranked = stairs.evaluate(stratum, draft, state)
         if payload is Payload.RANK:

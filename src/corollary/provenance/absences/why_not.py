@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from corollary.core.logic import (
     Condition,
@@ -15,7 +14,7 @@ from corollary.core.logic import (
     Wildcard,
 )
 from corollary.core.printer import print_value
-from corollary.core.program import NormalProgram, SubsumptionOrder
+from corollary.core.program import NormalProgram
 from corollary.core.types import Type
 from corollary.database.program.goals import read_goal
 from corollary.database.program.loaded_program import LoadedProgram
@@ -29,7 +28,8 @@ from corollary.provenance.absences.nearest import (
     nearest_instances,
 )
 from corollary.provenance.absences.rule_parts import Part, row_of
-from corollary.provenance.asked_state import AskedState, asked_state
+from corollary.provenance.asked_state import AskedState, asked_state, matching_rows
+from corollary.provenance.covered import covering_row
 from corollary.provenance.limits import DEFAULT_LIMITS, Allowance, ProofLimits
 from corollary.provenance.nodes import (
     Attempt,
@@ -44,7 +44,7 @@ from corollary.provenance.nodes import (
 from corollary.provenance.proof import Absence, Proof
 from corollary.provenance.trials.trials import Trials
 from corollary.provenance.trials.wanted import tuples_there
-from corollary.provenance.why import matching_rows, prove
+from corollary.provenance.why import prove
 from corollary.provenance.wording import Wording, condition_text, substitute
 
 MISSING, BLOCKING, CONDITION = "missing", "blocking", "condition"
@@ -92,44 +92,24 @@ def why_not(
 
 
 def _refuse_covered(asked: AskedState, relation: str, row: Row, goal: str) -> None:
-    """Raise an error if the relation has another tuple of the same key, which is as good.
+    """Raise an error if the relation has another tuple that covers or dominates this one.
 
     Raises:
         InputError: C1421, with that tuple.
     """
-    order = asked.program.subsumption.get(relation)
-    if order is None:
+    covering = covering_row(asked, relation, row)
+    if covering is None:
         return
-    types, keys = asked.program.relations[relation].types, order.keys(len(row))
-    slots = tuple(
-        Constant(row[at], type_) if at in keys else Wildcard() for at, type_ in enumerate(types)
+    types = asked.program.relations[relation].types
+    values = (print_value(each, type_) for each, type_ in zip(covering, types, strict=True))
+    is_ordered = relation in asked.program.subsumption
+    reason = "is not among the best of its key" if is_ordered else "is dominated"
+    raise InputError.of(
+        "C1421",
+        f"`{goal.strip()}` {reason}: `{relation}({', '.join(values)})` is there.",
+        None,
+        "ask why that holds, with `corollary why` or `db.why(…)`",
     )
-    rivals = [
-        each
-        for each in matching_rows(asked, Literal(relation, slots))
-        if _is_as_good(each, row, order)
-    ]
-    if rivals:
-        values = (print_value(each, type_) for each, type_ in zip(rivals[0], types, strict=True))
-        raise InputError.of(
-            "C1421",
-            f"`{goal.strip()}` is not among the best of its key: `{relation}({', '.join(values)})` "
-            "is there.",
-            None,
-            "ask why that holds, with `corollary why` or `db.why(…)`",
-        )
-
-
-def _is_as_good(one: Row, other: Row, order: SubsumptionOrder) -> bool:
-    """Whether a tuple covers another one of the same key."""
-    for column in order.values:
-        left: Any = one[column.position]
-        right: Any = other[column.position]
-        if (left < right) if column.is_greater_better else (left > right):
-            return False
-        if order.is_lexicographic and left != right:
-            return True
-    return True
 
 
 def read_tuple(loaded: LoadedProgram, goal: str) -> tuple[str, Row]:

@@ -199,7 +199,7 @@ class _Script:
             raise NotInSqlError("it has a count or sum through recursion")
         if stratum.has_choice:
             raise NotInSqlError("it has a choice domain")
-        if stratum.subsumption:
+        if stratum.subsumption or stratum.dominated:
             raise NotInSqlError("only its best tuples count while the recursion goes on")
         hidden = self._hidden_below(stratum)
         if not stratum.is_recursive:

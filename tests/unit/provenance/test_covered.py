@@ -1,0 +1,76 @@
+"""Tuples that are not there because others cover them: in proofs, and when it is asked why not."""
+
+import pytest
+
+import corollary
+from corollary.errors import InputError
+
+HOPS = """
+.decl edge(x: symbol, y: symbol, w: number)
+edge("s", "a", 4). edge("s", "b", 1). edge("b", "a", 1).
+.decl best(x: symbol, cost: number, hops: number)
+best("s", 0, 0).
+best(y, c + w, h + 1) :- best(x, c, h), edge(x, y, w).
+"""
+COMPONENTWISE = "best(x, c1, h1) <= best(x, c2, h2) :- c2 <= c1, h2 <= h1."
+LEXICOGRAPHIC = """
+best(x, c1, h1) <= best(x, c2, h2) :- c2 < c1.
+best(x, c, h1) <= best(x, c, h2) :- h2 < h1.
+"""
+ROUNDS = """
+.pragma "subsumption" "rounds"
+.decl p(x: number)
+p(1).
+p(x + 1) :- p(x), x < 3.
+p(x) <= p(y) :- y = x + 1.
+"""
+
+
+def opened(text: str) -> corollary.Database:
+    db = corollary.open(None, engine="local")
+    db.load(text=text)
+    return db
+
+
+def test_premises_that_are_no_longer_the_best() -> None:
+    db = opened(
+        """
+        .decl v(x: symbol, n: number)
+        v("b", 5).
+        v("a", min(n, 3)) :- v("b", n).
+        v("b", n + 4) :- v("a", n).
+        v(x, n) <= v(x, m) :- m >= n.
+        """
+    )
+    proof = db.why('v("b", 7)')
+    (node,) = (each for each in proof.to_json()["nodes"] if "now" in each)
+    assert node["text"] == 'v("b", 5): n is at least 5 (now 7)'
+    assert (node["row"], node["now"]) == (["b", 5], ["b", 7])
+    assert "n is at least 5 (now 7)" in proof.to_svg()
+
+
+def test_premises_that_rounds_have_deleted() -> None:
+    proof = opened(ROUNDS).why("p(3)")
+    texts = [each.text for each in proof.nodes if each.relation == "p"]
+    assert texts == ["p(3)", "p(2): deleted (now p(3))", "p(1): deleted"]
+
+
+@pytest.mark.parametrize(
+    ("text", "goal", "covering"),
+    [
+        (HOPS + COMPONENTWISE, 'best("a", 5, 1)', 'best("a", 4, 1)'),
+        (HOPS + LEXICOGRAPHIC, 'best("a", 4, 1)', 'best("a", 2, 2)'),
+        (HOPS + LEXICOGRAPHIC, 'best("a", 2, 3)', 'best("a", 2, 2)'),
+        (ROUNDS, "p(2)", "p(3)"),
+    ],
+)
+def test_why_not_names_what_covers_a_tuple(text: str, goal: str, covering: str) -> None:
+    with pytest.raises(InputError, match="C1421") as caught:
+        opened(text).why_not(goal)
+    assert f"`{covering}` is there" in str(caught.value)
+
+
+def test_why_not_of_what_nothing_covers() -> None:
+    db = opened(HOPS + COMPONENTWISE)
+    assert db.why_not('best("a", 1, 1)').attempts
+    assert opened(ROUNDS).why_not("p(7)").attempts
