@@ -14,6 +14,8 @@ from corollary.database.database import Database
 from corollary.database.upkeep.backup import copy
 from corollary.database.upkeep.retention import Retention, collect
 from corollary.database.upkeep.verify import verify
+from corollary.engines.spark.partitioned import source
+from corollary.engines.spark.partitioned.fetched_files import CACHE_VARIABLE, ORIGIN_SUFFIX
 from corollary.errors import WarehouseError
 from corollary.warehouse import partition_index
 from corollary.warehouse.files.object_path import ObjectPath
@@ -96,6 +98,38 @@ def test_partitions_are_fetched_and_not_made_anew(place: str) -> None:
         store_of(db).fold(db._state)
     with corollary.open(place) as db:
         assert set(db.relation("sale").rows()) == set(SALES[3:])
+        assert not verify(store_of(db).warehouse).findings
+
+
+def fetched(db: Database) -> tuple[int, int]:
+    """How many files and directories of partitions were fetched, and how many could be."""
+    root = Path(db._state.engine._partition_place.root)  # type: ignore[attr-defined]
+    notes = [each for each in root.iterdir() if each.suffix == ORIGIN_SUFFIX]
+    return sum(each.with_suffix("").exists() for each in notes), len(notes)
+
+
+@pytest.mark.usefixtures("no_snapshots")
+def test_objects_are_fetched_when_something_is_looked_up(
+    place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the partitions that are not asked, nothing; and a fold puts none of them again."""
+    monkeypatch.setattr(source, "BUILD_MIN_TUPLES", 1)  # each partition has files of its own
+    fill(place)
+    with corollary.open(place) as db:
+        before, every = fetched(db)
+        assert before < every  # the change since the index has looked up its tuples
+        assert db.query("sale(3, item, _)").num_rows == 5
+        found = fetched(db)[0]
+        assert before <= found <= before + 1
+        objects = set(partition_objects(db))
+        store_of(db).fold(db._state)
+        added = set(partition_objects(db)) - objects
+        assert 0 < len(added) < len(objects)
+    monkeypatch.setenv(CACHE_VARIABLE, "1")
+    with corollary.open(place) as db:
+        assert {db.query(f"sale({shop}, i, _)").num_rows for shop in range(20)} == {5}
+        assert fetched(db)[0] == 1
+        check(db)
         assert not verify(store_of(db).warehouse).findings
 
 

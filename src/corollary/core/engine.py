@@ -217,6 +217,17 @@ class RelationPlace(NamedTuple):
     reason: str
 
 
+class FileOrigin(Protocol):
+    """A file that is fetched when it is first read; it travels pickled."""
+
+    def read_buffer(self) -> memoryview:
+        """Return the content."""
+
+
+IndexPlaces = Mapping[str, Path | FileOrigin]
+"""Files of an index by name: a file, or where it is fetched from."""
+
+
 class TableHandle(Protocol):
     """The tuples that a relation had in a state; later changes of the relation do not show."""
 
@@ -336,34 +347,6 @@ class LocalTable(LocalHandle):
         return self.rows
 
 
-class SinglePlacement:
-    """The placement of an engine that runs all strata in this process."""
-
-    @property
-    def tasks(self) -> TaskPool | None:
-        """None: there are no other processes."""
-        return None
-
-    @property
-    def partition_count(self) -> int:
-        """One: no stratum is partitioned."""
-        return 1
-
-    def placement(
-        self,
-        relations: Sequence[str],  # noqa: ARG002 - the protocol's parameters
-        below: Sequence[str],  # noqa: ARG002
-        *,
-        has_pivot: bool,  # noqa: ARG002
-    ) -> Placement:
-        """Return where a stratum should run: on the driver."""
-        return Placement.DRIVER
-
-    def place_of(self, relation: str) -> RelationPlace:  # noqa: ARG002
-        """Return where the tuples of a relation are: here."""
-        return RelationPlace("local", "the engine is in one process")
-
-
 class Engine(Protocol):
     """Holds relations and runs plans on them."""
 
@@ -450,8 +433,12 @@ class Engine(Protocol):
         `PARTITION_SEPARATOR`.
         """
 
+    @property
+    def reads_partitions(self) -> bool:
+        """Whether it uses the files of an index that tasks have written."""
+
     def restore(
-        self, files: Mapping[str, "pa.Buffer"], paths: Mapping[str, Path] | None = None
+        self, files: Mapping[str, "pa.Buffer"], paths: IndexPlaces | None = None
     ) -> set[str]:
         """Load declared relations from the files of an index; return those that were in it.
 

@@ -40,6 +40,7 @@ from corollary.warehouse.catalog.program_layout import program_of_layout
 from corollary.warehouse.catalog.query_log import QueryLog
 from corollary.warehouse.consistent_read import read_consistently
 from corollary.warehouse.partition_index import restore_index
+from corollary.warehouse.stale_snapshots import stale_snapshots
 from corollary.warehouse.warehouse import ChangeHandles, RelationDelta, Warehouse
 
 if TYPE_CHECKING:
@@ -430,31 +431,30 @@ class WarehouseStore:
         is_large = self._changed > max(FOLD_MIN_TUPLES, tuples // FOLD_CHANGED_FRACTION)
         if is_large or state.commits - self._folded >= FOLD_MAX_COMMITS:
             try:
-                self.fold(state)
+                self.fold(state, is_complete=False)
             except (ConflictError, WarehouseError) as error:
                 state.console.note(f"The commit was made, but the fold after it failed:\n{error}")
 
-    def fold(self, state: DatabaseState) -> None:
-        """Write a snapshot of every relation that has changed since its last one, and an index."""
-        number, normal = state.commits, state.loaded.normal
+    def fold(self, state: DatabaseState, *, is_complete: bool = True) -> None:
+        """Write a snapshot of every relation that has changed since its last one, and an index.
+
+        If it need not be complete, large relations keep a snapshot that few changes follow.
+        """
+        number, normal, known = state.commits, state.loaded.normal, state.planner.payload
         if not self._folded:
             state.arrange_for_changes()
         stored = [name for name, each in normal.relations.items() if each.is_stored]
-        stale = self.warehouse.catalog.relations_to_fold(stored, number)
+        max_commits = 0 if is_complete else FOLD_MAX_COMMITS
+        stale = stale_snapshots(self.warehouse.catalog, stored, number, max_commits)
         state.console.progress("storing snapshots and the index")
         published = _published_names(state.loaded)
-        tuples = (
-            (
-                name,
-                ChangeHandles(
-                    state.engine.handle(name), is_full=True, is_published=name in published
-                ),
-            )
-            for name in stale
-        )
-        valid = [
-            name for name in payload_relations_of(normal) if _owner(name) in state.planner.payload
-        ]
+
+        def contents(name: str) -> ChangeHandles:
+            handle = state.engine.handle(name)
+            return ChangeHandles(handle, is_full=True, is_published=name in published)
+
+        tuples = ((name, contents(name)) for name in stale)
+        valid = [name for name in payload_relations_of(normal) if _owner(name) in known]
         saved = state.engine.save([*stored, *valid])
         self.warehouse.write_fold(number, tuples, saved, state.engine.tasks)
         self._folded, self._changed = number, 0

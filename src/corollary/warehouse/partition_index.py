@@ -1,11 +1,11 @@
 """Index files that tasks have written: kept in a warehouse, and fetched from an object store.
 
-In a directory they get a second name. In an object store, tasks put them there, and copy them to a
-directory that all tasks see when the warehouse is opened: the process of the database handles
-names only, and nothing is sorted again.
+In a directory they get a second name. In an object store, tasks put them there once: the indexes of
+later folds name the same objects. When the warehouse is opened, the engine gets their names; tasks
+fetch them when something is looked up.
 """
 
-import secrets
+import errno
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +15,6 @@ from corollary.errors import WarehouseError
 from corollary.warehouse.catalog.catalog_rows import StoredIndex
 from corollary.warehouse.files import durable_files
 from corollary.warehouse.files.durable_files import FileBatch
-from corollary.warehouse.files.file_rows import StagingDirectory
 from corollary.warehouse.files.object_path import ObjectPath
 from corollary.warehouse.files.places import Place
 
@@ -24,23 +23,40 @@ if TYPE_CHECKING:
 
 
 def keep_files(
-    files: FileBatch, written: Mapping[str, Path], tasks: TaskPool | None
+    files: FileBatch,
+    written: Mapping[str, Path],
+    tasks: TaskPool | None,
+    known: Mapping[str, StoredIndex],
 ) -> list[StoredIndex]:
     """Keep files in a warehouse, given by the names that they get there.
+
+    Args:
+        files: what they belong to.
+        written: where each of them is now. An object that the last index has need not be there.
+        tasks: what does the work, if there are any.
+        known: by name those of the last index. Names are unique, and files never modified: so a
+            known file is neither read nor put again.
 
     Raises:
         WarehouseError: one cannot be written.
     """
     root = files.root
+    kept = {path: known.get(path.rpartition("/")[2]) for path in written}
+    new = [path for path, found in kept.items() if found is None]
     if isinstance(root, Path):
         for path, data in written.items():
             files.link(data, path, is_synced=False)
-        linked = [root.absolute() / path for path in written]
+        linked = [root.absolute() / path for path in new]
         checksums = _run(tasks, "compute checksums", durable_files.checksum_of_file, linked)
+        same = [StoredIndex(path, each.checksum) for path, each in kept.items() if each is not None]
     else:
-        put = [(root / path, data) for path, data in written.items()]
+        put = [(root / path, written[path]) for path in new]
         checksums = _run(tasks, "store index files", put_object, put)
-    return [StoredIndex(path, each) for path, each in zip(written, checksums, strict=True)]
+        same = [each for each in kept.values() if each is not None]
+    return [
+        *same,
+        *(StoredIndex(path, each) for path, each in zip(new, checksums, strict=True)),
+    ]
 
 
 def restore_index(
@@ -48,22 +64,23 @@ def restore_index(
 ) -> set[str]:
     """Load relations from the files of an index; return those that were in it.
 
-    Those that tasks have written are copied by tasks if they are objects; without tasks nobody
-    would read them.
+    Of those that tasks have written and that are objects, it is only seen that they are there: some
+    requests that list a thousand each.
 
     Raises:
-        WarehouseError: an object is missing or cannot be read, or a file is damaged.
+        WarehouseError: an object is missing, or a file is damaged.
     """
-    found = {name: each for name, each in places.items() if isinstance(each, Path)}
-    objects = {name: each for name, each in places.items() if isinstance(each, ObjectPath)}
-    tasks = engine.tasks
-    if tasks is None or not objects:
-        return engine.restore(files, found)
-    directory = StagingDirectory(tasks)  # until the engine has names of its own for them
-    copies = {name: directory.path / name for name in objects}
-    copied = list(zip(objects.values(), copies.values(), strict=True))
-    tasks.run("fetch index files", fetch_object, copied)
-    return engine.restore(files, found | copies)
+    objects = {each for each in places.values() if isinstance(each, ObjectPath)}
+    if engine.reads_partitions:
+        for directory in {each.parent for each in objects}:
+            try:
+                objects -= {path for path, _ in directory.entries()}
+            except OSError as error:
+                raise WarehouseError.cannot_read(directory, error) from None
+        if objects:
+            missing = FileNotFoundError(errno.ENOENT, "there is no such object")
+            raise WarehouseError.cannot_read(min(objects), missing)
+    return engine.restore(files, places)
 
 
 def put_object(item: tuple[ObjectPath, Path]) -> str:
@@ -79,22 +96,6 @@ def put_object(item: tuple[ObjectPath, Path]) -> str:
     except OSError as error:
         raise WarehouseError.cannot_write(target, error) from None
     return durable_files.checksum_of(data)
-
-
-def fetch_object(item: tuple[ObjectPath, Path]) -> None:
-    """Copy an object to a file, in a task; one that runs twice copies the same.
-
-    Raises:
-        WarehouseError: it is missing, or cannot be read.
-    """
-    source, path = item
-    try:
-        data = source.read_buffer()
-    except OSError as error:
-        raise WarehouseError.cannot_read(source, error) from None
-    written = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
-    written.write_bytes(data)
-    written.rename(path)
 
 
 def _run(

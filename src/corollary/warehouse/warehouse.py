@@ -359,7 +359,7 @@ class Warehouse(WarehouseCatalog):
         """Write snapshots of relations, given as full changes, and an engine's index of them.
 
         Files of the index that tasks have written get a second name; the tasks compute their
-        checksums. In an object store, tasks put them there.
+        checksums. In an object store, tasks put them there, unless the last index has them.
 
         They hold nothing that the changes do not, and only make reading faster; so it does no harm
         if another process has written them too.
@@ -386,7 +386,7 @@ class Warehouse(WarehouseCatalog):
                     elsewhere[path] = data
                 else:
                     indexes.append(catalog_rows.StoredIndex(path, files.write(path, data)))
-            indexes += keep_files(files, elsewhere, tasks)
+            indexes += keep_files(files, elsewhere, tasks, self._indexed_files(number))
             files.sync()
             is_requested = True
             is_recorded = self.catalog.record_fold(number, snapshots, indexes, intent)
@@ -404,6 +404,13 @@ class Warehouse(WarehouseCatalog):
         for path, _ in multi_file_table.expand_lists(self.root, dict.fromkeys(superseded, "")):
             with suppress(OSError):  # `gc` finds what stays
                 (self.root / path).unlink(missing_ok=True)
+
+    def _indexed_files(self, number: int) -> dict[str, catalog_rows.StoredIndex]:
+        """Return by name the files that tasks have written for the latest index."""
+        found = self.catalog.latest_index(number)
+        listed = () if found is None else found[1]
+        by_name = {each.path.rpartition("/")[2]: each for each in listed}
+        return {name: each for name, each in by_name.items() if PARTITION_SEPARATOR in name}
 
     def abandon(self, intent: str, *, is_certain: bool = False) -> None:
         """Remove the intent of a transaction that failed, and its files.

@@ -4,15 +4,14 @@ import re
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from corollary.core.engine import (
     BulkMode,
+    IndexPlaces,
     Limits,
-    SinglePlacement,
     TableHandle,
     ValueRange,
     bulk_mode,
@@ -26,6 +25,7 @@ from corollary.core.types import Type
 from corollary.engines.interpreter import Interpreter
 from corollary.engines.local import table_handle
 from corollary.engines.local.prepared_plan import PlanHooks, PreparedPlan, RemoteSteps
+from corollary.engines.local.single_placement import SinglePlacement
 from corollary.engines.local.storage import index_files
 from corollary.engines.local.storage.blocks import file_identity
 from corollary.engines.local.storage.code_range import Codes
@@ -206,7 +206,7 @@ class LocalEngine(SinglePlacement):
     def restore(
         self,
         files: Mapping[str, pa.Buffer],
-        paths: Mapping[str, Path] | None = None,  # noqa: ARG002 - for engines with tasks
+        paths: IndexPlaces | None = None,  # noqa: ARG002 - for engines with tasks
     ) -> set[str]:
         """Load the files of an index; return the relations that were loaded.
 

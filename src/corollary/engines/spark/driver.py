@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from corollary.core.engine import (
     BulkMode,
+    IndexPlaces,
     Limits,
     LocalTable,
     RelationPlace,
@@ -239,9 +240,7 @@ class DriverEngine(PartitioningEngine):
             described = {"shares": self.partition_count, "strata": manifest}
             yield MANIFEST, json.dumps(described).encode()
 
-    def restore(
-        self, files: Mapping[str, pa.Buffer], paths: Mapping[str, Path] | None = None
-    ) -> set[str]:
+    def restore(self, files: Mapping[str, pa.Buffer], paths: IndexPlaces | None = None) -> set[str]:
         """Fill declared relations from the files of an index; return which ones."""
         found = super().restore(files, paths)
         if MANIFEST not in files:

@@ -291,11 +291,16 @@ class Catalog(CatalogReader):
     ) -> bool:
         """Record the snapshots and the index of a commit in place of earlier ones of that commit.
 
-        Returns False, and records nothing, if the commit is no longer kept.
+        Returns False, and records nothing, if the commit is no longer kept, or a file that it
+        shares with an earlier index: that index is gone, and `gc` may have removed the file.
         """
         with self.write_transaction() as connection:
             self.consume_intent(connection, intent)
             if number < int(self.find_meta(connection, "oldest") or 0):
+                return False
+            shared = {each.path for each in index if f"/{intent}/" not in each.path}
+            known = connection.column("SELECT path FROM corollary_indexes") if shared else ()
+            if not shared <= {*known}:
                 return False
             connection.execute("DELETE FROM corollary_indexes WHERE commit_number = ?", number)
             files = [{"commit_number": number, **asdict(each)} for each in index]

@@ -134,6 +134,20 @@ class CatalogReader(Connections):
             if name not in snapshots or snapshots[name].commit < changed.get(name, 0)
         ]
 
+    def changed_tuples(self, upto: int) -> dict[str, int]:
+        """Return for each relation with a snapshot how many tuples have changed since."""
+        query = (
+            "SELECT changes.relation, sum(changes.added + changes.removed)"
+            " FROM corollary_changes AS changes JOIN"
+            " (SELECT relation, max(commit_number) AS last FROM corollary_snapshots"
+            " WHERE commit_number <= ? GROUP BY relation) AS snapshots"
+            " ON changes.relation = snapshots.relation"
+            " WHERE changes.commit_number > snapshots.last AND changes.commit_number <= ?"
+            " GROUP BY changes.relation"
+        )
+        with self.read_transaction() as connection:
+            return {name: int(count) for name, count in connection.rows(query, upto, upto)}
+
     def latest_index(self, upto: int) -> tuple[int, list[catalog_rows.StoredIndex]] | None:
         """Return the latest index not after a commit: its commit and its files."""
         with self.read_transaction() as connection:

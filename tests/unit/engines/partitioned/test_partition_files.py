@@ -15,8 +15,8 @@ import pytest
 from corollary.core.arrow import from_python, to_python
 from corollary.core.program import Relation
 from corollary.core.types import DATE, FLOAT, NUMBER, SYMBOL, UNSIGNED, Type, decimal
+from corollary.engines.spark.partitioned import change_files, partition_files
 from corollary.engines.spark.partitioned import open_partition as opening
-from corollary.engines.spark.partitioned import partition_files
 from corollary.engines.spark.partitioned.jobs import PartitionJobs, serve_slice
 from corollary.engines.spark.partitioned.partition_files import (
     PartitionedFiles,
@@ -101,7 +101,7 @@ def test_a_partition_is_written_changed_probed_and_folded(
     for round_ in range(6):
         removed = set(chance.sample(sorted(known, key=repr), 20))
         added = set(pairs(100, round_)) - known
-        change = opening.write_change(
+        change = change_files.write_change(
             root,
             f"change{round_}",
             from_python(list(added), PAIRS),
@@ -173,12 +173,12 @@ def test_merged_changes_have_the_same_effect(
         removed = {each for each in known if chance.random() < 0.05}
         added = {each for each in every if each not in known and chance.random() < 0.05}
         tables = (from_python(list(each), PAIRS) for each in (added, removed))
-        change = opening.write_change(root, f"change{at}", *tables)
+        change = change_files.write_change(root, f"change{at}", *tables)
         stored = stored.changed(change, stored.ranges)
         known = known - removed | added
         if (first := stored.merged_from) is not None:
             name = f"merged{at}"
-            made = opening.merge_changes(root, name, PAIRS, stored.changes[first:-1])
+            made = change_files.merge_changes(root, name, PAIRS, stored.changes[first:-1])
             stored = stored.with_merged(first, made)
             merged += 1
         assert stored.size == len(known)
@@ -227,14 +227,14 @@ def test_partitions_share_a_file_of_changes(tmp_path: Path) -> None:
         (empty, from_python([(None, "d")], PAIRS)),
         (from_python([(5, "e")], PAIRS), empty),
     ]
-    written = opening.write_changes(root, "changes", changes)
+    written = change_files.write_changes(root, "changes", changes)
     assert [each.file for each in written] == ["changes"] * 3
     parts = tuple(StoredPartition().changed(each, ()) for each in written)
     files = PartitionedFiles(root, PAIRS, (PartitionSet(((0, 1),), parts),))
     again = PartitionedFiles.from_json(root, PAIRS, json.loads(json.dumps(files.to_json())))
     assert again == files
     for part, expected in zip(again.sets[0].partitions, changes, strict=True):
-        found = opening.read_change(root, part.changes[0])
+        found = change_files.read_change(root, part.changes[0])
         assert [rows_of(each) for each in found] == [rows_of(each) for each in expected]
 
 

@@ -10,9 +10,9 @@ from corollary.core.arrow_buffers import bool_array
 from corollary.core.program import Relation
 from corollary.engines.local.storage.layout import Mask
 from corollary.engines.spark.bulk.spark_columns import column_names, schema_text, to_spark
+from corollary.engines.spark.partitioned.change_files import read_change
 from corollary.engines.spark.partitioned.open_partition import (
     PartitionEngine,
-    read_change,
     read_partition,
 )
 from corollary.engines.spark.partitioned.operations import from_bytes, to_bytes

@@ -14,12 +14,11 @@ import pyarrow as pa
 
 from corollary.core.program import Relation
 from corollary.core.states import State
+from corollary.engines.spark.partitioned.change_files import read_change, write_change
 from corollary.engines.spark.partitioned.open_partition import (
     load_partition,
     new_name,
     ranges_of,
-    read_change,
-    write_change,
 )
 from corollary.engines.spark.partitioned.operations import PartitionAddress, from_bytes, to_bytes
 from corollary.engines.spark.partitioned.partition_files import (

@@ -1,7 +1,6 @@
 """An engine whose relations may be partitioned: tables on the driver, their tuples in files."""
 
 import os
-import shutil
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -15,6 +14,7 @@ import pyarrow as pa
 from corollary.core.engine import (
     TUPLE_BYTES,
     BulkMode,
+    IndexPlaces,
     Limits,
     MapResult,
     RelationPlace,
@@ -32,6 +32,7 @@ from corollary.engines.local.storage.layout import LayoutFamily
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.table_handle import decode_table
 from corollary.engines.local.values.codes import Dictionary
+from corollary.engines.spark.partitioned.fetched_files import ORIGIN_SUFFIX, remove
 from corollary.engines.spark.partitioned.handle import PartitionedHandle
 from corollary.engines.spark.partitioned.jobs import JobCounts, PartitionJobs, serve_number
 from corollary.engines.spark.partitioned.loading import build_partitions
@@ -129,6 +130,11 @@ class PartitioningEngine(LocalEngine):
             root.mkdir()
             self._made_place = PartitionPlace(str(root), jobs, self._dictionary)
         return self._made_place
+
+    @property
+    def reads_partitions(self) -> bool:
+        """True: relations may be in the files of an index that tasks have written."""
+        return True
 
     @property
     def job_counts(self) -> JobCounts:
@@ -285,13 +291,11 @@ class PartitioningEngine(LocalEngine):
         yield from super().save(name for name in names if name not in files)
         yield from save_files(files.values())
 
-    def restore(
-        self, files: Mapping[str, pa.Buffer], paths: Mapping[str, Path] | None = None
-    ) -> set[str]:
+    def restore(self, files: Mapping[str, pa.Buffer], paths: IndexPlaces | None = None) -> set[str]:
         """Fill declared relations from the files of an index; return which ones."""
         found = super().restore(files)
         if paths:
-            stored = restore_files(self._root, self._relations, files, paths)
+            stored = restore_files(Path(self._partition_place.root), self._relations, files, paths)
             for name, each in stored.items():
                 self.adopt(name, each)
             found |= stored.keys()
@@ -377,12 +381,9 @@ class PartitioningEngine(LocalEngine):
         for handle in self._handles:
             needed |= _paths(handle.source.files)
         with os.scandir(self._made_place.root) as entries:
-            left = [each for each in entries if each.path not in needed]
+            left = [each for each in entries if each.path.removesuffix(ORIGIN_SUFFIX) not in needed]
         for each in left:
-            if each.is_dir():
-                shutil.rmtree(each.path, ignore_errors=True)
-            else:
-                Path(each.path).unlink(missing_ok=True)
+            remove(Path(each.path))
 
     # --- reading -------------------------------------------------------------------------------
 

@@ -8,7 +8,6 @@ columns in the first order of the set, so that this is the primary one and there
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 from uuid import uuid4
 
@@ -16,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corollary.core.arrow_buffers import bool_array, bool_values, index_array
+from corollary.core.arrow_buffers import bool_array
 from corollary.core.engine import BulkMode, ValueRange
 from corollary.core.program import Relation
 from corollary.core.states import CHANGES, State
@@ -27,13 +26,12 @@ from corollary.engines.local.storage.arrangement import Order
 from corollary.engines.local.storage.code_range import INTERNED_CODE, CodeRange, Codes, range_of
 from corollary.engines.local.storage.layout import Mask
 from corollary.engines.local.storage.runs import sort_distinct
-from corollary.engines.local.storage.sorting import first_mask
-from corollary.engines.local.storage.table import Table
 from corollary.engines.local.table_handle import decode_words
 from corollary.engines.local.values.codes import Dictionary
+from corollary.engines.spark.partitioned.change_files import read_change
+from corollary.engines.spark.partitioned.fetched_files import with_file
 from corollary.engines.spark.partitioned.partition_files import (
     ColumnRanges,
-    PartitionChange,
     PartitionedFiles,
     PartitionSet,
     StoredPartition,
@@ -51,14 +49,8 @@ LEAD_MAX_TUPLES = 2
 ASKED_MAX = 1 << 20
 """A partition is opened anew after so many keys: those that it has not are in its dictionary."""
 
-READ_MAX_FILES = 4
-"""So many files of changes are kept mapped: the next partition is likely to be in the same one."""
-
 STORED_NAME = "tuples"
 """The relation of every index: files stay valid when a relation gets another name."""
-
-SIGN_COLUMN = "+"
-"""The last column of a file of changes: whether the tuple was added."""
 
 INTERNED_KINDS = (Kind.SYMBOL, Kind.FLOAT)
 """The types whose values have no codes of their own."""
@@ -252,9 +244,14 @@ class PartitionEngine(LocalEngine):
         return self.describe(directory)
 
     def load(self, path: Path) -> None:
-        """Open the files of a directory."""
+        """Open the files of a directory.
+
+        Raises:
+            FileNotFoundError: it is not there.
+        """
         files = {each.name: pa.memory_map(str(each)).read_buffer() for each in path.iterdir()}
-        assert self.restore(files), f"no index in {path}"
+        if not self.restore(files):
+            raise FileNotFoundError(f"no index in {path}")
 
     def save_orders(self) -> None:
         """Sort the tuples in all orders."""
@@ -312,74 +309,6 @@ def write_partition(
     return opened.write(root, directory)
 
 
-def write_change(root: str, name: str, added: pa.Table, removed: pa.Table) -> PartitionChange:
-    """Write tuples that a partition gained and lost to a new file below a root."""
-    (written,) = write_changes(root, name, [(added, removed)])
-    return written
-
-
-def write_changes(
-    root: str, name: str, changes: Sequence[tuple[pa.Table, pa.Table]]
-) -> list[PartitionChange]:
-    """Write tuples that partitions gained and lost to one new file below a root."""
-    names = changes[0][0].column_names
-    tables = [each.rename_columns(names) for change in changes for each in change]
-    sizes = np.array([each.num_rows for each in tables])
-    signs = np.repeat(np.arange(len(sizes)) % 2 == 0, sizes)
-    rows = pa.concat_tables(tables).combine_chunks().append_column(SIGN_COLUMN, bool_array(signs))
-    with (
-        pa.OSFile(f"{root}/{name}", "wb") as file,
-        pa.ipc.new_file(file, rows.schema) as writer,
-    ):
-        writer.write_table(rows)
-    firsts = (np.cumsum(sizes) - sizes)[::2].tolist()
-    return [
-        PartitionChange(name, added.num_rows, removed.num_rows, first=first)
-        for (added, removed), first in zip(changes, firsts, strict=True)
-    ]
-
-
-def read_change(root: str, change: PartitionChange) -> tuple[pa.Table, pa.Table]:
-    """Return the tuples that a partition gained and lost."""
-    rows = _read_changes(f"{root}/{change.file}").slice(change.first, change.size)
-    last = rows.num_columns - 1
-    is_added = bool_values(rows.column(last).combine_chunks())
-    assert np.count_nonzero(is_added) == (0 if change.is_reversed else change.added)
-    rows = rows.select(range(last))
-    return rows.slice(0, change.added), rows.slice(change.added)
-
-
-@lru_cache(maxsize=READ_MAX_FILES)
-def _read_changes(path: str) -> pa.Table:
-    """Return what a file of changes holds; it is mapped, and never modified."""
-    with pa.memory_map(path) as file:
-        return pa.ipc.open_file(file).read_all()
-
-
-def merge_changes(
-    root: str, name: str, relation: Relation, changes: Sequence[PartitionChange]
-) -> PartitionChange:
-    """Write one file with the effect of several changes, in their order."""
-    pairs = [read_change(root, each) for each in changes]
-    rows = pa.concat_tables([table for pair in pairs for table in pair])
-    sizes = [size for each in changes for size in (each.added, each.removed)]
-    is_added = np.repeat(np.arange(len(sizes)) % 2 == 0, sizes)
-    dictionary, table = Dictionary(), Table(relation.types)
-    codes = [
-        dictionary.encode_arrow(rows.column(at), type_) for at, type_ in enumerate(relation.types)
-    ]
-    words = table.pack(codes, rows.num_rows)
-    order = np.argsort(words, kind="stable")
-    starts = first_mask(words[order]).nonzero()[0]
-    firsts, lasts = order[starts], order[np.append(starts[1:], len(order)) - 1]
-    # A tuple that came and went, or went and came, is as it was before.
-    kept = lasts[is_added[firsts] == is_added[lasts]]
-    gained, lost = kept[is_added[kept]], kept[~is_added[kept]]
-    added, removed = (rows.take(index_array(each)) for each in (gained, lost))
-    written = write_change(root, name, added, removed)
-    return replace(written, merged=tuple(each.file for each in changes))
-
-
 # --- opening -------------------------------------------------------------------------------------
 
 
@@ -429,7 +358,7 @@ def _open_base(
 ) -> PartitionEngine:
     opened = PartitionEngine(relation, orders)
     if stored.base is not None:
-        opened.load(Path(root) / stored.base)
+        with_file(root, stored.base, opened.load)
     if stored.distinct:
         opened.lead_values = stored.distinct[orders[0][0]]
     return opened

@@ -14,11 +14,11 @@ from corollary.core.engine import ValueRange
 from corollary.core.program import Relation
 from corollary.engines.local.storage.arrangement import Order
 from corollary.engines.local.storage.layout import Mask
+from corollary.engines.spark.partitioned.change_files import merge_changes
 from corollary.engines.spark.partitioned.open_partition import (
     PartitionEngine,
     fold_partition,
     load_partition,
-    merge_changes,
     new_name,
     open_partition,
     write_partition,

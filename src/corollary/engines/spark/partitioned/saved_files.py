@@ -13,8 +13,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from corollary.core.engine import PARTITION_SEPARATOR
+from corollary.core.engine import PARTITION_SEPARATOR, FileOrigin, IndexPlaces
 from corollary.core.program import Relation
+from corollary.engines.spark.partitioned.fetched_files import note_origins, origins_of
 from corollary.engines.spark.partitioned.partition_files import PartitionedFiles
 
 MANIFEST = "partitions.json"
@@ -32,7 +33,10 @@ def save_files(relations: Iterable[PartitionedFiles]) -> Iterator[tuple[str, byt
         names, known = sorted(files.files - known), known | files.files
         for name in names:
             path = Path(files.root) / name
-            if path.is_dir():
+            if (origins := origins_of(files.root, name)) is not None:
+                for file in sorted(origins):
+                    yield f"{name}{PARTITION_SEPARATOR}{file}", path / file
+            elif path.is_dir():
                 for each in sorted(path.iterdir()):
                     yield f"{name}{PARTITION_SEPARATOR}{each.name}", each
             else:
@@ -46,11 +50,12 @@ def restore_files(
     root: Path,
     relations: Mapping[str, Relation],
     files: Mapping[str, pa.Buffer],
-    paths: Mapping[str, Path],
+    paths: IndexPlaces,
 ) -> dict[str, PartitionedFiles]:
     """Return the files of relations that an index describes, each with a second name in a root.
 
-    Relations that are not declared, or with other types, are left out.
+    Those that are not in a directory are noted there, and fetched when they are opened. Relations
+    that are not declared, or with other types, are left out.
     """
     if MANIFEST not in files:
         return {}
@@ -62,12 +67,19 @@ def restore_files(
         if restored:
             found[name] = restored
     wanted = {name for each in found.values() for name in each.files}
+    origins: dict[str, dict[str, FileOrigin]] = {}
     for name, path in paths.items():
         owner, _, file = name.partition(PARTITION_SEPARATOR)
-        if owner in wanted:
-            target = root / owner / file if file else root / owner
-            target.parent.mkdir(exist_ok=True)
-            _link(path, target)
+        if owner not in wanted:
+            continue
+        if not isinstance(path, Path):
+            origins.setdefault(owner, {})[file] = path
+            continue
+        target = root / owner / file if file else root / owner
+        target.parent.mkdir(exist_ok=True)
+        _link(path, target)
+    for owner, each in origins.items():
+        note_origins(root, owner, each)
     return found
 
 

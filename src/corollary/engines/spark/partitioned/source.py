@@ -14,8 +14,9 @@ from corollary.core.engine import ValueRange
 from corollary.engines.local.storage.arrangement import Order
 from corollary.engines.local.storage.layout import Mask
 from corollary.engines.spark.partitioned import operations
+from corollary.engines.spark.partitioned.change_files import write_changes
 from corollary.engines.spark.partitioned.jobs import PartitionJobs
-from corollary.engines.spark.partitioned.open_partition import new_name, write_changes
+from corollary.engines.spark.partitioned.open_partition import new_name
 from corollary.engines.spark.partitioned.operations import PartitionAddress, from_bytes, to_bytes
 from corollary.engines.spark.partitioned.partition_files import (
     ColumnRanges,
