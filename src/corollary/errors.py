@@ -187,6 +187,9 @@ class ClaimError(CorollaryError):
     """Another process has taken over what this one was about to deliver; nothing was changed."""
 
 
+SCAN_REFUSED = "C0996"
+"""The code of what would read a large partitioned relation in a process without tasks."""
+
 CHECK_STORE = "check bucket, endpoint and credentials, which the environment has, and do it again"
 RESTORE = "restore the warehouse from a backup with `corollary restore`"
 

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 LOCAL, SPARK = "local", "spark"
+PROBING = "probing"
+"""The engine of processes that only read beside one with Spark."""
 PLACEMENTS = ("auto", "driver", "tasks", "partitions")
 ENGINES = (LOCAL, SPARK)
 
@@ -49,6 +51,10 @@ def create_engine(
         from corollary.engines.local.engine import LocalEngine
 
         return LocalEngine(bulk_mode(bulk))
+    if name == PROBING:
+        from corollary.engines.spark.partitioned.probing_engine import ProbingEngine
+
+        return ProbingEngine(bulk_mode(bulk), scratch)
     if name != SPARK:
         cure = f"choose one of {', '.join(ENGINES)}"
         raise InputError.of("C0918", f"There is no engine `{name}`.", None, cure)

@@ -21,7 +21,11 @@ from corollary.database.counters import Stats
 from corollary.database.engines import SparkFrames
 from corollary.database.pending_commit import PendingCommit, Position, Replay
 from corollary.database.program.loaded_program import LoadedProgram
-from corollary.database.program.names import published_relations, relations_of_counts
+from corollary.database.program.names import (
+    published_names,
+    published_relations,
+    relations_of_counts,
+)
 from corollary.database.program.parts import copied_base
 from corollary.database.program.places import stored_program, with_places
 from corollary.database.program.program_edits import load_next_program
@@ -63,6 +67,9 @@ FOLD_MIN_TUPLES = 1 << 14
 
 FOLD_ENCODED_WEIGHT = 4
 """The tuples of a relation that is not in the index count so often: each opening encodes them."""
+
+RESTORE_MIN_TUPLES = 1 << 17
+"""A process that probes partitions and has no tasks restores after larger changes than this."""
 
 ALERTS_DIRECTORY = "alerts"
 """The directory of a warehouse for the files of its alerts."""
@@ -246,13 +253,16 @@ class WarehouseStore:
     def _since(
         self, state: DatabaseState, upto: int, relations: Mapping[str, Relation]
     ) -> list[tuple[StoredChange, _Change]] | None:
-        """Return the changes of relations since a state; None if not all of them are kept."""
-        catalog = self.warehouse.catalog
-        if state.commits < int(catalog.meta("oldest")):
+        """Return the changes of relations since a state; None if it has to be restored."""
+        catalog, engine = self.warehouse.catalog, state.engine
+        listed = [each for _, each in catalog.changes(state.commits, upto)]
+        rows = sum(each.added + each.removed for each in listed)
+        is_large = engine.reads_partitions and engine.tasks is None and rows > RESTORE_MIN_TUPLES
+        if is_large or state.commits < int(catalog.meta("oldest")):
             return None
         return [
-            (stored, self._read_change(stored, relations[stored.relation], state.engine.tasks))
-            for _, stored in catalog.changes(state.commits, upto)
+            (stored, self._read_change(stored, relations[stored.relation], engine.tasks))
+            for stored in listed
             if watched_relation(stored.relation) is None  # others are history only
         ]
 
@@ -293,8 +303,7 @@ class WarehouseStore:
             ),
             changes,
         )
-        self._recorded = payload
-        self._changed += rows
+        self._recorded, self._changed = payload, self._changed + rows
         if self._folded:
             full = sum(each.rows for each in changes.values() if each.is_full)
             self._changed += (FOLD_ENCODED_WEIGHT - 1) * full
@@ -314,7 +323,7 @@ class WarehouseStore:
         engine, after = state.engine, pending.after
         recorded = self._recorded - pending.rebuilt
         payloads = payload_relations_of(after.normal)
-        published = _published_names(after)
+        published = published_names(after.normal, after.program.directives)
         for name, relation in (*after.normal.relations.items(), *payloads.items()):
             is_payload = name in payloads
             if not (_owner(name) in payload if is_payload else relation.is_stored):
@@ -333,12 +342,8 @@ class WarehouseStore:
                     ),
                 )
             elif added or removed:
-                yield (
-                    name,
-                    ChangeHandles(
-                        engine.handle(name, State.ADDED), engine.handle(name, State.REMOVED)
-                    ),
-                )
+                gained, lost = (engine.handle(name, each) for each in CHANGES)
+                yield name, ChangeHandles(gained, lost)
         signs = state.demand(state.planned_program).signs
         for name, gained, lost in virtual_changes(engine, signs, pending.planned):
             yield name, ChangeHandles(gained, lost)
@@ -447,7 +452,7 @@ class WarehouseStore:
         max_commits = 0 if is_complete else FOLD_MAX_COMMITS
         stale = stale_snapshots(self.warehouse.catalog, stored, number, max_commits)
         state.console.progress("storing snapshots and the index")
-        published = _published_names(state.loaded)
+        published = published_names(normal, state.program.directives)
 
         def contents(name: str) -> ChangeHandles:
             handle = state.engine.handle(name)
@@ -471,11 +476,6 @@ class WarehouseStore:
         if self._query_log is not None:
             self._query_log.flush()
         self.warehouse.close()
-
-
-def _published_names(loaded: LoadedProgram) -> set[str]:
-    """Return the relations that a program publishes."""
-    return {each.name for each in published_relations(loaded.normal, loaded.program.directives)}
 
 
 def _owner(payload: str) -> str:

@@ -103,6 +103,10 @@ class ServiceError(Exception):
     def __post_init__(self) -> None:
         super().__init__(self.message)
 
+    def has_code(self, code: str) -> bool:
+        """Return whether a finding has a code."""
+        return any(each.get("code") == code for each in self.diagnostics)
+
     @classmethod
     def of(
         cls,

@@ -70,6 +70,11 @@ def published_relations(program: NormalProgram, directives: Iterable[Directive])
     ]
 
 
+def published_names(program: NormalProgram, directives: Iterable[Directive]) -> set[str]:
+    """Return the names of these relations."""
+    return {each.name for each in published_relations(program, directives)}
+
+
 def relations_of_counts(program: NormalProgram) -> dict[str, Relation]:
     """Return for each bag the relation of its counts."""
     return {bag: program.relations[rows] for bag, rows in program.bags.items()}

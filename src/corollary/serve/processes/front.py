@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Callable
 from itertools import count
 
 from corollary.database.access.read_access import no_history
+from corollary.errors import SCAN_REFUSED
 from corollary.serve.answers import Answer, Event, ServiceError
 from corollary.serve.handlers.context import BEHIND
 from corollary.serve.handlers.failures import service_error
@@ -152,9 +153,8 @@ class FrontService(ABC):
             try:
                 return await self._enqueue(who, request)
             except ServiceError as error:
-                is_behind = any(each.get("code") == BEHIND for each in error.diagnostics)
                 left = end - loop.time()
-                if not is_behind or left <= 0:
+                if not error.has_code(BEHIND) or left <= 0:
                     raise
             await self._wait_for_commit(request.min_commit, min(left, BEHIND_POLL_SECONDS))
 
@@ -174,16 +174,26 @@ class FrontService(ABC):
             size += len(request.program)
         is_write = request.is_write
         self._refuse_if_full(size, is_write=is_write)
-        loop = asyncio.get_running_loop()
-        job = Job(next(self._numbers), who, request, size, loop.create_future())
-        (self.writes if is_write else self.reads).put(job)
+        queue = self.writes if is_write else self.reads
         self._count(1, is_write=is_write)
         try:
-            answer = await job.answer
+            answer = await self._wait_in(queue, who, request, size)
+        except ServiceError as error:
+            if is_write or not error.has_code(SCAN_REFUSED):
+                raise
+            answer = await self._wait_in(self.writes, who, request, size)  # it may have tasks
         finally:
             self._count(-1, is_write=is_write)
         self.metrics.commit = max(self.metrics.commit, answer.commit)
         return answer
+
+    async def _wait_in(
+        self, queue: JobQueue, who: Principal, request: Request, size: int
+    ) -> Answer:
+        """Let a request wait in a queue; return its answer."""
+        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        queue.put(Job(next(self._numbers), who, request, size, answer))
+        return await answer
 
     def _count(self, difference: int, *, is_write: bool) -> None:
         if is_write:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from corollary.database.engines import LOCAL, PROBING, SPARK
 from corollary.serve.processes.front import (
     FrontService,
     fatal_request,
@@ -37,7 +38,9 @@ class ProcessService(FrontService):
 
     Args:
         place: the warehouse.
-        options: those of `open_database`, for the writer; readers use the local engine.
+        options: those of `open_database`, for the writer; readers use the local engine. If that of
+            the writer is Spark, they look up tuples in partitions themselves, and what reads large
+            relations is answered by the writer.
         readers: the number of readers; one less than the machine has processors if not given.
         limits: the bounds on requests.
     """
@@ -53,7 +56,8 @@ class ProcessService(FrontService):
         super().__init__(limits or ServiceLimits(), place)
         bounds = asdict(self.limits)
         writing = {"engine": "local", **(options or {})}
-        reading = {"engine": "local", "functors": writing.get("functors", ())}
+        engine = PROBING if writing["engine"] == SPARK else LOCAL
+        reading = {"engine": engine, "functors": writing.get("functors", ())}
         self.writer = Worker(
             WorkerSettings("writer", "writer", place, writing, bounds),
             self._on_writer_event,

@@ -125,11 +125,13 @@ class PartitioningEngine(LocalEngine):
     @property
     def _partition_place(self) -> PartitionPlace:
         if self._made_place is None:
-            jobs = PartitionJobs(self._run_slices, lambda: self.partition_count)
             root = self._root / PARTITIONS_PLACE
             root.mkdir()
-            self._made_place = PartitionPlace(str(root), jobs, self._dictionary)
+            self._made_place = PartitionPlace(str(root), self._new_jobs(), self._dictionary)
         return self._made_place
+
+    def _new_jobs(self) -> PartitionJobs:
+        return PartitionJobs(self._run_slices, lambda: self.partition_count)
 
     @property
     def reads_partitions(self) -> bool:
