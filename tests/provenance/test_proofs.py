@@ -13,18 +13,19 @@ from support.generators.scenarios import Scenario, unhurried
 from support.maintained_database import apply, opened
 from support.provenance.asking import ask, judge_answers, scenarios_to_ask
 from support.provenance.judge import ProofJudge
+from support.selection import examples
 
 
 def test_proofs_are_valid_lowest_and_canonical() -> None:
     counts: Counter[str] = Counter()
 
-    @unhurried(25)
+    @unhurried(examples(10, 25))
     @given(scenarios_to_ask())
     def run(scenario: Scenario) -> None:
         counts.update(judge_answers(scenario))
 
     run()
-    assert counts["questions"] > 200, counts
+    assert counts["questions"] > examples(80, 200), counts
     assert counts["high"], counts
     assert {"absent", "aggregate", "computed", "chains"} <= counts.keys(), counts
 

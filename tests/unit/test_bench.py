@@ -370,6 +370,7 @@ def test_the_profile_of_maintenance(options: list[str], capsys: pytest.CaptureFi
     assert "transaction.py" in capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_the_advisor_is_measured_and_exact() -> None:
     figures = {each.name: each for each in advisor.run(0.002)}
     assert not any(each.differences for each in figures.values())

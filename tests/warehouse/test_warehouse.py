@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, date, datetime
@@ -75,8 +74,6 @@ def test_it_lasts(
     algorithms, options = KINDS[kind]
     counts: Counter[str] = Counter()
     number = EXAMPLES[request.node.callspec.params["places"]]
-
-    monkeypatch.setattr(os, "fsync", lambda _: None)  # nobody pulls the plug here
 
     @settings(max_examples=number, suppress_health_check=SLOW, phases=PHASES)
     @given(scenarios(algorithms, **options), st.integers(0, 999), st.sampled_from((1, 1 << 16)))

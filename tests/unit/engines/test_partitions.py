@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from datetime import date
 from pathlib import Path
@@ -83,7 +82,6 @@ def test_it_lasts(
     share_out(monkeypatch, placement)
     monkeypatch.setattr(driver, "DISTRIBUTED_MIN_TUPLES", apart)
     monkeypatch.setattr(handle, "DISTRIBUTED_MIN_TUPLES", apart)
-    monkeypatch.setattr(os, "fsync", lambda _: None)  # nobody pulls the plug here
     before = InProcess.jobs
 
     @unhurried(EXAMPLES // 2)

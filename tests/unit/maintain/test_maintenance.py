@@ -559,7 +559,7 @@ def test_an_increment_that_grows_too_large_is_abandoned(
 ) -> None:
     monkeypatch.setattr("corollary.maintain.choose.BUDGET_MIN_ROWS", 10)
     judged = Judged(closure(kind, "number"), "auto")
-    judged.step(({"edge": ring(40)}, {}))
+    judged.step(({"edge": ring(24)}, {}))
     tx = judged.step(({}, {"edge": [(0, 1)]}))
     assert tx.stats["reach"].algorithm == "recompute"
     assert "outgrew" in tx.stats["reach"].reason

@@ -19,7 +19,8 @@ it. Scenarios and lengths are exponential in the query (Theorem 5: NP-complete),
 limits; beyond them a function is not proved useless, and counts as useful. Useless is for ever.
 """
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -89,13 +90,38 @@ def useful(question: Question, limits: SearchLimits) -> Usefulness:
     return Usefulness(frozenset(found))
 
 
+class _Trie(dict[int, "_Trie"]):
+    """Sets of numbers, each a path of ascending numbers from the root to a node that ends it."""
+
+    is_end = False
+
+    def add(self, numbers: Sequence[int]) -> None:
+        """Add a set."""
+        node = self
+        for each in numbers:
+            node = node.setdefault(each, _Trie())
+        node.is_end = True
+
+    def has_subset(self, numbers: Sequence[int]) -> bool:
+        """Whether one of the sets is within another set."""
+        return self.is_end or any(
+            each in self and self[each].has_subset(numbers[at:])
+            for at, each in enumerate(numbers, 1)
+        )
+
+
 def _minimal(scenarios: Iterable[Scenario]) -> list[Scenario]:
     """Return the scenarios that contain no other one."""
-    found: dict[frozenset[object], Scenario] = {}
-    for each in sorted(scenarios, key=lambda each: len(each.contributions)):
-        if not any(other <= each.contributions for other in found):
-            found[frozenset(each.contributions)] = each
-    return list(found.values())
+    ordered = sorted(scenarios, key=lambda each: len(each.contributions))
+    frequencies = Counter(member for each in ordered for member in each.contributions)
+    numbers = {member: at for at, (member, _) in enumerate(reversed(frequencies.most_common()))}
+    found, smaller = [], _Trie()
+    for each in ordered:
+        path = sorted(numbers[member] for member in each.contributions)
+        if not smaller.has_subset(path):
+            smaller.add(path)
+            found.append(each)
+    return found
 
 
 class _Tests:
