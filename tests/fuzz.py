@@ -56,7 +56,7 @@ from support.generators.advisor_programs import program as advised_program
 from support.generators.advisor_workloads import workload as random_workload
 from support.generators.choices import judge_choices
 from support.generators.document_collections import CollectionRound
-from support.generators.document_comparisons import ComparisonRound
+from support.generators.document_comparisons import ComparisonRound, TimesRound
 from support.generators.document_retractions import RetractionRound
 from support.generators.document_rounds import Round
 from support.generators.groups import judge_groups
@@ -196,6 +196,7 @@ class Fuzz:
             self.counts += ComparisonRound(number, DOCUMENTS).run()
             self.counts += RetractionRound(number, DOCUMENTS).run()
             self.counts += CollectionRound(number).run(DOCUMENTS // 2)
+            self.counts += TimesRound(number).run(DOCUMENTS // 2)
             number += 1
 
     def flips(self) -> None:

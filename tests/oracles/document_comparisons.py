@@ -3,6 +3,12 @@
 The pattern is `/r[a/*$a][b/*$b]…`, with one variable for each letter. A comparison is coefficients
 of variables, a constant, and an operator: Σ c·x + k is compared with 0. Labels are small whole
 numbers, or no numbers; so if there are numbers that make comparisons true, some on the grid do.
+
+Of times of arrival, every time of a grid is tried for what is to come:
+the pattern is `/r[a arrived $a][b arrived $b]…`, one variable for each letter. What is sure is
+asked by the clock. What is possible is asked at any time of the grid that is not before it, and a
+node that is yet to come arrives between the clock and that time. Times are small whole numbers, and
+so are the constants of comparisons: if any times make them true, some on the grid do.
 """
 
 from __future__ import annotations
@@ -70,3 +76,57 @@ def answers(
             if None not in chosen:
                 sure.add(row)
     return sure, possible
+
+
+# --- times of arrival ---------------------------------------------------------------------------
+
+NOW = "now"
+STEP, LAST = 0.5, 40
+
+
+def answers_in_time(
+    letters: str,
+    comparisons: Iterable[Comparison],
+    arrived: list[tuple[str, int]],
+    clock: int,
+    is_open: bool,
+) -> tuple[Answers, Answers]:
+    """Return what is sure, and what is possible, sure answers included.
+
+    Args:
+        letters: of the pattern.
+        comparisons: of the times of arrival, and of `now`.
+        arrived: letters that came below the root, and when.
+        clock: the time that it is.
+        is_open: whether a function may still bring any.
+    """
+    several = list(comparisons)
+    grid = [clock + at * STEP for at in range(LAST)]
+    options = [
+        [*{at for each, at in arrived if each == letter}, *([None] if is_open else [])]
+        for letter in letters
+    ]
+    sure: Answers = set()
+    possible: Answers = set()
+    for chosen in product(*options):
+        row = tuple("?" if each is None else str(each) for each in chosen)
+        if None not in chosen:
+            values = {**dict(zip(letters, chosen, strict=True)), NOW: clock}
+            if all(holds(each, values) for each in several):
+                sure.add(row)
+        if _may_hold(dict(zip(letters, chosen, strict=True)), several, grid):
+            possible.add(row)
+    return sure, possible
+
+
+def _may_hold(
+    known: dict[str, int | None], comparisons: list[Comparison], grid: list[float]
+) -> bool:
+    unknown = [name for name, each in known.items() if each is None]
+    for now in grid:
+        earlier = [each for each in grid if each <= now]
+        for times in product(earlier, repeat=len(unknown)):
+            values = {**known, **dict(zip(unknown, times, strict=True)), NOW: now}
+            if all(holds(each, values) for each in comparisons):
+                return True
+    return False

@@ -22,7 +22,7 @@ from typing import Any
 from corollary.documents.document import ActiveDocument, Data
 from corollary.documents.errors import ActiveDocumentError, QuerySyntaxError
 from corollary.documents.queries.pattern import DocumentQuery
-from corollary.documents.storage import WriteBatch, facts_of
+from corollary.documents.storage import WriteBatch
 from corollary.documents.trees.forest import ROOT, Forest, ForestNode, NodeKind
 from corollary.documents.trees.reader import EXTENSIONS, read_forest
 from corollary.documents.trees.terms import write_terms
@@ -116,8 +116,7 @@ class ActiveCollection(ActiveDocument):
             raise ActiveDocumentError.of(*_unknown_document(name, known))
         self._check_is_whole("taken out")
         batch = WriteBatch()
-        for relation, rows in facts_of(self.nodes.prune([known[name]]), self._numbers()).items():
-            batch.remove(relation, rows)
+        self._remove_nodes(self.nodes.prune([known[name]]), batch)
         self.note_written(self.collection.write(batch))
 
     def document_terms(self) -> dict[str, str]:

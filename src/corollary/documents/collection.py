@@ -88,6 +88,7 @@ class Collection:
         views: the queries that are maintained.
         node_numbers, function_numbers: the next number of a node, of a function.
         has_numbers: whether a view compares numbers, so that those of labels are stored.
+        has_times: whether a view asks when nodes came, or what time it is.
     """
 
     def __init__(self, database: Database | None = None) -> None:
@@ -95,7 +96,7 @@ class Collection:
         self.views: list[MaintainedQuery] = []
         self.node_numbers = count()
         self.function_numbers = count()
-        self.has_numbers = False
+        self.has_numbers = self.has_times = False
         self._types: list[FunctionType | None] = [None]
 
     def maintain(self, text: str) -> MaintainedQuery:
@@ -119,6 +120,7 @@ class Collection:
             self.has_numbers = True
             labels = (str(decode_label(each)) for _, each in self.storage.rows("lab"))
             batch.add("num", numbers_of(labels))
+        self.has_times = self.has_times or shape.has_times
         for number, type_ in enumerate(self._types):
             batch.add("can", _can_rows(view, number, type_))
         self.storage.add_rules(view.rules, batch)

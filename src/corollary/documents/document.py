@@ -7,6 +7,8 @@ from typing import Any, Self
 from corollary.documents.answers.garbage import Collected, collect
 from corollary.documents.answers.question import Question
 from corollary.documents.answers.search_budget import SearchLimits
+from corollary.documents.answers.unknown import encode_label
+from corollary.documents.arrival_times import Time, read_time
 from corollary.documents.collection import Collection
 from corollary.documents.errors import (
     ActiveDocumentError,
@@ -51,6 +53,7 @@ class ActiveDocument:
         late: what data for a function that has ended leads to: `error` or `ignore`.
         reading: how XML is read.
         limits: what a search for an exact answer may take; beyond them there are bounds.
+        at: the time that it is in the beginning, a number of seconds or a time.
 
     Raises:
         ActiveDocumentError: it is not a document.
@@ -67,6 +70,7 @@ class ActiveDocument:
         late: str = "error",
         reading: ReadOptions | None = None,
         limits: SearchLimits | None = None,
+        at: Time = 0,
     ) -> None:
         check_document(forest)
         self.collection = collection or Collection()
@@ -83,8 +87,10 @@ class ActiveDocument:
         self._is_collected = False
         self._views: list[View] = []
         batch = WriteBatch()
-        self.nodes = DocumentTree(forest, self.collection.node_numbers)
+        self.nodes = DocumentTree(forest, self.collection.node_numbers, str(at), read_time(at))
+        self._has_times = self.collection.has_times
         self._add_nodes(self.nodes.initial, batch)
+        self._stage_times((), batch)
         for name in self._once | set(self._types):
             self._function(name, batch)
         self.collection.write(batch)
@@ -113,19 +119,28 @@ class ActiveDocument:
 
     # --- updates ---------------------------------------------------------------------------------
 
-    def add(self, function: str, data: Data) -> None:
+    def add(self, function: str, data: Data, at: Time | None = None) -> None:
         """Insert a copy of every tree of some data beside every call of a function.
 
         Args:
             function: its name.
             data: what it brings.
+            at: when it came; now if it is not given.
 
         Raises:
             UnknownFunctionError: the document has no such function.
             StreamClosedError: the function has ended.
             ActiveDocumentError: the data is malformed, or not what the function may bring.
         """
-        self.apply([(function, data)])
+        self.apply([(function, data)], at=at)
+
+    def advance(self, at: Time) -> None:
+        """Let time pass: it is a later time from now on.
+
+        Raises:
+            ActiveDocumentError: it is earlier than the time that it was, or not a time.
+        """
+        self.apply(at=at)
 
     def end(self, function: str) -> None:
         """Note that a function brings nothing any more."""
@@ -152,13 +167,23 @@ class ActiveDocument:
         updates: Iterable[tuple[str, Data]] = (),
         ends: Iterable[str] = (),
         retractions: Iterable[tuple[str, Data]] = (),
+        at: Time | None = None,
     ) -> None:
-        """Retract trees, make several updates, then let functions end, in one transaction."""
+        """Retract trees, make several updates, then let functions end, in one transaction.
+
+        Args:
+            updates: functions and what they bring.
+            ends: functions that bring nothing more.
+            retractions: functions and what they take back.
+            at: the time that it is then; as before if it is not given.
+        """
         batch = WriteBatch()
+        clock = self.nodes.clock if at is None else read_time(at, self.nodes)
         retracted = self._check_retractions(retractions)
         checked = self._check_updates(updates, ends)
-        for relation, rows in facts_of(self.nodes.prune(retracted), self._numbers()).items():
-            batch.remove(relation, rows)
+        self._remove_nodes(self.nodes.prune(retracted), batch)
+        if at is not None:
+            self._set_time(str(at), clock, batch)
         self._stage_checked(checked, batch)
         self.note_written(self.collection.write(batch))
 
@@ -239,6 +264,11 @@ class ActiveDocument:
         """
         self._check_query(parse_query(query))
         maintained = self.collection.maintain(query)
+        if self.collection.has_times and not self._has_times:
+            self._has_times = True
+            batch = WriteBatch()
+            self._stage_times(self.nodes.labels, batch)
+            self.note_written(self.collection.write(batch))
         view = View(Question(self.nodes, self.functions, maintained), self.limits)
         self._views.append(view)
         return view
@@ -270,7 +300,8 @@ class ActiveDocument:
             if view.is_open:
                 needed |= collect(view.question, self.collection.storage)
         for view in chosen:
-            if not is_reported or view.maintained.shape.is_boolean:
+            shape = view.maintained.shape
+            if not shape.is_windowed and (not is_reported or shape.is_boolean):
                 batch.add(*self._reported(view))
         kept = self.nodes.ancestors(needed)
         dropped = self._drop_nodes(kept, batch)
@@ -294,6 +325,8 @@ class ActiveDocument:
     def stage_removal(self, batch: WriteBatch) -> None:
         """Put into a batch what takes the document out of its collection."""
         self._drop_nodes(set(), batch)
+        if self._has_times:
+            batch.remove("clock", [(self.nodes.root, self.nodes.clock)])
         for function in self.functions.values():
             self._shut(function, batch, FunctionState.ENDED)
         for view in self._views:
@@ -325,17 +358,39 @@ class ActiveDocument:
         for each in nodes:
             if each.kind is NodeKind.FUNCTION:
                 self._function(each.label, batch)
-        for relation, rows in facts_of(nodes, self._numbers()).items():
+        facts = facts_of(nodes, self._numbers(), has_times=self._has_times)
+        for relation, rows in facts.items():
             batch.add(relation, rows)
         if self.collection.has_numbers:
             batch.add("num", numbers_of(each.label for each in nodes))
+            batch.add("num", numbers_of([self.nodes.time] if self._has_times else []))
+
+    def _set_time(self, time: str, clock: float, batch: WriteBatch) -> None:
+        """Put into a batch that it is a later time."""
+        if self._has_times:
+            batch.remove("clock", [(self.nodes.root, self.nodes.clock)])
+            batch.add("clock", [(self.nodes.root, clock)])
+        self.nodes.time, self.nodes.clock = time, clock
+
+    def _stage_times(self, nodes: Iterable[int], batch: WriteBatch) -> None:
+        """Put into a batch what time it is, and when some nodes came."""
+        if self._has_times:
+            batch.add("clock", [(self.nodes.root, self.nodes.clock)])
+            arrivals = {each: self.nodes.arrival_of(each) for each in nodes}
+            batch.add("arrived", ((each, encode_label(at)) for each, at in arrivals.items()))
+            batch.add("num", numbers_of(arrivals.values()))
 
     def _drop_nodes(self, kept: set[int], batch: WriteBatch) -> int:
         """Put all nodes but some into a batch, as removed; return how many."""
         dropped = self.nodes.retain(kept)
-        for relation, rows in facts_of(dropped, self._numbers()).items():
-            batch.remove(relation, rows)
+        self._remove_nodes(dropped, batch)
         return len(dropped)
+
+    def _remove_nodes(self, nodes: Iterable[StoredNode], batch: WriteBatch) -> None:
+        """Put nodes that are gone into a batch."""
+        facts = facts_of(nodes, self._numbers(), has_times=self._has_times)
+        for relation, rows in facts.items():
+            batch.remove(relation, rows)
 
     def _reported(self, view: View) -> tuple[str, list[tuple[Any, ...]]]:
         """Return the relation of a view's answers that stay, and its sure answers as rows of it."""

@@ -25,6 +25,7 @@ from corollary.database.database import Database, open_arguments_of, state_of
 from corollary.database.opening import reopen
 from corollary.database.store import OpenArguments
 from corollary.database.transaction import Transaction
+from corollary.documents.queries.joins import build_shape
 from corollary.documents.queries.parse import parse_query, several_documents
 from corollary.documents.stream_state import SavedDocument, StreamProcessor, StreamRow
 from corollary.errors import InputError
@@ -127,6 +128,10 @@ def document_events(
         if parsed.is_joint:
             note = "state is kept for each document: join their answers by a rule of the warehouse"
             raise several_documents(parsed, note)
+        if build_shape(parsed).has_times:
+            note = "compare times that rows bring as labels: `[@at/*$t]`, `where $t - $u <= 1h`"
+            message = "A view that is watched asks when nodes came."
+            raise InputError.of("C1259", message, None, note)
     named = tuple((name, tuple(labels)) for name, labels in sorted((types or {}).items()))
     task = DocumentTask(tuple(views.items()), template, tuple(once), named)
     rows = frame.select(*(each.split()[0] for each in ARRIVALS.split(", ")))

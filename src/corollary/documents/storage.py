@@ -95,15 +95,20 @@ def numbers_of(labels: Iterable[str]) -> list[tuple[str, float]]:
     ]
 
 
-def facts_of(nodes: Iterable[StoredNode], functions: Mapping[str, int]) -> dict[str, Rows]:
+def facts_of(
+    nodes: Iterable[StoredNode], functions: Mapping[str, int], *, has_times: bool
+) -> dict[str, Rows]:
     """Return nodes as rows of the base relations.
 
     Args:
         nodes: the nodes.
         functions: the numbers of functions by name.
+        has_times: whether it is stored when nodes came.
     """
     found: dict[str, list[tuple[Any, ...]]] = {}
-    for number, parent, label, kind in nodes:
+    for number, parent, label, kind, arrival in nodes:
+        if has_times:
+            found.setdefault("arrived", []).append((number, encode_label(arrival)))
         if parent == ROOT:
             found.setdefault("root", []).append((number,))
         else:

@@ -6,7 +6,7 @@
 | `xml` | what it brings: XML, JSON or a term; nothing if it is left out  |
 | `old` | what it retracts before that                                   |
 | `eos` | whether it brings nothing more after that                       |
-| `at`  | when that was, a number or a time; the number of the line if it is left out |
+| `at`  | when that came, a number or a time; the number of the line if it is left out |
 | `doc` | the document; rows for several are for a collection of them     |
 | `seq` | the number of the row in its stream; not needed here            |
 """

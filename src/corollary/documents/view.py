@@ -74,7 +74,10 @@ class View:
     @property
     def is_open(self) -> bool:
         """Whether an update may still change the answers."""
-        return self.value == 0.5 or (self.value == 1 and not self.question.shape.is_boolean)
+        shape = self.question.shape
+        return self.value == 0.5 or (
+            self.value == 1 and (shape.is_windowed or not shape.is_boolean)
+        )
 
     @property
     def sure(self) -> Answers:

@@ -79,6 +79,13 @@ CURES = [
     update("C1230", "--update g=b", "it has `f`", "--update f=b"),
     update("C1232", "--once f --update f=b --update f=c", "", "--update f=b --update f=c"),
     update("C1233", "--type f=b --update f=c", "", "--type f=b --update f=b"),
+    query(
+        "C1257",
+        "/r[a arrived $t][b arrived $t]",
+        "a variable of its own",
+        "/r[a arrived $t][b arrived $u] where $t - $u <= 1h",
+    ),
+    update("C1258", "--now soon", "`2026-05-01T12:00`", "--now 2026-05-01T12:00"),
     several("C1255", 'doc("c")/r', "there are `a`, `b`", 'doc("a")/r'),
     Cure(
         "C1255",

@@ -78,9 +78,9 @@ class AssumingRows:
         """The one row without columns, which assumes nothing."""
         return frozenset({(NO_ASSUMPTION,)})
 
-    def of_symbol(self, symbol: str) -> Tuples:
-        """Return the row with one column."""
-        return frozenset({(symbol, NO_ASSUMPTION)})
+    def of_row(self, row: EncodedRow) -> Tuples:
+        """Return a row as the only one; it assumes nothing."""
+        return frozenset({(*row, NO_ASSUMPTION)})
 
     def project(self, rows: Tuples, places: Sequence[int]) -> Tuples:
         """Return rows with some of their columns; they assume the same."""

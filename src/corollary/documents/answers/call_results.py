@@ -31,8 +31,8 @@ def call_results_from(node: Node, roots: frozenset[str]) -> unknown.Tuples:
 
 
 def _results(node: Node, label: str) -> unknown.Tuples:
-    rows = unknown.UNIT_ROWS if node.carried is None else frozenset({(label,)})
-    rows = _results_below(node.group, rows)
+    own = node.own_row(label, unknown.UNKNOWN)  # when it comes is not known, either
+    rows = _results_below(node.group, frozenset({own}))
     last = node.group.prefixes[-1]
     return frozenset(
         tuple(value for name, value in zip(last, row, strict=True) if name in node.columns)

@@ -126,5 +126,10 @@ class Overlay:
         self.labels = ChainMap(labels, nodes.labels)
         self.kinds = ChainMap(kinds, nodes.kinds)
         self.children = ChainMap(children, nodes.children)
+        self._nodes = nodes
         known = [number for number in grown if number in nodes.parents]
         self.grown = nodes.ancestors(known).union(grown)
+
+    def arrival_of(self, number: int) -> str:
+        """Return the time at which a node came, or would come."""
+        return self._nodes.arrival_of(number)

@@ -44,7 +44,8 @@ class Explanation:
         if self.same_key is not None:
             return f"{shown} is not waited for: {_shown(self.same_key)} has its key"
         ways = " or ".join(
-            " and ".join(f"!{name}" for name in sorted(each)) for each in self.waits_for
+            " and ".join(f"!{name}" for name in sorted(each)) or "time to pass"
+            for each in self.waits_for
         )
         bound = "" if self.is_exact else ", at most: the search has ended at its limits"
         return f"{shown} waits for {ways}{bound}"
@@ -158,7 +159,7 @@ class _WitnessSearch:
         if root.node.number not in self.sure.here[self.tree.root]:
             return None
         for found, nodes in self._node(root.node, self.tree.root, (labels, ())):
-            if matching.may_hold(root, found):
+            if matching.must_hold(root, found):
                 return nodes
         return None
 
@@ -166,11 +167,13 @@ class _WitnessSearch:
         labels, nodes = so_far
         if not matching.passes_test(node, self.tree, number):
             return
-        if node.carried is not None:
-            label = encode_label(self.tree.labels[number])
-            if labels.get(node.carried, label) != label:
+        if node.group.prefixes[0]:
+            arrival = "" if node.arrival is None else encode_label(self.tree.arrival_of(number))
+            row = node.own_row(encode_label(self.tree.labels[number]), arrival)
+            own = dict(zip(node.group.prefixes[0], row, strict=True))
+            if any(labels.get(name, label) != label for name, label in own.items()):
                 return
-            labels = {**labels, node.carried: label}
+            labels = {**labels, **own}
         yield from self._group(node.group, 0, number, (labels, (*nodes, number)))
 
     def _group(self, group: Group, at: int, number: int, so_far: _Match) -> Iterator[_Match]:

@@ -14,6 +14,7 @@ from corollary.documents.answers.search_budget import SearchBudget
 from corollary.documents.answers.unknown import (
     NO_ROWS,
     UNIT_ROWS,
+    EncodedRow,
     Tuples,
     decode_label,
     encode_label,
@@ -31,8 +32,8 @@ class RowAlgebra(Protocol):
     def unit(self) -> Tuples:
         """The one row without columns."""
 
-    def of_symbol(self, symbol: str) -> Tuples:
-        """Return the row with one column."""
+    def of_row(self, row: EncodedRow) -> Tuples:
+        """Return a row as the only one."""
 
     def join(
         self,
@@ -53,9 +54,9 @@ class PlainRows:
 
     unit = UNIT_ROWS
 
-    def of_symbol(self, symbol: str) -> Tuples:
-        """Return the row with one column."""
-        return frozenset({(symbol,)})
+    def of_row(self, row: EncodedRow) -> Tuples:
+        """Return a row as the only one."""
+        return frozenset({row})
 
     def join(
         self,
@@ -96,6 +97,9 @@ class Tree(Protocol):
     @property
     def children(self) -> Mapping[int, list[int]]:
         """The children of each node."""
+
+    def arrival_of(self, number: int) -> str:
+        """Return the time at which a node came."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,8 +238,9 @@ def _match(
     if not passes_test(node, tree, number):
         return NO_ROWS
     rows = algebra.unit
-    if node.carried is not None:
-        rows = algebra.of_symbol(encode_label(tree.labels[number]))
+    if node.group.prefixes[0]:
+        arrival = "" if node.arrival is None else encode_label(tree.arrival_of(number))
+        rows = algebra.of_row(node.own_row(encode_label(tree.labels[number]), arrival))
     rows = match_group(node.group, rows, within, algebra)
     last = node.group.prefixes[-1]
     if last == node.columns:
@@ -297,6 +302,11 @@ def may_hold(root: Root, row: Mapping[str, str]) -> bool:
     if not root.conditions:
         return True
     return root.conditions.may_hold({name: _known(row[name]) for name in root.conditions.classes})
+
+
+def must_hold(root: Root, row: Mapping[str, str]) -> bool:
+    """Whether the comparisons of a query hold for labels that are all known."""
+    return root.conditions.must_hold({name: row[name] for name in root.conditions.classes})
 
 
 def _known(symbol: str) -> str | None:

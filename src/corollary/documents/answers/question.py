@@ -28,8 +28,8 @@ class Question:
 
     @property
     def shape(self) -> QueryShape:
-        """The query in the form that is compiled to rules."""
-        return self.maintained.shape
+        """The query in the form that is compiled to rules, as it is asked by the clock."""
+        return self.maintained.shape.at(self.nodes.clock)
 
     @property
     def sure_rows(self) -> set[tuple[str, ...]]:

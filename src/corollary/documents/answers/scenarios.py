@@ -127,7 +127,9 @@ class ScenarioSearch:
         if not matching.passes_test(node, self.tree, number):
             return frozenset()
         label = encode_label(self.tree.labels[number])
-        own: Labels = () if node.carried is None else ((node.carried, label),)
+        arrival = "" if node.arrival is None else encode_label(self.tree.arrival_of(number))
+        row = node.own_row(label, arrival)
+        own: Labels = tuple(zip(node.group.prefixes[0], row, strict=True))
         found = self._of_group(node.group, number, frozenset({Scenario(labels=own)}))
         return frozenset(_without_idle(each, node) for each in found)
 

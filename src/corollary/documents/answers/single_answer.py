@@ -212,7 +212,8 @@ def _single_results(
         assumption = assumptions.assume(name, encode_label(node.label))
         return assumptions.lift(call_results(node), assumption)
     allowed = UNKNOWN if roots is None else encode_one_of(map(encode_label, roots))
-    own = frozenset({(assumptions.root_label(name), assumptions.assume(name, allowed))})
+    row = node.own_row(assumptions.root_label(name), UNKNOWN)
+    own = frozenset({(*row, assumptions.assume(name, allowed))})
     within = {
         each.number: assumptions.lift(call_results(each)) for each in _branches_of(node.group)
     }

@@ -75,7 +75,7 @@ def useful(question: Question, limits: SearchLimits) -> Usefulness:
             if tests.is_enough(name):
                 found.add(name)
                 open_.discard(name)
-        if open_ and question.shape.has_conditions:
+        if open_ and (question.shape.has_conditions or question.shape.has_times):
             reason = "what functions bring together is not tested with comparisons"
             return Usefulness(candidates, frozenset(open_), reason)
         if open_:
@@ -146,7 +146,11 @@ class _Tests:
         question = self._question
         tables = match_tables(question.nodes, question.shape, results, budget=self._budget)
         found = answers_at(question.shape, tables.here[question.nodes.root])
-        return not found <= question.sure_rows
+        known = frozenset(question.sure_rows)
+        if question.shape.is_windowed:  # without it, some may come with time
+            tables = match_tables(question.nodes, question.shape, budget=self._budget)
+            known |= answers_at(question.shape, tables.here[question.nodes.root])
+        return not found <= known
 
     def find_scenarios(self) -> None:
         """Find the scenarios, those with few functions first."""

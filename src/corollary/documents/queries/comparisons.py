@@ -12,6 +12,11 @@ The numbers of labels are dense, so that is exact; `≠` is split into `<` and `
 that have to differ as they are spelled can always do so if one is unknown: a number has many
 spellings.
 
+Arrivals are times as well. Of one that is yet to come it is known that it is not before the clock,
+and not after the time at which the query is asked; that may be any later time:
+
+    t unknown, now unknown:   clock ≤ t ≤ now       what holds is asked with now = clock
+
 | label                          | its number                                |
 |--------------------------------|-------------------------------------------|
 | `7`, `-2.50`, `1e3`            | as it is spelled                          |
@@ -21,7 +26,7 @@ spellings.
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from itertools import product
@@ -30,6 +35,10 @@ _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d")
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(s|min|h|d)")
 _SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86_400}
+NOW = "now()"
+"""The time at which a query is asked, among the variables of a comparison."""
+CLOCK = "clock()"
+"""The time that it is in a document: no later arrival is known."""
 MAX_COMPARED_CLASSES = 6
 """Classes that the comparisons of a query may have: each of them makes twice as many rules."""
 MAX_UNEQUAL = 4
@@ -144,10 +153,19 @@ class LabelDifference:
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """All comparisons of a query, or of one of its alternatives."""
+    """All comparisons of a query, or of one of its alternatives.
+
+    Attributes:
+        numbers: those of numbers and times.
+        differences: labels that have to differ.
+        arrivals: the variables or classes that are times at which nodes came.
+        clock: the time that it is; None for all times, as in rules.
+    """
 
     numbers: tuple[NumberComparison, ...] = ()
     differences: tuple[LabelDifference, ...] = ()
+    arrivals: tuple[str, ...] = ()
+    clock: float | None = None
 
     def __bool__(self) -> bool:
         return bool(self.numbers or self.differences)
@@ -155,7 +173,23 @@ class Conditions:
     @property
     def numeric(self) -> tuple[str, ...]:
         """The classes that have to be numbers."""
-        return tuple(sorted({name for each in self.numbers for name, _ in each.terms}))
+        found = {name for each in self.numbers for name, _ in each.terms}
+        return tuple(sorted(found - {NOW, CLOCK}))
+
+    @property
+    def is_windowed(self) -> bool:
+        """Whether they depend on the time at which the query is asked."""
+        return any(name == NOW for each in self.numbers for name, _ in each.terms)
+
+    def at(self, clock: float) -> "Conditions":
+        """Return the conditions at a time."""
+        return replace(self, clock=clock)
+
+    @property
+    def sure_numbers(self) -> tuple[NumberComparison, ...]:
+        """The comparisons that have to hold for an answer to be sure: asked by the clock."""
+        names = {name: name for name in (*self.numeric, CLOCK)}
+        return tuple(each.named({**names, NOW: CLOCK}) for each in self.numbers)
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -173,7 +207,7 @@ class Conditions:
         values = {name: number_of(label) for name, label in labels.items()}
         numbers = []
         for written in self.numbers:
-            each = written.named(names)
+            each = written.named({**names, NOW: NOW})
             if any(values.get(name, 0.0) is None for name, _ in each.terms):
                 return None
             each = each.given({name: one for name, one in values.items() if one is not None})
@@ -197,7 +231,7 @@ class Conditions:
                 differences.append(
                     one if right is None else LabelDifference(one.left, right, is_label=True)
                 )
-        return Conditions(tuple(numbers), tuple(differences))
+        return replace(self, numbers=tuple(numbers), differences=tuple(differences))
 
     def cases(self, unknown: Iterable[str]) -> Iterator[list[NumberComparison]]:
         """Yield the comparisons of known numbers of which those of one case have to hold.
@@ -205,18 +239,18 @@ class Conditions:
         Args:
             unknown: the classes whose labels are unknown; there are such numbers iff a case holds.
         """
-        unequal = [each for each in self.numbers if each.operator == "!="]
-        others = [each for each in self.numbers if each.operator != "!="]
-        for signs in product((1, -1), repeat=len(unequal)):
-            chosen = [
-                NumberComparison.of(
-                    {name: sign * one for name, one in each.terms}, sign * each.constant, "<"
-                )
-                for sign, each in zip(signs, unequal, strict=True)
-            ]
-            left = eliminate([*others, *chosen], unknown)
-            if all(each.terms or each.holds for each in left):
-                yield [each for each in left if each.terms]
+        unknown = list(unknown)
+        numbers = self._with_times(unknown)
+        yield from _cases(numbers, [*unknown, NOW] if self.is_windowed else unknown)
+
+    def _with_times(self, unknown: Iterable[str]) -> list[NumberComparison]:
+        """Return the comparisons, with what is known of times that are not: see above."""
+        found = [*self.numbers]
+        coming = [name for name in unknown if name in self.arrivals]
+        found += [_not_after(CLOCK, name) for name in coming]
+        if self.is_windowed:
+            found += [_not_after(name, NOW) for name in (CLOCK, *coming)]
+        return found
 
     def may_hold(self, labels: Mapping[str, str | None]) -> bool:
         """Whether there are labels for unknown ones with which all comparisons hold.
@@ -224,7 +258,7 @@ class Conditions:
         Args:
             labels: of classes; None for one that is unknown.
         """
-        values: dict[str, float] = {}
+        values: dict[str, float] = {} if self.clock is None else {CLOCK: self.clock}
         for name in self.numeric:
             label = labels[name]
             if label is not None:
@@ -236,12 +270,51 @@ class Conditions:
             one, other = labels[each.left], each.right if each.is_label else labels[each.right]
             if one is not None and one == other:
                 return False
-        known = [each.given(values) for each in self.numbers]
-        left = Conditions(tuple(each for each in known if each.terms))
-        unknown = left.numeric
+        numbers = self._with_times(name for name in self.numeric if name not in values)
+        known = [each.given(values) for each in numbers]
+        left = [each for each in known if each.terms]
+        unknown = {name for each in left for name, _ in each.terms}
         return all(each.terms or each.holds for each in known) and any(
-            True for _ in left.cases(unknown)
+            True for _ in _cases(left, sorted(unknown))
         )
+
+    def must_hold(self, labels: Mapping[str, str]) -> bool:
+        """Whether all comparisons hold by the clock, for labels that are known."""
+        values = {name: number_of(labels[name]) for name in self.numeric}
+        known = {name: each for name, each in values.items() if each is not None}
+        is_spelled = all(
+            labels[each.left] != (each.right if each.is_label else labels[each.right])
+            for each in self.differences
+        )
+        at = {} if self.clock is None else {CLOCK: self.clock}
+        return (
+            is_spelled
+            and len(known) == len(values)
+            and all(each.given({**known, **at}).holds for each in self.sure_numbers)
+        )
+
+
+def _not_after(one: str, other: str) -> NumberComparison:
+    return NumberComparison.of({one: Fraction(1), other: Fraction(-1)}, Fraction(0), "<=")
+
+
+def _cases(
+    numbers: Iterable[NumberComparison], unknown: Iterable[str]
+) -> Iterator[list[NumberComparison]]:
+    """Yield for each case the comparisons that are left without some numbers."""
+    several = list(numbers)
+    unequal = [each for each in several if each.operator == "!="]
+    others = [each for each in several if each.operator != "!="]
+    for signs in product((1, -1), repeat=len(unequal)):
+        chosen = [
+            NumberComparison.of(
+                {name: sign * one for name, one in each.terms}, sign * each.constant, "<"
+            )
+            for sign, each in zip(signs, unequal, strict=True)
+        ]
+        left = eliminate([*others, *chosen], unknown)
+        if all(each.terms or each.holds for each in left):
+            yield [each for each in left if each.terms]
 
 
 def eliminate(

@@ -1,6 +1,6 @@
 """What stands behind `where`: joins, comparisons of numbers and times, labels that differ."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Generic, Protocol, TypeVar
@@ -8,6 +8,7 @@ from typing import Generic, Protocol, TypeVar
 from corollary.documents.queries.comparisons import (
     MAX_COMPARED_CLASSES,
     MAX_UNEQUAL,
+    NOW,
     Conditions,
     LabelDifference,
     NumberComparison,
@@ -51,17 +52,23 @@ class WrittenCondition(Generic[Token]):
 
 
 def read_conditions(
-    written: Iterable[WrittenCondition[Token]],
+    written: Iterable[WrittenCondition[Token]], arrivals: Collection[str] = ()
 ) -> tuple[tuple[tuple[str, str], ...], Conditions, list[Diagnostic]]:
-    """Return the joins, the other conditions, and what is wrong about them."""
+    """Return the joins, the other conditions, and what is wrong about them.
+
+    Args:
+        written: what stands behind `where`.
+        arrivals: the variables that are times at which nodes came: their values are compared.
+    """
     joins: list[tuple[str, str]] = []
     numbers: list[NumberComparison] = []
     differences: list[LabelDifference] = []
     findings: list[Diagnostic] = []
     for each in written:
         types = [token.type for token in each.operands]
-        is_plain = len(each.left) == len(each.right) == 1 and "VARIABLE" in types
         left, right = each.left[0].text, each.right[0].text
+        is_plain = len(each.left) == len(each.right) == 1 and "VARIABLE" in types
+        is_plain = is_plain and left not in arrivals and right not in arrivals
         if is_plain and types == ["VARIABLE", "VARIABLE"] and each.operator.text == "=":
             joins.append((left, right))
         elif is_plain and "NAME" not in types and each.operator.text == "!=":
@@ -74,7 +81,7 @@ def read_conditions(
             findings.append(Diagnostic("C1200", message, each.operator.span, note))
         else:
             numbers += _number_comparison(each, findings)
-    conditions = Conditions(tuple(numbers), tuple(differences))
+    conditions = Conditions(tuple(numbers), tuple(differences), tuple(sorted(arrivals)))
     is_large = len(conditions.classes) > MAX_COMPARED_CLASSES
     if is_large or sum(each.operator == "!=" for each in numbers) > MAX_UNEQUAL:
         message = f"More than {MAX_COMPARED_CLASSES} variables are compared"
@@ -94,6 +101,9 @@ def _number_comparison(
             sign = -side if at and parts[at - 1].text == "-" else side
             if token.type == "VARIABLE":
                 terms[token.text] = terms.get(token.text, Fraction(0)) + sign
+                continue
+            if token.type == "NAME" and token.text == "now":
+                terms[NOW] = terms.get(NOW, Fraction(0)) + sign
                 continue
             value = literal_number(token.text)
             if value is None:

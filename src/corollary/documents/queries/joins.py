@@ -72,8 +72,9 @@ def build_shape(query: DocumentQuery) -> QueryShape:
 
 def _classes(query: DocumentQuery) -> dict[str, str]:
     """Return for each variable the first one of its class."""
+    nodes = [node for root in query.roots for node in nodes_of(root)]
     names = list(
-        dict.fromkeys(n.variable for root in query.roots for n in nodes_of(root) if n.variable)
+        dict.fromkeys(name for each in nodes for name in (each.variable, each.arrival) if name)
     )
     found = {name: name for name in names}
     for left, right in query.equalities:
@@ -216,13 +217,18 @@ def _root(
     uses = Counter(each.variable for each in nodes_of(node) if each.variable)
     named = {*outputs, *conditions.classes}
     idle = {name for name, number in uses.items() if number == 1 and name not in named}
-    node = _mapped(
-        node, lambda each: replace(each, variable=None) if each.variable in idle else each
-    )
+    node = _mapped(node, lambda each: _without(each, idle, named))
     needed = frozenset(name for name in named if name not in pins)
     shaped = _Numbering(numbers).node(node, None, needed)
     made = tuple(FixedLabel(pins[name]) if name in pins else name for name in outputs)
     return Root(shaped, made, conditions)
+
+
+def _without(node: PatternNode, idle: set[str], named: set[str]) -> PatternNode:
+    """Return a node without the variables that nobody asks for."""
+    variable = None if node.variable in idle else node.variable
+    arrival = node.arrival if node.arrival in named else None
+    return replace(node, variable=variable, arrival=arrival)
 
 
 class _Numbering:
@@ -237,10 +243,12 @@ class _Numbering:
         below = variables_in(node.branches)
         carried = node.variable if own & (outer | below) else None
         start = own if carried else frozenset()
+        if node.arrival is not None:
+            own, start = own | {node.arrival}, start | {node.arrival}
         group = self._group(number, node.branches, outer, start)
         columns = tuple(sorted((own | below) & outer))
         label, kind = node.label, node.kind
-        return Node(number, axis, label, kind, carried, columns, group, node.span)
+        return Node(number, axis, label, kind, carried, columns, group, node.span, node.arrival)
 
     def _group(
         self, number: int, branches: tuple[Branch, ...], outer: Names, start: Names

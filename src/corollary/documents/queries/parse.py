@@ -1,7 +1,8 @@
 """Reads queries on documents: `grammar.lark` is their grammar.
 
 A leading `//a` stands for `/a | /*//a`: the root itself is found, too, as in XPath. `key` is a word
-of the language only after a path or a list: elsewhere it is a label like any other.
+of the language only after a path or a list, `arrived` only before a variable: elsewhere they are
+labels like any other.
 
 Queries over several documents are patterns on one tree, with the documents below their names:
 
@@ -321,11 +322,17 @@ class _Builder(Transformer[_Token, object]):
         return steps
 
     def step(
-        self, test: _Token, variable: _Token | None, *predicates: tuple[Branch, ...]
+        self,
+        test: _Token,
+        variable: _Token | None,
+        word: _Token | None,
+        arrival: _Token | None,
+        *predicates: tuple[Branch, ...],
     ) -> PatternNode:
         name, span, last = None, test.span, test
         if variable is not None:
             name, span, last = variable.text, test.span.to(variable.span), variable
+        last = last if arrival is None else arrival
         kind = _KINDS.get(test.text.partition("(")[0].rstrip()) if test.type == "TEXT" else None
         if kind is not None and (
             predicates or (last.next and last.next.type in ("SLASH", "BELOW"))
@@ -333,7 +340,8 @@ class _Builder(Transformer[_Token, object]):
             raise _below_text(span)
         label = None if test.type in ("STAR", "TEXT") else test.text
         branches = tuple(branch for each in predicates for branch in each)
-        return PatternNode(label, name, branches, kind, span)
+        time = None if arrival is None or word is None else arrival.text
+        return PatternNode(label, name, branches, kind, span, time)
 
     def predicate(self, opening: _Token, *several: tuple[Branch, ...]) -> tuple[Branch, ...]:
         if len(several) == 1:
@@ -378,9 +386,9 @@ def _checked(
     key: tuple[_Token, ...],
 ) -> DocumentQuery:
     """Return the query, if its variables are in order."""
-    places = {
-        node.variable: node.span for root in roots for node in nodes_of(root) if node.variable
-    }
+    nodes = [node for root in roots for node in nodes_of(root)]
+    places = {name: node.span for node in nodes for name in (node.variable, node.arrival) if name}
+    arrivals = [node.arrival for node in nodes if node.arrival]
     compared = [token for each in written for token in each.operands if token.type == "VARIABLE"]
     named = [*compared, *(outputs or ()), *key]
     findings = [
@@ -405,7 +413,17 @@ def _checked(
         for name in dict.fromkeys(returned)
         if name in places and not all(name in bound_in(root) for root in roots)
     ]
-    equalities, conditions, wrong = read_conditions(written)
+    equalities, conditions, wrong = read_conditions(written, arrivals)
+    findings += [
+        Diagnostic(
+            "C1257",
+            f"`${name}` is a time of arrival, and stands at another place, too.",
+            places[name],
+            "give it a variable of its own, and compare: `where $t - $u <= 1h`",
+        )
+        for name in dict.fromkeys(arrivals)
+        if arrivals.count(name) > 1 or any(node.variable == name for node in nodes)
+    ]
     findings += wrong
     findings += [
         Diagnostic(

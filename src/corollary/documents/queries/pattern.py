@@ -31,6 +31,7 @@ class PatternNode:
         kind: what matches has to be (`text()`, `number()`, `literal()`); None for anything.
         variable: what the label is called, if it matters elsewhere.
         branches: all of them have to match.
+        arrival: what the time is called at which the node came, if it matters.
     """
 
     label: str | None
@@ -38,6 +39,12 @@ class PatternNode:
     branches: tuple["Branch", ...] = ()
     kind: NodeKind | None = None
     span: Span | None = field(default=None, compare=False, repr=False)
+    arrival: str | None = None
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The variables of its label and of its arrival."""
+        return frozenset(name for name in (self.variable, self.arrival) if name is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,13 +126,12 @@ def nodes_of(node: PatternNode) -> Iterator[PatternNode]:
 
 def variables_in(branches: tuple[Branch, ...]) -> frozenset[str]:
     """Return the variables that occur in branches."""
-    return frozenset(node.variable for node in nodes_below(branches) if node.variable is not None)
+    return frozenset(name for node in nodes_below(branches) for name in node.names)
 
 
 def bound_in(node: PatternNode) -> frozenset[str]:
     """Return the variables that every match of a pattern binds."""
-    own = frozenset() if node.variable is None else frozenset((node.variable,))
-    return own | _bound_below(node.branches)
+    return node.names | _bound_below(node.branches)
 
 
 def _bound_below(branches: tuple[Branch, ...]) -> frozenset[str]:

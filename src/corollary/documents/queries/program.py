@@ -33,6 +33,7 @@ are mended here. For a query node p with branches c_1 … c_k:
 | end(!f)               | `live(f, k)` is deleted                                                |
 | can(f, c)             | `can(k, c)`: k is what kind of function f is, by its type              |
 | the number of a label | `num(a, v)`, for those that spell one                                  |
+| when a node came      | `arrived(n, a)`; the time that it is, `clock(n, t)`, for n a root      |
 | the dots              | the columns of joins and outputs, one for each class                   |
 | compat                | three rules for each class that two sides share: x = x, ? = x, x = ?   |
 | p-tilde, relevant     | `rel`, `want`                                                          |
@@ -57,7 +58,7 @@ from corollary.core import logic
 from corollary.core.program import Column, Declaration, Program, TypeName
 from corollary.documents.answers.call_results import call_results
 from corollary.documents.answers.unknown import UNKNOWN, encode_label
-from corollary.documents.queries.comparisons import Conditions, NumberComparison
+from corollary.documents.queries.comparisons import CLOCK, Conditions, NumberComparison
 from corollary.documents.queries.pattern import Axis
 from corollary.documents.queries.shape import (
     Columns,
@@ -80,10 +81,12 @@ BASE = {
     "live": (("f", NUMBER), ("k", NUMBER)),
     "can": (("k", NUMBER), ("c", SYMBOL)),
     "num": (("a", SYMBOL), ("v", FLOAT)),
+    "arrived": (("n", NUMBER), ("a", SYMBOL)),
+    "clock": (("n", NUMBER), ("t", FLOAT)),
 }
 """The base relations of documents: their columns."""
 
-_N, _M, _F, _K = (logic.Variable(name) for name in "nmfk")
+_N, _M, _F, _K, _T = (logic.Variable(name) for name in "nmfkt")
 _ANYTHING = logic.Constant(UNKNOWN)
 
 
@@ -164,7 +167,9 @@ class _Compiler:
         self.rule(self.atom("possible", _N, *answer), possible)
         self.rule(self.atom("sure", _N, *answer), sure)
         relevant = self.head("rel", node.number, node.columns)
-        self.rule(relevant, possible, logic.Negation(self.not_new(answer)))
+        # What is sure by the clock may not be later, so it needs its nodes.
+        new = [] if self.shape.is_windowed else [logic.Negation(self.not_new(answer))]
+        self.rule(relevant, possible, *new)
         self.relevant_below(node.group, relevant, node.columns)
 
     def conditions(
@@ -189,13 +194,13 @@ class _Compiler:
                     logic.Atom(may.relation, (_N, *arguments)),
                     logic.Atom(possible.relation, (_N, *arguments)),
                     *items,
-                    *map(_comparison, case),
+                    *_comparisons(case),
                 )
         self.rule(
             must,
             sure,
             *self.compared_labels(conditions, {}),
-            *map(_comparison, conditions.numbers),
+            *_comparisons(conditions.sure_numbers),
         )
         return may, must
 
@@ -223,27 +228,22 @@ class _Compiler:
         """Make the rules of a node whose hat is defined: those of its group, and its own match."""
         number = node.number
         start = logic.Atom(self.name(f"hat_{number}"), (_N,))
-        if node.carried is not None:
+        if node.group.prefixes[0]:
             start = self.head("g", f"{number}_0", node.group.prefixes[0])
-            self.rule(
-                self.with_label(start, node),
-                logic.Atom(self.name(f"hat_{number}"), (_N,)),
-                *(
-                    []
-                    if node.label is not None
-                    else [logic.Atom("lab", (_N, *start.arguments[1:]))]
-                ),
-            )
+            body: list[logic.BodyItem] = []
+            known: dict[str, logic.Term] = {}
+            if node.carried is not None and node.label is not None:
+                known[node.carried] = logic.Constant(encode_label(node.label))
+            elif node.carried is not None:
+                body.append(logic.Atom("lab", (_N, _variable(node.carried))))
+            if node.arrival is not None:
+                body.append(logic.Atom("arrived", (_N, _variable(node.arrival))))
+            row = (known.get(each, _variable(each)) for each in node.group.prefixes[0])
+            hat = logic.Atom(self.name(f"hat_{number}"), (_N,))
+            self.rule(logic.Atom(start.relation, (_N, *row)), hat, *body)
         possible, sure = self.group(node.group, start)
         self.rule(self.head("pos", number, node.columns), possible)
         self.rule(self.head("sure", number, node.columns), sure)
-
-    @staticmethod
-    def with_label(start: logic.Atom, node: Node) -> logic.Atom:
-        """Return the head of a node's first prefix: its label, if that is known."""
-        if node.label is None or len(start.arguments) == 1:
-            return start
-        return logic.Atom(start.relation, (_N, logic.Constant(encode_label(node.label))))
 
     def group(self, group: Group, start: logic.Atom) -> tuple[logic.Atom, logic.Atom]:
         """Make the rules of a group; return what says that it matches, possibly and surely."""
@@ -416,8 +416,15 @@ def _variable(column: str) -> logic.Variable:
 
 
 def _number(column: str) -> logic.Variable:
-    """Return the variable of the number that the label of a class spells."""
-    return logic.Variable(f"v_{column}")
+    """Return the variable of the number that the label of a class spells, or of the clock."""
+    return _T if column == CLOCK else logic.Variable(f"v_{column}")
+
+
+def _comparisons(several: Iterable[NumberComparison]) -> list[logic.BodyItem]:
+    """Return comparisons as conditions of a rule; what time it is, is looked up if it matters."""
+    found: list[logic.BodyItem] = [*map(_comparison, several)]
+    is_timed = any(name == CLOCK for each in several for name, _ in each.terms)
+    return [logic.Atom("clock", (_N, _T)), *found] if is_timed else found
 
 
 def _comparison(each: NumberComparison) -> logic.Comparison:

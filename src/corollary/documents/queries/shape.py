@@ -14,7 +14,7 @@ known, and still needed, once the first i branches have matched.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from corollary.documents.queries.comparisons import Conditions
@@ -37,6 +37,7 @@ class Node:
         carried: the class whose value its label is, if anybody asks for that.
         columns: the classes that matter outside its subtree.
         group: what has to hold below.
+        arrival: the class whose value is the time at which it came, if anybody asks for that.
     """
 
     number: int
@@ -47,6 +48,11 @@ class Node:
     columns: Columns
     group: "Group"
     span: Span | None = field(default=None, compare=False, repr=False)
+    arrival: str | None = None
+
+    def own_row(self, label: str, arrival: str) -> tuple[str, ...]:
+        """Return the row of the classes of its own: those of its group's first prefix."""
+        return tuple(label if each == self.carried else arrival for each in self.group.prefixes[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +113,23 @@ class QueryShape:
     def has_conditions(self) -> bool:
         """Whether labels are compared by more than equality."""
         return any(root.conditions for root in self.roots)
+
+    @property
+    def has_times(self) -> bool:
+        """Whether arrivals matter, or what time it is."""
+        return self.is_windowed or any(node.arrival is not None for node in self.nodes())
+
+    @property
+    def is_windowed(self) -> bool:
+        """Whether answers depend on what time it is, so that they may come and go with it."""
+        return any(root.conditions.is_windowed for root in self.roots)
+
+    def at(self, clock: float) -> "QueryShape":
+        """Return the query as it is asked at a time."""
+        if not self.has_times:
+            return self
+        roots = (replace(each, conditions=each.conditions.at(clock)) for each in self.roots)
+        return replace(self, roots=tuple(roots))
 
     @property
     def is_boolean(self) -> bool:

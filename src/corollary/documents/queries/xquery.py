@@ -67,7 +67,8 @@ def xquery_of(text: str) -> str:
     if query.is_joint:
         raise several_documents(query, "begin at the root of one document: `/r[a]`")
     shape = build_shape(query)
-    if not shape.is_boolean or any(node.carried for node in shape.nodes()):
+    is_joined = shape.has_times or any(node.carried for node in shape.nodes())
+    if not shape.is_boolean or is_joined:
         note = "end it with `return ()`, and leave out joins"
         raise syntax_error(
             "Only a query without answers and joins has an XQuery.", None, note, "C1260"

@@ -33,6 +33,7 @@ class StoredNode(NamedTuple):
     parent: int
     label: str
     kind: NodeKind
+    arrival: str
 
 
 class DocumentTree:
@@ -44,15 +45,23 @@ class DocumentTree:
         calls: for each function name the nodes that are calls of it.
         initial: the nodes that were there in the beginning.
         origins: for the root of each tree that a function brought, the call that it is beside.
+        time: what is written for the time that it is; what comes now, arrives at it.
+        clock: the time that it is, in seconds.
+        arrivals: the times at which nodes came; those that are missing were there at the start.
     """
 
-    def __init__(self, forest: Forest, numbers: Iterator[int]) -> None:
+    def __init__(
+        self, forest: Forest, numbers: Iterator[int], time: str = "0", clock: float = 0.0
+    ) -> None:
         self.parents: dict[int, int] = {}
         self.labels: dict[int, str] = {}
         self.kinds: dict[int, NodeKind] = {}
         self.children: dict[int, list[int]] = {}
         self.calls: dict[str, list[int]] = {}
         self.origins: dict[int, int] = {}
+        self.start = self.time = time
+        self.clock = clock
+        self.arrivals: dict[int, str] = {}
         self.root = -1
         self.initial = self.graft(ROOT, forest, numbers)
         self.root = self.initial[0].number
@@ -137,7 +146,8 @@ class DocumentTree:
                 number = stack.pop()
                 stack += self.children.pop(number)
                 label, kind = self.labels.pop(number), self.kinds.pop(number)
-                dropped.append(StoredNode(number, self.parents.pop(number), label, kind))
+                arrival = self.arrivals.pop(number, self.start)
+                dropped.append(StoredNode(number, self.parents.pop(number), label, kind, arrival))
                 self.origins.pop(number, None)
                 if kind is NodeKind.FUNCTION:
                     self.calls[label].remove(number)
@@ -149,11 +159,13 @@ class DocumentTree:
         added: list[StoredNode] = []
         for row in forest:
             above = parent if row.parent == ROOT else added[row.parent].number
-            node = StoredNode(next(numbers), above, row.label, row.kind)
+            node = StoredNode(next(numbers), above, row.label, row.kind, self.time)
             added.append(node)
             self.parents[node.number] = above
             self.labels[node.number] = row.label
             self.kinds[node.number] = row.kind
+            if self.time != self.start:
+                self.arrivals[node.number] = self.time
             self.children[node.number] = []
             if above != ROOT:
                 self.children[above].append(node.number)
@@ -164,7 +176,13 @@ class DocumentTree:
     def retain(self, kept: set[int]) -> list[StoredNode]:
         """Drop all nodes but some, which include all their parents; return what is dropped."""
         dropped = [
-            StoredNode(number, self.parents[number], self.labels[number], self.kinds[number])
+            StoredNode(
+                number,
+                self.parents[number],
+                self.labels[number],
+                self.kinds[number],
+                self.arrivals.get(number, self.start),
+            )
             for number in self.parents
             if number not in kept
         ]
@@ -172,12 +190,19 @@ class DocumentTree:
             del self.parents[each.number], self.labels[each.number]
             del self.kinds[each.number], self.children[each.number]
             self.origins.pop(each.number, None)
+            self.arrivals.pop(each.number, None)
         for number, children in self.children.items():
             if any(child not in kept for child in children):
                 self.children[number] = [child for child in children if child in kept]
         for name in {each.label for each in dropped if each.kind is NodeKind.FUNCTION}:
             self.calls[name] = [call for call in self.calls[name] if call in kept]
         return dropped
+
+    def arrival_of(self, number: int) -> str:
+        """Return the time at which a node came; one that is not there would come now."""
+        if number not in self.labels:
+            return self.time
+        return self.arrivals.get(number, self.start)
 
     def ancestors(self, numbers: Iterable[int]) -> set[int]:
         """Return some nodes and everything above them."""

@@ -101,7 +101,7 @@ def _demands(pattern: conjunctive.ConjunctivePattern) -> list[Demand]:
 
 def _row(pattern: conjunctive.ConjunctivePattern, symbols: Mapping[str, str]) -> tuple[str, ...]:
     known = {name: encode_label(label) for name, label in conjunctive.fixed_labels_in(pattern)}
-    return tuple(known.get(name, symbols[name]) for name in pattern.node.columns)
+    return tuple(known.get(name, symbols.get(name, UNKNOWN)) for name in pattern.node.columns)
 
 
 def _largest(

@@ -38,6 +38,7 @@ FUNCTION = pair("is not F=…", is_valid=lambda _: True)
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="A file of updates, JSON lines (fn, xml, eos, at), which come after --update.",
 )
+@click.option("--now", metavar="TIME", help="The time at which the query is asked, after updates.")
 @action("--end", "F", "A function that brings nothing more after all updates.")
 @action("--once", "F", "A function that answers at most once, with one tree.")
 @action("--type", "F=A,B", "The labels that the trees of a function begin with.", FUNCTION)
@@ -81,6 +82,7 @@ def command(
     update: tuple[Pair, ...],
     retract: tuple[Pair, ...],
     updates: Path | None,
+    now: str | None,
     end: tuple[str, ...],
     once: tuple[str, ...],
     type: tuple[Pair, ...],
@@ -100,7 +102,8 @@ def command(
 
     The value is 1 if there is an answer, 0.5 if there may be one, 0 if there never will be. Answers
     are sure or possible; `?` is a label that is not known yet. Files are XML, JSON or terms.
-    `key $x` at the end of a query names variables that no two answers share.
+    `key $x` at the end of a query names variables that no two answers share; `a arrived $t` is the
+    time at which a node came, and `now` the time at which the query is asked.
 
     \b
       corollary documents match --doc 'r[a !f]' --query '/r[a][b$x]' --useful
@@ -140,13 +143,17 @@ def command(
         document.apply((), (), [(name, _place(text)) for name, text in retract])
         document.apply((), () if rows else end)
         followed.note(START, "the document")
+        has_times = view.maintained.shape.has_times
         for at, row in enumerate(rows, 1):
             ends = [row.function] if row.is_end else []
             last = end if at == len(rows) else ()
             brought = [] if row.data is None else [(row.function, row.data)]
             taken = [] if row.old is None else [(row.function, row.old)]
-            document.apply(brought, [*ends, *last], taken)
+            document.apply(brought, [*ends, *last], taken, at=row.at if has_times else None)
             followed.note(row.at, f"!{row.function}{' has ended' if row.is_end else ''}")
+        if now is not None:
+            document.advance(now)
+            followed.note(now, "time has passed")
         result = _result(document, view, useful=useful, gc=gc)
         if isinstance(document, ActiveCollection):
             result["documents"] = sorted(document.documents)
@@ -274,7 +281,7 @@ def _lines(result: dict[str, Any], *, is_all: bool) -> Iterator[str]:
 
 
 def _ways(several: list[list[str]]) -> str:
-    return " or ".join(" and ".join(f"!{name}" for name in each) for each in several)
+    return " or ".join(" and ".join(f"!{name}" for name in each) or "time" for each in several)
 
 
 def _listed(answer: "Answer") -> list[str]:
