@@ -224,6 +224,14 @@ class PartitionedTable(Table):
         self._make_room()
         return super().arrangement(order)
 
+    def tuples(self, state: State, order: Order | None = None) -> Words:
+        """Return the tuples of a state, packed as the layout says that is current afterwards."""
+        while True:
+            layout, words = self.layout, super().tuples(state, order)
+            # The texts that have just passed may be too many for it: then they are packed again.
+            if self.layout is layout:
+                return words
+
     def order_for(self, bound: tuple[int, ...]) -> Order:
         """Return an order whose first columns are the bound ones, with partitions if possible."""
         found = super().order_for(bound)
