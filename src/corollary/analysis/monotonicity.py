@@ -348,6 +348,29 @@ def _follows(
     )
 
 
+def only_adds(
+    rule: logic.Rule, members: frozenset[str], orders: Mapping[str, SubsumptionOrder]
+) -> bool:
+    """Whether a rule adds something to each value of each premise, or hands it on.
+
+    Args:
+        rule: of a stratum.
+        members: its relations.
+        orders: those of its relations of which only the best tuples count.
+    """
+    order = orders.get(rule.head.relation)
+    values = RuleValues(rule, members, orders)
+    if order is None or not values.premises:
+        return False
+    heads = values.head_values(order)
+    return all(
+        isinstance(slot, logic.Variable)
+        and any(values.is_strict(term, slot.name) for term in heads)
+        for premise in values.premises
+        for slot in premise.values
+    )
+
+
 # --- ranks by value -----------------------------------------------------------------------------
 
 

@@ -4,7 +4,7 @@ With more rounds than keys, some value has improved through its own key. If the 
 only add to the value, the chain goes on for ever; a bounded value ends it.
 """
 
-from corollary.analysis.monotonicity import RuleValues
+from corollary.analysis.monotonicity import only_adds
 from corollary.core import plans
 from corollary.core.logic import Condition, Literal, Rule, Variable, Wildcard, head_arguments
 from corollary.core.pipeline import Links, Reference
@@ -23,7 +23,7 @@ def find_endless_descent(stairs: StairBodies) -> list[Step]:
     steps: list[Step] = []
     links: list[Links] = []
     for rule in stairs.stratum.rules:
-        if not _only_adds(stairs, rule):
+        if not only_adds(rule, stairs.stratum.members, stairs.stratum.subsumption):
             continue
         for position, rank in stairs.ranks(rule).ranks.items():
             steps += _link(stairs, rule, position, rank, links)
@@ -63,17 +63,3 @@ def _link(
     keys = (stairs.orders[each].keys(len(draft.types[each])) for each in (head, premise))
     links.append(Links(name, head, premise, len(arguments), *keys))
     return draft.derive(name, [body])
-
-
-def _only_adds(stairs: StairBodies, rule: Rule) -> bool:
-    """Whether a rule adds something to each value of each premise, or hands it on."""
-    order = stairs.orders[rule.head.relation]
-    values = RuleValues(rule, stairs.stratum.members, stairs.stratum.subsumption)
-    if not values.premises or not order.values:
-        return False
-    heads = values.head_values(order)
-    return all(
-        isinstance(slot, Variable) and any(values.is_strict(term, slot.name) for term in heads)
-        for premise in values.premises
-        for slot in premise.values
-    )

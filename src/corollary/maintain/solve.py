@@ -47,6 +47,7 @@ from corollary.core.states import State
 from corollary.core.statistics import Statistics
 from corollary.core.types import Type
 from corollary.maintain import tabling
+from corollary.maintain.algorithms.answer_descent import AnswerDescent
 from corollary.maintain.sip import Goal, bound_columns, sip
 from corollary.maintain.tail_calls import own_position
 
@@ -158,6 +159,10 @@ class _Layer:
     asks: dict[tabling.AdornedRelation, list[Pipeline]] = field(default_factory=dict)
     finds: dict[tabling.AdornedRelation, list[Pipeline]] = field(default_factory=dict)
     judges: dict[tabling.AdornedRelation, list[Pipeline]] = field(default_factory=dict)
+    descent: AnswerDescent = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.descent = AnswerDescent(self.stratum, self.tables)
 
     def add(self, rule: logic.Rule, node: tabling.AdornedRelation) -> None:
         """Add the pipelines of one rule when it is called as `node`."""
@@ -193,6 +198,7 @@ class _Layer:
         if self.stratum.subsumption:
             whole = sip(head, *tabling.split_body(items), rule.origin, tables.statistics)
             self.judges.setdefault(node, []).append(whole)
+            self.descent.add(rule, node, *tabling.split_body(items))
             found = (replace(each, judge=(), is_deferred=True) for each in found)
         elif self.state is State.OLD:  # errors in OLD were judged when it was NEW
             found = (each if rule.is_lenient else replace(each, judge=()) for each in found)
@@ -281,6 +287,8 @@ def _solve_stratum(stratum: Stratum, state: State, tables: tabling.CallTables) -
         if (limit := relations[node.relation].limit) is not None
     )
     opened = [step for node in nodes for step in _open(node, every, tables)]
+    opened += layer.descent.before(nodes)
+    extend += layer.descent.inside(nodes)
     loop = plans.Loop((*layer.below, *derive, *extend), tuple(fresh), limits)
     if not stratum.subsumption or state is State.OLD:
         return [*opened, loop]

@@ -11,6 +11,7 @@ from corollary.core.logic import Variable
 from corollary.core.plans import MAIN, WORKING_SEPARATOR, Plan, working_relation
 from corollary.core.recorder import CountingRecorder
 from corollary.database.program.goals import read_goal
+from corollary.errors import InputError
 from corollary.maintain.goal_evaluation import solve
 from corollary.maintain.solve import GOAL_RELATION
 from oracles import evaluation
@@ -200,3 +201,21 @@ def test_a_negated_literal_is_asked_bound() -> None:
     # tc(3, 5) begins with tc(3, y): what is bound of it decides.
     assert {name for name in asked_relations(plan) if name.startswith("tc^")} == {"tc^bf"}
     assert tally.derived[working_relation("tc^bf", "asked")] == 1
+
+
+DESCENT = """
+.decl edge(x: number, y: number, w: number)
+.decl d(s: number, y: number, c: number)
+d(s, s, 0) :- edge(s, _, _).
+d(s, y, c + w) :- d(s, x, c), edge(x, y, w).
+d(s, y, a) <= d(s, y, b) :- b <= a.
+"""
+
+
+def test_endless_descent_is_found_where_it_is_asked_for() -> None:
+    facts = {"edge": [(0, 1, 5), (1, 2, 1), (2, 1, -2), (7, 8, 1), (8, 7, -1)]}
+    assert ask(DESCENT, facts, "d(7, y, c)")[0] == {(7, 0), (8, 1)}
+    with pytest.raises(InputError, match=r"C0812.*1 → 2 → 1"):
+        ask(DESCENT, facts, "d(0, y, c)")
+    with pytest.raises(InputError, match="C0812"):
+        ask(DESCENT, facts, "d(x, y, c)")
