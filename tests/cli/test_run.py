@@ -282,7 +282,7 @@ def test_many_malformed_lines_are_reported_up_to_a_bound() -> None:
 # ---------------------------------------------------------------------- what is wrong with programs
 
 NOT_SUPPORTED = {
-    ".decl p(x: number)\np($).": "$",
+    ".decl p(x: number)\np(recursive_iteration_cnt()).": "recursive_iteration_cnt",
     ".lattice L { }": ".lattice",
     ".decl p(x: number)\n.input p(IO=jsonfile)": "IO=jsonfile",
 }

@@ -10,8 +10,9 @@ that reads those after the second.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import product
 
-from oracles.parser import Agg, And, Atom, Cmp, Expr, Fn, Formula, Not, Rule, Truth, Var
+from oracles.parser import Agg, And, Atom, Cmp, Expr, Fn, Formula, Not, Or, Rule, Truth, Var
 
 RECURSIVE = ("count", "sum")
 
@@ -56,6 +57,18 @@ def literals(formula: Formula) -> list[Formula]:
         if isinstance(formula, And)
         else [formula]
     )
+
+
+def alternatives(formula: Formula) -> list[list[Formula]]:
+    """The conjunctions of literals of a body, one for each choice among its disjunctions."""
+    match formula:
+        case And(inner):
+            picks = product(*map(alternatives, inner))
+            return [[each for part in pick for each in part] for pick in picks]
+        case Or(inner):
+            return [each for part in inner for each in alternatives(part)]
+        case _:
+            return [[formula]]
 
 
 def is_over(aggregate: Agg, stratum: set[str]) -> bool:
@@ -150,8 +163,8 @@ def reading_rules(rules: list[Rule], stratum: set[str]) -> Iterator[tuple[str, s
             first = lower(outer, stratum, set())
             names = bound(first, set())
             for node in (rule.body, *head.args):
-                for each in aggregates(node):
-                    inner = literals(each.body)
+                inside = [pick for each in aggregates(node) for pick in alternatives(each.body)]
+                for inner in inside:
                     second = lower(inner, stratum, names)
                     for atom in inner:
                         if isinstance(atom, Atom) and atom.relation in stratum:

@@ -82,15 +82,10 @@ def _fact(clause: logic.Clause) -> Iterator[Diagnostic]:
     for head in clause.heads:
         for term in head.arguments:
             for part in logic.subterms(term):
-                if isinstance(part, logic.Variable | logic.AggregateTerm):
-                    what = (
-                        f"`{written_name(part.name)}` is a variable"
-                        if isinstance(part, logic.Variable)
-                        else "this is an aggregate"
-                    )
+                if isinstance(part, logic.Variable):
                     yield Diagnostic(
                         "C0406",
-                        f"A fact holds values only, but {what}.",
+                        f"A fact holds values only, but `{written_name(part.name)}` is a variable.",
                         part.span,
                         "write a symbol in quotes, or give the clause a body",
                     )

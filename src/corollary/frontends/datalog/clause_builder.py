@@ -37,6 +37,8 @@ class ClauseBuilder(Transformer[Lexeme, object]):
         assert isinstance(body, tuple)
         assert isinstance(end, Lexeme)
         is_null_safe = isinstance(neck, Lexeme) and neck.text == ":="
+        if not body and any(map(_has_aggregate, heads)):  # `n(count : { p(_) }).` is a rule
+            body = (logic.Truth(True, end.span),)
         return (logic.Clause(heads, body, span_between(heads[0].span, end.span), is_null_safe),)
 
     def subsumption(
@@ -261,6 +263,14 @@ def _apply(operator: tuple[int, Lexeme, bool], operands: list[logic.Term]) -> No
         operands.append(
             logic.Functor(sign.text, (left, right), span=span_between(left.span, right.span))
         )
+
+
+def _has_aggregate(atom: logic.Atom) -> bool:
+    return any(
+        isinstance(part, logic.AggregateTerm)
+        for term in atom.arguments
+        for part in logic.subterms(term)
+    )
 
 
 def _call(name: Lexeme, arguments: BracketedList) -> logic.Functor:

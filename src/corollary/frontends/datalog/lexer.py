@@ -141,7 +141,13 @@ _OPERATORS = frozenset(
 )
 _BEFORE_TERMS = _OPERATORS | {"IDENT", "DOTTED", "QUOTED", "FUNCTION", "APPLIED"}
 _BEFORE_TERMS |= {"CONSTRAINT", "STATE", "BRANCH", "AS"}
-_OPEN_NAMES = frozenset({*OPEN_FUNCTIONS, TODAY})
+_CONVERSIONS = {
+    **dict.fromkeys(("itof", "utof"), "to_float"),
+    **dict.fromkeys(("itou", "ftou"), "to_unsigned"),
+    **dict.fromkeys(("utoi", "ftoi"), "to_number"),
+}
+"""Other names of conversions."""
+_OPEN_NAMES = frozenset({*OPEN_FUNCTIONS, *_CONVERSIONS, TODAY})
 _QUOTED: dict[str, tuple[str, Callable[[str], Value]]] = {
     "d": ("DATE", literals.read_date),
     "t": ("TIME", literals.read_time),
@@ -197,6 +203,11 @@ def _scan(expanded: ExpandedText, diagnostics: list[Diagnostic]) -> Iterator[Lex
         except literals.LiteralError as error:
             diagnostics.append(Diagnostic("C0103", error.message, span, error.note))
             type_, value = ("QUOTED", "?") if written.startswith("`") else ("INT", 0)
+        if written == "$":  # an older way to write the counter
+            yield Lexeme("FUNCTION", COUNTER, COUNTER, span, is_adjacent, starts_line)
+            yield Lexeme("LPAR", "(", "(", span, True, False)
+            yield Lexeme("RPAR", ")", ")", span, True, False)
+            continue
         yield Lexeme(type_, written, value, span, is_adjacent, starts_line)
 
 
@@ -315,7 +326,8 @@ class _CallMarker:
             self._follow(index, lexeme)
             is_named = lexeme.type == "IDENT" and lexeme.text in _OPEN_NAMES
             if is_named and self._type(index + 1) == "LPAR" and self._is_call(index):
-                self._lexemes[index] = replace(lexeme, type="FUNCTION")
+                name = _CONVERSIONS.get(lexeme.text, lexeme.text)
+                self._lexemes[index] = replace(lexeme, type="FUNCTION", text=name, value=name)
         return self._lexemes
 
     def _type(self, index: int) -> str:

@@ -16,14 +16,6 @@ _UNSUPPORTED_WORDS = {
     "recursive_iteration_cnt": "iteration counters (`recursive_iteration_cnt()`)",
     "__ITERATION__": "iteration counters (`__ITERATION__()`)",
 }
-_CONVERSIONS = {
-    "itof": "to_float",
-    "utof": "to_float",
-    "itou": "to_unsigned",
-    "ftou": "to_unsigned",
-    "utoi": "to_number",
-    "ftoi": "to_number",
-}
 
 _TERM_STARTS = frozenset(
     {"INT", "FRACTION", "STRING", "DATE", "TIME", "TRUTH", "NULL", "UNDERSCORE", "FUNCTION"}
@@ -157,8 +149,6 @@ def _unsupported(lexemes: Sequence[Lexeme], position: int) -> tuple[str, str | N
     starts = clause[0].type if clause else ""
     if lexeme.type == "BAD" and lexeme.text in UNSUPPORTED_DIRECTIVES:
         return UNSUPPORTED_DIRECTIVES[lexeme.text], None
-    if lexeme.text == "$":
-        return "counters (`$`)", None
     if lexeme.type == "STATE" and (not clause or clause[-1].type != "IDENT"):
         return _UNSUPPORTED_WORDS["@"], None
     if lexeme.text == "@" and clause and clause[-1].type in ("IDENT", "DOTTED", "QUOTED"):
@@ -167,8 +157,6 @@ def _unsupported(lexemes: Sequence[Lexeme], position: int) -> tuple[str, str | N
         return _UNSUPPORTED_WORDS[lexeme.text], None
     if lexeme.type == "LPAR" and clause:
         name = clause[-1].text
-        if name in _CONVERSIONS:
-            return f"the conversion `{name}`", f"write `{_CONVERSIONS[name]}(…)`"
         if name in _UNSUPPORTED_WORDS:
             return _UNSUPPORTED_WORDS[name], None
     if lexeme.type == "EQUAL" and starts == "DECL":

@@ -77,9 +77,9 @@ class AnswerDescent:
         made = Goal(logic.Literal(own, (*head, _ROUND)), Reference(own))
         earlier = [logic.Condition("<", number, _ROUND) for _, number in rounds]
         for premise, _ in rounds:
-            relation, slots = premise.literal.relation, premise.literal.slots
+            relation, read = premise.literal.relation, premise.literal.slots
             name = plans.working_relation(node.name, f"link{len(self.links)}")
-            shown = (*head, _ROUND, *(s for s in slots if not isinstance(s, logic.Wildcard)))
+            shown = (*head, _ROUND, *(s for s in read if not isinstance(s, logic.Wildcard)))
             types = (*self.tables.types[node.relation], NUMBER, *self.tables.types[relation])
             self.tables.types[name] = (*types, NUMBER)
             goals = [made, *(goal for goal, _ in rounds), *others]
