@@ -7,19 +7,17 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import product
-from pathlib import Path
 
 import pytest
 
 from corollary import fault
 from corollary.database.upkeep.retention import Retention, collect
 from corollary.database.upkeep.verify import verify
-from support.comparison import comparable
 from support.maintained_database import reopened
-from support.payload_check import check_payload
-from support.processes.crash_sequence import STEPS, Nursery, states
+from support.processes.crash_check import demand_whole
+from support.processes.crash_sequence import STEPS, Nursery
 from support.selection import sampled
-from support.warehouse_scenarios import loose_files, root_of, store_of, stored
+from support.warehouse_scenarios import loose_files, root_of, store_of
 
 DRAWS = int(os.environ.get("DRAWS", "1"))
 """How often two points are drawn a pass each, at which the sequence dies."""
@@ -39,20 +37,6 @@ def nursery(request: pytest.FixtureRequest) -> Iterator[Nursery]:
 def passes(nursery: Nursery, tmp_path_factory: pytest.TempPathFactory) -> Counter[str]:
     """How often the sequence passes each point."""
     return nursery.passes(str(tmp_path_factory.mktemp("counted") / "warehouse"))
-
-
-def demand_whole(place: str, acknowledged: int, point: str = "") -> int:
-    """Assert that a warehouse holds what it should after a crash; return its last commit."""
-    with reopened("", place=place) as db:
-        assert acknowledged <= db.commits <= acknowledged + 1
-        wanted = {name: comparable(rows) for name, rows in states()[db.commits].items()}
-        assert stored(db) == wanted
-        # `gc` takes files away that nobody speaks of; of objects it alone does.
-        if not point.startswith("during_gc") and isinstance(root_of(db), Path):
-            assert loose_files(db) == set()
-        if db.commits:
-            check_payload(db)
-        return db.commits
 
 
 def demand_end(nursery: Nursery, place: str) -> None:

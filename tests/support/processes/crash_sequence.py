@@ -167,6 +167,7 @@ def _child(
     job: dict[str, Any], pipe: int, work: Callable[[str, Callable[[int], object]], None]
 ) -> None:
     os.environ["COROLLARY_FAULT"] = job["fault"]
+    os.environ["COROLLARY_TEST_JOB"] = str(job["job"])
     importlib.reload(fault)
     passed: list[str] = []
     if job["is_counted"]:
@@ -208,13 +209,13 @@ class Nursery:
         self._process.stdout.close()
 
     def run(
-        self, place: str, fault: str = "", *, is_counted: bool = False
+        self, place: str, fault: str = "", *, is_counted: bool = False, job: int = 0
     ) -> tuple[int, list[str]]:
         """Run the sequence; return its exit code, and what it has said."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        job = {"place": place, "fault": fault, "is_counted": is_counted}
-        self._process.stdin.write(json.dumps(job) + "\n")
+        asked = {"place": place, "fault": fault, "is_counted": is_counted, "job": job}
+        self._process.stdin.write(json.dumps(asked) + "\n")
         self._process.stdin.flush()
         answer = json.loads(self._process.stdout.readline())
         return answer["code"], answer["said"]
