@@ -51,6 +51,29 @@ def test_documents_are_followed_and_rows_count_once(spark: Any, tmp_path: Path) 
     assert {("d3", "any", 0.0), ("d3", "shipped", 0.0)} <= found["value"]
 
 
+def test_rows_retract_and_replace(spark: Any, tmp_path: Path) -> None:
+    folder, place = tmp_path / "arrivals", tmp_path / "warehouse"
+    arrive(
+        folder,
+        "1.json",
+        ("d", "pay", 1, "<pay>o1</pay>", False),
+        ("d", "ship", 1, "<ship>o1</ship>", False),
+        ("e", "pay", 1, "<pay>o2</pay>", False, "add"),
+    )
+    assert follow(spark, folder, place, retractions=True)["answer"]
+    arrive(
+        folder,
+        "2.json",
+        ("d", "ship", 2, "<ship>o1</ship>", True, "retract"),
+        ("e", "pay", 2, "<pay>o3</pay>", False, "replace", "<pay>o2</pay>"),
+        ("e", "ship", 1, "<ship>o3</ship>", False),
+    )
+    found = follow(spark, folder, place, retractions=True)
+    assert found["answer"] == {("e", "shipped", '["o3"]')}
+    assert {("d", "shipped", 0.5), ("e", "shipped", 1.0)} <= found["value"]
+    assert not found["refused"]
+
+
 def test_the_command_watches(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("views.txt").write_text("found: /r/b/*$x\n", "utf-8")

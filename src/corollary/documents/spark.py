@@ -1,7 +1,7 @@
 """Documents on Spark: many of them side by side, each with its state, in Structured Streaming.
 
-Rows `(doc, fn, seq, xml, eos)` are grouped by document. For each document that a micro-batch has
-rows for, a task calls `DocumentTask` with its state (a `SavedDocument`, as JSON) and the rows; it
+Rows `(doc, fn, seq, xml, eos, op, old)` are grouped by document. For each one that a micro-batch
+has rows for, a task calls `DocumentTask` with its state (a `SavedDocument`, as JSON) and rows; it
 yields events and updates the state. Spark checkpoints state and progress together, so a batch that
 is repeated starts from the same state; rows that are sent twice are recognised by their number.
 
@@ -36,8 +36,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
-ARRIVALS = "doc string, fn string, seq long, xml string, eos boolean"
-"""The columns of the source. A row without `fn` brings the document itself."""
+ARRIVALS = "doc string, fn string, seq long, xml string, eos boolean, op string, old string"
+"""The columns of the source. A row without `fn` brings the document itself; `op` is `add`, if it is
+not `retract` or `replace`."""
+OPTIONAL_COLUMNS = ("op", "old")
+"""Those that a source may leave out."""
 EVENTS = "doc string, op string, view string, text string, value double, before double, seq long"
 STATE = "kept string"
 _COLUMNS = [each.split()[0] for each in EVENTS.split(", ")]
@@ -66,12 +69,14 @@ class DocumentTask:
         template: what every document is in the beginning.
         once: the functions that answer at most once.
         types: the labels that the trees of functions begin with.
+        is_retractable: whether rows may retract trees.
     """
 
     views: tuple[tuple[str, str], ...]
     template: str | None = None
     once: tuple[str, ...] = ()
     types: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    is_retractable: bool = False
 
     def __call__(self, key: tuple[Any, ...], frames: Iterable[Any], state: Any) -> Iterator[Any]:
         """Apply the rows of a batch to a document."""
@@ -82,14 +87,25 @@ class DocumentTask:
             # Spark's worker concatenates frames of which some are empty, and pandas warns of that.
             warnings.filterwarnings("ignore", "The behavior of DataFrame concat", FutureWarning)
             processor = _processors[self] = StreamProcessor(
-                dict(self.views), self.template, self.once, dict(self.types)
+                dict(self.views),
+                self.template,
+                self.once,
+                dict(self.types),
+                is_retractable=self.is_retractable,
             )
         saved = SavedDocument.from_json(state.get[0] if state.exists else None)
         arrivals = [
-            StreamRow(fn or "", -1 if pd.isna(seq) else int(seq), xml, eos is True or eos == 1)
+            StreamRow(
+                fn or "",
+                -1 if pd.isna(seq) else int(seq),
+                xml,
+                eos is True or eos == 1,
+                op or None,
+                old,
+            )
             for frame in frames
-            for fn, seq, xml, eos in zip(
-                frame["fn"], frame["seq"], frame["xml"], frame["eos"], strict=True
+            for fn, seq, xml, eos, op, old in zip(
+                *(frame[name] for name in ("fn", "seq", "xml", "eos", "op", "old")), strict=True
             )
         ]
         events = processor.process_rows(str(key[0]), saved, arrivals)
@@ -109,6 +125,7 @@ def document_events(
     template: str | None = None,
     once: Sequence[str] = (),
     types: Mapping[str, Sequence[str]] | None = None,
+    retractions: bool = False,
 ) -> "DataFrame":
     """Return the events of documents whose streams are a streaming frame.
 
@@ -118,6 +135,7 @@ def document_events(
         template: what every document is in the beginning, unless a row without `fn` brings it.
         once: the functions that answer at most once.
         types: the labels that the trees of functions begin with.
+        retractions: whether rows may retract and replace trees; then nothing is collected.
 
     Raises:
         InputError: a view is not a query, or pandas is missing.
@@ -133,7 +151,9 @@ def document_events(
             message = "A view that is watched asks when nodes came."
             raise InputError.of("C1259", message, None, note)
     named = tuple((name, tuple(labels)) for name, labels in sorted((types or {}).items()))
-    task = DocumentTask(tuple(views.items()), template, tuple(once), named)
+    task = DocumentTask(tuple(views.items()), template, tuple(once), named, retractions)
+    for name in OPTIONAL_COLUMNS:
+        frame = frame if name in frame.columns else frame.selectExpr("*", f"string(null) {name}")
     rows = frame.select(*(each.split()[0] for each in ARRIVALS.split(", ")))
     return rows.groupBy("doc").applyInPandasWithState(task, EVENTS, STATE, "append", "NoTimeout")
 
@@ -192,6 +212,12 @@ def write_events(database: Database, events: Iterable[Mapping[str, Any]], key: s
                 labels = enumerate(json.loads(text))
                 rows.setdefault("document_label", []).extend(
                     (document, view, text, place, label) for place, label in labels
+                )
+            case "retracted":
+                gone.setdefault("document_answer", []).append((document, view, text))
+                gone.setdefault("document_label", []).extend(
+                    (document, view, text, place, label)
+                    for place, label in enumerate(json.loads(text))
                 )
             case "value":
                 if each["before"] >= 0:

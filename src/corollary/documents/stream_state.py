@@ -1,12 +1,15 @@
 """The state of a document between two batches of its streams, and what a batch does to it.
 
-A batch has rows (function, seq, data, eos). All its data is inserted, then its functions end, then
+A batch has rows (function, seq, data, eos, op, old). Its data is inserted, its functions end, then
 the changes are read once. A row that comes again, by its number, is skipped; a row for a function
-that is not called yet waits until it is. A batch results in *events*:
+that is not called yet waits until it is. Rows that retract or replace trees are applied in the
+order of their numbers, if documents are watched for that: then nothing is collected, since anything
+may be retracted. A batch results in *events*:
 
 | event     | means                                                         |
 |-----------|---------------------------------------------------------------|
 | `sure`    | a view has a further answer; it comes once, and stays         |
+| `retracted` | an answer is sure no more, since trees were retracted       |
 | `value`   | the truth of a view is another one                            |
 | `waits`   | a view waits for a function: its data may change the answers  |
 | `settled` | it does not wait for the function any more                    |
@@ -59,6 +62,14 @@ class StreamRow(NamedTuple):
     seq: int
     data: str | None
     is_end: bool
+    op: str | None = None
+    old: str | None = None
+
+    @property
+    def operation(self) -> str:
+        """What is done; if the row does not say it, what its data says."""
+        inferred = "add" if self.old is None else "retract" if self.data is None else "replace"
+        return self.op or inferred
 
 
 class DocumentEvent(NamedTuple):
@@ -85,6 +96,7 @@ class SavedDocument:
         values: the truth of each view as it was last reported.
         waits: the functions that each view waits for, as they were last reported.
         needed: how many nodes the last collection of garbage has left.
+        origins: places of trees in the document, and of the calls that they were brought beside.
     """
 
     stamp: str = ""
@@ -95,6 +107,7 @@ class SavedDocument:
     values: dict[str, float] = field(default_factory=dict)
     waits: dict[str, list[str]] = field(default_factory=dict)
     needed: int = 0
+    origins: list[list[int]] = field(default_factory=list)
 
     def to_json(self) -> str:
         """Return it as JSON."""
@@ -137,6 +150,7 @@ class StreamProcessor:
         template: what every document is in the beginning, unless a row brings it.
         once: the functions that answer at most once.
         types: the labels that the trees of a function begin with.
+        is_retractable: whether rows may retract trees; then nothing is collected.
     """
 
     def __init__(
@@ -145,8 +159,11 @@ class StreamProcessor:
         template: str | None = None,
         once: Sequence[str] = (),
         types: Mapping[str, Sequence[str]] | None = None,
+        *,
+        is_retractable: bool = False,
     ) -> None:
         self._views = dict(views)
+        self._is_retractable = is_retractable
         self._template = None if template is None else _as_terms(template)
         self._once, self._types = tuple(once), dict(types or {})
         self._open: OrderedDict[str, _OpenDocument] = OrderedDict()  # least recently used first
@@ -180,20 +197,24 @@ class StreamProcessor:
             saved.waiting = [list(each) for each in fresh]
             return events
         document, views = opened.document, opened.views
-        batch = WriteBatch()
-        updates, ends = self._select(document, fresh, saved, events)
-        document.stage_updates(updates, ends, batch)
         before = {
             name: view.sure if name in saved.values else frozenset() for name, view in views.items()
         }
-        document.note_written(self._collection.write(batch))
+        if any(each.operation != "add" for each in fresh):
+            self._apply_in_order(document, fresh, saved, events)
+        else:
+            batch = WriteBatch()
+            updates, ends = self._select(document, fresh, saved, events)
+            document.stage_updates(updates, ends, batch)
+            document.note_written(self._collection.write(batch))
         for name, view in views.items():
-            events += _view_events(name, view, before[name], saved)
+            events += _view_events(name, view, before[name], saved, self._is_retractable)
         events += self._collect_garbage(opened, saved)
         for name, view in views.items():
             events += _wait_events(name, view, saved)
         opened.stamp = saved.stamp = uuid4().hex
         saved.document = document.terms()
+        saved.origins = document.nodes.origin_places() if self._is_retractable else []
         saved.states = {
             name: str(each.state) for name, each in document.functions.items() if not each.is_live
         }
@@ -228,6 +249,7 @@ class StreamProcessor:
             unknown="create",
             late="ignore",
         )
+        document.nodes.restore_origins(saved.origins)
         document.apply((), [name for name in saved.states if name in document.functions])
         for name, state in saved.states.items():
             if name in document.functions:
@@ -276,6 +298,49 @@ class StreamProcessor:
         saved.waiting = [list(each) for each in waiting]
         return updates, ends
 
+    def _apply_in_order(
+        self,
+        document: ActiveDocument,
+        fresh: list[StreamRow],
+        saved: SavedDocument,
+        events: list[DocumentEvent],
+    ) -> None:
+        """Apply rows one by one; those of functions that are not called yet wait, in order."""
+        waiting = [each for each in fresh if each.function]
+        while True:
+            held: set[str] = set()
+            left = []
+            for each in waiting:
+                if each.function in held or each.function not in document.functions:
+                    held.add(each.function)
+                    left.append(each)
+                    continue
+                try:
+                    self._apply_row(document, each)
+                except InputError as error:
+                    message = _messages(error)
+                    events.append(DocumentEvent("refused", each.function, message, seq=each.seq))
+            if len(left) == len(waiting):
+                break
+            waiting = left
+        saved.waiting = [list(each) for each in waiting]
+
+    def _apply_row(self, document: ActiveDocument, row: StreamRow) -> None:
+        """Apply one row.
+
+        Raises:
+            InputError: the function may not do that.
+        """
+        taken, brought = _taken_and_brought(row)
+        if taken is not None and not self._is_retractable:
+            message = "Rows retract only from documents that are watched with `--retractions`."
+            raise InputError.of("C1254", message)
+        updates: list[tuple[str, Forest]] = []
+        if brought is not None:
+            self._update(document, row._replace(data=brought), updates)
+        ends = [row.function] if row.is_end else []
+        document.apply(updates, ends, [] if taken is None else [(row.function, taken)])
+
     def _update(
         self, document: ActiveDocument, arrival: StreamRow, updates: list[tuple[str, Forest]]
     ) -> set[str]:
@@ -301,6 +366,8 @@ class StreamProcessor:
     ) -> list[DocumentEvent]:
         """Collect garbage, if it is worth it; return the functions that are closed."""
         document = opened.document
+        if self._is_retractable:
+            return []
         is_large = len(document.nodes) >= saved.needed + max(GC_MIN_GROWTH_NODES, saved.needed)
         if not is_large and any(view.is_open for view in opened.views.values()):
             return []
@@ -320,8 +387,26 @@ class _OpenDocument:
     views: dict[str, View]
 
 
+def _taken_and_brought(row: StreamRow) -> tuple[str | None, str | None]:
+    """Return what a row retracts, and what it brings.
+
+    Raises:
+        InputError: it has no such operation, or not what that needs.
+    """
+    match row.operation:
+        case "add" if row.old is None:
+            return None, row.data
+        case "retract" if (row.old is None) != (row.data is None):
+            return row.data if row.old is None else row.old, None
+        case "replace" if row.old is not None and row.data is not None:
+            return row.old, row.data
+    message = f"The row is not an operation: op `{row.op}` with these trees. "
+    message += "There are add (xml), retract (xml or old) and replace (old, xml)."
+    raise InputError.of("C1254", message)
+
+
 def _view_events(
-    name: str, view: View, before: frozenset[Any], saved: SavedDocument
+    name: str, view: View, before: frozenset[Any], saved: SavedDocument, is_retractable: bool
 ) -> list[DocumentEvent]:
     """Return what has changed in a view since the last batch."""
     answers = [each for each in view.sure - before if each]
@@ -329,8 +414,13 @@ def _view_events(
         DocumentEvent("sure", name, json.dumps(each, ensure_ascii=False))
         for each in sorted(answers)
     ]
+    gone = sorted(each for each in before - view.sure if each) if is_retractable else []
+    events += [
+        DocumentEvent("retracted", name, json.dumps(each, ensure_ascii=False)) for each in gone
+    ]
     last = saved.values.get(name, -1.0)
-    value = 1.0 if last == 1 else view.value  # its answers may be collected since
+    is_final = last == 1 and not is_retractable  # its answers may be collected since
+    value = 1.0 if is_final else view.value
     if value != last:
         events.append(DocumentEvent("value", name, value=value, before=last))
         saved.values[name] = value

@@ -13,18 +13,21 @@ VIEWS = {"shipped": "/r[pay/*$o][ship/*$o]", "any": "/r/alarm"}
 TEMPLATE = "r[!pay !ship]"
 
 
-def arrive(folder: Path, name: str, *rows: tuple[str, str, int, str | None, bool]) -> None:
+def arrive(folder: Path, name: str, *rows: tuple[Any, ...]) -> None:
     folder.mkdir(exist_ok=True)
-    keys = ("doc", "fn", "seq", "xml", "eos")
-    lines = (json.dumps(dict(zip(keys, row, strict=True))) for row in rows)
+    keys = ("doc", "fn", "seq", "xml", "eos", "op", "old")
+    lines = (json.dumps(dict(zip(keys, row, strict=False))) for row in rows)
     (folder / name).write_text("\n".join(lines), "utf-8")
 
 
-def follow(spark: Any, folder: Path, place: Path) -> dict[str, set[tuple[Any, ...]]]:
+def follow(
+    spark: Any, folder: Path, place: Path, **options: Any
+) -> dict[str, set[tuple[Any, ...]]]:
     """Read all that has come; return what the warehouse holds then."""
     frame = spark.readStream.schema(ARRIVALS).option("maxFilesPerTrigger", 1).json(str(folder))
     with corollary.open(place, engine="local") as database:
-        query = watch(database, frame, VIEWS, template=TEMPLATE, trigger={"availableNow": True})
+        trigger = {"availableNow": True}
+        query = watch(database, frame, VIEWS, template=TEMPLATE, trigger=trigger, **options)
         query.awaitTermination()
         return {
             name: set(database.relation(f"document_{name}").rows())

@@ -1,9 +1,12 @@
 """Trees that are retracted and replaced, and what becomes of verdicts."""
 
+import random
+
 import pytest
 
 from corollary.documents.document import ActiveDocument
 from corollary.documents.errors import ActiveDocumentError, StreamClosedError
+from corollary.documents.stream_state import SavedDocument, StreamProcessor, StreamRow
 from corollary.documents.view import Delta
 from support.command_line import cli, of_json
 from support.generators.document_retractions import RetractionRound
@@ -82,3 +85,86 @@ def test_the_command_retracts() -> None:
 @pytest.mark.parametrize("seed", sampled(range(24), 6))
 def test_random_retractions_agree(seed: int) -> None:
     assert RetractionRound(seed, 4).run()["instances"] == 24
+
+
+# --- streams -------------------------------------------------------------------------------------
+
+QUERY = "/r[pay/*$o][ship/*$o]"
+
+
+def processor() -> StreamProcessor:
+    return StreamProcessor({"v": QUERY}, "r[!pay !ship]", is_retractable=True)
+
+
+def streamed(
+    saved: SavedDocument, *rows: tuple[object, ...], by: StreamProcessor | None = None
+) -> list[tuple[str, str, float]]:
+    """Process a batch, from what is saved, in a process of its own or by one; return the events."""
+    state = SavedDocument.from_json(saved.to_json())
+    arrived = [StreamRow(*row) for row in rows]  # type: ignore[arg-type]
+    events = (by or processor()).process_rows("d", state, arrived)
+    for name in SavedDocument.__slots__:
+        setattr(saved, name, getattr(state, name))
+    kept = ("sure", "retracted", "value", "refused")
+    return [(each.op, each.text, each.value) for each in events if each.op in kept]
+
+
+def test_rows_of_a_stream_retract_what_an_earlier_batch_brought() -> None:
+    saved = SavedDocument()
+    both = ("pay", 1, "pay[o1]", False), ("ship", 1, "ship[o1]", False)
+    assert ("sure", '["o1"]', 0.0) in streamed(saved, *both)
+    taken = streamed(saved, ("ship", 2, "ship[o1]", False, "retract"))
+    assert taken == [("retracted", '["o1"]', 0.0), ("value", "", 0.5)]
+    assert streamed(saved, ("ship", 2, "ship[o1]", False, "retract")) == []  # it came again
+    replaced = streamed(
+        saved,
+        ("ship", 3, "ship[o2]", False),
+        ("ship", 4, "ship[o1]", True, "replace", "ship[o2]"),  # of a row of the same batch
+    )
+    assert replaced == [("sure", '["o1"]', 0.0), ("value", "", 1.0)]
+    assert streamed(saved, ("pay", 2, None, True, None, "pay[o1]"))[-1] == ("value", "", 0.0)
+
+
+def test_rows_that_cannot_be_retracted_are_refused() -> None:
+    saved = SavedDocument()
+    wrong = streamed(
+        saved,
+        ("ship", 1, "ship[o1]", False, "retract"),
+        ("ship", 2, "ship[o1]", False, "upsert"),
+        ("ship", 3, "ship[o1]", False, "replace"),
+    )
+    assert [each[0] for each in wrong].count("refused") == 3
+    growing = StreamProcessor({"v": QUERY}, "r[!pay !ship]")
+    rows = [StreamRow("pay", 1, "pay[o1]", False), StreamRow("pay", 2, "pay[o1]", False, "retract")]
+    events = growing.process_rows("d", SavedDocument(), rows)
+    assert [each.seq for each in events if each.op == "refused"] == [2]
+
+
+@pytest.mark.parametrize("seed", sampled(range(12), 2))
+def test_streams_with_random_retractions_are_as_documents(seed: int) -> None:
+    chance = random.Random(seed)
+    document, saved = ActiveDocument.from_terms("r[!pay !ship]"), SavedDocument()
+    view = document.view(QUERY)
+    log: list[tuple[str, str]] = []
+    answers: set[str] = set()
+    ours = processor()
+    for seq in range(14):
+        ours = processor() if seq == 9 else ours  # another process goes on
+        if log and chance.random() < 0.4:
+            name, tree = log.pop(chance.randrange(len(log)))
+            document.retract(name, tree)
+            row = (name, seq, tree, False, "retract")
+        else:
+            name = chance.choice(("pay", "ship"))
+            tree = f"{name}[{chance.choice(('o1', 'o2'))}]"
+            log.append((name, tree))
+            document.add(name, tree)
+            row = (name, seq, tree, False, "add")
+        for op, text, value in streamed(saved, row, by=ours):
+            if op == "value":
+                assert value == view.value
+            elif op == "sure":
+                answers.add(text)
+            else:
+                answers.remove(text)
+        assert answers == {f'["{order}"]' for (order,) in view.sure}

@@ -204,6 +204,21 @@ class DocumentTree:
             return self.time
         return self.arrivals.get(number, self.start)
 
+    def origin_places(self) -> list[list[int]]:
+        """Return the trees that were brought and their calls, by their places in the forest."""
+        places: dict[int, int] = {}
+        stack = [self.root]
+        while stack:
+            number = stack.pop()
+            places[number] = len(places)
+            stack += reversed(self.children[number])
+        return sorted([places[each], places[call]] for each, call in self.origins.items())
+
+    def restore_origins(self, saved: Iterable[Iterable[int]]) -> None:
+        """Note which nodes of a document that has just been read were brought, and where."""
+        numbers = [each.number for each in self.initial]
+        self.origins = {numbers[tree]: numbers[call] for tree, call in saved}
+
     def ancestors(self, numbers: Iterable[int]) -> set[int]:
         """Return some nodes and everything above them."""
         found: set[int] = set()

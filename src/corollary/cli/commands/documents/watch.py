@@ -25,10 +25,15 @@ from corollary.cli.report.tables import counted
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("arrivals"),
     show_default=True,
-    help="A folder into which JSON lines come: doc, fn, seq, xml, eos.",
+    help="A folder into which JSON lines come: doc, fn, seq, xml, eos, op, old.",
 )
 @action("--answers-once", "F", "A function that answers at most once, with one tree.")
 @action("--type", "F=A,B", "The labels that the trees of a function begin with.", FUNCTION)
+@click.option(
+    "--retractions",
+    is_flag=True,
+    help="Rows may retract and replace trees (op, old): nothing is collected then.",
+)
 @click.option("--template", metavar="FILE|TREE", help="What every document is in the beginning.")
 @click.option(
     "--interval",
@@ -52,6 +57,7 @@ def command(
     source: Path,
     answers_once: tuple[str, ...],
     type: tuple[Pair, ...],
+    retractions: bool,
     template: str | None,
     interval: float,
     files: int | None,
@@ -61,6 +67,7 @@ def command(
     """Keep the answers of views on many documents up to date, with Structured Streaming.
 
     Rows say what a function of a document brings: (doc, fn, seq, xml, eos); eos ends the function,
+    op `retract` takes the trees of xml back, `replace` those of old, which xml is brought for;
     a row without fn brings the document itself. State is kept for each document; a row that comes
     twice, by its seq, counts once. The warehouse has the relations document_answer, document_label,
     document_value, document_waits, document_closed and document_refused, beside those of its
@@ -95,6 +102,7 @@ def command(
                 template=start,
                 once=answers_once,
                 types=types_of(type),
+                retractions=retractions,
                 trigger=trigger,
                 on_batch=report,
             )
