@@ -20,11 +20,15 @@ CASES = [
 @pytest.mark.parametrize("case", CASES)
 def test_case(case: dict[str, Any]) -> None:
     if case.get("error"):
+        type_ = case.get("document_type")
         with pytest.raises(InputError):
-            ActiveDocument.from_terms(case["doc"]).view(case["query"])
+            ActiveDocument.from_terms(case["doc"], document_type=type_).view(case["query"])
         return
     document = ActiveDocument.from_terms(
-        case["doc"], once=case.get("nonstream", ()), types=case.get("types")
+        case["doc"],
+        once=case.get("nonstream", ()),
+        types=case.get("types"),
+        document_type=case.get("document_type"),
     )
     view = document.view(case["query"])
     document.apply(map(tuple, case.get("updates", ())), case.get("terminated", ()))
@@ -34,6 +38,7 @@ def test_case(case: dict[str, Any]) -> None:
         "possible": shown(view.possible()),
         "minimal": shown(view.minimal),
         "useful": sorted(view.useful()),
+        "exact": view.is_exact,
     }
     expected = case["expect"]
     for name in found.keys() & expected.keys():

@@ -7,6 +7,7 @@ from collections import Counter
 
 import pytest
 
+from support.document_completions import CompletionRound
 from support.generators.document_rounds import Round
 from support.selection import examples, sampled
 
@@ -24,3 +25,9 @@ def test_rounds_with_active_types_agree() -> None:
     for seed in range(rounds):
         found.update(Round(seed, 8, is_active=True).run())
     assert found["exact with active types"] > 8 * rounds
+
+
+@pytest.mark.parametrize("seed", sampled(range(24), 3))
+def test_rounds_with_document_types_agree(seed: int) -> None:
+    found = CompletionRound(seed, 4).run()
+    assert found["typed instances"] + found["typed documents too large"] > 0

@@ -29,6 +29,7 @@ from corollary.documents.trees.terms import write_terms
 from corollary.documents.trees.xml import ReadOptions
 from corollary.documents.types.check_update import check_document
 from corollary.documents.types.function_types import FunctionType, Grammar
+from corollary.documents.types.read_type import GivenType, function_type
 from corollary.errors import Diagnostic
 
 _NAME = re.compile(r"[^\W\d][\w.\-]*")
@@ -62,7 +63,7 @@ class ActiveCollection(ActiveDocument):
         documents: Mapping[str, Data],
         *,
         once: Iterable[str] = (),
-        types: Mapping[str, FunctionType | Iterable[str]] | None = None,
+        types: Mapping[str, GivenType] | None = None,
         reading: ReadOptions | None = None,
         **options: Any,
     ) -> None:
@@ -71,7 +72,7 @@ class ActiveCollection(ActiveDocument):
         for name, data in documents.items():
             rows += _moved(self._named_document(name, data), len(rows), 0)
         scoped = {
-            each: _in_document(type_, each.partition(":")[0])
+            each: _in_document(function_type(name, type_), each.partition(":")[0])
             for name, type_ in (types or {}).items()
             for each in _scoped_names(name, documents)
         }
@@ -228,14 +229,15 @@ def _unscoped(forest: Forest) -> Forest:
     ]
 
 
-def _in_document(
-    type_: FunctionType | Iterable[str], document: str
-) -> FunctionType | Iterable[str]:
+def _in_document(type_: FunctionType, document: str) -> FunctionType:
     """Return a type whose calls have the name of a document in theirs."""
     if not isinstance(type_, Grammar):
         return type_
     rules = {
-        name: replace(rule, calls=frozenset(f"{document}:{each}" for each in rule.calls))
-        for name, rule in type_.rules.items()
+        name: tuple(
+            replace(each, calls=frozenset(f"{document}:{call}" for call in each.calls))
+            for each in type_.productions(name)
+        )
+        for name in type_.rules
     }
     return replace(type_, rules=rules)

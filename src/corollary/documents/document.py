@@ -10,11 +10,7 @@ from corollary.documents.answers.search_budget import SearchLimits
 from corollary.documents.answers.unknown import encode_label
 from corollary.documents.arrival_times import Time, read_time
 from corollary.documents.collection import Collection
-from corollary.documents.errors import (
-    ActiveDocumentError,
-    StreamClosedError,
-    UnknownFunctionError,
-)
+from corollary.documents.errors import StreamClosedError, UnknownFunctionError
 from corollary.documents.queries.parse import parse_query, several_documents
 from corollary.documents.queries.pattern import DocumentQuery
 from corollary.documents.storage import WriteBatch, facts_of, numbers_of
@@ -24,8 +20,20 @@ from corollary.documents.trees.reader import read_forest
 from corollary.documents.trees.terms import write_terms
 from corollary.documents.trees.xml import ReadOptions
 from corollary.documents.types.active_types import expand_calls
-from corollary.documents.types.check_update import check_document, check_single_answer, check_type
-from corollary.documents.types.function_types import Function, FunctionState, FunctionType, Labels
+from corollary.documents.types.check_conformance import (
+    check_collectable,
+    check_conformance,
+    check_updated,
+    read_document_type,
+)
+from corollary.documents.types.check_update import (
+    check_document,
+    check_retraction,
+    check_single_answer,
+    check_type,
+)
+from corollary.documents.types.function_types import Function, FunctionState, Grammar
+from corollary.documents.types.read_type import GivenType, function_type
 from corollary.documents.view import View
 
 Data = str | bytes | Path | Forest
@@ -46,7 +54,8 @@ class ActiveDocument:
     Args:
         forest: the document, one tree.
         once: the functions that answer at most once, with one tree.
-        types: what the trees of a function look like: labels of their roots, or a grammar.
+        types: what the trees of a function look like: labels of their roots, or a type.
+        document_type: what the whole document has to be in the end: a type, or a file with one.
         collection: where it is stored; in one of its own if it is not given.
         unknown: what data for an unknown function leads to: `error`, `ignore`, or `create` (the
             function is known from then on, and its data goes nowhere).
@@ -56,7 +65,7 @@ class ActiveDocument:
         at: the time that it is in the beginning, a number of seconds or a time.
 
     Raises:
-        ActiveDocumentError: it is not a document.
+        ActiveDocumentError: it is not a document, or not of its type.
     """
 
     def __init__(
@@ -64,7 +73,8 @@ class ActiveDocument:
         forest: Forest,
         *,
         once: Iterable[str] = (),
-        types: Mapping[str, FunctionType | Iterable[str]] | None = None,
+        types: Mapping[str, GivenType] | None = None,
+        document_type: Grammar | str | Path | None = None,
         collection: Collection | None = None,
         unknown: str = "error",
         late: str = "error",
@@ -79,15 +89,15 @@ class ActiveDocument:
         self.functions: dict[str, Function] = {}
         self._unknown, self._late = unknown, late
         self._once = frozenset(once)
-        self._types = {
-            name: type_ if isinstance(type_, FunctionType) else Labels(frozenset(type_))
-            for name, type_ in (types or {}).items()
-        }
+        self._types = {name: function_type(name, type_) for name, type_ in (types or {}).items()}
         self._ended: set[str] = set()
+        functions = (self._once, self._types, self._ended)
+        self.document_type = read_document_type(document_type, forest, *functions)
         self._is_collected = False
         self._views: list[View] = []
         batch = WriteBatch()
         self.nodes = DocumentTree(forest, self.collection.node_numbers, str(at), read_time(at))
+        check_conformance(self.document_type, self.nodes, self.limits)
         self._has_times = self.collection.has_times
         self._add_nodes(self.nodes.initial, batch)
         self._stage_times((), batch)
@@ -181,6 +191,7 @@ class ActiveDocument:
         clock = self.nodes.clock if at is None else read_time(at, self.nodes)
         retracted = self._check_retractions(retractions)
         checked = self._check_updates(updates, ends)
+        check_updated(self.document_type, self.nodes, retracted, checked, self.limits)
         self._remove_nodes(self.nodes.prune(retracted), batch)
         if at is not None:
             self._set_time(str(at), clock, batch)
@@ -191,7 +202,9 @@ class ActiveDocument:
         self, updates: Iterable[tuple[str, Data]], ends: Iterable[str], batch: WriteBatch
     ) -> None:
         """Put updates and ends into a batch; nothing is done if one of them is wrong."""
-        self._stage_checked(self._check_updates(updates, ends), batch)
+        checked = self._check_updates(updates, ends)
+        check_updated(self.document_type, self.nodes, (), checked, self.limits)
+        self._stage_checked(checked, batch)
 
     def _check_updates(
         self, updates: Iterable[tuple[str, Data]], ends: Iterable[str]
@@ -229,16 +242,8 @@ class ActiveDocument:
         found: set[int] = set()
         for name, data in retractions:
             self._is_known(name)
-            if self._is_collected:
-                message = "Nothing can be retracted after garbage was collected, or closed."
-                note = "what no answer needed is gone: open the document anew, and do not collect"
-                raise ActiveDocumentError.of("C1234", message, None, note)
             roots = self.nodes.brought(name, self._read(name, data), found)
-            if roots is None:
-                message = f"The function `{name}` has not brought what is to be retracted."
-                note = "give the trees of one update as they came, with everything below"
-                raise ActiveDocumentError.of("C1235", message, None, note)
-            found |= roots
+            found |= check_retraction(name, roots, is_collected=self._is_collected)
         return found
 
     def note_written(self, touched: Mapping[int, object]) -> None:
@@ -248,10 +253,10 @@ class ActiveDocument:
             touched: by the roots of documents, those whose answers have changed.
         """
         # What is refined by types depends on more than the answers of the rules.
-        is_changed = self.nodes.root in touched or bool(self._once or self._types)
+        is_refined = bool(self._once or self._types or self.document_type)
         for view in self._views:
             view.invalidate()
-        for view in self._views if is_changed else ():
+        for view in self._views if is_refined or self.nodes.root in touched else ():
             view.notify_listeners()
 
     # --- questions -------------------------------------------------------------------------------
@@ -269,7 +274,8 @@ class ActiveDocument:
             batch = WriteBatch()
             self._stage_times(self.nodes.labels, batch)
             self.note_written(self.collection.write(batch))
-        view = View(Question(self.nodes, self.functions, maintained), self.limits)
+        question = Question(self.nodes, self.functions, maintained, self.document_type)
+        view = View(question, self.limits)
         self._views.append(view)
         return view
 
@@ -293,7 +299,11 @@ class ActiveDocument:
             batch: where it goes.
             views: the only ones that matter from now on; all of the document if not given.
             is_reported: whether answers are known elsewhere, so that only yes or no is kept here.
+
+        Raises:
+            ActiveDocumentError: the document has a type.
         """
+        check_collectable(self.document_type)
         chosen = list(self._views if views is None else views)
         needed = {self.nodes.root}
         for view in chosen:
@@ -314,7 +324,12 @@ class ActiveDocument:
         return Collected(len(kept), dropped, tuple(sorted(closed)))
 
     def close(self, functions: Iterable[str]) -> None:
-        """Close functions that are useless; what they bring is ignored from now on."""
+        """Close functions that are useless; what they bring is ignored from now on.
+
+        Raises:
+            ActiveDocumentError: the document has a type.
+        """
+        check_collectable(self.document_type)
         batch = WriteBatch()
         for name in functions:
             if self._is_known(name) and self.functions[name].is_live:
@@ -446,9 +461,7 @@ class ActiveDocument:
         if name in self.functions:
             return True
         if self._unknown == "error":
-            known = ", ".join(f"`{each}`" for each in sorted(self.functions)) or "none"
-            message = f"The document has no function `{name}`."
-            raise UnknownFunctionError.of("C1230", message, None, f"it has {known}")
+            raise UnknownFunctionError.of_function(name, self.functions)
         if self._unknown == "create":
             batch = WriteBatch()
             self._function(name, batch)
@@ -462,9 +475,7 @@ class ActiveDocument:
         if function.state is FunctionState.ENDED:
             if self._late == "ignore":
                 return False
-            message = f"Data came for the function `{name}`, which has ended."
-            note = "send nothing after the end, or open the document with `late='ignore'`"
-            raise StreamClosedError.of("C1231", message, None, note)
+            raise StreamClosedError.of_function(name)
         return function.is_live or name in coming
 
     def _read_update(self, name: str, data: Data, coming: set[str]) -> Forest | None:

@@ -1,10 +1,17 @@
 """A view on a document: its three-valued truth, its answers, and what they wait for."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from corollary.documents.answers import single_answer
-from corollary.documents.answers.explanation import Explanation, explain, explain_possible
+from corollary.documents.answers.completed_answers import CompletedAnswers, complete
+from corollary.documents.answers.explanation import (
+    Explanation,
+    explain,
+    explain_possible,
+    explain_ways,
+)
 from corollary.documents.answers.order import AnswerOrder
 from corollary.documents.answers.question import Question
 from corollary.documents.answers.search_budget import SearchLimits
@@ -54,6 +61,7 @@ class View:
         self.limits = limits
         self._listeners: list[Callable[[Delta], object]] = []
         self._refinement: single_answer.Refinement | None = None
+        self._completed: CompletedAnswers | None = None
         self._reported = (frozenset[Answer](), frozenset[Answer](), 0.0)
 
     def __repr__(self) -> str:
@@ -67,7 +75,8 @@ class View:
     @property
     def value(self) -> Value:
         """The truth of "there is an answer": 1, 0.5 or 0."""
-        if self.question.sure_rows:
+        completed = self._complete()
+        if self.question.sure_rows or (completed is not None and completed.is_true):
             return 1
         return 0.5 if self._possible_rows() else 0
 
@@ -81,8 +90,8 @@ class View:
 
     @property
     def sure(self) -> Answers:
-        """The answers that hold, whatever comes."""
-        return self.question.sure
+        """The answers that hold, whatever comes; with a document type, in every completion."""
+        return frozenset(map(decode_row, self._sure_rows()))
 
     def possible(self, reduce: str | None = None) -> Answers:
         """Return the answers that may come to hold; `?` is a label that is not known yet.
@@ -91,7 +100,7 @@ class View:
             reduce: `general` leaves the most general ones, which stand for every future answer;
                 `specific` the most specific ones.
         """
-        found = self._possible_rows() - self.question.sure_rows
+        found = self._possible_rows() - self._sure_rows()
         match reduce:
             case None:
                 return frozenset(map(decode_row, found))
@@ -105,17 +114,26 @@ class View:
     @property
     def minimal(self) -> Answers:
         """The most general of all answers, sure or possible."""
-        return self._order(self.question.sure_rows | self._possible_rows()).most_general()
+        return self._order(self._sure_rows() | self._possible_rows()).most_general()
 
     @property
     def is_exact(self) -> bool:
-        """Whether `possible` is exact; otherwise some of it may be out of reach after all."""
+        """Whether answers are exact; otherwise some possible ones may be out of reach after all.
+
+        With a document type, some of them may be sure, too.
+        """
+        completed = self._complete()
+        if completed is not None:
+            return completed.is_exact
         self._possible_rows()
         return self._refinement is None or self._refinement.is_exact
 
     @property
     def bound_reason(self) -> str:
         """Why `possible` is only an upper bound; empty if it is exact."""
+        completed = self._complete()
+        if completed is not None:
+            return completed.reason
         return "" if self.is_exact or self._refinement is None else self._refinement.reason
 
     def useful(self, *, exact: bool = True) -> frozenset[str]:
@@ -133,6 +151,11 @@ class View:
         if not self.is_open:
             return Usefulness(frozenset())
         found = useful(self.question, self.limits)
+        completed = self._complete()
+        if completed is not None:
+            functions = found.functions & completed.functions
+            reason = "completions without a function are not compared with those that have it"
+            return Usefulness(functions, functions, reason if functions else "")
         live = [each for each in self.question.functions.values() if each.is_live]
         maybe = {each.name for each in live if each.is_once or each.type is not None}
         if maybe & found.functions and found.is_exact:
@@ -148,11 +171,19 @@ class View:
     def explain(self, answer: Answer = ()) -> Explanation:
         """Return why an answer is sure, or what a possible one waits for."""
         value = 1 if answer in self.sure else 0.5 if answer in self.possible() else 0
+        completed = self._complete()
+        if completed is not None and value == 1 and answer not in self.question.sure:
+            return Explanation(answer, 1, is_required=True)
+        if completed is not None and value == 0.5:
+            ways = completed.ways.get(answer, {self.question.candidates})
+            return explain_ways(self.question, answer, ways, is_exact=completed.has_exact_ways)
         return explain(self.question, answer, value, self.limits)
 
     def explain_possible(self) -> dict[Answer, Explanation]:
         """Return for every possible answer what it waits for, by one search for all of them."""
         possible = self.possible()
+        if self.question.document_type is not None:
+            return {answer: self.explain(answer) for answer in possible}
         found = explain_possible(self.question, self.limits)
         return {answer: each for answer, each in found.items() if answer in possible}
 
@@ -167,6 +198,7 @@ class View:
     def invalidate(self) -> None:
         """Forget what was computed before the last update of the document."""
         self._refinement = None
+        self._completed = None
 
     def notify_listeners(self) -> None:
         """Report to listeners what has changed since the last report."""
@@ -186,7 +218,21 @@ class View:
             for listener in self._listeners:
                 listener(delta)
 
-    def _order(self, rows: set[EncodedRow]) -> AnswerOrder:
+    def _complete(self) -> CompletedAnswers | None:
+        """Return the answers on completions; None for a document without a type."""
+        if self._completed is None and self.question.document_type is not None:
+            self._completed = complete(self.question, self.limits)
+        return self._completed
+
+    def _sure_rows(self) -> AbstractSet[EncodedRow]:
+        """Return the answers that are sure, encoded as in relations."""
+        completed = self._complete()
+        return self.question.sure_rows if completed is None else completed.sure
+
+    def _order(self, rows: Iterable[EncodedRow]) -> AnswerOrder:
+        completed = self._complete()
+        if completed is not None:
+            return AnswerOrder(rows, self.question.shape, completed.labels)
         if single_answer.is_exact(self.question):
             return AnswerOrder(rows, self.question.shape)
         labels = map(encode_label, single_answer.labels_that_matter(self.question))
@@ -194,6 +240,9 @@ class View:
 
     def _possible_rows(self) -> set[EncodedRow]:
         """Return the answers that are possible, sure ones included, encoded as in relations."""
+        completed = self._complete()
+        if completed is not None:
+            return set(completed.possible)
         bound = self.question.possible_rows
         if not bound or single_answer.is_exact(self.question):
             return bound

@@ -101,6 +101,26 @@ CURES = [
         "`/r[a]`",
         helps="documents xquery --query '/r[a]'",
     ),
+    update("C1240", "--type f=b[c", "add `]`", "--type f=b[c]"),
+    update("C1240", "--type 'f=b[c, d|e]'", "parentheses", "--type 'f=b[c, (d|e)]'"),
+    update("C1241", "--document-type bad.dtd", "<!ELEMENT name", "--document-type good.dtd"),
+    update(
+        "C1242", "--document-type 'r[b]'", "its type allows `r[b]`", "--document-type 'r[a, b]'"
+    ),
+    Cure(
+        "C1243",
+        "documents match --doc 'r[s[!f] t[!f]]' --query '/r' --document-type 'r[s[a], t[b]]'",
+        "different names",
+        helps="documents match --doc 'r[s[!f] t[!g]]' --query '/r' --document-type 'r[s[a], t[b]]'",
+    ),
+    update("C1244", "--document-type r --gc", "without a document type", "--gc"),
+    update("C1245", "--document-type 'r[a, !f]'", "leave out `!f`", "--document-type 'r[a]'"),
+    Cure(
+        "C1246",
+        "documents match --doc a=r --doc b=r --query 'doc(\"a\")/r' --document-type r",
+        "by itself",
+        helps="documents match --doc r --query /r --document-type r",
+    ),
     update("C1254", "--updates bad.jsonl", '{"fn": "f"', "--updates good.jsonl"),
     update("C1254", "--updates two.jsonl", "rows of one document", "--updates good.jsonl"),
     update("C1235", "--update f=b --retract f=c", "as they came", "--update f=b --retract f=b"),
@@ -115,6 +135,8 @@ CURES = [
 FILES = {
     "none/note": "not a document\n",
     "shelf/tree.xml": "<r><a/></r>\n",
+    "bad.dtd": "<!ELEMENT r",
+    "good.dtd": "<!ELEMENT r (a, b?)>\n<!ELEMENT a EMPTY>\n<!ELEMENT b ANY>\n",
     "tree.xml": "<r><a/></r>\n",
     "deep.xml": "<a>" * 100_000 + "</a>" * 100_000,
     "bad.jsonl": '{"function": "f"}\n',

@@ -1,6 +1,7 @@
 """Why an answer holds, or what it waits for."""
 
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -26,6 +27,8 @@ class Explanation:
         waits_for: of a possible answer, the least sets of functions that have to bring something.
         is_exact: whether that is so; otherwise all functions that may matter are named.
         same_key: of a possible answer, a sure one with its key: so it does not come, by promise.
+        is_required: of a sure answer, whether it is one because the document has a type: what it
+            waits for comes in every completion.
     """
 
     answer: Answer
@@ -34,9 +37,12 @@ class Explanation:
     waits_for: tuple[frozenset[str], ...] = ()
     same_key: Answer | None = None
     is_exact: bool = True
+    is_required: bool = False
 
     def __str__(self) -> str:
         shown = _shown(self.answer)
+        if self.is_required:
+            return f"{shown} is sure: the type of the document requires it"
         if self.value == 1:
             return f"{shown} is sure: {', '.join(self.nodes) or 'it was reported'}"
         if self.value == 0:
@@ -75,9 +81,16 @@ def explain(question: Question, answer: Answer, value: float, limits: SearchLimi
         }
     except SearchLimitError:
         ways, is_exact = {question.candidates}, False
+    return explain_ways(question, answer, ways, is_exact=is_exact)
+
+
+def explain_ways(
+    question: Question, answer: Answer, ways: AbstractSet[frozenset[str]], *, is_exact: bool
+) -> Explanation:
+    """Return what a possible answer waits for, given the functions that can bring it about."""
     least = [each for each in ways if not any(other < each for other in ways)]
     waits_for = tuple(sorted(least, key=sorted))
-    return Explanation(answer, value, (), waits_for, _same_key(question, answer), is_exact)
+    return Explanation(answer, 0.5, (), waits_for, _same_key(question, answer), is_exact)
 
 
 def explain_possible(question: Question, limits: SearchLimits) -> dict[Answer, Explanation]:
@@ -93,14 +106,11 @@ def explain_possible(question: Question, limits: SearchLimits) -> dict[Answer, E
         rows = question.possible_rows - question.sure_rows
         ways, is_exact = {decode_row(row): {question.candidates} for row in rows}, False
     sure = question.sure
-    found = {}
-    for answer, several in ways.items():
-        if answer not in sure:
-            least = [each for each in several if not any(other < each for other in several)]
-            waits_for = tuple(sorted(least, key=sorted))
-            same = _same_key(question, answer)
-            found[answer] = Explanation(answer, 0.5, (), waits_for, same, is_exact)
-    return found
+    return {
+        answer: explain_ways(question, answer, several, is_exact=is_exact)
+        for answer, several in ways.items()
+        if answer not in sure
+    }
 
 
 def _witness_paths(question: Question, answer: Answer) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from corollary.documents.answers.unknown import NO_ROWS, Answer, Tuples, decode_
 from corollary.documents.collection import MaintainedQuery
 from corollary.documents.queries.shape import Node, QueryShape
 from corollary.documents.trees.document_tree import DocumentTree
+from corollary.documents.types.completions import DocumentType
 from corollary.documents.types.function_types import Function
 from corollary.documents.types.satisfiability import can_bring
 
@@ -20,11 +21,13 @@ class Question:
         nodes: the document.
         functions: those of the document, by name.
         maintained: the query, its rules and their results.
+        document_type: what the whole document has to be in the end; None if nothing is known.
     """
 
     nodes: DocumentTree
     functions: Mapping[str, Function]
     maintained: MaintainedQuery
+    document_type: DocumentType | None = None
 
     @property
     def shape(self) -> QueryShape:

@@ -5,6 +5,7 @@ sees children first.
 """
 
 from collections.abc import Iterable, Iterator
+from copy import copy
 from typing import NamedTuple
 
 from corollary.documents.trees.forest import ROOT, Forest, ForestNode, NodeKind, children_of
@@ -68,6 +69,15 @@ class DocumentTree:
 
     def __len__(self) -> int:
         return len(self.parents)
+
+    def copy(self) -> "DocumentTree":
+        """Return a copy that can be changed by itself."""
+        found = copy(self)
+        found.parents, found.labels = dict(self.parents), dict(self.labels)
+        found.kinds, found.origins = dict(self.kinds), dict(self.origins)
+        found.children = {number: list(several) for number, several in self.children.items()}
+        found.calls = {name: list(several) for name, several in self.calls.items()}
+        return found
 
     def insert(self, function: str, forest: Forest, numbers: Iterator[int]) -> list[StoredNode]:
         """Insert a copy of every tree beside every call of a function; return the new nodes."""

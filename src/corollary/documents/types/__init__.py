@@ -1,4 +1,4 @@
-"""Types of functions: what the trees that they bring look like, and what follows from it."""
+"""Types of functions and documents: what their trees look like, and what follows from it."""
 
 from corollary.documents.types.function_types import (
     ANY,
@@ -8,5 +8,6 @@ from corollary.documents.types.function_types import (
     Labels,
     Production,
 )
+from corollary.documents.types.read_type import read_type
 
-__all__ = ["ANY", "Child", "FunctionType", "Grammar", "Labels", "Production"]
+__all__ = ["ANY", "Child", "FunctionType", "Grammar", "Labels", "Production", "read_type"]

@@ -3,8 +3,8 @@
 Calls refer from the type of one function to those of others, in circles perhaps. For each function
 the types that it can reach are put into one grammar. With the types
 
-    f: Grammar("A", {"A": Rule({"a"}, (Child("B"),), calls={"g"}), "B": Rule({"b"})})
-    g: Labels({"c"})
+    f: "A = a[B*, !g]  B = b[]"
+    g: "c"
 
 what `f` brings looks in the end like
 
@@ -27,6 +27,8 @@ from corollary.documents.types import function_types
 
 Types = Mapping[str, function_types.FunctionType]
 """The types of functions by name; the others may bring anything."""
+Rules = dict[str, tuple[function_types.Production, ...]]
+"""Types by name, those of several functions together."""
 
 
 def expand_calls(
@@ -43,59 +45,70 @@ def expand_calls(
     if not isinstance(type_, function_types.Grammar) or not called_in(type_):
         return type_
     rules = _qualified_rules(name, type_)
-    pending = [*called_in(type_)]
+    for function in called_in(type_):
+        rules |= result_rules(function, types, silent)
+    return function_types.Grammar(_qualify(name, type_.start), rules)
+
+
+def result_rules(name: str, types: Types, silent: Collection[str]) -> Rules:
+    """Return the rules of what a function brings, a tree of `!name`, and of what that calls."""
+    rules: Rules = {}
+    pending = [name]
     while pending:
         function = pending.pop()
         if function_types.call_type_name(function) in rules:
             continue
-        if function in silent:
-            rules[function_types.call_type_name(function)] = function_types.NO_TREE
-            continue
-        other = types.get(function)
-        if isinstance(other, function_types.Grammar):
-            rules |= _qualified_rules(function, other)
-            pending += called_in(other)
-        rules[function_types.call_type_name(function)] = _root_rule(function, other)
-    return function_types.Grammar(_qualify(name, type_.start), rules)
+        type_ = None if function in silent else types.get(function)
+        if isinstance(type_, function_types.Grammar):
+            rules |= _qualified_rules(function, type_)
+            pending += called_in(type_)
+        roots = () if function in silent else _root_rules(function, type_)
+        rules[function_types.call_type_name(function)] = roots
+    return rules
 
 
 def called_in(grammar: function_types.Grammar) -> frozenset[str]:
     """Return the functions that trees of a grammar may call where its rules name them."""
-    return frozenset[str]().union(*(rule.calls for rule in grammar.rules.values()))
+    return frozenset[str]().union(
+        *(each.calls for name in grammar.rules for each in grammar.productions(name))
+    )
 
 
-def _root_rule(
+def _root_rules(
     function: str, type_: function_types.FunctionType | None
-) -> function_types.Production:
-    """Return the rule for the roots of what a function brings."""
+) -> tuple[function_types.Production, ...]:
+    """Return the productions for the roots of what a function brings."""
     match type_:
         case None:
-            return function_types.ANYTHING
+            return (function_types.ANYTHING,)
         case function_types.Labels(labels=labels):
-            return function_types.Production(labels, function_types.ANYTHING.children)
+            return (function_types.Production(labels, function_types.ANYTHING.children),)
         case function_types.Grammar(start=start):
-            if start == function_types.ANY:
-                return function_types.ANYTHING
-            return _qualified_rules(function, type_).get(
-                _qualify(function, start), function_types.NO_TREE
-            )
+            return tuple(_qualified(function, each) for each in type_.productions(start))
         case _:
             assert_never(type_)
 
 
-def _qualified_rules(
-    function: str, grammar: function_types.Grammar
-) -> dict[str, function_types.Production]:
+def _qualified_rules(function: str, grammar: function_types.Grammar) -> Rules:
     """Return the rules of a grammar with the name of its function in those of types."""
     return {
-        _qualify(function, name): replace(
-            rule,
-            children=tuple(
-                replace(each, type=_qualify(function, each.type)) for each in rule.children
-            ),
+        _qualify(function, name): tuple(
+            _qualified(function, each) for each in grammar.productions(name)
         )
-        for name, rule in grammar.rules.items()
+        for name in grammar.rules
     }
+
+
+def _qualified(function: str, production: function_types.Production) -> function_types.Production:
+    return replace(
+        production,
+        children=tuple(
+            replace(each, type=_qualify(function, each.type)) for each in production.children
+        ),
+        groups=tuple(
+            tuple(_qualify(function, each) for each in group) for group in production.groups
+        ),
+    )
 
 
 def _qualify(function: str, name: str) -> str:

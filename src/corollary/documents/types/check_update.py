@@ -66,5 +66,27 @@ def check_single_answer(name: str, forest: Forest, answered: Iterable[str]) -> N
     raise ActiveDocumentError.of("C1232", message)
 
 
+def check_retraction(name: str, roots: set[int] | None, *, is_collected: bool) -> set[int]:
+    """Return the roots of the trees that a function takes back, if it can.
+
+    Args:
+        name: the function.
+        roots: those that it has brought; None if it has not.
+        is_collected: whether garbage was collected, so that they may be incomplete.
+
+    Raises:
+        ActiveDocumentError: it cannot.
+    """
+    if is_collected:
+        message = "Nothing can be retracted after garbage was collected, or closed."
+        note = "what no answer needed is gone: open the document anew, and do not collect"
+        raise ActiveDocumentError.of("C1234", message, None, note)
+    if roots is None:
+        message = f"The function `{name}` has not brought what is to be retracted."
+        note = "give the trees of one update as they came, with everything below"
+        raise ActiveDocumentError.of("C1235", message, None, note)
+    return roots
+
+
 def _shown(root: ForestNode) -> str:
     return f"!{root.label}" if root.kind is NodeKind.FUNCTION else root.label

@@ -3,20 +3,23 @@
 | written                                  | means                                              |
 |------------------------------------------|----------------------------------------------------|
 | `Labels({"a", "b"})`                     | the root of each tree is labelled `a` or `b`       |
-| `Grammar("A", {"A": Rule(…), …})`        | each tree is an `A`, and below it what the rule says |
+| `Grammar("A", {"A": Production(…), …})`  | each tree is an `A`, as a production of it says  |
 
-A rule allows labels, and children of further types, at most one or any number of each, some of them
-required. `ANY` is the type of all trees; a type without a rule has none. Exclusive choices between
-children are not supported: with them it is NP-hard to say what can match (Theorem 4).
+A production allows labels, and children of further types, at most one or any number of each, some
+of them required. Several productions of one type are exclusive choices; children of a *group* come
+together, any number of times. `ANY` is the type of all trees; one without a production has none.
+`read_type` reads grammars as text.
 
-A rule of an *active* type also names functions that trees may call there. What those bring are
-further children, any number of them; `active_types` says of which types.
+A production of an *active* type also names functions that trees may call there. What those bring
+are further children, any number of them; `active_types` says of which types.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import assert_never
+
+from corollary.documents.trees.forest import NodeKind
 
 ANY = "ANY"
 
@@ -43,13 +46,29 @@ class Production:
 
     Attributes:
         labels: what its root may be labelled; None for any label.
-        children: what may be below the root.
+        children: what may be below the root; several of one type add up.
         calls: the functions that may be called there.
+        groups: types whose trees come together below the root, any number of times.
+        kind: of a leaf that is a text, a number or a literal; None if it may be anything.
     """
 
     labels: frozenset[str] | None
     children: tuple[Child, ...] = ()
     calls: frozenset[str] = frozenset()
+    groups: tuple[tuple[str, ...], ...] = ()
+    kind: NodeKind | None = None
+
+    @property
+    def types(self) -> frozenset[str]:
+        """The types of its children."""
+        grouped = (type_ for group in self.groups for type_ in group)
+        return frozenset((*(child.type for child in self.children), *grouped))
+
+    def has_label(self, label: str, kind: NodeKind) -> bool:
+        """Whether a node of a label and a kind may be the root."""
+        if kind is NodeKind.FUNCTION or self.kind not in (None, kind):
+            return False
+        return self.labels is None or label in self.labels
 
     @property
     def below(self) -> tuple[Child, ...]:
@@ -59,7 +78,6 @@ class Production:
 
 ANYTHING = Production(None, (Child(ANY),))
 """What is below `ANY`, as a rule."""
-NO_TREE = Production(frozenset())
 
 
 def call_type_name(function: str) -> str:
@@ -69,10 +87,22 @@ def call_type_name(function: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Grammar:
-    """Types by name, and the one that a function's trees have."""
+    """Types by name, and the one that trees have.
+
+    Attributes:
+        start: the type of whole trees.
+        rules: for each type its production, or several, of which a tree has one.
+    """
 
     start: str
-    rules: Mapping[str, Production] = field(hash=False)
+    rules: Mapping[str, Production | tuple[Production, ...]] = field(hash=False)
+
+    def productions(self, type_: str) -> tuple[Production, ...]:
+        """Return the productions of a type; none if it has no trees."""
+        if type_ == ANY:
+            return (ANYTHING,)
+        found = self.rules.get(type_, ())
+        return found if isinstance(found, tuple) else (found,)
 
 
 FunctionType = Labels | Grammar
@@ -85,10 +115,13 @@ def roots_allowed(type_: FunctionType | None) -> frozenset[str] | None:
             return None
         case Labels(labels=labels):
             return labels
-        case Grammar(start=start, rules=rules):
-            if start == ANY:
-                return None
-            return rules[start].labels if start in rules else frozenset()
+        case Grammar(start=start):
+            allowed: set[str] = set()
+            for each in type_.productions(start):
+                if each.labels is None:
+                    return None
+                allowed |= each.labels
+            return frozenset(allowed)
         case _:
             assert_never(type_)
 
@@ -101,7 +134,8 @@ def labels_of(type_: FunctionType | None) -> frozenset[str]:
         case Labels(labels=labels):
             return labels
         case Grammar(rules=rules):
-            return frozenset(label for rule in rules.values() for label in rule.labels or ())
+            productions = (each for name in rules for each in type_.productions(name))
+            return frozenset(label for each in productions for label in each.labels or ())
         case _:
             assert_never(type_)
 

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 _IS_NAME = re.compile(r"[^\W\d][\w.\-]*")
 FUNCTION = pair("is not F=…", is_valid=lambda _: True)
+TYPE_SIGNS = frozenset('[]()|?*+!="')
+"""What a type has, and a list of labels has not."""
+TYPE_FILES = (".dtd", ".type")
 
 
 @click.command()
@@ -41,7 +44,12 @@ FUNCTION = pair("is not F=…", is_valid=lambda _: True)
 @click.option("--now", metavar="TIME", help="The time at which the query is asked, after updates.")
 @action("--end", "F", "A function that brings nothing more after all updates.")
 @action("--once", "F", "A function that answers at most once, with one tree.")
-@action("--type", "F=A,B", "The labels that the trees of a function begin with.", FUNCTION)
+@action("--type", "F=A,B|TYPE", "What a function brings: labels of roots, or a type.", FUNCTION)
+@click.option(
+    "--document-type",
+    metavar="FILE|TYPE",
+    help="What the document has to be in the end, such as 'r[a, (b | c)*]'; or a DTD.",
+)
 @click.option("--huge", is_flag=True, help="Read XML larger and deeper than is safe by default.")
 @click.option(
     "--limit-seconds",
@@ -86,6 +94,7 @@ def command(
     end: tuple[str, ...],
     once: tuple[str, ...],
     type: tuple[Pair, ...],
+    document_type: str | None,
     huge: bool,
     limit_seconds: float,
     limit_nodes: int,
@@ -103,13 +112,16 @@ def command(
     The value is 1 if there is an answer, 0.5 if there may be one, 0 if there never will be. Answers
     are sure or possible; `?` is a label that is not known yet. Files are XML, JSON or terms.
     `key $x` at the end of a query names variables that no two answers share; `a arrived $t` is the
-    time at which a node came, and `now` the time at which the query is asked.
+    time at which a node came, and `now` the time at which the query is asked. With
+    --document-type, sure is what holds in every completion of the document that is of its type,
+    possible what holds in some.
 
     \b
       corollary documents match --doc 'r[a !f]' --query '/r[a][b$x]' --useful
       corollary documents match --doc 'r[a !f]' --query '/r[a][b$x]' --update 'f=b' --end f
       corollary documents match --doc 'r[!f]' --query '/r[a][b]' --once f --format json
       corollary documents match --doc shop.xml --query '…' --updates day.jsonl --waiting
+      corollary documents match --doc 'r[!f]' --query '/r[a][b]' --document-type 'r[a | b]'
 
     A query over several documents begins each path with `doc("name")`, or with `collection()` for
     any of them, and joins paths with `and`. Functions are then named with their document: `a:f`.
@@ -129,7 +141,8 @@ def command(
         given = [(name, _place(text)) for name, text in update]
         options = {
             "once": once,
-            "types": types_of(type),
+            "types": _written_types(type),
+            "document_type": None if document_type is None else _place(document_type),
             "reading": ReadOptions(is_huge=huge),
             "limits": SearchLimits(limit_nodes, limit_seconds),
         }
@@ -304,3 +317,10 @@ def _place(text: str) -> str | Path:
 def types_of(pairs: tuple[Pair, ...]) -> dict[str, list[str]]:
     """Return the labels that functions bring, by name, from the values of `--type F=A,B`."""
     return {name: labels.split(",") for name, labels in pairs}
+
+
+def _written_types(pairs: tuple[Pair, ...]) -> dict[str, list[str] | str | Path]:
+    """Return what functions bring: labels, or the text of a type, or a file with it."""
+    written = {name for name, text in pairs if TYPE_SIGNS & {*text} or text.endswith(TYPE_FILES)}
+    texts = {name: _place(text) for name, text in pairs if name in written}
+    return {**types_of(tuple(pair for pair in pairs if pair[0] not in written)), **texts}
