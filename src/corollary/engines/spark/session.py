@@ -57,6 +57,9 @@ LOCAL_SETTINGS = {
 }
 """The settings of a local session that is started here."""
 
+TASK_MAX_FAILURES = 4
+"""A task whose worker dies is run again, as on a cluster, until it has failed so often."""
+
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 """The setting of the number of partitions of a shuffle."""
 
@@ -118,7 +121,7 @@ def local_session() -> "SparkSession":
     builder = SparkSession.builder.appName("corollary")
     if _is_cluster_named():
         return builder.getOrCreate()
-    builder = builder.master("local[*]")
+    builder = builder.master(f"local[*,{TASK_MAX_FAILURES}]")
     for name, value in LOCAL_SETTINGS.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
