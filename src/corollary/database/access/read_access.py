@@ -15,6 +15,7 @@ from corollary.core.logic import Literal, Variable
 from corollary.core.plans import Plan
 from corollary.core.program import Relation
 from corollary.core.records.record_rows import to_python_rows
+from corollary.core.records.record_structs import with_records
 from corollary.core.states import CHANGES
 from corollary.database.access.why_access import WhyAccess
 from corollary.database.arguments import COUNT, check_function, checked
@@ -73,9 +74,10 @@ class RelationView:
         """The columns, and their types."""
         return self._columns(self.name)
 
-    def arrow(self) -> "pa.Table":
-        """Return the tuples as an Arrow table."""
-        return self._read(self.name)
+    @checked(records=str)
+    def arrow(self, records: str = "text") -> "pa.Table":
+        """Return the tuples as an Arrow table, records as texts or, with "struct", as structs."""
+        return with_records(self._read(self.name), self.shape, records)
 
     def rows(self) -> list[tuple[Any, ...]]:
         """Return the tuples as Python values, records as tuples."""

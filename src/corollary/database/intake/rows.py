@@ -10,6 +10,7 @@ import pyarrow as pa
 from corollary.core.arrow import arrow_type
 from corollary.core.arrow_buffers import bool_array, fixed_array, string_array
 from corollary.core.program import Relation
+from corollary.core.records.record_structs import from_struct
 from corollary.core.records.record_values import record_from_python
 from corollary.core.types import Kind, Type
 from corollary.core.values import INTEGER_RANGES, PYTHON_TYPES, SCALARS, is_encodable, is_value
@@ -219,6 +220,30 @@ def _by_name_or_place(table: pa.Table, relation: Relation) -> pa.Table:
     return table
 
 
+def _without_structs(table: pa.Table, relation: Relation) -> pa.Table:
+    """Return a table with the texts of records that are given as structs."""
+    for at, (column, type_) in enumerate(zip(relation.columns, relation.types, strict=True)):
+        record = type_.record
+        if record is None or not pa.types.is_struct(table.column(at).type):
+            continue
+        texts: list[str | None] = []
+        for number, value in enumerate(table.column(at).to_pylist(), 1):
+            if value is None and type_.nullable:
+                texts.append(None)
+                continue
+            try:
+                given = from_struct(value, record)
+                texts.append(record_from_python(given, record, SCALARS, _field))
+            except ValueError as error:
+                raise _error(
+                    f"Row {number} of the table does not fit the column `{column}` of"
+                    f" `{relation.name}`: {error}.",
+                    f"give structs with the fields of `{record.name}`",
+                ) from None
+        table = table.set_column(at, table.column_names[at], pa.array(texts, pa.string()))
+    return table
+
+
 def _checked_table(table: pa.Table, relation: Relation) -> pa.Table:
     table = _by_name_or_place(table, relation)
     if table.num_columns != relation.arity:
@@ -230,6 +255,7 @@ def _checked_table(table: pa.Table, relation: Relation) -> pa.Table:
         )
     if not relation.arity:  # Arrow's casts lose the number of rows of a table without columns
         return table
+    table = _without_structs(table, relation)
     for at, (column, type_) in enumerate(zip(relation.columns, relation.types, strict=True)):
         if not type_.nullable and table.column(at).null_count:
             raise _error(
