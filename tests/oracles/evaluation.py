@@ -1333,13 +1333,13 @@ class Oracle:
         self.indexes: dict[tuple[str, tuple[int, ...]], tuple[int, dict[Any, list[Any]]]] = {}
         self.memos: list[dict[tuple[Value, ...], Value]] = []
         self.pairs = self.compile_subsumptions()
-        self.extremes = recursive_extremes(program.rules)
         events = event_predicates(program.rules)
         self.rules = [
             rule
             for rule in program.rules
             if not any(head.mark or head.relation in events for head in rule.heads)
         ]
+        self.extremes = recursive_extremes(self.rules)
 
     def field(self, type_: Type, branch: str, at: int) -> Type:
         fields = self.records.get(type_.name, {}).get(branch, ())

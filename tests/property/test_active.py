@@ -46,9 +46,9 @@ def test_active_rules_do_what_the_oracle_says(part: int) -> None:
 
 @pytest.mark.long
 def test_random_programs_are_lively() -> None:
-    counts = judged(0, 32)
+    counts = judged(0, 96)
     print(shares(counts))
-    assert counts["steps"] >= 32
+    assert counts["steps"] >= 96
     assert is_lively(counts["changed"], counts["steps"])
     for name in SHARES[1:4]:
         assert counts[name] >= 0.01 * counts["steps"], f"too few are {name}: {counts}"

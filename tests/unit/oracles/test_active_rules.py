@@ -258,3 +258,15 @@ def test_rules_that_come_and_go() -> None:
     outcome = react(after, {"e": {(1, 2)}}, [], before=before)
     assert outcome.events == {"gone": {(1,)}}
     assert outcome.changes["r"] == ({(2, 1)}, {(1, 2)})
+
+
+def test_triggers_make_no_recursion() -> None:
+    """The greatest of each group stays, though a trigger changes what the groups are made of."""
+    program = """
+        .decl p(x: number, y: number)
+        .decl greatest(n: number)
+        greatest(n) :- p(x, _), n = max y : { p(x, y) }.
+        -p(n, 0) :- +greatest(n).
+    """
+    found = react(program, {}, [("+", "p", (1, 2)), ("+", "p", (2, 5))])
+    assert found.changes["greatest"] == ({(2,), (5,)}, set())
