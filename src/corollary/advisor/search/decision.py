@@ -242,19 +242,22 @@ class Decider:
         """Return the smallest set that gains as much as everything.
 
         What is lost without a candidate is lost without it in every smaller set, too: only subsets
-        of the others are tried.
+        of the others are tried. When the time of the search is over, nothing more is left out.
         """
-        needed = tuple(
-            key
-            for key in possible
-            if self._cost(clauses, (other for other in possible if other != key)) > full
-        )
+        needed: list[str] = []
+        for key in possible:
+            if is_search_over():
+                return dict(possible)
+            if self._cost(clauses, (other for other in possible if other != key)) > full:
+                needed.append(key)
         optional = [key for key in possible if key not in needed]
-        if len(optional) > EXHAUSTIVE_MAX_CANDIDATES or is_search_over():
+        if len(optional) > EXHAUSTIVE_MAX_CANDIDATES:
             return self._eliminate_backward(clauses, possible, full)
         best: tuple[StorageVector, tuple[str, ...]] | None = None
         for size in range(len(optional) + 1):
             for chosen in combinations(optional, size):
+                if is_search_over():
+                    return {key: possible[key] for key in (possible if best is None else best[1])}
                 keys = tuple(sorted((*needed, *chosen)))
                 vector = self.storage_vector(possible[key] for key in keys)
                 is_less = best is None or (vector, keys) < best
@@ -270,6 +273,8 @@ class Decider:
         kept = dict(possible)
         arity = self._rewriter.shapes.clausal_arity
         for key in sorted(possible, key=lambda each: (-arity(possible[each]), each)):
+            if is_search_over():
+                break
             rest = [other for other in kept if other != key]
             if self._cost(clauses, rest) <= full:
                 del kept[key]

@@ -52,6 +52,8 @@ def merge_steps(
         for (at, one), (to, other) in combinations(enumerate(work), 2):
             key = id(one), id(other)
             if key not in known:
+                if is_search_over():
+                    return
                 known[key] = _common_part(one, other)
             common = known[key]
             if common is not None and (best is None or len(common.pairs) > best[0]):

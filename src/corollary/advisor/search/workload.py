@@ -207,8 +207,7 @@ class Workload:
 
     def _local_search(self) -> frozenset[str]:
         seeds = [frozenset({key}) for key in self.pool] + [each.preferred for each in self.demands]
-        seeds = [each for each in seeds if self._is_within_budget(each)]
-        now = max([frozenset[str](), *seeds], key=self.value)
+        now = self._better(frozenset(), seeds) or frozenset()
         while not is_search_over():
             # Swaps are many: they are tried where neither adding nor dropping a view helps.
             single = [now | {key} for key in self.pool] + [now - {key} for key in now]
@@ -223,8 +222,12 @@ class Workload:
 
     def _better(self, now: frozenset[str], moves: list[frozenset[str]]) -> frozenset[str] | None:
         """Return the best of some sets within the budget, if it is better than the one of now."""
-        legal = (each for each in moves if self._is_within_budget(each))
-        best = max(legal, key=self.value, default=now)
+        best = now
+        for each in moves:
+            if is_search_over():
+                break
+            if self._is_within_budget(each) and self.value(each) > self.value(best):
+                best = each
         return best if self.value(best) > self.value(now) else None
 
 
