@@ -27,7 +27,8 @@ def test_rounds_with_active_types_agree() -> None:
     assert found["exact with active types"] > 8 * rounds
 
 
-@pytest.mark.parametrize("seed", sampled(range(24), 3))
-def test_rounds_with_document_types_agree(seed: int) -> None:
-    found = CompletionRound(seed, 4).run()
-    assert found["typed instances"] + found["typed documents too large"] > 0
+def test_rounds_with_document_types_agree() -> None:
+    found = Counter[str]()
+    for seed in range(examples(4, 24)):
+        found.update(CompletionRound(seed, 6).run())
+    assert found["typed instances exact"] > 10
