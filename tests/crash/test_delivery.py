@@ -131,6 +131,7 @@ def test_two_crashes(first: str, scenes: Callable[[str], Scene], tmp_path: Path)
         demand_all(scene)
 
 
+@pytest.mark.parametrize("places", ["sqlite", "postgresql"], indirect=True)
 def test_any_catalog(places: Callable[[], str], scenes: Callable[[str], Scene]) -> None:
     """Between the file and the mark, on SQLite and PostgreSQL alike."""
     scene = scenes(places())

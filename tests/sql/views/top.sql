@@ -5,16 +5,19 @@ CREATE VIEW first_three AS SELECT k, a FROM t ORDER BY k LIMIT 3;
 
 -- ties broken by the output: written out for the oracles
 -- duckdb: SELECT k, a FROM t ORDER BY a NULLS FIRST, k LIMIT 3
+-- spark: SELECT k, a FROM t ORDER BY a NULLS FIRST, k LIMIT 3
 -- sqlite: SELECT k, a FROM t ORDER BY a, k LIMIT 3
 CREATE VIEW ties AS SELECT k, a FROM t ORDER BY a LIMIT 3;
 
 -- descending: nulls last
 -- duckdb: SELECT a, k FROM t ORDER BY a DESC NULLS LAST, k LIMIT 4
+-- spark: SELECT a, k FROM t ORDER BY a DESC NULLS LAST, k LIMIT 4
 -- sqlite: SELECT a, k FROM t ORDER BY a DESC, k LIMIT 4
 CREATE VIEW greatest_four AS SELECT a, k FROM t ORDER BY a DESC LIMIT 4;
 
 -- copies are rows
 -- duckdb: SELECT a, b FROM u ORDER BY a NULLS FIRST, b NULLS FIRST LIMIT 3
+-- spark: SELECT a, b FROM u ORDER BY a NULLS FIRST, b NULLS FIRST LIMIT 3
 -- sqlite: SELECT a, b FROM u ORDER BY a, b LIMIT 3
 CREATE VIEW top_bag AS SELECT a, b FROM u ORDER BY a LIMIT 3;
 
@@ -30,11 +33,13 @@ CREATE VIEW by_hidden AS SELECT s FROM t ORDER BY k LIMIT 3;
 
 -- nulls where they are told to be
 -- duckdb: SELECT k, b FROM t ORDER BY b NULLS LAST, k LIMIT 3
+-- spark: SELECT k, b FROM t ORDER BY b NULLS LAST, k LIMIT 3
 -- sqlite: SELECT k, b FROM t ORDER BY b NULLS LAST, k LIMIT 3
 CREATE VIEW nulls_last AS SELECT k, b FROM t ORDER BY b NULLS LAST LIMIT 3;
 
 -- the largest groups
 -- duckdb: SELECT a, COUNT(*) AS c FROM u GROUP BY a ORDER BY c DESC, a NULLS FIRST LIMIT 2
+-- spark: SELECT a, COUNT(*) AS c FROM u GROUP BY a ORDER BY c DESC, a NULLS FIRST LIMIT 2
 -- sqlite: SELECT a, COUNT(*) AS c FROM u GROUP BY a ORDER BY c DESC, a LIMIT 2
 CREATE VIEW largest_groups AS SELECT a, COUNT(*) AS c FROM u GROUP BY a ORDER BY c DESC LIMIT 2;
 
@@ -49,5 +54,6 @@ CREATE VIEW only_one AS SELECT k, b FROM t ORDER BY k DESC LIMIT 1;
 
 -- by an expression
 -- duckdb: SELECT k FROM t ORDER BY a + b NULLS FIRST, k LIMIT 3
+-- spark: SELECT k FROM t ORDER BY a + b NULLS FIRST, k LIMIT 3
 -- sqlite: SELECT k FROM t ORDER BY a + b, k LIMIT 3
 CREATE VIEW by_expression AS SELECT k FROM t ORDER BY a + b LIMIT 3;

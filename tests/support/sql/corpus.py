@@ -6,7 +6,7 @@ may be a direction:
 | direction | says |
 |---|---|
 | `-- not sqlite: reason` | that engine lacks it or means something else; also `spark` |
-| `-- duckdb: SELECT …` | the query in that engine's words; also `sqlite` |
+| `-- duckdb: SELECT …` | the query in that engine's words; also `sqlite`, `spark` |
 
 A direction among the comments at the head of the file holds for all its views.
 """
