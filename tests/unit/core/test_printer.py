@@ -27,6 +27,7 @@ from corollary.core.logic import (
     Truth,
     Variable,
     Wildcard,
+    subterms,
 )
 from corollary.core.printer import (
     print_clause,
@@ -151,9 +152,12 @@ def some_items(draw: st.DrawFn, depth: int) -> BodyItem:
 
 @st.composite
 def some_clauses(draw: st.DrawFn) -> Clause:
-    """Draws facts and rules."""
+    """Draws facts and rules; a clause with an aggregate in its head has a body, written or not."""
     heads = draw(st.lists(some_atoms(2, is_head=True), min_size=1, max_size=2))
-    body = draw(st.one_of(st.just(()), some_bodies(2)))
+    parts = [part for head in heads for term in head.arguments for part in subterms(term)]
+    has_aggregate = any(isinstance(part, AggregateTerm) for part in parts)
+    nothing = (Truth(True),) if has_aggregate else ()
+    body = draw(st.one_of(st.just(nothing), some_bodies(2)))
     return Clause(tuple(heads), body, is_null_safe=bool(body) and draw(st.booleans()))
 
 
