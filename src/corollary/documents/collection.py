@@ -13,6 +13,7 @@ from corollary.core.program import Program
 from corollary.database.changes import Change, Changes
 from corollary.database.database import Database
 from corollary.documents.answers.unknown import EncodedRow, decode_label
+from corollary.documents.queries.comparisons import ClockTest
 from corollary.documents.queries.joins import build_shape, duplicates
 from corollary.documents.queries.parse import parse_query
 from corollary.documents.queries.pattern import DocumentQuery
@@ -89,6 +90,7 @@ class Collection:
         node_numbers, function_numbers: the next number of a node, of a function.
         has_numbers: whether a view compares numbers, so that those of labels are stored.
         has_times: whether a view asks when nodes came, or what time it is.
+        clock_tests: what the views ask of the time that it is, for each number.
     """
 
     def __init__(self, database: Database | None = None) -> None:
@@ -97,6 +99,7 @@ class Collection:
         self.node_numbers = count()
         self.function_numbers = count()
         self.has_numbers = self.has_times = False
+        self.clock_tests: set[ClockTest] = set()
         self._types: list[FunctionType | None] = [None]
 
     def maintain(self, text: str) -> MaintainedQuery:
@@ -121,6 +124,7 @@ class Collection:
             labels = (str(decode_label(each)) for _, each in self.storage.rows("lab"))
             batch.add("num", numbers_of(labels))
         self.has_times = self.has_times or shape.has_times
+        self.clock_tests.update(*(root.conditions.clock_tests() for root in shape.roots))
         for number, type_ in enumerate(self._types):
             batch.add("can", _can_rows(view, number, type_))
         self.storage.add_rules(view.rules, batch)

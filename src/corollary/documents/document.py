@@ -7,8 +7,7 @@ from typing import Any, Self
 from corollary.documents.answers.garbage import Collected, collect
 from corollary.documents.answers.question import Question
 from corollary.documents.answers.search_budget import SearchLimits
-from corollary.documents.answers.unknown import encode_label
-from corollary.documents.arrival_times import Time, read_time
+from corollary.documents.arrival_times import DocumentTimes, Time, read_time
 from corollary.documents.collection import Collection
 from corollary.documents.errors import StreamClosedError, UnknownFunctionError
 from corollary.documents.queries.parse import parse_query, several_documents
@@ -98,9 +97,9 @@ class ActiveDocument:
         batch = WriteBatch()
         self.nodes = DocumentTree(forest, self.collection.node_numbers, str(at), read_time(at))
         check_conformance(self.document_type, self.nodes, self.limits)
-        self._has_times = self.collection.has_times
+        self.times = DocumentTimes(self.nodes, self.collection)
         self._add_nodes(self.nodes.initial, batch)
-        self._stage_times((), batch)
+        self.times.follow_views(batch)
         for name in self._once | set(self._types):
             self._function(name, batch)
         self.collection.write(batch)
@@ -194,7 +193,7 @@ class ActiveDocument:
         check_updated(self.document_type, self.nodes, retracted, checked, self.limits)
         self._remove_nodes(self.nodes.prune(retracted), batch)
         if at is not None:
-            self._set_time(str(at), clock, batch)
+            self.times.advance(str(at), clock, batch)
         self._stage_checked(checked, batch)
         self.note_written(self.collection.write(batch))
 
@@ -269,10 +268,8 @@ class ActiveDocument:
         """
         self._check_query(parse_query(query))
         maintained = self.collection.maintain(query)
-        if self.collection.has_times and not self._has_times:
-            self._has_times = True
-            batch = WriteBatch()
-            self._stage_times(self.nodes.labels, batch)
+        batch = WriteBatch()
+        if self.times.follow_views(batch):
             self.note_written(self.collection.write(batch))
         question = Question(self.nodes, self.functions, maintained, self.document_type)
         view = View(question, self.limits)
@@ -339,9 +336,8 @@ class ActiveDocument:
 
     def stage_removal(self, batch: WriteBatch) -> None:
         """Put into a batch what takes the document out of its collection."""
+        self.times.forget(batch)
         self._drop_nodes(set(), batch)
-        if self._has_times:
-            batch.remove("clock", [(self.nodes.root, self.nodes.clock)])
         for function in self.functions.values():
             self._shut(function, batch, FunctionState.ENDED)
         for view in self._views:
@@ -373,27 +369,12 @@ class ActiveDocument:
         for each in nodes:
             if each.kind is NodeKind.FUNCTION:
                 self._function(each.label, batch)
-        facts = facts_of(nodes, self._numbers(), has_times=self._has_times)
+        facts = facts_of(nodes, self._numbers(), has_times=self.times.is_stored)
         for relation, rows in facts.items():
             batch.add(relation, rows)
         if self.collection.has_numbers:
             batch.add("num", numbers_of(each.label for each in nodes))
-            batch.add("num", numbers_of([self.nodes.time] if self._has_times else []))
-
-    def _set_time(self, time: str, clock: float, batch: WriteBatch) -> None:
-        """Put into a batch that it is a later time."""
-        if self._has_times:
-            batch.remove("clock", [(self.nodes.root, self.nodes.clock)])
-            batch.add("clock", [(self.nodes.root, clock)])
-        self.nodes.time, self.nodes.clock = time, clock
-
-    def _stage_times(self, nodes: Iterable[int], batch: WriteBatch) -> None:
-        """Put into a batch what time it is, and when some nodes came."""
-        if self._has_times:
-            batch.add("clock", [(self.nodes.root, self.nodes.clock)])
-            arrivals = {each: self.nodes.arrival_of(each) for each in nodes}
-            batch.add("arrived", ((each, encode_label(at)) for each, at in arrivals.items()))
-            batch.add("num", numbers_of(arrivals.values()))
+        self.times.add_nodes(nodes, batch)
 
     def _drop_nodes(self, kept: set[int], batch: WriteBatch) -> int:
         """Put all nodes but some into a batch, as removed; return how many."""
@@ -401,11 +382,12 @@ class ActiveDocument:
         self._remove_nodes(dropped, batch)
         return len(dropped)
 
-    def _remove_nodes(self, nodes: Iterable[StoredNode], batch: WriteBatch) -> None:
+    def _remove_nodes(self, nodes: list[StoredNode], batch: WriteBatch) -> None:
         """Put nodes that are gone into a batch."""
-        facts = facts_of(nodes, self._numbers(), has_times=self._has_times)
+        facts = facts_of(nodes, self._numbers(), has_times=self.times.is_stored)
         for relation, rows in facts.items():
             batch.remove(relation, rows)
+        self.times.remove_nodes(nodes, batch)
 
     def _reported(self, view: View) -> tuple[str, list[tuple[Any, ...]]]:
         """Return the relation of a view's answers that stay, and its sure answers as rows of it."""

@@ -47,9 +47,34 @@ class OpenAnswer:
     since: str
 
 
+@dataclass(frozen=True, slots=True)
+class AwaitedFunction:
+    """A function that open answers wait for.
+
+    Attributes:
+        function: its name.
+        order: its place among those to be asked: 1 is the one to ask first.
+        alone: how many open answers it can bring about by itself.
+        answers: how many it can bring about, by itself or with others.
+        since: the update after which the oldest of them was possible for the first time.
+    """
+
+    function: str
+    order: int
+    alone: int
+    answers: int
+    since: str
+
+
 @dataclass(slots=True)
 class ViewTimeline:
-    """Follows a view through updates; `note` is called after each of them."""
+    """Follows a view through updates; `note` is called after each of them.
+
+    Attributes:
+        view: the view.
+        steps: its states.
+        since: for each possible answer the update after which it was one for the first time.
+    """
 
     view: View
     steps: list[TimelineStep] = field(default_factory=list)
@@ -59,20 +84,52 @@ class ViewTimeline:
         """Note the state after an update."""
         view = self.view
         possible = view.possible()
-        known = known_answers(possible)
-        self.since = {each: self.since.get(each, at) for each in known}
+        self.since = {each: self.since.get(each, at) for each in possible}
         self.steps.append(TimelineStep(at, what, view.value, len(view.sure), len(possible)))
 
     def open_answers(self) -> list[OpenAnswer]:
         """Return the answers that may come and of which something is known, the oldest first."""
-        order = {step.at: place for place, step in enumerate(self.steps)}
+        known = known_answers(frozenset(self.since))
+        return [each for each in self._explained() if each.answer in known]
+
+    def awaited(self) -> list[AwaitedFunction]:
+        """Return the functions that open answers wait for, in the order in which to ask them.
+
+        First comes the one that can bring about most of them by itself; of two alike, the one that
+        is waited for longer. Answers of which nothing is known count if there are no others.
+        """
+        open_ = self.open_answers() or self._explained()
+        waiting: dict[str, list[OpenAnswer]] = {}
+        for each in open_:  # the oldest first
+            for name in frozenset[str]().union(*each.waits_for):
+                waiting.setdefault(name, []).append(each)
+        alone = {
+            name: sum(frozenset({name}) in each.waits_for for each in several)
+            for name, several in waiting.items()
+        }
+        places = self._places_in_time()
+        ordered = sorted(
+            waiting,
+            key=lambda name: (-alone[name], places.get(waiting[name][0].since, 0), name),
+        )
+        return [
+            AwaitedFunction(name, place, alone[name], len(waiting[name]), waiting[name][0].since)
+            for place, name in enumerate(ordered, 1)
+        ]
+
+    def _explained(self) -> list[OpenAnswer]:
+        """Return the answers that may come, with what they wait for, the oldest first."""
         explained = self.view.explain_possible()
+        places = self._places_in_time()
         found = [
             OpenAnswer(answer, explained[answer].waits_for, since)
             for answer, since in self.since.items()
             if answer in explained and explained[answer].same_key is None
         ]
-        return sorted(found, key=lambda each: (order.get(each.since, 0), str(each.answer)))
+        return sorted(found, key=lambda each: (places.get(each.since, 0), str(each.answer)))
+
+    def _places_in_time(self) -> dict[str, int]:
+        return {step.at: place for place, step in enumerate(self.steps)}
 
     def to_svg(self) -> str:
         """Return a plot: the value as a band, and how many answers are sure and possible."""

@@ -49,11 +49,35 @@ def test_an_update_touches_what_it_brings_and_its_ancestors(shape: str) -> None:
     assert large <= 2 * small
 
 
+def test_time_touches_what_enters_or_leaves_a_window() -> None:
+    touched = []
+    for size in (50, 500):
+        opened = ActiveDocument.from_terms("r[!f]")
+        view = opened.view("/r/a arrived $t [*$x] where now - $t <= 100s return $x")
+        opened.add("f", "a[first]", at=1)
+        opened.add("f", " ".join(f"a[{at}]" for at in range(size)), at=50)
+        batch = WriteBatch()
+        opened.times.advance("102", 102.0, batch)
+        assert opened.times.next_turn == 150
+        touched.append(written(opened, batch))
+        opened.note_written({})
+        assert len(view.sure) == size + 1  # what was written is not reported here
+        assert len(opened.collection.storage.rows(f"{view.maintained.name}_sure")) == size
+    assert max(touched) < 50
+
+
 def work(opened: ActiveDocument, tree: str) -> int:
     """Return how many tuples an update propagates, guesses, checks and changes."""
     batch = WriteBatch()
     opened.stage_updates([("f", tree)], (), batch)
+    return written(opened, batch)
+
+
+def written(opened: ActiveDocument, batch: WriteBatch) -> int:
+    """Return how many tuples a batch propagates, guesses, checks and changes."""
     with opened.collection.storage.database.transaction() as transaction:
+        for relation, gone in batch.removed.items():
+            transaction.delete(relation, gone)
         for relation, rows in batch.added.items():
             transaction.insert(relation, [*rows])
     counters = ("propagated", "approximated", "filtered", "checked", "actual")

@@ -25,6 +25,28 @@ def test_an_open_answer_says_which_stream_it_waits_for_and_since_when() -> None:
     assert timeline.to_svg().count("<rect") == 1 + 3
 
 
+def test_whom_to_ask_first() -> None:
+    types = {"f": ["a"], "g": ["b"], "h": ["c"]}
+    document = ActiveDocument.from_terms("s[!f !g !h]", types=types)
+    timeline = ViewTimeline(document.view("/s[a/*$x][b/*$x] | /s[b/*$x][c/*$x]"))
+    timeline.note("start", "")
+    # Nothing is known of any answer: all of them are asked for together.
+    found = [(each.order, each.function, each.alone, each.answers) for each in timeline.awaited()]
+    assert found == [(1, "f", 0, 1), (2, "g", 0, 1), (3, "h", 0, 1)]
+    for at, (name, tree) in enumerate([("h", "c[1]"), ("f", "a[2]"), ("g", "b[3]")], 1):
+        document.add(name, tree)
+        timeline.note(f"{at}:00", name)
+    # 1 and 2 wait for g; 3 for f or h.
+    found_since = [(each.function, each.alone, each.since) for each in timeline.awaited()]
+    assert found_since == [("g", 2, "1:00"), ("f", 1, "3:00"), ("h", 1, "3:00")]
+    shown = cli(*MATCH, "--update", "f=a[1]", "--waiting").stdout.splitlines()
+    assert shown[-3:] == [
+        "ask  alone  answers  since",
+        "!f   1      1        start",
+        "!g   1      1        start",
+    ]
+
+
 def test_rows_of_question_marks_are_listed_if_asked_for() -> None:
     assert "possible  any\n" in cli(*MATCH).stdout
     assert "possible  (?)\n" in cli(*MATCH, "--unknown").stdout

@@ -25,9 +25,11 @@ and not after the time at which the query is asked; that may be any later time:
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from enum import StrEnum
 from fractions import Fraction
 from itertools import product
 
@@ -58,7 +60,7 @@ def number_of(label: str) -> float | None:
     (2.5, 86400.0, None)
     """
     if _NUMBER.fullmatch(label):
-        value = float(label)
+        value = float(label) + 0.0  # one zero, not two
         return value if math.isfinite(value) else None
     if not _TIME.match(label):
         return None
@@ -124,6 +126,101 @@ class NumberComparison:
     def holds(self) -> bool:
         """Whether a comparison without variables is true."""
         return bool(TESTS[self.operator](self.constant))
+
+    def by_clock(self, arrivals: Collection[str]) -> "tuple[ClockTest, str | None] | None":
+        """Return what the clock decides of one class, if that is all that is compared.
+
+        Args:
+            arrivals: the classes that are times at which nodes came.
+        """
+        factors = dict(self.terms)
+        clock = factors.pop(CLOCK, None)
+        if clock is None or len(factors) > 1:
+            return None
+        name = next(iter(factors), None)
+        # Divided by the factor of the class, so that its number stands alone on the left.
+        factor = factors[name] if name is not None else Fraction(1)
+        operator = MIRRORED[self.operator] if factor < 0 else self.operator
+        pool = NumberPool.NOTHING
+        if name is not None:
+            pool = NumberPool.ARRIVALS if name in arrivals else NumberPool.LABELS
+        return ClockTest(-clock / factor, -self.constant / factor, operator, pool), name
+
+
+MIRRORED = {"<": ">", "<=": ">=", "=": "=", "!=": "!="}
+
+
+class NumberPool(StrEnum):
+    """The numbers of a document that a class ranges over; nothing if no class is compared."""
+
+    ARRIVALS = "arrivals"
+    LABELS = "labels"
+    NOTHING = "nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class ClockTest:
+    """x ⋛ a·t + b: what the clock t decides of a number x; 0 ⋛ a·t + b if none is compared.
+
+    As time passes, only numbers between two values of a·t + b turn from true to false, or back.
+
+    >>> test = ClockTest(Fraction(1), Fraction(-600), ">=", NumberPool.ARRIVALS)
+    >>> test.holding([0.0, 100.0, 400.0], 700.0), test.turning([0.0, 100.0, 400.0], 700.0, 1000.0)
+    ([100.0, 400.0], [100.0, 400.0])
+
+    Attributes:
+        factor, constant: a and b.
+        operator: `<`, `<=`, `=`, `!=`, `>` or `>=`.
+        pool: which numbers x are.
+    """
+
+    factor: Fraction
+    constant: Fraction
+    operator: str
+    pool: NumberPool
+
+    @property
+    def name(self) -> str:
+        """What relations call it."""
+        return f"{self.pool} {self.operator} {self.factor} t + {self.constant}"
+
+    def bound(self, clock: float) -> Fraction:
+        """Return a·t + b."""
+        return self.factor * Fraction(clock) + self.constant
+
+    def holding(self, numbers: Sequence[float], clock: float) -> list[float]:
+        """Return the numbers, of ascending ones, for which it holds at a time."""
+        bound = self.bound(clock)
+        below, above = bisect_left(numbers, bound), bisect_right(numbers, bound)
+        match self.operator:
+            case "<":
+                return [*numbers[:below]]
+            case "<=":
+                return [*numbers[:above]]
+            case "=":
+                return [*numbers[below:above]]
+            case "!=":
+                return [*numbers[:below], *numbers[above:]]
+            case ">":
+                return [*numbers[above:]]
+            case _:
+                return [*numbers[below:]]
+
+    def turning(self, numbers: Sequence[float], before: float, after: float) -> list[float]:
+        """Return the numbers, of ascending ones, that time can turn: no others change."""
+        low, high = sorted((self.bound(before), self.bound(after)))
+        return [*numbers[bisect_left(numbers, low) : bisect_right(numbers, high)]]
+
+    def next_turn(self, numbers: Sequence[float], clock: float) -> float | None:
+        """Return the time at which the next of ascending numbers turns; None if none does."""
+        bound = self.bound(clock)
+        if self.factor > 0:
+            at = bisect_left(numbers, bound)
+            found = numbers[at] if at < len(numbers) else None
+        else:
+            at = bisect_right(numbers, bound)
+            found = numbers[at - 1] if at else None
+        return None if found is None else float((Fraction(found) - self.constant) / self.factor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +339,15 @@ class Conditions:
         unknown = list(unknown)
         numbers = self._with_times(unknown)
         yield from _cases(numbers, [*unknown, NOW] if self.is_windowed else unknown)
+
+    def clock_tests(self) -> set[ClockTest]:
+        """Return what rules ask the clock, so that it is known for each number beforehand."""
+        found = [*self.sure_numbers]
+        for unknown in product((False, True), repeat=len(self.classes)):
+            names = [name for name, is_open in zip(self.classes, unknown, strict=True) if is_open]
+            found += [each for case in self.cases(names) for each in case]
+        tests = (each.by_clock(self.arrivals) for each in found)
+        return {each[0] for each in tests if each is not None}
 
     def _with_times(self, unknown: Iterable[str]) -> list[NumberComparison]:
         """Return the comparisons, with what is known of times that are not: see above."""

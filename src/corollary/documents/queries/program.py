@@ -34,6 +34,7 @@ are mended here. For a query node p with branches c_1 … c_k:
 | can(f, c)             | `can(k, c)`: k is what kind of function f is, by its type              |
 | the number of a label | `num(a, v)`, for those that spell one                                  |
 | when a node came      | `arrived(n, a)`; the time that it is, `clock(n, t)`, for n a root      |
+| x ⋛ a·t + b           | `timely(n, c, x)`: the numbers x for which it holds by the clock       |
 | the dots              | the columns of joins and outputs, one for each class                   |
 | compat                | three rules for each class that two sides share: x = x, ? = x, x = ?   |
 | p-tilde, relevant     | `rel`, `want`                                                          |
@@ -83,6 +84,7 @@ BASE = {
     "num": (("a", SYMBOL), ("v", FLOAT)),
     "arrived": (("n", NUMBER), ("a", SYMBOL)),
     "clock": (("n", NUMBER), ("t", FLOAT)),
+    "timely": (("n", NUMBER), ("c", SYMBOL), ("v", FLOAT)),
 }
 """The base relations of documents: their columns."""
 
@@ -194,13 +196,13 @@ class _Compiler:
                     logic.Atom(may.relation, (_N, *arguments)),
                     logic.Atom(possible.relation, (_N, *arguments)),
                     *items,
-                    *_comparisons(case),
+                    *_comparisons(case, conditions),
                 )
         self.rule(
             must,
             sure,
             *self.compared_labels(conditions, {}),
-            *_comparisons(conditions.sure_numbers),
+            *_comparisons(conditions.sure_numbers, conditions),
         )
         return may, must
 
@@ -420,11 +422,26 @@ def _number(column: str) -> logic.Variable:
     return _T if column == CLOCK else logic.Variable(f"v_{column}")
 
 
-def _comparisons(several: Iterable[NumberComparison]) -> list[logic.BodyItem]:
-    """Return comparisons as conditions of a rule; what time it is, is looked up if it matters."""
-    found: list[logic.BodyItem] = [*map(_comparison, several)]
-    is_timed = any(name == CLOCK for each in several for name, _ in each.terms)
-    return [logic.Atom("clock", (_N, _T)), *found] if is_timed else found
+def _comparisons(
+    several: Iterable[NumberComparison], conditions: Conditions
+) -> list[logic.BodyItem]:
+    """Return comparisons as conditions of a rule.
+
+    What the clock decides of one number is looked up: so what does not change as time passes is not
+    touched. Only between several numbers what time it is has to be joined.
+    """
+    found: list[logic.BodyItem] = []
+    for each in several:
+        timed = each.by_clock(conditions.arrivals)
+        if timed is not None:
+            test, name = timed
+            number: logic.Term = logic.Constant(0.0) if name is None else _number(name)
+            found.append(logic.Atom("timely", (_N, logic.Constant(test.name), number)))
+        else:
+            found.append(_comparison(each))
+            if any(name == CLOCK for name, _ in each.terms):
+                found.insert(0, logic.Atom("clock", (_N, _T)))
+    return list(dict.fromkeys(found))
 
 
 def _comparison(each: NumberComparison) -> logic.Comparison:

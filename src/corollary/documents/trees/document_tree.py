@@ -142,10 +142,10 @@ class DocumentTree:
         A tree may be a mere call: what its function has brought stands beside it, and goes, too.
         """
         dropped: list[StoredNode] = []
-        beside: dict[int, list[int]] = {}
-        for root, call in self.origins.items():
-            beside.setdefault(call, []).append(root)
         pending = [*roots]
+        beside: dict[int, list[int]] = {}
+        for root, call in self.origins.items() if pending else ():
+            beside.setdefault(call, []).append(root)
         while pending:
             root = pending.pop()
             if root not in self.parents:  # it was within another one
@@ -185,17 +185,7 @@ class DocumentTree:
 
     def retain(self, kept: set[int]) -> list[StoredNode]:
         """Drop all nodes but some, which include all their parents; return what is dropped."""
-        dropped = [
-            StoredNode(
-                number,
-                self.parents[number],
-                self.labels[number],
-                self.kinds[number],
-                self.arrivals.get(number, self.start),
-            )
-            for number in self.parents
-            if number not in kept
-        ]
+        dropped = [self.stored_node(number) for number in self.parents if number not in kept]
         for each in dropped:
             del self.parents[each.number], self.labels[each.number]
             del self.kinds[each.number], self.children[each.number]
@@ -207,6 +197,12 @@ class DocumentTree:
         for name in {each.label for each in dropped if each.kind is NodeKind.FUNCTION}:
             self.calls[name] = [call for call in self.calls[name] if call in kept]
         return dropped
+
+    def stored_node(self, number: int) -> StoredNode:
+        """Return a node as it is stored."""
+        label, kind = self.labels[number], self.kinds[number]
+        arrival = self.arrivals.get(number, self.start)
+        return StoredNode(number, self.parents[number], label, kind, arrival)
 
     def arrival_of(self, number: int) -> str:
         """Return the time at which a node came; one that is not there would come now."""

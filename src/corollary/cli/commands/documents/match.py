@@ -69,7 +69,11 @@ TYPE_FILES = (".dtd", ".type")
 )
 @click.option("--useful", is_flag=True, help="Report which functions can still change an answer.")
 @click.option("--gc", is_flag=True, help="Drop what no answer needs, and close useless functions.")
-@click.option("--waiting", is_flag=True, help="List open answers: what they wait for, since when.")
+@click.option(
+    "--waiting",
+    is_flag=True,
+    help="List open answers: what they wait for, since when; and whom to ask first.",
+)
 @click.option("--timeline", is_flag=True, help="Report the state of the view after each update.")
 @click.option(
     "--plot",
@@ -172,6 +176,7 @@ def command(
             result["documents"] = sorted(document.documents)
         if waiting:
             result["waiting"] = [_open(each) for each in followed.open_answers()]
+            result["ask"] = [asdict(each) for each in followed.awaited()]
         if timeline:
             result["timeline"] = [asdict(each) for each in followed.steps]
         if plot is not None:
@@ -279,6 +284,22 @@ def _lines(result: dict[str, Any], *, is_all: bool) -> Iterator[str]:
                 *(
                     [_ways(each["waits_for"]), each["since"], f"({', '.join(each['answer'])})"]
                     for each in result["waiting"]
+                ),
+            ]
+        )
+    if result.get("ask"):
+        yield ""
+        yield from align(
+            [
+                ["ask", "alone", "answers", "since"],
+                *(
+                    [
+                        f"!{each['function']}",
+                        str(each["alone"]),
+                        str(each["answers"]),
+                        each["since"],
+                    ]
+                    for each in result["ask"]
                 ),
             ]
         )
