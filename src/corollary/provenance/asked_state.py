@@ -12,7 +12,7 @@ from corollary.core.states import State
 from corollary.core.statistics import Statistics
 from corollary.database.program.goals import answer_relation
 from corollary.database.state import DatabaseState
-from corollary.maintain.payload import has_ranks
+from corollary.maintain.payload import has_ranks, is_by_value
 from corollary.maintain.solve import answer_goal
 from corollary.provenance.nodes import Row
 
@@ -28,7 +28,7 @@ class AskedState:
         statistics: of the relations.
         commit: the number of the last commit.
         data: which state of the data is asked: OLD or NEW.
-        ranked: the relations whose ranks are valid in it.
+        ranked: the relations whose ranks are valid in it, and are not values.
         exact: those of them whose ranks are least heights inside of their strata.
         limits: of one run of the engine.
     """
@@ -47,10 +47,11 @@ class AskedState:
 def asked_state(state: DatabaseState, data: State = State.NEW) -> AskedState:
     """Return the present state of a database, as questions see it."""
     program = state.loaded.normal
+    types = {name: each.types for name, each in program.relations.items()}
     ranked = state.planner.payload & frozenset(
         name
         for stratum in strata(program)
-        if has_ranks(stratum, program)
+        if has_ranks(stratum, program) and not is_by_value(stratum, types)
         for name in stratum.relations
     )
     return AskedState(

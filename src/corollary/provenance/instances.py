@@ -22,8 +22,11 @@ from corollary.core.logic import (
     Condition,
     Constant,
     Literal,
+    Rule,
+    Slot,
     Value,
     Variable,
+    head_arguments,
     variables_of,
 )
 from corollary.core.pipeline import Reference
@@ -279,9 +282,13 @@ class InstanceFinder:
         )
 
     def _body(self, reader: RuleReader, step: ProofStep, wanted: str, draft: Draft) -> Body:
-        """Return the body of a rule, led by wanted tuples; premises are read with their ranks."""
+        """Return the body of a rule, led by wanted tuples; premises are read with their ranks.
+
+        Of subsumption, an instance whose head is better says that a tuple is at least as good.
+        """
         rule, data = step.rule, self.asked.data
-        lead = Goal(Literal(wanted, (*rule.head.slots, ID)), Reference(wanted))
+        slots, covers = self._covered_head(rule)
+        lead = Goal(Literal(wanted, (*slots, ID)), Reference(wanted))
         goals = [lead]
         ranks: list[Variable] = []
         has_rank = dict(zip(step.premises, reader.ranked, strict=True))
@@ -293,9 +300,22 @@ class InstanceFinder:
             name = rank_relation(draft, literal.relation)
             goals.append(Goal(Literal(name, (*literal.slots, ranks[-1])), Reference(name, data)))
         head = (ID, *reader.variables, *ranks)
-        return Body(
-            head, tuple(goals), rule.conditions, rule.origin, lead, is_lenient=rule.is_lenient
+        conditions = (*rule.conditions, *covers)
+        return Body(head, tuple(goals), conditions, rule.origin, lead, is_lenient=rule.is_lenient)
+
+    def _covered_head(self, rule: Rule) -> tuple[tuple[Slot, ...], tuple[Condition, ...]]:
+        """Return a head with other variables for its values, and that it covers such a tuple."""
+        name, arguments = rule.head.relation, head_arguments(rule)
+        order = self.asked.program.subsumption.get(name)
+        if order is None or not self._has_ranks(name):
+            return arguments, ()
+        types = self.asked.program.relations[name].types
+        compared = {each.position for each in order.values}
+        covered = tuple(
+            Variable(f"covered{at}'", types[at]) if at in compared else argument
+            for at, argument in enumerate(arguments)
         )
+        return covered, order.covers(arguments, covered)
 
 
 def _working(name: str, columns: tuple[str, ...], types: tuple[Type, ...]) -> Relation:

@@ -102,9 +102,16 @@ class ProofDrawing:
             if not known.premises:  # a projection of an aggregate
                 ((relation, row),) = self.groups_of(known)
                 return self.aggregate_key(relation, row)
-            (number,) = known.premises
-            known = self.chosen.get(number)
+            (premise,) = known.premises
+            if self._is_better(premise, number):
+                break
+            number, known = premise, self.chosen.get(premise)
         return "tuple", number
+
+    def _is_better(self, premise: int, number: int) -> bool:
+        """Whether a tuple of subsumption is passed on as one that it is better than."""
+        relation, row = self.graph.facts[number]
+        return relation in self._program.subsumption and self.graph.facts[premise][1] != row
 
     def aggregate_key(self, relation: str, row: Row) -> NodeKey:
         """Return the key of a tuple of an aggregate, which is a note."""

@@ -29,9 +29,6 @@ from corollary.provenance.wording import Wording
 MAX_ANSWERS = 10
 """The maximum number of answers that are proved if a goal has variables."""
 
-UNFOLDED_LEVELS = 2
-"""How deep rows of aggregates inside of proofs of rows of aggregates are proved."""
-
 
 def why(state: DatabaseState, goal: str, limits: ProofLimits = DEFAULT_LIMITS) -> Proof:
     """Return why a goal holds; of a goal with variables, why its first answers do.
@@ -192,13 +189,15 @@ class _Question:
     # --- rows of aggregates --------------------------------------------------------------------
 
     def _unfold(self, groups: Mapping[Fact, bool]) -> None:
-        """Find the rows of aggregates, and prove them."""
-        for _ in range(UNFOLDED_LEVELS):
-            proved: dict[int, KnownInstance | None] = {}
-            for fact in self._rows_of(groups):
+        """Find the rows of aggregates, and prove them; then those that their proofs need."""
+        left = self.allowance.limits.nodes
+        while groups and left > 0:
+            rows, proved = self._rows_of(groups), dict[int, KnownInstance | None]()
+            for fact in rows:
                 self._prove_row(fact, proved)
             self.chosen |= proved
-            groups = self._groups_in(proved)
+            groups, left = self._groups_in(proved), left - len(rows)
+        self.unproved |= {("aggregate", *fact): CutReason.NODES for fact in groups}
 
     def _groups_in(self, chosen: Mapping[int, KnownInstance | None]) -> dict[Fact, bool]:
         """Return the tuples of aggregates in a proof, and whether they count copies of a row."""

@@ -49,6 +49,51 @@ def test_premises_that_are_no_longer_the_best() -> None:
     assert "n is at least 5 (now 7)" in proof.to_svg()
 
 
+def test_a_better_instance_holds_up_a_worse_premise() -> None:
+    db = opened(
+        """
+        .decl f(x: symbol, n: number)
+        .decl v(x: symbol, n: number)
+        v(x, n) :- f(x, n).
+        v("a", min(n, 3)) :- v("b", n).
+        v("b", n + 4) :- v("a", n).
+        v(x, n) <= v(x, m) :- m >= n.
+        """
+    )
+    with db.transaction() as transaction:
+        transaction.insert("f", [("b", 5)])
+    with db.transaction() as transaction:
+        transaction.delete("f", [("b", 5)])
+        transaction.insert("f", [("b", 6)])
+    proof = db.why('v("b", 7)')
+    assert [each.text for each in proof.nodes if each.relation] == [
+        'v("b", 7)',
+        'v("a", 3)',
+        'v("b", 5): n is at least 5 (now 7)',
+        'f("b", 6)',
+    ]
+    assert (proof.height, proof.minimal) == (3, True)
+
+
+def test_values_that_are_ranks() -> None:
+    db = opened(
+        """
+        .decl edge(x: number, y: number, w: unsigned)
+        .decl d(x: number, c: unsigned)
+        d(0, 0u).
+        d(y, c + w) :- d(x, c), edge(x, y, w).
+        d(y, a) <= d(y, b) :- b <= a.
+        """
+    )
+    with db.transaction() as transaction:
+        transaction.insert("edge", [(0, 1, 2), (1, 2, 0), (2, 1, 0), (2, 3, 4), (0, 3, 6)])
+    assert (db.why("d(2, 2u)").height, db.why("d(3, 6u)").height) == (2, 1)
+    with db.transaction() as transaction:
+        transaction.delete("edge", [(0, 3, 6)])
+    proof = db.why("d(3, 6u)")
+    assert (proof.height, proof.size, proof.canonical) == (3, 7, True)
+
+
 def test_premises_that_rounds_have_deleted() -> None:
     proof = opened(ROUNDS).why("p(3)")
     texts = [each.text for each in proof.nodes if each.relation == "p"]

@@ -222,6 +222,25 @@ def test_counts_show_ten_rows() -> None:
     assert proof.canonical
 
 
+def test_sums_of_sums_are_unfolded_as_far_as_nodes_go() -> None:
+    db = opened(
+        """.decl uses(p: number, s: number, q: number)
+        .decl bought(p: number, n: number)
+        .decl need(p: number, n: number)
+        need(p, n) :- bought(p, n).
+        need(p, n) :- uses(p, _, _), n = sum q * m : { uses(p, s, q), need(s, m) }.""",
+        {"uses": [(at, at + 1, 2) for at in range(6)], "bought": [(6, 1)]},
+    )
+    proof = asked(db, "need(0, 64)")
+    sums = [each for each in proof.nodes if each.kind is ProofKind.AGGREGATE]
+    assert [each.aggregate and each.aggregate.value for each in sums] == [64, 32, 16, 8, 4, 2]
+    # Aggregates are notes: neither they nor their rows add to the height.
+    assert (proof.height, proof.minimal, proof.cuts) == (1, True, ())
+    assert {each.height for each in proof.nodes if each.relation == "need"} == {1}
+    cut = asked(db, "need(0, 64)", nodes=4)
+    assert {each.reason for each in cut.cuts} == {CutReason.NODES}
+
+
 def test_sums_show_the_largest_rows_and_the_rest() -> None:
     proof = asked(sales(), 'report("a", "sum", x)')
     note, rows = aggregate_of(proof)
