@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -72,12 +73,24 @@ def dependents(**changes: Any) -> Callable[[StairSteps, str], Iterator[Body]]:
 
 
 def drop_covered(_: StairSteps, rank: object) -> tuple[Condition, ...]:
-    """The best values only: a stair goes for a better one of larger rank."""
+    """A stair goes for a better one of larger rank."""
     return ()
 
 
+def top_premises(self: StairBodies, rule: Rule, *arguments: Any, **options: Any) -> Body:
+    """The best values only: a worse stair supports nothing."""
+    body = supports(self, rule, *arguments, **options)
+    slots = self.ranks(rule).slots
+    names = {at: rule.literals[at].relation for at in slots}
+    tops = [Goal(Literal(names[at], slots[at]), Reference(names[at], State.OLD)) for at in slots]
+    return replace(body, goals=(*body.goals, *tops))
+
+
+supports = StairBodies.supports
+
 MUTANTS: dict[str, tuple[type, str, Any, str]] = {
-    "best values only": (StairSteps, "outdone_conditions", drop_covered, "two orders"),
+    "best values only": (StairBodies, "supports", top_premises, "two orders"),
+    "a better one of larger rank": (StairSteps, "outdone_conditions", drop_covered, "two orders"),
     "a tie as support": (StairBodies, "_precedes", tie_supports, "least labels"),
     "rederiving tuples": (StairBodies, "lost_key", rederive_tuples, "shortest paths"),
     "support by equality": (StairBodies, "stair", support_by_equality, "two orders"),

@@ -12,7 +12,11 @@ from typing import NamedTuple
 
 import corollary
 from corollary.core.arrow import to_python
+from corollary.database.database import Database, state_of
 from corollary.errors import CorollaryError
+from corollary.provenance.asked_state import asked_state
+from corollary.provenance.nodes import ProofKind
+from corollary.provenance.why import prove
 from oracles.evaluation import OracleLimit, evaluate, typed_rows
 from support.stairs_check import check_stairs
 
@@ -23,11 +27,15 @@ ROUNDS = 300
 
 
 class Family(NamedTuple):
-    """A program over `edge(x, y, w)`, and the bounds of its weights."""
+    """A program over `edge(x, y, w)`, the bounds of its weights, and whether edges lead upwards.
+
+    A program that has no text is made of random rules.
+    """
 
     text: str
     least: int
     greatest: int
+    is_acyclic: bool = False
 
 
 EDGE = ".decl edge(x: number, y: number, w: number)\n"
@@ -209,6 +217,29 @@ p(y, c1, h1, m1) <= p(y, c2, h2, m2) :- c2 <= c1, h2 <= h1, m2 >= m1.
         0,
         3,
     ),
+    "hops": Family(
+        EDGE
+        + """
+.decl h(x: number, y: number, n: unsigned)
+h(x, x, 0u) :- edge(x, _, _).
+h(x, z, n + 1u) :- h(x, y, n), edge(y, z, w), w > 0.
+h(x, y, m) <= h(x, y, n) :- n <= m.
+""",
+        0,
+        2,
+    ),
+    "longest paths of a DAG": Family(
+        EDGE
+        + """
+.decl far(x: number, d: number)
+far(x, 0) :- edge(x, _, _).
+far(y, d) :- edge(_, y, _), d = max c + w : { far(x, c), edge(x, y, w) }.
+""",
+        -1,
+        4,
+        is_acyclic=True,
+    ),
+    "random rules": Family("", -2, 3),
     "negation below and above": Family(
         EDGE
         + """
@@ -229,6 +260,47 @@ n(k) :- k = count : { d(_, _) }.
 }
 
 
+def random_rules(rng: random.Random) -> str:
+    """Return a program of random monotone rules over relations of bounded values, and plain ones.
+
+    A premise whose order is the other one comes in with a minus sign.
+    """
+    names = ["a", "b", "c"][: rng.randint(1, 3)]
+    is_greater = {name: rng.random() < 0.5 for name in names}
+    lines = [EDGE, ".decl r(x: number)"]
+    for name in names:
+        sign = ">=" if is_greater[name] else "<="
+        lines.append(f".decl {name}(x: number, v: number)")
+        lines.append(f"{name}(x, u) <= {name}(x, v) :- v {sign} u.")
+        lines.append(f"{name}(x, w) :- edge(x, {rng.choice('xy')}, w), w {rng.choice('<>')} 1.")
+    for _ in range(rng.randint(2, 5)):
+        head = rng.choice(names)
+        keys = rng.choice([("x", "y"), ("x", "x")])
+        premises = [rng.choice(names) for _ in keys[: rng.randint(1, 2)]]
+        body = [
+            f"{name}({key}, v{at})"
+            for at, (name, key) in enumerate(zip(premises, keys, strict=False))
+        ]
+        values = [
+            f"v{at}" if is_greater[name] == is_greater[head] else f"({rng.randint(0, 3)} - v{at})"
+            for at, name in enumerate(premises)
+        ]
+        value = rng.choice(["{} + {}", "min({}, {})", "max({}, {})"]).format(
+            values[0], rng.choice([*values[1:], "w", str(rng.randint(0, 4))])
+        )
+        if rng.random() < 0.3:
+            better = ">" if is_greater[premises[0]] else "<"
+            body.append(f"v0 {better} {rng.randint(-3, 3)}")
+        body += ["r(x)"] if rng.random() < 0.3 else []
+        body.append("edge(x, y, w)")
+        lines.append(f"{head}(y, max(-5, min(5, {value}))) :- {', '.join(body)}.")
+    name = rng.choice(names)
+    better = ">" if is_greater[name] else "<"
+    lines.append("r(y) :- r(x), edge(x, y, _).")
+    lines.append(f"r(x) :- {name}(x, v), v {better} {rng.randint(-3, 3)}.")
+    return "\n".join(lines)
+
+
 def run_family(
     name: str, seed: int, transactions: int = 8, algorithm: str = "ranked"
 ) -> Counter[str]:
@@ -241,16 +313,19 @@ def run_family(
     nodes = rng.choice([3, 4, 5])
     counts: Counter[str] = Counter()
     db = corollary.open(None, engine="local", algorithm=algorithm)
-    db.load(text="// corollary: allow C0706\n" + family.text)
+    text = family.text or random_rules(rng)
+    db.load(text="// corollary: allow C0706\n" + text)
     edges: set[Edge] = set()
     for _ in range(transactions):
         added = {
-            (rng.randrange(nodes), rng.randrange(nodes), rng.randint(*family[1:]))
+            (rng.randrange(nodes), rng.randrange(nodes), rng.randint(family.least, family.greatest))
             for _ in range(rng.choice([0, 1, 1, 2, 6]))
         }
+        if family.is_acyclic:
+            added = {(*sorted((x, y)), w) for x, y, w in added if x != y}
         removed = set(rng.sample(sorted(edges), min(len(edges), rng.choice([0, 1, 1, 2, 4]))))
         try:
-            wanted = evaluate(family.text, {"edge": (edges - removed) | added}, rounds=ROUNDS)
+            wanted = evaluate(text, {"edge": (edges - removed) | added}, rounds=ROUNDS)
         except OracleLimit:
             wanted = {}
         try:
@@ -269,5 +344,25 @@ def run_family(
             found = to_python(db.relation(relation).arrow())
             assert typed_rows(found) == typed_rows(rows), f"{name}, seed {seed}: {relation}"
         counts["stairs"] += check_stairs(db)
+    counts["proofs"] = check_proofs(db, edges)
     db.close()
     return counts
+
+
+def check_proofs(db: Database, edges: set[Edge]) -> int:
+    """Assert that tuples of each relation have proofs that end in edges; return how many."""
+    asked = asked_state(state_of(db))
+    known = {name for name, each in asked.program.relations.items() if each.is_declared}
+    derived = known & {rule.head.relation for rule in asked.program.rules}
+    goals = [(name, row) for name in sorted(derived) for row in db.relation(name).rows()[:2]]
+    for name, row in goals:
+        proof = prove(asked, name, row)
+        assert proof.holds, f"{name}{row}"
+        for node in proof.nodes:
+            assert node.relation != "edge" or node.row in edges, f"{name}{row}: {node.text}"
+            if node.kind is not ProofKind.DERIVED:
+                continue
+            weight = int(node.relation in asked.program.subsumption)
+            below = max((proof.nodes[each].height for each in node.premises), default=-1)
+            assert node.height >= weight + below, f"{name}{row}: {node.text}, {node.height}"
+    return len(goals)
