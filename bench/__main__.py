@@ -23,8 +23,8 @@ from bench.bulk import load, paths, totals
 from bench.contenders import DuckdbQuery, LocalEvaluation
 from bench.figure import Figure, as_json
 from bench.growth import report as growth
+from bench.maintain import recursive_aggregates, run
 from bench.maintain import report as maintain_report
-from bench.maintain import run
 from bench.maintain.contenders import CLOCKS
 from bench.maintain.task import Task
 from bench.maintain.tasks import tasks
@@ -54,6 +54,7 @@ REPORTS = {
         orders,
         why,
         points_to,
+        recursive_aggregates,
         load,
         refresh,
         growth,
