@@ -4,7 +4,8 @@
 |---|---|
 | a stored aggregate | totals: the change is added to running totals |
 | any other aggregate | aggregates: only the touched groups |
-| with choice domains, or subsumption in rounds | recompute |
+| with one choice domain, not recursive | choices: the keys whose candidates change |
+| with other choice domains, or subsumption in rounds | recompute |
 | counts or sums over their own stratum | groups: the touched groups, by ascending level |
 | virtual | epf |
 | stored, its updates self-maintainable | autonomous |
@@ -29,6 +30,7 @@ from corollary.analysis.strata import Stratum
 from corollary.core.states import State
 from corollary.errors import InputError
 from corollary.maintain.algorithms.autonomous import is_autonomous
+from corollary.maintain.algorithms.choices import is_chosen_by_key
 from corollary.maintain.payload import (
     has_counts,
     has_ranks,
@@ -39,7 +41,7 @@ from corollary.maintain.update import Update
 
 
 class Algorithm(StrEnum):
-    """The algorithms; the last four cannot be requested, only chosen."""
+    """The algorithms; the last five cannot be requested, only chosen."""
 
     AUTO = "auto"
     RECOMPUTE = "recompute"
@@ -52,6 +54,7 @@ class Algorithm(StrEnum):
     AGGREGATES = "aggregates"
     TOTALS = "totals"
     GROUPS = "groups"
+    CHOICES = "choices"
 
 
 SELECTABLE_ALGORITHMS = tuple(Algorithm)[:7]
@@ -138,7 +141,7 @@ def choose(
     if requested is Algorithm.RECOMPUTE:
         return AlgorithmChoice(members, requested, "asked for")
     if stratum.has_choice:
-        choice = AlgorithmChoice(members, Algorithm.RECOMPUTE, "choices are made anew")
+        choice = _for_choices(stratum, update, sizes)
         return choice if requested is Algorithm.AUTO else replace(choice, refused=requested)
     if stratum.dominated:
         reason = "subsumption is evaluated in rounds"
@@ -160,7 +163,7 @@ def _choose_possible(
     if stratum.aggregations:
         return _for_aggregate(stratum, update, sizes, requested)
     if not update.reordered.isdisjoint(members):
-        reason = "the order of its tuples is another one"
+        reason = "its tuples are ordered or chosen in another way"
         return AlgorithmChoice(members, Algorithm.RECOMPUTE, reason)
     known = update.old.relations.keys() - update.refilled
     if known.isdisjoint(members) and not is_virtual:
@@ -216,6 +219,23 @@ def _for_groups(
     return (
         _unless_cheaper(stratum, update, sizes, choice) if requested is Algorithm.AUTO else choice
     )
+
+
+def _for_choices(stratum: Stratum, update: Update, sizes: ChangeSizes) -> AlgorithmChoice:
+    """Return the algorithm for a stratum with choice domains."""
+    members = stratum.relations
+    if not is_chosen_by_key(stratum, update.new):
+        where = "in recursion" if stratum.is_recursive else "with several domains"
+        reason = f"choices {where} are made anew"
+        return AlgorithmChoice(members, Algorithm.RECOMPUTE, reason)
+    (name,) = members
+    if name not in update.old.relations or name in update.refilled:
+        return AlgorithmChoice(members, Algorithm.RECOMPUTE, "the relation is new")
+    if name in update.reordered or name in update.recursive_before:
+        return AlgorithmChoice(members, Algorithm.RECOMPUTE, "its tuples are chosen in another way")
+    reason = "a choice for each key: only keys whose candidates change"
+    choice = AlgorithmChoice(members, Algorithm.CHOICES, reason)
+    return _unless_cheaper(stratum, update, sizes, choice)
 
 
 def _grouped_error(stratum: Stratum, requested: Algorithm) -> InputError:

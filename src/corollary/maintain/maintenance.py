@@ -13,6 +13,7 @@ from corollary.maintain import assignments
 from corollary.maintain.algorithms import (
     aggregates,
     autonomous,
+    choices,
     counting,
     dred,
     epf,
@@ -37,6 +38,7 @@ IN_PLACE_ALGORITHMS = (
     Algorithm.AUTONOMOUS,
     Algorithm.TOTALS,
     Algorithm.GROUPS,
+    Algorithm.CHOICES,
 )
 """These change the stored relations step by step and read them in the middle of their work."""
 
@@ -149,8 +151,7 @@ def maintain(
         is_strict: whether a stratum that exceeds its budget fails instead of being recomputed.
     """
     draft = Draft(update, is_traced)
-    choices = {name: choice for name, (_, choice) in chosen.items()}
-    used = {name: place for name, place in (places or {}).items() if name in choices}
+    used = {name: place for name, place in (places or {}).items() if name in chosen}
     main: list[plans.Step] = []
     for name, (stratum, choice) in chosen.items():
         main += _shared_rows(stratum, chosen, used, draft)
@@ -170,7 +171,8 @@ def maintain(
         main.append(_call_if_changed(stratum, draft, used.get(name, plans.Call(name))))
     main += make_final_steps(draft)
     epf.complete_clear_tables(draft)
-    return Maintenance(draft.finish(main), choices, used)
+    made = {name: choice for name, (_, choice) in chosen.items()}
+    return Maintenance(draft.finish(main), made, used)
 
 
 def _shared_rows(
@@ -242,6 +244,8 @@ def _steps(algorithm: Algorithm, stratum: Stratum, draft: Draft) -> list[plans.S
             return totals.plan(stratum, draft)
         case Algorithm.GROUPS:
             return groups.plan(stratum, draft)
+        case Algorithm.CHOICES:
+            return choices.plan(stratum, draft)
         case Algorithm.AUTO:
             raise AssertionError("`choose` has replaced auto")
         case _:

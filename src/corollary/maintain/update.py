@@ -150,13 +150,14 @@ class Update:
 
     @cached_property
     def reordered(self) -> frozenset[str]:
-        """The relations of OLD and NEW whose tuples are ordered in another way than before."""
+        """The relations of OLD and NEW whose tuples are ordered or chosen in another way."""
         old, new = self.old.subsumption, self.new.subsumption
         return frozenset(
             name
             for name in self.old.relations.keys() & self.new.relations.keys()
             if old.get(name) != new.get(name)
             or self.old.relations[name].dominated != self.new.relations[name].dominated
+            or self.old.relations[name].domains != self.new.relations[name].domains
         )
 
     @cached_property

@@ -35,15 +35,28 @@ seen(y) :- step(_, y, _).
 step(x, y, x + y) :- seen(x), edge(x, y).
 """
 
+LEAST = """
+.decl edge(x: number, y: number)
+.decl first(x: number, y: number, z: number) choice-domain x
+first(x, y, z) :- edge(x, y), edge(y, z), !edge(z, x).
+first(y, x, 0) :- edge(x, y), x > 1.
+.decl ends(z: number, n: number)
+ends(z, n) :- first(_, _, z), n = count : { first(_, _, z) }.
+"""
+
 PROGRAMS = (
     (MATCHING, "pair", ((0,), (1,))),
     (TREE, "tree", ((1,),)),
     (MIXED_STRATUM, "step", ((0, 1), (2,))),
+    (LEAST, "first", ((0,),)),
 )
 
 
 def candidates(relation: str, chosen: set[Row], edges: set[Row]) -> set[Row]:
     """Return what the rules of a relation derive from what was chosen."""
+    if relation == "first":
+        joined = {(x, y, z) for x, y in edges for at, z in edges if at == y and (z, x) not in edges}
+        return joined | {(y, x, 0) for x, y in edges if x > 1}
     if relation == "pair":
         return edges | {(y, x) for x, y in edges if x < y}
     if relation == "tree":

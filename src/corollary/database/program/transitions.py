@@ -143,7 +143,7 @@ def with_base_parts(before: NormalProgram, after: NormalProgram) -> NormalProgra
     facts, bases = dict(before.facts), dict(before.bases)
     for name, base in relations_given_rules(before, after).items():
         relation = after.relations[name]
-        relations[name] = relation
+        relations[name] = replace(relation, domains=())  # a base relation has all its tuples
         relations[base] = after.relations[base]
         rules += [rule for rule in after.rules if _is_base_rule(rule, name, base)]
         bases[name] = base
