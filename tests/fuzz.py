@@ -21,7 +21,10 @@ make fuzz ARGS="--only stairs --stairs 20000"
 | advice | what the advisor makes of random programs with what has to hold of it |
 | queries | random SQL queries as views under changes, as bags, with DuckDB and SQLite |
 | requests | answers of a server to requests made from its description, with that description |
-| stairs | transactions on recursion of which the best tuples count, with naive iteration |
+| groups | transactions on counts and sums through recursion, while cycles come and go |
+| choices | transactions on relations with choice domains, with what choices have to be |
+| stairs | transactions on recursion of which the best tuples count, with naive iteration; proofs |
+| records | transactions on random programs over records and algebraic data types |
 | answers | proofs of tuples, and attempts at absent ones, with all instances of all rules |
 
 Random parts go on in batches, each with a seed of its own, which is printed: `--seed` begins with
@@ -68,6 +71,7 @@ from support.generators.sql_queries import SqlScenario, sql_scenarios
 from support.generators.stairs_families import FAMILIES, run_family
 from support.provenance.absences import judge_absences
 from support.provenance.asking import judge_answers, scenarios_to_ask
+from support.records.record_programs import judge_records
 from support.serve.http_fuzz import fuzzed_server, send_requests
 from support.spark.in_process_partitions import everything_partitioned
 from support.sql.query_judge import judge_query
@@ -81,7 +85,7 @@ EVERY = 5_000
 
 PARTS = (
     *("programs", "goals", "steps", "lasting", "partitioned", "active", "documents", "nodes"),
-    *("advice", "queries", "answers", "requests", "groups", "choices", "stairs"),
+    *("advice", "queries", "answers", "requests", "groups", "choices", "stairs", "records"),
 )
 
 DOCUMENTS = 20
@@ -250,8 +254,21 @@ class Fuzz:
                 found = run_family(family, number)
                 self.counts["transactions on stairs"] += found["transactions"]
                 self.counts["stairs checked"] += found["stairs"]
+                self.counts["proofs of best tuples"] += found["proofs"]
+                self.counts["endless"] += found["endless"]
             if number % 10 == 0:
                 self.say(f"{self.counts['transactions on stairs']} on stairs; seed {number}")
+            number += 1
+
+    def records(self) -> None:
+        """Maintain random programs over records and algebraic data types."""
+        number = self.options.seed
+        while self.counts["steps on records"] < self.options.records:
+            if number % 20 == 0:
+                self.say(f"{self.counts['steps on records']} steps on records; seed {number}")
+            found = judge_records(number)
+            self.counts["steps on records"] += found["steps"] + found["refused"]
+            self.steps.setdefault("records", Counter()).update(found)
             number += 1
 
     def requests(self) -> None:
@@ -310,6 +327,7 @@ def main() -> None:
     add("--groups", type=int, default=1000, help="transactions on recursive counts and sums")
     add("--choices", type=int, default=500, help="transactions on choice domains")
     add("--stairs", type=int, default=2000, help="transactions on the best tuples of recursion")
+    add("--records", type=int, default=1000, help="transactions on programs with records")
     add("--depth", type=int, default=2, help="how deeply SQL queries are nested")
     add("--only", action="append", choices=PARTS, help="leave out the others (may be repeated)")
     add("--seed", type=int, default=0, help="where the random numbers start")
@@ -341,6 +359,7 @@ def main() -> None:
     fuzz.groups()
     fuzz.choices()
     fuzz.stairs()
+    fuzz.records()
     fuzz.report()
     if options.steps:
         share = fuzz.counts["changed"] / fuzz.counts["steps"]

@@ -13,6 +13,7 @@ from corollary.errors import EvaluationError
 from support.generators.programs import programs, updates
 from support.generators.scenarios import Scenario, is_lively, judge, scenarios, unhurried
 from support.maintained_database import MIXED, apply, derived_relations, opened
+from support.records.record_programs import judge_records
 from support.selection import examples
 
 EXAMPLES = examples(3, 30)
@@ -63,3 +64,8 @@ def test_epf_filters_once_what_pf_may_filter_again(data: st.DataObject) -> None:
         assert totals["actual"][0] == totals["actual"][1]
         for name in derived_relations(case.text):
             assert pf.changes[name].counts == epf.changes[name].counts
+
+
+def test_records_under_every_algorithm() -> None:
+    for number in range(examples(8, 64)):
+        judge_records(number, 3)

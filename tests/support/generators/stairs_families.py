@@ -239,6 +239,32 @@ far(y, d) :- edge(_, y, _), d = max c + w : { far(x, c), edge(x, y, w) }.
         4,
         is_acyclic=True,
     ),
+    "gaps, in rounds": Family(
+        '.pragma "subsumption" "rounds"\n'
+        + EDGE
+        + """
+.decl d(y: number, c: number)
+d(0, 0).
+d(y, c + w) :- d(x, c), edge(x, y, w), c < 6.
+d(y, a) <= d(y, b) :- b + 2 <= a.
+.decl far(y: number)
+far(y) :- d(y, c), c > 3.
+""",
+        0,
+        3,
+    ),
+    "a clause that reads, in rounds": Family(
+        '.pragma "subsumption" "rounds"\n'
+        + EDGE
+        + """
+.decl r(x: number, y: number)
+r(x, y) :- edge(x, y, _).
+r(x, z) :- r(x, y), edge(y, z, w), w > 0.
+r(x, y) <= r(x, z) :- edge(y, z, _), y < z.
+""",
+        0,
+        2,
+    ),
     "random rules": Family("", -2, 3),
     "negation below and above": Family(
         EDGE

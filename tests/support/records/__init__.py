@@ -1,0 +1,1 @@
+"""Random programs over records and algebraic data types."""
