@@ -22,7 +22,7 @@ from bench.growth import sales_files
 from bench.jobs import Session, session
 from bench.process import ProcessWatch
 from corollary.database.database import Database
-from corollary.engines.spark.partitioned import partition_files
+from corollary.engines.spark.partitioned import partitioning
 
 CHANGED = 1_000
 DRIVER_MEMORY = "32M"
@@ -40,7 +40,7 @@ def main() -> None:
     parser.add_argument("--partitions", type=int, help="of each relation")
     options = parser.parse_args()
     if options.partitions:
-        partition_files.PARTITION_TUPLES = -(-options.rows // options.partitions)
+        partitioning.PARTITION_TUPLES = -(-options.rows // options.partitions)
     with session() as counted:
         found = Growth(counted, options).measure()
     print(json.dumps(found))

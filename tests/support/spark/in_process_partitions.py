@@ -21,6 +21,7 @@ from corollary.engines.spark.partitioned import (
     handle,
     open_partition,
     partition_files,
+    partitioning,
     source,
     staged_table,
 )
@@ -121,9 +122,9 @@ def everything_partitioned(number: int) -> Iterator[None]:
     chance = random.Random(number)
     with pytest.MonkeyPatch.context() as patch:
         share_out(patch, "partitions", chance.choice((1, 2, 3, 5)), chance.choice((1, 4, None)))
-        patch.setattr(partition_files, "PARTITION_TUPLES", chance.choice((1, 4, 1 << 21)))
+        patch.setattr(partitioning, "PARTITION_TUPLES", chance.choice((1, 4, 1 << 21)))
         patch.setattr(partition_files, "MERGE_MIN_FILES", chance.choice((2, 3, 16)))
-        patch.setattr(partition_files, "SPLIT_RATIO", chance.choice((1, 2)))
+        patch.setattr(partitioning, "SPLIT_RATIO", chance.choice((1, 2)))
         patch.setattr(partition_files, "FOLD_MIN_TUPLES", chance.choice((1, 1 << 13)))
         patch.setattr(source, "BUILD_MIN_TUPLES", chance.choice((1, 1 << 16)))
         patch.setattr(open_partition, "OPEN_MAX_PARTITIONS", chance.choice((1, 256)))

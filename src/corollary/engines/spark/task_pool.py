@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from corollary.core.engine import Item, MapResult, PartitionsOf
 from corollary.core.program import Relation
-from corollary.engines.spark.partitioned.partition_files import partition_count, partition_of
+from corollary.engines.spark.partitioned.partitioning import partition_count, partition_of
 from corollary.errors import CorollaryError
 
 RunTasks = Callable[[Callable[[int], bytes], Sequence[int], str], list[bytes]]

@@ -15,13 +15,16 @@ import pytest
 from corollary.core.arrow import from_python, to_python
 from corollary.core.program import Relation
 from corollary.core.types import DATE, FLOAT, NUMBER, SYMBOL, UNSIGNED, Type, decimal
-from corollary.engines.spark.partitioned import change_files, partition_files
+from corollary.engines.spark.partitioned import change_files, partitioning
 from corollary.engines.spark.partitioned import open_partition as opening
 from corollary.engines.spark.partitioned.jobs import PartitionJobs, serve_slice
 from corollary.engines.spark.partitioned.partition_files import (
     PartitionedFiles,
     PartitionSet,
     StoredPartition,
+)
+from corollary.engines.spark.partitioned.partitioning import (
+    Partitioning,
     partition_count,
     partition_of,
     split_table,
@@ -81,7 +84,7 @@ def test_parts_are_all_tuples_once() -> None:
     table = from_python(rows, PAIRS)
     for lead in (0, 1):
         found: list[tuple[Any, ...]] = []
-        for number, part in split_table(table, PAIRS, lead, 8):
+        for number, part in split_table(table, PAIRS, Partitioning(lead, 8)):
             numbers = partition_of(part.column(lead), PAIRS.types[lead], 8)
             assert set(numbers.tolist()) == {number}
             found += to_python(part)
@@ -134,7 +137,7 @@ def test_files_survive_json(tmp_path: Path) -> None:
     table = from_python(pairs(400), PAIRS)
     for each in files.sets:
         changed: dict[int, StoredPartition] = {}
-        for number, part in split_table(table, PAIRS, each.lead, 4):
+        for number, part in split_table(table, PAIRS, each.partitioning):
             name = opening.new_name("p", f"{each.lead}")
             changed[number] = opening.write_partition(root, name, PAIRS, each.orders, part)
         files = files.with_set(each.with_partitions(changed))
@@ -192,7 +195,7 @@ def test_merged_changes_have_the_same_effect(
 def test_a_relation_that_grows_gets_more_partitions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(partition_files, "PARTITION_TUPLES", 50)
+    monkeypatch.setattr(partitioning, "PARTITION_TUPLES", 50)
     jobs = PartitionJobs(
         lambda slices, _: [serve_slice(each) for each in slices.values()], lambda: 2
     )

@@ -15,8 +15,8 @@ from corollary.core.program import Relation
 from corollary.core.states import State
 from corollary.core.types import FLOAT, NUMBER, SYMBOL
 from corollary.database.database import state_of
+from corollary.engines.spark.partitioned.handle import RemoteTuples
 from corollary.engines.spark.partitioned.remote_table import RemoteTable
-from corollary.engines.spark.partitioned.remote_tuples import RemoteTuples
 from corollary.errors import ConstraintError
 from support.spark.in_process_partitions import (
     InProcess,

@@ -41,6 +41,7 @@ from corollary.engines.local.values.texts import Texts
 
 NativeArray = npt.NDArray[Any]
 Values = NativeArray | Texts
+Keys = npt.NDArray[np.uint64]
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 EPOCH_DAY = date(1970, 1, 1)
@@ -183,13 +184,11 @@ def to_arrow(values: Any, nulls: npt.NDArray[np.bool_], type_: Type) -> pa.Array
             return fixed_array(values, target, nulls)
 
 
-def partition_of(
-    values: Values, nulls: npt.NDArray[np.bool_] | None, partitions: int
-) -> npt.NDArray[np.int64]:
-    """Return the partition of each value, the same in every process; null is in the first.
+def partition_keys(values: Values, nulls: npt.NDArray[np.bool_] | None) -> Keys:
+    """Return the integer behind each value, the bits of a float, the CRC-32 of a text; null is 0.
 
-    >>> partition_of(np.array([1, 2, 3, 4]), None, 2).tolist()
-    [1, 0, 1, 0]
+    They are the same in every process. Equal values have equal keys, different ones nearly always
+    different ones.
     """
     if isinstance(values, Texts):
         texts, rows = values.distinct()
@@ -199,9 +198,31 @@ def partition_of(
         keys = (values & LOW_BITS).astype(np.uint64)
     else:
         keys = values.view(np.uint64)
+    return keys if nulls is None else np.where(nulls, np.uint64(0), keys)
+
+
+def mix_keys(columns: Sequence[Keys]) -> Keys:
+    """Return one key for the keys of several columns."""
+    mixed, *others = columns
+    for keys in others:
+        product = mixed * HASH_MULTIPLIER
+        mixed = product ^ (product >> np.uint64(32)) ^ keys
+    return mixed
+
+
+def place_keys(keys: Keys, partitions: int) -> npt.NDArray[np.int64]:
+    """Return the partition of each key; that of null, which is 0, is the first."""
     # Fibonacci hashing: the high 24 bits of the product, scaled to the number of partitions.
     hashes = (keys * HASH_MULTIPLIER) >> np.uint64(40)
-    result = ((hashes * np.uint64(partitions)) >> np.uint64(24)).astype(np.int64)
-    if nulls is not None:
-        result[nulls] = 0
-    return result
+    return ((hashes * np.uint64(partitions)) >> np.uint64(24)).astype(np.int64)
+
+
+def partition_of(
+    values: Values, nulls: npt.NDArray[np.bool_] | None, partitions: int
+) -> npt.NDArray[np.int64]:
+    """Return the partition of each value, the same in every process; null is in the first.
+
+    >>> partition_of(np.array([1, 2, 3, 4]), None, 2).tolist()
+    [1, 0, 1, 0]
+    """
+    return place_keys(partition_keys(values, nulls), partitions)

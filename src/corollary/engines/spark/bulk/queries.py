@@ -80,7 +80,7 @@ class SparkQueries:
         self,
         query: StepQuery,
         tables: Mapping[str, Table],
-        results: Sequence[tuple[WritePartitions, int]],
+        results: Sequence[WritePartitions],
         seconds: float | None = None,
     ) -> list[list[WrittenPartition]] | None:
         """Have the results of a query written in partitions.
@@ -88,7 +88,7 @@ class SparkQueries:
         Args:
             query: of one step, or several.
             tables: what it reads.
-            results: for each step what writes its tuples, and into how many partitions.
+            results: for each step what writes its tuples.
             seconds: after so many its jobs are cancelled, and it fails.
 
         Returns:
@@ -96,7 +96,7 @@ class SparkQueries:
         """
         session = self._resources.session
         self._functions.register(query.trees)
-        title = ", ".join(writer.relation.name for writer, _ in results)
+        title = ", ".join(writer.relation.name for writer in results)
         with ExitStack() as stack:
             for each in query.inputs:
                 self._frame(each, tables).createOrReplaceTempView(each.name)
@@ -105,7 +105,7 @@ class SparkQueries:
             return run_jobs(session, f"corollary: {title}", work, seconds)
 
     def _compute(
-        self, query: StepQuery, results: Sequence[tuple[WritePartitions, int]]
+        self, query: StepQuery, results: Sequence[WritePartitions]
     ) -> list[list[WrittenPartition]] | None:
         session = self._resources.session
         for text in query.fault_texts:
@@ -118,8 +118,8 @@ class SparkQueries:
                 shared.createOrReplaceTempView(SHARED)
                 stack.callback(session.catalog.dropTempView, SHARED)
             found = [
-                write_partitions(session.sql(text), *result)
-                for text, result in zip(query.texts, results, strict=True)
+                write_partitions(session.sql(text), writer)
+                for text, writer in zip(query.texts, results, strict=True)
             ]
         return None if any(each.marks for written in found for each in written) else found
 

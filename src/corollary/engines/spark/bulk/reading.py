@@ -16,7 +16,8 @@ from corollary.engines.spark.partitioned.open_partition import (
     read_partition,
 )
 from corollary.engines.spark.partitioned.operations import from_bytes, to_bytes
-from corollary.engines.spark.partitioned.partition_files import PartitionedFiles, split_table
+from corollary.engines.spark.partitioned.partition_files import PartitionedFiles
+from corollary.engines.spark.partitioned.partitioning import split_table
 from corollary.engines.sql.query_frames import UNIT
 
 if TYPE_CHECKING:
@@ -104,9 +105,8 @@ def partition_frame(
 ) -> "DataFrame":
     """Return columns of a partitioned relation, with its open change, as a frame."""
     part, relation = files.sets[0], files.relation
-    count = len(part.partitions)
     changes = [
-        {number: to_bytes(rows) for number, rows in split_table(each, relation, part.lead, count)}
+        {number: to_bytes(rows) for number, rows in split_table(each, relation, part.partitioning)}
         for each in (added, removed)
     ]
     used = {number for number, stored in enumerate(part.partitions) if stored.files}

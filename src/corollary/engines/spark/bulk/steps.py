@@ -51,15 +51,15 @@ from corollary.engines.spark.bulk.writing import (
     WritePartitions,
     WrittenPartition,
 )
+from corollary.engines.spark.partitioned.handle import RemoteTuples
 from corollary.engines.spark.partitioned.operations import from_bytes, to_bytes
 from corollary.engines.spark.partitioned.partition_files import (
     PartitionedFiles,
     PartitionSet,
     StoredPartition,
-    split_table,
 )
+from corollary.engines.spark.partitioned.partitioning import Partitioning, split_table
 from corollary.engines.spark.partitioned.remote_table import RemoteTable, TupleSet, WorkingTable
-from corollary.engines.spark.partitioned.remote_tuples import RemoteTuples
 from corollary.engines.sql.compiled import NotCompiled
 
 
@@ -277,34 +277,34 @@ class SparkSteps:
     def _written(
         self, query: StepQuery, results: Sequence["_Result"], seconds: float | None = None
     ) -> list[TupleSet] | None:
-        made = [(self._writer(each), self._partition_count(each)) for each in results]
+        made = [self._writer(each) for each in results]
         written = self._queries.run(query, self._tables, made, seconds)
         if written is None:
             return None
-        return [
-            self._tuples(writer, count, each)
-            for (writer, count), each in zip(made, written, strict=True)
-        ]
+        return [self._tuples(writer, each) for writer, each in zip(made, written, strict=True)]
 
     def _writer(self, result: "_Result") -> WritePartitions:
-        types, count = self._types[result.target], self._partition_count(result)
-        known = tuple(self._known(each, types, count) for each in result.without)
-        relation = working_relation(result.target, types)
-        inline = self._queries.collected_max // count
-        return WritePartitions(self._queries.root, relation, result.reduce, known, inline)
+        types, partitioning = self._types[result.target], self._partitioning(result)
+        known = tuple(self._known(each, types, partitioning) for each in result.without)
+        return WritePartitions(
+            self._queries.root,
+            working_relation(result.target, types),
+            partitioning,
+            result.reduce,
+            known,
+            self._queries.collected_max // partitioning.count,
+        )
 
-    def _tuples(
-        self, writer: WritePartitions, count: int, written: list[WrittenPartition]
-    ) -> TupleSet:
+    def _tuples(self, writer: WritePartitions, written: list[WrittenPartition]) -> TupleSet:
         """Return what was written: as words, if it is little."""
         relation = writer.relation
         if all(each.rows is not None or not each.stored.files for each in written):
             return self._collected(self._tables[relation.name], written)
-        partitions = [StoredPartition()] * count
+        partitions = [StoredPartition()] * writer.partitioning.count
         for each in written:
             partitions[each.number] = each.stored
         orders = (tuple(range(len(relation.types))),)
-        part = PartitionSet(orders, tuple(partitions))
+        part = PartitionSet(orders, tuple(partitions), writer.partitioning.heavy)
         return RemoteTuples(PartitionedFiles(self._queries.root, relation, (part,)))
 
     def _collected(self, target: Table, written: list[WrittenPartition]) -> Words:
@@ -319,39 +319,46 @@ class SparkSteps:
         ]
         return sort_distinct(target.pack(columns, rows.num_rows))
 
-    def _known(self, reference: Reference, types: tuple[Type, ...], count: int) -> KnownTuples:
+    def _known(
+        self, reference: Reference, types: tuple[Type, ...], partitioning: Partitioning
+    ) -> KnownTuples:
         """Return the tuples of a relation that a result leaves out."""
         table = self._tables[reference.relation]
         relation = working_relation(reference.relation, types)
 
         def split(rows: pa.Table) -> dict[int, bytes]:
             return {
-                number: to_bytes(each) for number, each in split_table(rows, relation, 0, count)
+                number: to_bytes(each) for number, each in split_table(rows, relation, partitioning)
             }
 
         if isinstance(table, RemoteTable) and table.is_remote(reference.state):
             files, added, removed = table.parts(reference.state)
-            assert len(files.sets[0].partitions) == count, "partitioned alike"
             return KnownTuples(files, split(added), split(removed))
         rows = read_table(table, reference.state, self._queries.dictionary)
         return KnownTuples(None, split(rows), {})
 
-    def _partition_count(self, result: "_Result") -> int:
-        """Return how many partitions a result has: as many as what it is compared with."""
+    def _partitioning(self, result: "_Result") -> Partitioning:
+        """Return how a result is partitioned: as what it is compared with, or will be part of."""
         related = [each.relation for each in result.without]
         name: str | None = result.target
         while name is not None and name not in related:
             related.append(name)
             name = self._successors.get(name)
-        counts = [count for each in related if (count := self._count_of(each))]
-        every = [count for each in self._tables if (count := self._count_of(each))]
-        return counts[0] if counts else max(every)
+        found = [placed for each in related if (placed := self._partitioning_of(each))]
+        if not found:
+            every = [placed for each in self._tables if (placed := self._partitioning_of(each))]
+            return Partitioning(0, max(each.count for each in every))
+        # Rows that become one differ in their last column, and have to meet.
+        last = len(self._types[result.target]) - 1
+        if result.reduce is not None and last in found[0].columns:
+            return Partitioning(0, found[0].count)
+        return found[0]
 
-    def _count_of(self, name: str) -> int:
+    def _partitioning_of(self, name: str) -> Partitioning | None:
         table = self._tables[name]
         if not isinstance(table, RemoteTable) or not table.is_remote(State.NEW):
-            return 0
-        return len(table.files_of(State.NEW).sets[0].partitions)
+            return None
+        return table.files_of(State.NEW).sets[0].partitioning
 
     # --- rounds --------------------------------------------------------------------------------
 

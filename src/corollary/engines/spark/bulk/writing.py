@@ -7,17 +7,22 @@ out what is known by itself.
 import pickle
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from corollary.core.arrow_buffers import bool_array, bool_values, fixed_array, fixed_values
+from corollary.core.arrow_buffers import (
+    bool_array,
+    bool_values,
+    fixed_array,
+    fixed_values,
+    index_array,
+)
 from corollary.core.plans import Reduce
 from corollary.core.program import Relation
-from corollary.core.types import Type
 from corollary.engines.local.evaluation.derivation import reduce_words
+from corollary.engines.local.storage.layout import Mask
 from corollary.engines.local.storage.runs import sort_distinct
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.table_handle import decode_words
@@ -35,8 +40,8 @@ from corollary.engines.spark.partitioned.partition_files import (
     ColumnRanges,
     PartitionedFiles,
     StoredPartition,
-    partition_of,
 )
+from corollary.engines.spark.partitioned.partitioning import Partitioning
 from corollary.engines.sql.compiled import MARK
 
 if TYPE_CHECKING:
@@ -49,7 +54,12 @@ WRITTEN = "written BINARY"
 
 @dataclass(frozen=True, slots=True)
 class KnownTuples:
-    """Tuples that a result leaves out: those of files, with an open change by partition."""
+    """Tuples that a result leaves out: those of files, with an open change.
+
+    Attributes:
+        files: they may be partitioned in another way than the result.
+        added, removed: the tuples of the change, by partition of the result.
+    """
 
     files: PartitionedFiles | None
     added: Mapping[int, bytes]
@@ -57,19 +67,25 @@ class KnownTuples:
 
     def filter(self, rows: pa.Table, number: int, relation: Relation) -> pa.Table:
         """Return the rows of a partition that are not among them."""
-        is_known = np.zeros(rows.num_rows, np.bool_)
-        if self.files is not None:
-            part = self.files.sets[0]
-            stored = part.partitions[number]
-            if stored.files:
-                files = self.files
-                opened = open_partition(files.root, files.relation, part.orders, number, stored)
-                is_known = opened.contains(rows)
+        is_known = self._find_in_files(rows)
         if number in self.removed:
             is_known &= ~find_rows(rows, from_bytes(self.removed[number]), relation)
         if number in self.added:
             is_known |= find_rows(rows, from_bytes(self.added[number]), relation)
         return rows.filter(bool_array(~is_known)) if is_known.any() else rows
+
+    def _find_in_files(self, rows: pa.Table) -> Mask:
+        is_known = np.zeros(rows.num_rows, np.bool_)
+        if self.files is None:
+            return is_known
+        root, relation, part = self.files.root, self.files.relation, self.files.sets[0]
+        places = part.partitioning.rows_by_partition(rows, range(rows.num_columns), relation.types)
+        for number, some in places.items():
+            stored = part.partitions[number]
+            if stored.files:
+                opened = open_partition(root, relation, part.orders, number, stored)
+                is_known[some] = opened.contains(rows.take(index_array(some)))
+        return is_known
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +109,7 @@ class WritePartitions:
 
     Attributes:
         relation: what the rows are tuples of.
+        partitioning: which partition a row belongs to.
         reduce: how rows that differ in their last column only become one.
         known: what is left out.
         inline_max: up to so many tuples are returned as well.
@@ -100,6 +117,7 @@ class WritePartitions:
 
     root: str
     relation: Relation
+    partitioning: Partitioning
     reduce: Reduce | None
     known: tuple[KnownTuples, ...]
     inline_max: int
@@ -150,27 +168,25 @@ class WritePartitions:
         return rows, own_ranges(types, target.layout.columns), target.distinct_values()
 
 
-def number_rows(type_: Type, count: int, column: pa.Array) -> pa.Array:
-    """Return the partition of each value."""
-    values = pa.chunked_array([from_spark(column, type_)])
-    return fixed_array(partition_of(values, type_, count), pa.int64())
-
-
-def write_partitions(
-    frame: "DataFrame", writer: WritePartitions, count: int
-) -> list[WrittenPartition]:
+def write_partitions(frame: "DataFrame", writer: WritePartitions) -> list[WrittenPartition]:
     """Write the rows of a frame; return what was written, in no order."""
     from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined]
 
-    lead = writer.relation.types[0]
-    number = partial(number_rows, lead, count)
+    types, partitioning = writer.relation.types, writer.partitioning
 
-    def apply(column: pa.Array) -> pa.Array:
-        return number(column)
+    def number_rows(*columns: pa.Array) -> pa.Array:
+        """Return the partition of each row, by the columns that decide it."""
+        values = {
+            at: pa.chunked_array([from_spark(each, types[at])])
+            for at, each in zip(partitioning.columns, columns, strict=True)
+        }
+        return fixed_array(partitioning.numbers(values, types), pa.int64())
 
+    names = column_names(types)
     numbered = frame.withColumn(
-        NUMBER_COLUMN, arrow_udf(apply, "BIGINT")(column_names(writer.relation.types)[0])
+        NUMBER_COLUMN,
+        arrow_udf(number_rows, "BIGINT")(*(names[at] for at in partitioning.columns)),
     )
-    placed = numbered.repartitionById(count, numbered[NUMBER_COLUMN].cast("INT"))
+    placed = numbered.repartitionById(partitioning.count, numbered[NUMBER_COLUMN].cast("INT"))
     rows = placed.mapInArrow(writer, WRITTEN).collect()
     return [pickle.loads(bytes(row[0])) for row in rows]  # noqa: S301 - our own tasks made it

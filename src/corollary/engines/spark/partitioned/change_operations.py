@@ -20,12 +20,15 @@ from corollary.engines.spark.partitioned.open_partition import (
     new_name,
     ranges_of,
 )
-from corollary.engines.spark.partitioned.operations import PartitionAddress, from_bytes, to_bytes
-from corollary.engines.spark.partitioned.partition_files import (
-    PartitionChange,
-    StoredPartition,
-    split_table,
+from corollary.engines.spark.partitioned.operations import (
+    PartitionAddress,
+    PiecesByPartition,
+    TuplePiece,
+    from_bytes,
+    to_bytes,
 )
+from corollary.engines.spark.partitioned.partition_files import PartitionChange, StoredPartition
+from corollary.engines.spark.partitioned.partitioning import Partitioning
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,33 +95,28 @@ class ScatterChange:
 
     Attributes:
         change: of the partition.
-        leads: the columns; the tuples are split by each of them.
-        count: into so many partitions.
+        partitionings: the tuples are split by each of them.
     """
 
     change: PartitionChange
-    leads: tuple[int, ...]
-    count: int
+    partitionings: tuple[Partitioning, ...]
 
-    def run(self, address: PartitionAddress) -> list[tuple[int, int, State, str]]:
-        """Return the files: lead, number of the partition, whether tuples come or go, name."""
-        found = []
-        added, removed = read_change(address.root, self.change)
-        for lead in self.leads:
-            for sign, rows in ((State.ADDED, added), (State.REMOVED, removed)):
-                for number, part in split_table(rows, address.relation, lead, self.count):
-                    name = new_name(address.relation.name, "piece")
-                    (Path(address.root) / name).write_bytes(to_bytes(part))
-                    found.append((lead, number, sign, name))
-        return found
+    def run(self, address: PartitionAddress) -> tuple[list[TuplePiece], list[TuplePiece]]:
+        """Return the files of the tuples that come, and of those that go."""
+        write = PiecesByPartition(address.root, address.relation, self.partitionings)
+        names = list(address.relation.columns)  # which may have had others before
+        added, removed = (
+            each.rename_columns(names) for each in read_change(address.root, self.change)
+        )
+        return write(added), write(removed)
 
 
 @dataclass(frozen=True, slots=True)
 class GatherChange:
-    """Make the change of a partition from the files that `ScatterChange` has written."""
+    """Make the change of a partition from the files of pieces."""
 
     added: tuple[str, ...]
-    removed: tuple[str, ...]
+    removed: tuple[str, ...] = ()
 
     def run(self, address: PartitionAddress) -> StoredPartition:
         """Return the change, as a partition without a base."""
@@ -141,12 +139,16 @@ class FindClashes:
 
     def run(self, address: PartitionAddress) -> bytes:
         """Return the tuples that agree with another one, of which one at least was added."""
-        length = len(self.columns)
-        order = next(each for each in address.orders if {*each[:length]} == {*self.columns})
+        length, orders = len(self.columns), address.orders
+        first = *orders[0][:1], *(each for each in self.columns if each != orders[0][0])
+        made = *first, *(each for each in orders[0] if each not in first)
+        order = next((each for each in orders if {*each[:length]} == {*self.columns}), made)
         added, _ = read_change(address.root, self.change)
         keys = added.select(list(order[:length]))
         distinct = keys.group_by(keys.column_names).aggregate([])
-        opened = load_partition(address.root, address.relation, address.orders, address.stored)
+        opened = load_partition(
+            address.root, address.relation, tuple(dict.fromkeys((*orders, order))), address.stored
+        )
         return to_bytes(opened.agreeing_rows(opened.matches(order, distinct), self.columns))
 
 

@@ -1,13 +1,17 @@
-"""Handles on partitioned relations: read on demand, by tasks where there is much."""
+"""Tuples in partitions: as handles, read on demand, and as steps of a plan pass them."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from corollary.core.engine import MapResult, slice_table
 from corollary.engines.spark.partitioned.operations import PartitionAddress, without_rows
-from corollary.engines.spark.partitioned.partition_files import StoredPartition
+from corollary.engines.spark.partitioned.partition_files import (
+    PartitionedFiles,
+    StoredPartition,
+    join_ranges,
+)
 from corollary.engines.spark.partitioned.source import PartitionSource
 
 DISTRIBUTED_MIN_TUPLES = 1 << 17
@@ -52,3 +56,46 @@ class PartitionedHandle:
     def map_partitions(self, function: Callable[[pa.Table], MapResult]) -> list[MapResult]:
         """Return the results of a function on the tuples of each partition, from one job."""
         return self.source.apply(function, self.added, self.removed)
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteTuples:
+    """Distinct tuples in the files of partitions."""
+
+    files: PartitionedFiles
+
+    def __len__(self) -> int:
+        return self.files.size
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes that they take here."""
+        return 0
+
+
+def append_files(files: PartitionedFiles, more: PartitionedFiles) -> PartitionedFiles:
+    """Return the files of two relations without a common tuple as those of one.
+
+    The second has files of changes only, and is partitioned like the first set of the first.
+    """
+    (first, *others), added = files.sets, more.sets[0]
+    assert not others, "only one set is extended"
+    assert first.partitioning == added.partitioning, "partitioned alike"
+    pairs = zip(first.partitions, added.partitions, strict=True)
+    partitions = tuple(_append_changes(*each) for each in pairs)
+    return replace(files, sets=(replace(first, partitions=partitions),))
+
+
+def _append_changes(stored: StoredPartition, more: StoredPartition) -> StoredPartition:
+    assert more.base is None, "only changes are appended"
+    if not more.changes:
+        return stored
+    known = [each for each in (stored.ranges, more.ranges) if each]
+    return replace(
+        stored,
+        changes=(*stored.changes, *more.changes),
+        ranges=join_ranges(known) if known else (),
+        distinct=tuple(map(sum, zip(stored.distinct, more.distinct, strict=True)))
+        if stored.distinct and more.distinct
+        else stored.distinct or more.distinct,
+    )

@@ -3,7 +3,7 @@
 import pickle
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from corollary.core.recorder import Recorder
 from corollary.engines.spark.partitioned.operations import PartitionAddress, PartitionOperation
@@ -49,6 +49,9 @@ class PartitionJobs:
         counts: what jobs have cost so far.
         recorder: of the plan that runs now.
     """
+
+    can_scan: ClassVar[bool] = True
+    """Whether jobs may read whole relations."""
 
     def __init__(self, run_slices: RunSlices, slots: Callable[[], int]) -> None:
         self._run_slices = run_slices

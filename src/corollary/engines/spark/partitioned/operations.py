@@ -26,6 +26,10 @@ from corollary.engines.spark.partitioned.open_partition import (
 from corollary.engines.spark.partitioned.partition_files import (
     PartitionChange,
     StoredPartition,
+)
+from corollary.engines.spark.partitioned.partitioning import (
+    Partitioning,
+    measure_values,
     split_table,
 )
 
@@ -147,22 +151,6 @@ class Subtract:
 
 
 @dataclass(frozen=True, slots=True)
-class Compare:
-    """Compare a partition with another one of the same relation."""
-
-    other: PartitionAddress
-
-    def run(self, address: PartitionAddress) -> tuple[bytes, bytes]:
-        """Return the tuples that only the other one has, and those that it has not."""
-        before = address.read().table()
-        after = self.other.read().table()
-        return (
-            to_bytes(without_rows(address, after, before)),
-            to_bytes(without_rows(address, before, after)),
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class Fold:
     """Write a partition with its changes as a new base."""
 
@@ -187,13 +175,13 @@ class MergeChanges:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Make several partitions of one: so many that there are a number of them in all."""
+    """Make several partitions of one, as a partitioning says that differs in their number only."""
 
-    count: int
+    partitioning: Partitioning
 
     def run(self, address: PartitionAddress) -> dict[int, StoredPartition]:
         """Return what was written, by number."""
-        rows, lead = address.read().table(), address.orders[0][0]
+        rows = address.read().table()
         return {
             number: write_partition(
                 address.root,
@@ -202,7 +190,7 @@ class Split:
                 address.orders,
                 part,
             )
-            for number, part in split_table(rows, address.relation, lead, self.count)
+            for number, part in split_table(rows, address.relation, self.partitioning)
         }
 
 
@@ -229,21 +217,69 @@ class Apply:
 
 
 @dataclass(frozen=True, slots=True)
-class Scatter:
-    """Split a partition by another column, into files."""
+class TuplePiece:
+    """Tuples for a partition, in a file.
+
+    Attributes:
+        lead: of the set of the partition.
+        number: of the partition.
+        name: of the file below the root.
+        rows: how many tuples there are.
+    """
 
     lead: int
-    count: int
+    number: int
+    name: str
+    rows: int
 
-    def run(self, address: PartitionAddress) -> list[tuple[int, str]]:
-        """Return the files by the number of the partition that they are for."""
+
+@dataclass(frozen=True, slots=True)
+class PiecesByPartition:
+    """Splits tuples by partitionings, into files; it is pickled, and called in a task.
+
+    Attributes:
+        partitionings: the tuples are split by each of them.
+    """
+
+    root: str
+    relation: Relation
+    partitionings: tuple[Partitioning, ...]
+
+    def __call__(self, rows: pa.Table) -> list[TuplePiece]:
+        """Return the files."""
+        rows = rows.select(list(self.relation.columns))
         found = []
-        rows = address.read().table()
-        for number, part in split_table(rows, address.relation, self.lead, self.count):
-            name = new_name(address.relation.name, "piece")
-            (Path(address.root) / name).write_bytes(to_bytes(part))
-            found.append((number, name))
+        for partitioning in self.partitionings:
+            for number, part in split_table(rows, self.relation, partitioning):
+                name = new_name(self.relation.name, "piece")
+                (Path(self.root) / name).write_bytes(to_bytes(part))
+                found.append(TuplePiece(partitioning.lead, number, name, part.num_rows))
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class Scatter:
+    """Split a partition, or tuples that are in a file, by partitionings."""
+
+    partitionings: tuple[Partitioning, ...]
+    file: str | None = None
+
+    def run(self, address: PartitionAddress) -> list[TuplePiece]:
+        """Return the files."""
+        rows = address.read().table() if self.file is None else read_piece(address, self.file)
+        return PiecesByPartition(address.root, address.relation, self.partitionings)(rows)
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureLead:
+    """Find the values of the lead that most tuples have: of a partition, or of a file."""
+
+    file: str | None = None
+
+    def run(self, address: PartitionAddress) -> dict[int, tuple[int, ...]]:
+        """Return by key how many tuples have it, and how many of them agree in each column."""
+        rows = address.read().table() if self.file is None else read_piece(address, self.file)
+        return measure_values(rows, address.orders[0], address.relation.types)
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,8 +290,7 @@ class Gather:
 
     def run(self, address: PartitionAddress) -> StoredPartition:
         """Return what was written."""
-        root = Path(address.root)
-        table = pa.concat_tables([from_bytes((root / each).read_bytes()) for each in self.files])
+        table = pa.concat_tables([read_piece(address, each) for each in self.files])
         name = new_name(address.relation.name, "base")
         return write_partition(address.root, name, address.relation, address.orders, table)
 
@@ -271,6 +306,11 @@ class Build:
         name = new_name(address.relation.name, "base")
         rows = from_bytes(self.rows)
         return write_partition(address.root, name, address.relation, address.orders, rows)
+
+
+def read_piece(address: PartitionAddress, name: str) -> pa.Table:
+    """Return the tuples of a file that `PiecesByPartition` has written."""
+    return from_bytes((Path(address.root) / name).read_bytes())
 
 
 def without_rows(address: PartitionAddress, rows: pa.Table, others: pa.Table) -> pa.Table:

@@ -1,35 +1,24 @@
 """The files of a partitioned relation: names, counts and statistics, no tuples.
 
 A relation is stored once for each column that probes begin with, its *lead*: a `PartitionSet`. The
-partition of a tuple is the first bits of a mix of its lead value (`partition_of`), so there are 2^k
-of them, and one more bit splits each in two. A partition is a *base*, which is a directory
-of index files in all orders of the set, and small files of changes since. Files are never modified
-and have unique names; whoever commits a `PartitionedFiles` makes them the relation.
+partition of a tuple follows from its value there (`Partitioning`). A partition is a *base*, which
+is a directory of index files in all orders of the set, and small files of changes since. Files are
+never modified and have unique names; whoever commits a `PartitionedFiles` makes them the relation.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-
-from corollary.core.arrow_buffers import index_array
 from corollary.core.program import Relation
-from corollary.core.types import Type
 from corollary.engines.local.storage.arrangement import Order
 from corollary.engines.local.storage.code_range import CodeRange
-from corollary.engines.local.values import native
-
-PARTITION_TUPLES = 1 << 21
-"""A partition should have about so many tuples."""
-
-PARTITIONS_MAX_BITS = 16
-"""There are at most 2 to the power of this many partitions of one lead."""
-
-SPLIT_RATIO = 2
-"""A relation whose partitions have so many times as many tuples gets more of them."""
+from corollary.engines.spark.partitioned.partitioning import (
+    HeavyValues,
+    Partitioning,
+    needs_more_partitions,
+    oversized_partitions,
+)
 
 FOLD_DIVISOR = 4
 """A partition whose changes have as many tuples as one in so many of its base is written anew."""
@@ -45,41 +34,6 @@ MERGE_RATIO = 2
 
 ColumnRanges = tuple[CodeRange | None, ...]
 """For each column the codes of its integers, None where a value has no code of its own."""
-
-
-def partition_count(tuples: int, slots: int) -> int:
-    """Return how many partitions a relation should have: a power of two.
-
-    >>> partition_count(1000, 2), partition_count(100_000_000, 2)
-    (2, 64)
-    """
-    wanted = max(slots, -(-tuples // PARTITION_TUPLES), 1)
-    return 1 << min((wanted - 1).bit_length(), PARTITIONS_MAX_BITS)
-
-
-def partition_of(column: pa.ChunkedArray, type_: Type, count: int) -> npt.NDArray[np.int64]:
-    """Return the partition of each value of a column, the same in every process; null is in 0.
-
-    It is the first k bits of `key * 0x9E3779B97F4A7C15`, modulo 2^64, where the key is the integer
-    behind a value, the bits of a float, or the CRC-32 of a text.
-    """
-    return native.partition_of(*native.from_arrow(column, type_), count)
-
-
-def split_table(
-    table: pa.Table, relation: Relation, lead: int, count: int
-) -> Iterator[tuple[int, pa.Table]]:
-    """Yield the tuples of each partition that has some, with its number."""
-    if not table.num_rows:
-        return
-    numbers = partition_of(table.column(lead), relation.types[lead], count)
-    rows = np.argsort(numbers, kind="stable")
-    ordered = table.take(index_array(rows))
-    bounds = np.searchsorted(numbers[rows], np.arange(count + 1)).tolist()
-    for number in range(count):
-        first, last = bounds[number], bounds[number + 1]
-        if first < last:
-            yield number, ordered.slice(first, last - first)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,10 +140,14 @@ class PartitionSet:
 
     Attributes:
         orders: the orders of the index files; all begin with the lead.
+        heavy: the values of the lead whose tuples are in all partitions.
+        examined: a partition of so many tuples was found to have no other heavy values.
     """
 
     orders: tuple[Order, ...]
     partitions: tuple[StoredPartition, ...]
+    heavy: HeavyValues | None = None
+    examined: int = 0
 
     @property
     def lead(self) -> int:
@@ -197,9 +155,26 @@ class PartitionSet:
         return self.orders[0][0]
 
     @property
+    def partitioning(self) -> Partitioning:
+        """Which partition a tuple is in."""
+        return Partitioning(self.lead, len(self.partitions), self.heavy)
+
+    @property
     def size(self) -> int:
         """How many tuples there are."""
         return sum(each.size for each in self.partitions)
+
+    @property
+    def oversized(self) -> list[int]:
+        """The partitions that should be looked at for heavy values."""
+        if len(self.orders[0]) == 1:  # all tuples have different values
+            return []
+        return oversized_partitions([each.size for each in self.partitions], self.examined)
+
+    def emptied(self, count: int | None = None) -> "PartitionSet":
+        """Return the set without tuples, with as many partitions, or another number of them."""
+        count = len(self.partitions) if count is None else count
+        return replace(self, partitions=(StoredPartition(),) * count)
 
     def with_partitions(self, changed: Mapping[int, StoredPartition]) -> "PartitionSet":
         """Return the set with other files for some partitions."""
@@ -250,8 +225,10 @@ class PartitionedFiles:
             each.lead: [part.distinct[column] for part in each.partitions if part.distinct]
             for each in self.sets
         }
-        if found.get(column):  # partitions of a lead share none of its values
-            return sum(found[column])
+        if found.get(column):  # partitions of a lead share none of its values but the heavy ones
+            (heavy,) = (each.heavy for each in self.sets if each.lead == column)
+            shared = 0 if heavy is None else len(heavy.keys) * (len(found[column]) - 1)
+            return max(sum(found[column]) - shared, *found[column])
         # They may share all values of another column, or none: something between, as for samples.
         counts = found[self.sets[0].lead]
         return int((max(counts) * sum(counts)) ** 0.5) if counts else self.size
@@ -276,9 +253,7 @@ class PartitionedFiles:
     @property
     def is_crowded(self) -> bool:
         """Whether there should be more partitions for so many tuples."""
-        count = len(self.sets[0].partitions)
-        is_full = self.size > SPLIT_RATIO * PARTITION_TUPLES * count
-        return is_full and count < 1 << PARTITIONS_MAX_BITS
+        return needs_more_partitions(self.size, len(self.sets[0].partitions))
 
     def with_set(self, changed: PartitionSet) -> "PartitionedFiles":
         """Return the files with one set replaced or added."""
@@ -294,6 +269,8 @@ class PartitionedFiles:
                 {
                     "orders": each.orders,
                     "partitions": [_partition_to_json(part) for part in each.partitions],
+                    "heavy": each.heavy and [each.heavy.keys, each.heavy.columns],
+                    "examined": each.examined,
                 }
                 for each in self.sets
             ],
@@ -308,6 +285,8 @@ class PartitionedFiles:
             PartitionSet(
                 tuple(tuple(order) for order in each["orders"]),
                 tuple(_partition_from_json(part) for part in each["partitions"]),
+                HeavyValues(*map(tuple, each["heavy"])) if each.get("heavy") else None,
+                each.get("examined", 0),
             )
             for each in found["sets"]
         )

@@ -32,6 +32,8 @@ BOUNDED = (
 class ProbeJobs(PartitionJobs):
     """Runs operations in this process."""
 
+    can_scan = False
+
     def run(self, tasks: Sequence[PartitionTask], title: str) -> list[Any]:
         """Run operations; return their results in the same order.
 

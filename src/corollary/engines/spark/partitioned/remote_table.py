@@ -10,9 +10,9 @@ from corollary.engines.local.storage.arrangement import Arrangement, Order
 from corollary.engines.local.storage.layout import Words
 from corollary.engines.local.storage.runs import SortedRun
 from corollary.engines.local.storage.table import Table
+from corollary.engines.spark.partitioned.handle import RemoteTuples, append_files
 from corollary.engines.spark.partitioned.open_partition import own_ranges
 from corollary.engines.spark.partitioned.partition_files import PartitionedFiles
-from corollary.engines.spark.partitioned.remote_tuples import RemoteTuples, append_files
 from corollary.engines.spark.partitioned.run import PartitionedRun
 from corollary.engines.spark.partitioned.source import PartitionSource
 from corollary.engines.spark.partitioned.staged_table import StagingTable
@@ -205,6 +205,9 @@ class WorkingTable(RemoteTable):
         if self.source is None or not len(words):
             self.add(words)
             return
+        partitioning = words.files.sets[0].partitioning
+        if self.source.files.sets[0].partitioning != partitioning:
+            self.adopt(self.source.partitioned_as(partitioning))
         self._distinct_unknown()
         self.loading = PartitionSource(
             replace(words.files, relation=self.relation), self._place.jobs
@@ -216,8 +219,8 @@ class WorkingTable(RemoteTable):
 
     def _move_to_partitions(self, like: PartitionedFiles) -> None:
         """Write what is here in partitions like those of some files."""
-        count = len(like.sets[0].partitions)
-        files = PartitionedFiles.empty(like.root, self.relation, [], count)
+        empty = like.sets[0].emptied()
+        files = PartitionedFiles(like.root, self.relation, (empty,))
         rows = self._decode(self.tuples(State.OLD))
         ranges = own_ranges(self.types, self.layout.columns)
         source = PartitionSource(files, self._place.jobs)

@@ -2,20 +2,21 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from corollary.core.arrow import arrow_type
-from corollary.core.arrow_buffers import bool_array, index_array
+from corollary.core.arrow_buffers import index_array
 from corollary.core.engine import ValueRange
 from corollary.engines.local.storage.arrangement import Order
 from corollary.engines.local.storage.layout import Mask
 from corollary.engines.spark.partitioned import operations
 from corollary.engines.spark.partitioned.change_files import write_changes
+from corollary.engines.spark.partitioned.change_operations import GatherChange
 from corollary.engines.spark.partitioned.jobs import PartitionJobs
+from corollary.engines.spark.partitioned.loading import gather_pieces, remove_files
 from corollary.engines.spark.partitioned.open_partition import new_name
 from corollary.engines.spark.partitioned.operations import PartitionAddress, from_bytes, to_bytes
 from corollary.engines.spark.partitioned.partition_files import (
@@ -23,8 +24,11 @@ from corollary.engines.spark.partitioned.partition_files import (
     PartitionedFiles,
     PartitionSet,
     StoredPartition,
+)
+from corollary.engines.spark.partitioned.partitioning import (
+    Partitioning,
+    choose_heavy,
     partition_count,
-    partition_of,
     split_table,
 )
 
@@ -96,8 +100,8 @@ class PartitionSource:
         """Return the tuples whose first columns in an order are one of some distinct keys."""
         part = self.set_for(order)
         assert part is not None, f"no partitions for {order}"
-        count, type_ = len(part.partitions), self.files.relation.types[order[0]]
-        rows = _rows_by_partition(partition_of(keys.column(0), type_, count))
+        columns, types = order[: keys.num_columns], self.files.relation.types
+        rows = part.partitioning.rows_by_partition(keys, columns, types)
         parts = {number: keys.take(index_array(each)) for number, each in rows.items()}
 
         def make(number: int) -> operations.PartitionOperation | None:
@@ -109,8 +113,8 @@ class PartitionSource:
     def contains(self, rows: pa.Table) -> Mask:
         """Return for each tuple whether it is there."""
         part = self.files.sets[0]
-        count, type_ = len(part.partitions), self.files.relation.types[part.lead]
-        places = _rows_by_partition(partition_of(rows.column(part.lead), type_, count))
+        types = self.files.relation.types
+        places = part.partitioning.rows_by_partition(rows, range(len(types)), types)
         parts = {number: rows.take(index_array(each)) for number, each in places.items()}
 
         def make(number: int) -> operations.PartitionOperation | None:
@@ -130,7 +134,7 @@ class PartitionSource:
     def subtract(self, rows: pa.Table) -> pa.Table:
         """Return the tuples that are not among some rows."""
         part, relation = self.files.sets[0], self.files.relation
-        known = dict(split_table(rows, relation, part.lead, len(part.partitions)))
+        known = dict(split_table(rows, relation, part.partitioning))
         empty = to_bytes(self.no_rows)
 
         def make(number: int) -> operations.PartitionOperation:
@@ -139,38 +143,35 @@ class PartitionSource:
 
         return self.joined(self._ask(part, make, "compare").values())
 
-    def compare(self, files: PartitionedFiles) -> tuple[pa.Table, pa.Table]:
-        """Return the tuples that files have and this relation has not, and the reverse."""
-        part, others = self.files.sets[0], files.sets[0]
-        if len(part.partitions) != len(others.partitions):
-            rows = PartitionSource(files, self.jobs).read()
-            return rows.filter(bool_array(~self.contains(rows))), self.subtract(rows)
-        tasks = []
-        for number, (mine, theirs) in enumerate(
-            zip(part.partitions, others.partitions, strict=True)
-        ):
-            if mine.files or theirs.files:
-                relation = self.files.relation
-                one, two = (
-                    PartitionAddress(each.root, relation, part.orders, number, stored)
-                    for each, stored in ((self.files, mine), (files, theirs))
-                )
-                tasks.append((one, operations.Compare(two)))
-        found = self.jobs.run(tasks, f"compare {self.files.relation.name}")
-        added, removed = (self.joined(each[at] for each in found) for at in range(2))
-        return added, removed
-
     def duplicates(self, columns: Sequence[int]) -> pa.Table:
         """Return the tuples that agree with another one in some columns, the lead of a set one."""
-        part = next(each for each in self.files.sets if each.lead in columns)
+        part = self._united_set(columns)
         found = self._ask(
             part, lambda _: operations.FindDuplicates(tuple(columns)), "check the key of"
         )
         return self.joined(found.values())
 
+    def _united_set(self, columns: Sequence[int]) -> PartitionSet:
+        """Return a set where tuples that agree in some columns are together; it may be made."""
+        sets = [each for each in self.files.sets if each.lead in columns]
+        known = next((each for each in sets if each.partitioning.unites(columns)), None)
+        if known is not None:
+            return known
+        assert sets[0].heavy is not None
+        others = tuple(each for each in columns if each != sets[0].lead)
+        heavy = replace(sets[0].heavy, columns=others) if others else None
+        made = replace(sets[0].emptied(), heavy=heavy)
+        return self._rearranged(replace(self.files, sets=(made,)), made).sets[0]
+
+    def unites(self, columns: Sequence[int]) -> bool:
+        """Whether a set has tuples that agree in some columns in one partition."""
+        return any(each.partitioning.unites(columns) for each in self.files.sets)
+
     def is_unique(self, columns: Sequence[int]) -> bool:
-        """Return whether no two tuples agree in some columns, the lead of a set one of them."""
-        part = next(each for each in self.files.sets if each.lead in columns)
+        """Return whether it is known that no two tuples agree in some columns."""
+        if not self.unites(columns):
+            return False
+        part = next(each for each in self.files.sets if each.partitioning.unites(columns))
         found = self._ask(
             part, lambda _: operations.CheckUnique(tuple(columns)), "look for a key of"
         )
@@ -189,8 +190,7 @@ class PartitionSource:
         """Return the results of a function on each partition, with an open change."""
         part, relation = self.files.sets[0], self.files.relation
         changes = [
-            dict(split_table(each, relation, part.lead, len(part.partitions)))
-            for each in (added, removed)
+            dict(split_table(each, relation, part.partitioning)) for each in (added, removed)
         ]
 
         def bytes_of(number: int) -> list[bytes | None]:
@@ -226,8 +226,8 @@ class PartitionSource:
     ) -> PartitionSet:
         relation, root = self.files.relation, self.files.root
         count = len(part.partitions)
-        gained = dict(split_table(added, relation, part.lead, count))
-        lost = dict(split_table(removed, relation, part.lead, count))
+        gained = dict(split_table(added, relation, part.partitioning))
+        lost = dict(split_table(removed, relation, part.partitioning))
         empty = added.slice(0, 0)
         built: dict[int, bytes] = {}
         changes: dict[int, tuple[pa.Table, pa.Table]] = {}
@@ -255,10 +255,22 @@ class PartitionSource:
         return part.with_partitions(changed | dict(zip(built, results, strict=True)))
 
     def folded(self) -> PartitionedFiles:
-        """Write partitions anew that have many changes, merge files; return the files."""
-        files, relation = self.files, self.files.relation
-        if files.is_crowded:
-            return self._split(partition_count(files.size, self.jobs.slots))
+        """Write partitions anew that have many changes, merge files; return the files.
+
+        Where there are too many tuples for the partitions, or for one of them, make more of them,
+        or spread those of heavy values.
+        """
+        files = self.files
+        if self.jobs.can_scan:
+            if files.is_crowded:
+                files = self._split(partition_count(files.size, self.jobs.slots))
+            for part in files.sets:
+                if part.oversized:
+                    files = files.with_set(self._spread(part))
+        return self._fold_due(files)
+
+    def _fold_due(self, files: PartitionedFiles) -> PartitionedFiles:
+        relation = files.relation
         due: list[tuple[PartitionAddress, operations.PartitionOperation]] = []
         for part in files.sets:
             for address in self._addresses(part).values():
@@ -274,24 +286,66 @@ class PartitionSource:
             files = files.with_set(current.with_partitions({address.number: made}))
         return files
 
+    def _spread(self, part: PartitionSet) -> PartitionSet:
+        """Spread the tuples of heavy values in the largest partitions of a set; return the set.
+
+        One job finds the values, and if there are some, one takes their tuples out, one adds them.
+        """
+        root, relation, addresses = self.files.root, self.files.relation, self._addresses(part)
+        measured = self.jobs.run(
+            [(addresses[each], operations.MeasureLead()) for each in part.oversized],
+            f"find frequent values of {relation.name}",
+        )
+        heavy = choose_heavy(measured, part.orders[0][1:], part.heavy)
+        if heavy is None:
+            largest = max(each.size for each in part.partitions)
+            return replace(part, examined=largest)
+        spread = replace(part, heavy=heavy, examined=0)
+        # Tuples of values that were light so far are in the large partitions only.
+        is_same = part.heavy is None or part.heavy.columns == heavy.columns
+        emptied = part.oversized if is_same else list(addresses)
+        scattered = self.jobs.run(
+            [(addresses[each], operations.Scatter((spread.partitioning,))) for each in emptied],
+            f"spread {relation.name}",
+        )
+        names: dict[int, list[str]] = {number: [] for number in emptied}
+        for each in (piece for made in scattered for piece in made):
+            names.setdefault(each.number, []).append(each.name)
+        tasks: list[tuple[PartitionAddress, operations.PartitionOperation]] = [
+            (
+                PartitionAddress(root, relation, part.orders, number, StoredPartition()),
+                operations.Gather(tuple(some)) if number in emptied else GatherChange(tuple(some)),
+            )
+            for number, some in names.items()
+            if some
+        ]
+        results = self.jobs.run(tasks, f"spread {relation.name}")
+        remove_files(root, (each for some in names.values() for each in some))
+        after = dict.fromkeys(emptied, StoredPartition())
+        for (address, operation), stored in zip(tasks, results, strict=True):
+            if isinstance(operation, GatherChange):
+                (change,) = stored.changes
+                stored = part.partitions[address.number].changed(change, stored.ranges)
+            after[address.number] = stored
+        return spread.with_partitions(after)
+
     def _split(self, count: int) -> PartitionedFiles:
         """Make more partitions; return the files."""
         tasks = [
-            (address, operations.Split(count))
+            (address, operations.Split(part.emptied(count).partitioning))
             for part in self.files.sets
             for address in self._addresses(part).values()
         ]
         results = self.jobs.run(tasks, f"split {self.files.relation.name}")
         files = self.files
         for part in files.sets:
-            empty = replace(part, partitions=(StoredPartition(),) * count)
             made = {
                 number: stored
                 for (address, _), found in zip(tasks, results, strict=True)
                 if address.orders == part.orders
                 for number, stored in found.items()
             }
-            files = files.with_set(empty.with_partitions(made))
+            files = files.with_set(part.emptied(count).with_partitions(made))
         return files
 
     def arranged(self, order: Order) -> PartitionedFiles:
@@ -303,33 +357,19 @@ class PartitionSource:
             # Tasks sort in memory until the next fold writes the order as well.
             return files.with_set(replace(known, orders=(*known.orders, order)))
         primary = files.sets[0]
-        count = len(primary.partitions)
-        scattered = self._ask(
-            primary, lambda _: operations.Scatter(order[0], count), "arrange"
-        ).values()
-        pieces: dict[int, list[str]] = {}
-        for each in scattered:
-            for number, name in each:
-                pieces.setdefault(number, []).append(name)
-        tasks = [
-            (
-                PartitionAddress(files.root, files.relation, (order,), number, StoredPartition()),
-                operations.Gather(tuple(names)),
-            )
-            for number, names in pieces.items()
-        ]
-        results = self.jobs.run(tasks, f"arrange {files.relation.name}")
-        for names in pieces.values():
-            for name in names:
-                (Path(files.root) / name).unlink(missing_ok=True)
-        empty = PartitionSet((order,), (StoredPartition(),) * count)
-        return files.with_set(empty.with_partitions(dict(zip(pieces, results, strict=True))))
+        part = replace(primary.emptied(), orders=(order,), heavy=None, examined=0)
+        return self._rearranged(files, part, is_final=False)
 
+    def partitioned_as(self, partitioning: Partitioning) -> PartitionedFiles:
+        """Return the files with the first set only, partitioned by its lead in a given way."""
+        part = replace(self.files.sets[0].emptied(partitioning.count), heavy=partitioning.heavy)
+        return self._rearranged(replace(self.files, sets=(part,)), part)
 
-def _rows_by_partition(numbers: Any) -> dict[int, Any]:
-    """Return the rows of each partition that has some."""
-    rows = np.argsort(numbers, kind="stable")
-    ordered = numbers[rows]
-    starts = np.flatnonzero(np.diff(ordered, prepend=-1))
-    parts = np.split(rows, starts[1:])
-    return dict(zip(ordered[starts].tolist(), parts, strict=True)) if len(rows) else {}
+    def _rearranged(
+        self, files: PartitionedFiles, part: PartitionSet, *, is_final: bool = True
+    ) -> PartitionedFiles:
+        """Return files with a set, which has no tuples yet, of the tuples that are here."""
+        scatter = operations.Scatter((part.partitioning,))
+        scattered = self._ask(self.files.sets[0], lambda _: scatter, "arrange")
+        pieces = [piece for each in scattered.values() for piece in each]
+        return gather_pieces(files, [part], pieces, self.jobs, "arrange", is_final=is_final)

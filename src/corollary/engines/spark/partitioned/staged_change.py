@@ -4,15 +4,13 @@ The driver knows the names and counts of these files; tasks make them, and read 
 REMOVED. NEW is the files of OLD and these, so that a commit has nothing left to write.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import pyarrow as pa
 
 from corollary.core.engine import TableHandle
 from corollary.core.states import State
-from corollary.engines.local.storage.arrangement import Order
 from corollary.engines.spark.partitioned.change_operations import (
     ChangePartition,
     FindClashes,
@@ -21,15 +19,19 @@ from corollary.engines.spark.partitioned.change_operations import (
     ScatterChange,
 )
 from corollary.engines.spark.partitioned.jobs import PartitionJobs
-from corollary.engines.spark.partitioned.loading import PiecesByLead
-from corollary.engines.spark.partitioned.operations import PartitionAddress, to_bytes
+from corollary.engines.spark.partitioned.loading import remove_files
+from corollary.engines.spark.partitioned.operations import (
+    PartitionAddress,
+    PiecesByPartition,
+    to_bytes,
+)
 from corollary.engines.spark.partitioned.partition_files import (
     PartitionChange,
     PartitionedFiles,
     PartitionSet,
     StoredPartition,
-    split_table,
 )
+from corollary.engines.spark.partitioned.partitioning import split_table
 from corollary.engines.spark.partitioned.source import PartitionSource
 
 Given = Mapping[int, GivenTuples]
@@ -84,14 +86,12 @@ class StagedChange:
             files = files.with_set(part.with_partitions(changed))
         return files
 
-    def arranged(self, order: Order, jobs: PartitionJobs) -> "StagedChange":
-        """Return the change with one more order: of a set that has its lead, or of a new set."""
-        known = next((each for each in self.files.sets if each.lead == order[0]), None)
+    def arranged(self, part: PartitionSet, jobs: PartitionJobs) -> "StagedChange":
+        """Return the change with the orders of a set of the relation; the set may be new."""
+        known = next((each for each in self.files.sets if each.lead == part.lead), None)
         if known is None:
-            return StagedChange(_with_sets(self.files, [(order,)], jobs))
-        if order in known.orders:
-            return self
-        return StagedChange(self.files.with_set(replace(known, orders=(*known.orders, order))))
+            return StagedChange(_with_sets(self.files, [part], jobs))
+        return StagedChange(self.files.with_set(replace(known, orders=part.orders)))
 
     def clashes(
         self, source: PartitionSource, columns: tuple[int, ...], jobs: PartitionJobs
@@ -100,15 +100,14 @@ class StagedChange:
 
         Args:
             source: the committed tuples.
-            columns: the first ones of an order that both have.
+            columns: a set of the relation has tuples that agree in them in one partition.
             jobs: runs the job.
         """
         files = self.applied_to(source.files)
-        length = len(columns)
         part, change = next(
             (after, made)
             for after, made in zip(files.sets, self.files.sets, strict=True)
-            if any({*order[:length]} == {*columns} for order in after.orders)
+            if after.partitioning.unites(columns)
         )
         tasks = [
             (
@@ -128,25 +127,23 @@ def pieces_of(source: PartitionSource, rows: TableHandle) -> dict[int, GivenTupl
     """Split tuples that are outside of this process into files, by partition; one job."""
     files = source.files
     part = files.sets[0]
-    write = PiecesByLead(files.root, files.relation, (part.lead,), len(part.partitions))
+    write = PiecesByPartition(files.root, files.relation, (part.partitioning,))
     found: dict[int, list[str]] = {}
-    for made in rows.map_partitions(write):
-        for _, number, name in made:
-            found.setdefault(number, []).append(name)
+    for each in (piece for made in rows.map_partitions(write) for piece in made):
+        found.setdefault(each.number, []).append(each.name)
     return {number: GivenTuples(tuple(names)) for number, names in found.items()}
 
 
 def rows_by_partition(source: PartitionSource, rows: pa.Table) -> dict[int, GivenTuples]:
     """Return tuples of the driver by partition."""
-    part, relation = source.files.sets[0], source.files.relation
-    split = split_table(rows, relation, part.lead, len(part.partitions))
+    split = split_table(rows, source.files.relation, source.files.sets[0].partitioning)
     return {number: GivenTuples(rows=to_bytes(each)) for number, each in split}
 
 
 def partitions_of_files(source: PartitionSource, files: PartitionedFiles) -> Given | None:
     """Return the tuples of files that are partitioned as a source is; None if they are not."""
     mine, theirs = source.files.sets[0], files.sets[0]
-    if len(mine.partitions) != len(theirs.partitions) or mine.lead != theirs.lead:
+    if mine.partitioning != theirs.partitioning:
         return None
     relation = source.files.relation
     return {
@@ -178,9 +175,8 @@ def stage_change(
     """
     files, jobs = source.files, source.jobs
     part, relation = files.sets[0], files.relation
-    count = len(part.partitions)
     added, removed = (
-        {number: to_bytes(each) for number, each in split_table(rows, relation, part.lead, count)}
+        {number: to_bytes(each) for number, each in split_table(rows, relation, part.partitioning)}
         for rows in here or (source.no_rows, source.no_rows)
     )
     kept = {} if before is None else dict(enumerate(before.files.sets[0].partitions))
@@ -203,55 +199,47 @@ def stage_change(
     ]
     results = jobs.run(tasks, f"change {relation.name}")
     made = {address.number: each for (address, _), each in zip(tasks, results, strict=True)}
-    empty = PartitionSet(part.orders, (StoredPartition(),) * count)
-    first = replace(files, sets=(empty.with_partitions(kept | made),))
-    _remove_files(files.root, (name for each in given.values() for name in each.pieces))
-    return StagedChange(_with_sets(first, [each.orders for each in files.sets[1:]], jobs))
+    first = replace(files, sets=(part.emptied().with_partitions(kept | made),))
+    remove_files(files.root, (name for each in given.values() for name in each.pieces))
+    return StagedChange(_with_sets(first, files.sets[1:], jobs))
 
 
 def _with_sets(
-    files: PartitionedFiles, wanted: Iterable[tuple[Order, ...]], jobs: PartitionJobs
+    files: PartitionedFiles, wanted: Sequence[PartitionSet], jobs: PartitionJobs
 ) -> PartitionedFiles:
-    """Return the files of a change with sets for other leads; two jobs for all of them."""
-    by_lead = {orders[0][0]: orders for orders in wanted}
-    if not by_lead:
+    """Return the files of a change with sets like some of its relation; two jobs for all."""
+    if not wanted:
         return files
     part, relation = files.sets[0], files.relation
-    count = len(part.partitions)
+    partitionings = tuple(each.partitioning for each in wanted)
     scattered = [
         (
             PartitionAddress(files.root, relation, part.orders, number, stored),
-            ScatterChange(change, tuple(by_lead), count),
+            ScatterChange(change, partitionings),
         )
         for number, stored in enumerate(part.partitions)
         for change in stored.changes
     ]
-    pieces: dict[tuple[int, int], dict[State, list[str]]] = {}
+    pieces: dict[tuple[int, int], tuple[list[str], list[str]]] = {}
     for made in jobs.run(scattered, f"arrange {relation.name}"):
-        for lead, number, sign, name in made:
-            sides = pieces.setdefault((lead, number), {State.ADDED: [], State.REMOVED: []})
-            sides[sign].append(name)
+        for side, each in ((side, each) for side, some in enumerate(made) for each in some):
+            pieces.setdefault((each.lead, each.number), ([], []))[side].append(each.name)
+    orders = {each.lead: each.orders for each in wanted}
     gathered = [
         (
-            PartitionAddress(files.root, relation, by_lead[lead], number, StoredPartition()),
-            GatherChange(*(tuple(each) for each in sides.values())),
+            PartitionAddress(files.root, relation, orders[lead], number, StoredPartition()),
+            GatherChange(*map(tuple, sides)),
         )
         for (lead, number), sides in pieces.items()
     ]
     results = jobs.run(gathered, f"arrange {relation.name}")
-    for lead, orders in by_lead.items():
-        made = {
-            address.number: each
-            for (address, _), each in zip(gathered, results, strict=True)
-            if address.orders[0][0] == lead
+    for each in wanted:
+        found = {
+            address.number: stored
+            for (address, _), stored in zip(gathered, results, strict=True)
+            if address.orders[0][0] == each.lead
         }
-        empty = PartitionSet(orders, (StoredPartition(),) * count)
-        files = files.with_set(empty.with_partitions(made))
-    names = (name for sides in pieces.values() for each in sides.values() for name in each)
-    _remove_files(files.root, names)
+        files = files.with_set(each.emptied().with_partitions(found))
+    names = (name for sides in pieces.values() for each in sides for name in each)
+    remove_files(files.root, names)
     return files
-
-
-def _remove_files(root: str, names: Iterable[str]) -> None:
-    for name in names:
-        (Path(root) / name).unlink(missing_ok=True)

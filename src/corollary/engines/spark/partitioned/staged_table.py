@@ -23,9 +23,12 @@ from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.storage.layout import Layout, LayoutFamily, Words
 from corollary.engines.local.storage.runs import sort_distinct
 from corollary.engines.local.storage.table import Table
-from corollary.engines.spark.partitioned.handle import DISTRIBUTED_MIN_TUPLES, PartitionedHandle
+from corollary.engines.spark.partitioned.handle import (
+    DISTRIBUTED_MIN_TUPLES,
+    PartitionedHandle,
+    RemoteTuples,
+)
 from corollary.engines.spark.partitioned.partition_files import PartitionedFiles
-from corollary.engines.spark.partitioned.remote_tuples import RemoteTuples
 from corollary.engines.spark.partitioned.run import PartitionedRun
 from corollary.engines.spark.partitioned.source import PartitionSource
 from corollary.engines.spark.partitioned.staged_change import (
@@ -138,7 +141,9 @@ class StagingTable(PartitionedTable):
             return super()._arrange(order)
         jobs = self._place.jobs
         self.source = PartitionSource(self.source.arranged(order), jobs)
-        self.staged = self.staged.arranged(order, jobs)
+        part = self.source.set_for(order)
+        assert part is not None
+        self.staged = self.staged.arranged(part, jobs)
         return self._staged_arrangement(order)
 
     def duplicates(self, columns: tuple[int, ...]) -> Words:
@@ -157,6 +162,8 @@ class StagingTable(PartitionedTable):
             return None
         self.arrangement(self.order_for(columns))
         assert self.source is not None
+        if not self.source.unites(columns):
+            return self._new_source().duplicates(columns)
         found = self.staged.clashes(self.source, columns, self._place.jobs)
         return self.source.joined(found)
 

@@ -32,8 +32,8 @@ from corollary.engines.spark.partitioned.open_partition import INTERNED_KINDS, o
 from corollary.engines.spark.partitioned.partition_files import (
     PartitionedFiles,
     StoredPartition,
-    partition_count,
 )
+from corollary.engines.spark.partitioned.partitioning import partition_count
 from corollary.engines.spark.partitioned.run import PartitionedRun
 from corollary.engines.spark.partitioned.source import PartitionSource
 
