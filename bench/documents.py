@@ -28,8 +28,9 @@ from corollary.documents.queries.joins import build_shape
 from corollary.documents.queries.parse import parse_query
 from corollary.documents.queries.program import compile_query, query_node_name
 from corollary.documents.queries.shape import QueryShape
+from corollary.documents.saved_document import SavedDocument, StreamRow
 from corollary.documents.storage import Storage, WriteBatch
-from corollary.documents.stream_state import SavedDocument, StreamProcessor, StreamRow
+from corollary.documents.stream_state import StreamProcessor
 
 NAME = "documents"
 ABOUT = "tree patterns over documents that streams write into"

@@ -74,6 +74,25 @@ def test_rows_retract_and_replace(spark: Any, tmp_path: Path) -> None:
     assert not found["refused"]
 
 
+def test_documents_of_a_collection_are_joined_in_time(spark: Any, tmp_path: Path) -> None:
+    folder, place = tmp_path / "arrivals", tmp_path / "warehouse"
+    query = 'doc("a")/r/*$x arrived $t and doc("b")/s/*$x where now - $t <= 10s return $x'
+    options = {"views": {"v": query}, "template": {"a": "r[!f]", "b": "s[o1 o2]"}}
+    arrive(
+        folder,
+        "1.json",
+        ("n/a", "f", 1, "o1", False, None, None, "100"),
+        ("n/a", "f", 2, "o2", False, None, None, "105"),
+        ("m/a", "f", 1, "o2", True, None, None, 7),
+    )
+    found = follow(spark, folder, place, **options)
+    assert found["answer"] == {("n", "v", '["o1"]'), ("n", "v", '["o2"]'), ("m", "v", '["o2"]')}
+    assert found["since"] == {("n", "v", "a:f", "105")}
+    arrive(folder, "2.json", ("n/a", None, 3, None, False, None, None, "112"))
+    found = follow(spark, folder, place, **options)
+    assert found["answer"] == {("n", "v", '["o2"]'), ("m", "v", '["o2"]')}
+
+
 def test_the_command_watches(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("views.txt").write_text("found: /r/b/*$x\n", "utf-8")

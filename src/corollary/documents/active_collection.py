@@ -49,7 +49,8 @@ class ActiveCollection(ActiveDocument):
     [('o1',), ('o2',)]
 
     Args:
-        documents: by name; each is a text, a path, or rows.
+        documents: by name, each a text, a path, or rows; or the rows of all of them together, as
+            `terms` has them.
         once, types: as of one document, by the name of a function in all documents (`f`), or in one
             of them (`orders:f`).
         options: further ones, of `ActiveDocument`.
@@ -60,7 +61,7 @@ class ActiveCollection(ActiveDocument):
 
     def __init__(
         self,
-        documents: Mapping[str, Data],
+        documents: Mapping[str, Data] | Forest,
         *,
         once: Iterable[str] = (),
         types: Mapping[str, GivenType] | None = None,
@@ -68,16 +69,32 @@ class ActiveCollection(ActiveDocument):
         **options: Any,
     ) -> None:
         self._reading = reading or ReadOptions()
-        rows = [ForestNode(ROOT, _NO_LABEL, NodeKind.COLLECTION)]
-        for name, data in documents.items():
-            rows += _moved(self._named_document(name, data), len(rows), 0)
-        scoped = {
-            each: _in_document(function_type(name, type_), each.partition(":")[0])
-            for name, type_ in (types or {}).items()
-            for each in _scoped_names(name, documents)
+        self._given_once = tuple(once)
+        self._given_types = {
+            name: function_type(name, each) for name, each in (types or {}).items()
         }
-        named = [each for name in once for each in _scoped_names(name, documents)]
-        super().__init__(rows, once=named, types=scoped, reading=self._reading, **options)
+        rows = [ForestNode(ROOT, _NO_LABEL, NodeKind.COLLECTION)]
+        if isinstance(documents, Mapping):
+            for name, data in documents.items():
+                rows += _moved(self._named_document(name, data), len(rows), 0)
+        else:
+            rows += documents[1:]
+        names = [each.label for each in rows if each.parent == 0]
+        scoped = self._scoped_types(names)
+        once = self._scoped_once(names)
+        super().__init__(rows, once=once, types=scoped, reading=self._reading, **options)
+
+    def _scoped_once(self, names: Iterable[str]) -> frozenset[str]:
+        """Return the functions of documents that answer at most once."""
+        return frozenset(each for name in self._given_once for each in _scoped_names(name, names))
+
+    def _scoped_types(self, names: Iterable[str]) -> dict[str, FunctionType]:
+        """Return what the functions of documents bring."""
+        return {
+            each: _in_document(type_, each.partition(":")[0])
+            for name, type_ in self._given_types.items()
+            for each in _scoped_names(name, names)
+        }
 
     @property
     def documents(self) -> dict[str, int]:
@@ -101,6 +118,8 @@ class ActiveCollection(ActiveDocument):
             raise ActiveDocumentError.of("C1255", message, None, "give it another name")
         self._check_is_whole("added")
         forest = self._named_document(name, data)
+        self._once |= self._scoped_once([name])
+        self._types |= self._scoped_types([name])
         batch = WriteBatch()
         numbers = self.collection.node_numbers
         self._add_nodes(self.nodes.graft(self.nodes.root, forest, numbers), batch)

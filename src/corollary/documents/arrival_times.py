@@ -6,7 +6,7 @@ passes, only those between two values of a·t + b are touched, however large the
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from corollary.documents.answers.unknown import encode_label
 from corollary.documents.collection import Collection
@@ -114,6 +114,28 @@ class DocumentTimes:
             batch.remove("clock", [(nodes.root, nodes.clock)])
             batch.add("clock", [(nodes.root, clock)])
         nodes.time, nodes.clock = time, clock
+
+    def restore(self, arrivals: Mapping[str, Iterable[int]], time: str) -> None:
+        """Note when nodes of a document that has just been read came, and what time it is.
+
+        Args:
+            arrivals: for each time the places of nodes.
+            time: the time that it is.
+        """
+        nodes, batch = self._nodes, WriteBatch()
+        numbers = [each.number for each in nodes.initial]
+        restored = {numbers[place]: at for at, places in arrivals.items() for place in places}
+        before = [nodes.stored_node(each) for each in restored]
+        self.remove_nodes(before, batch)
+        nodes.arrivals.update(restored)
+        after = [nodes.stored_node(each) for each in restored]
+        self.add_nodes(after, batch)
+        if self.is_stored:
+            batch.remove("arrived", ((each.number, encode_label(each.arrival)) for each in before))
+            batch.add("arrived", ((each.number, encode_label(each.arrival)) for each in after))
+            batch.add("num", numbers_of(restored.values()))
+        self.advance(time, read_time(time), batch)
+        self._collection.write(batch)
 
     def forget(self, batch: WriteBatch) -> None:
         """Put into a batch that nothing is stored any more."""

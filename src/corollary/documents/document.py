@@ -20,9 +20,8 @@ from corollary.documents.trees.terms import write_terms
 from corollary.documents.trees.xml import ReadOptions
 from corollary.documents.types.active_types import expand_calls
 from corollary.documents.types.check_conformance import (
+    Conformance,
     check_collectable,
-    check_conformance,
-    check_updated,
     read_document_type,
 )
 from corollary.documents.types.check_update import (
@@ -96,7 +95,9 @@ class ActiveDocument:
         self._views: list[View] = []
         batch = WriteBatch()
         self.nodes = DocumentTree(forest, self.collection.node_numbers, str(at), read_time(at))
-        check_conformance(self.document_type, self.nodes, self.limits)
+        self._conformance: Conformance | None = None
+        if self.document_type is not None:
+            self._conformance = Conformance(self.document_type, self.nodes, self.limits)
         self.times = DocumentTimes(self.nodes, self.collection)
         self._add_nodes(self.nodes.initial, batch)
         self.times.follow_views(batch)
@@ -190,7 +191,8 @@ class ActiveDocument:
         clock = self.nodes.clock if at is None else read_time(at, self.nodes)
         retracted = self._check_retractions(retractions)
         checked = self._check_updates(updates, ends)
-        check_updated(self.document_type, self.nodes, retracted, checked, self.limits)
+        if self._conformance is not None:
+            self._conformance.check_updates(retracted, checked)
         self._remove_nodes(self.nodes.prune(retracted), batch)
         if at is not None:
             self.times.advance(str(at), clock, batch)
@@ -202,7 +204,8 @@ class ActiveDocument:
     ) -> None:
         """Put updates and ends into a batch; nothing is done if one of them is wrong."""
         checked = self._check_updates(updates, ends)
-        check_updated(self.document_type, self.nodes, (), checked, self.limits)
+        if self._conformance is not None:
+            self._conformance.check_updates((), checked)
         self._stage_checked(checked, batch)
 
     def _check_updates(
@@ -375,6 +378,8 @@ class ActiveDocument:
         if self.collection.has_numbers:
             batch.add("num", numbers_of(each.label for each in nodes))
         self.times.add_nodes(nodes, batch)
+        if self._conformance is not None and nodes is not self.nodes.initial:
+            self._conformance.note_added(nodes)
 
     def _drop_nodes(self, kept: set[int], batch: WriteBatch) -> int:
         """Put all nodes but some into a batch, as removed; return how many."""
@@ -388,6 +393,8 @@ class ActiveDocument:
         for relation, rows in facts.items():
             batch.remove(relation, rows)
         self.times.remove_nodes(nodes, batch)
+        if self._conformance is not None:
+            self._conformance.note_removed(nodes)
 
     def _reported(self, view: View) -> tuple[str, list[tuple[Any, ...]]]:
         """Return the relation of a view's answers that stay, and its sure answers as rows of it."""

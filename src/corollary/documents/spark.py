@@ -1,7 +1,8 @@
 """Documents on Spark: many of them side by side, each with its state, in Structured Streaming.
 
-Rows `(doc, fn, seq, xml, eos, op, old)` are grouped by document. For each one that a micro-batch
-has rows for, a task calls `DocumentTask` with its state (a `SavedDocument`, as JSON) and rows; it
+Rows `(doc, fn, seq, xml, eos, op, old, at)` are grouped by document; if views are over several
+documents, by what stands before the last `/` of their names. For each group that a micro-batch has
+rows for, a task calls `DocumentTask` with its state (a `SavedDocument`, as JSON) and rows; it
 yields events and updates the state. Spark checkpoints state and progress together, so a batch that
 is repeated starts from the same state; rows that are sent twice are recognised by their number.
 
@@ -11,12 +12,17 @@ server: it opens the warehouse by its place, and calls `on_batch` there.
 
 Events go to relations of a warehouse, published like any other. An answer is a JSON array of
 labels; `document_label` has them one by one, so that rules of the warehouse can select and compute.
+
+Time is what rows say. If it passes by the clock, rows without a time came at that of their batch,
+and a document with a window is called again, without rows, when something may leave it.
 """
 
 import json
+import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,9 +31,11 @@ from corollary.database.database import Database, open_arguments_of, state_of
 from corollary.database.opening import reopen
 from corollary.database.store import OpenArguments
 from corollary.database.transaction import Transaction
-from corollary.documents.queries.joins import build_shape
 from corollary.documents.queries.parse import parse_query, several_documents
-from corollary.documents.stream_state import SavedDocument, StreamProcessor, StreamRow
+from corollary.documents.saved_document import SavedDocument, StreamRow
+from corollary.documents.stream_state import StreamProcessor
+from corollary.documents.types.function_types import FunctionType, Grammar
+from corollary.documents.types.read_type import GivenType, function_type, read_type
 from corollary.errors import InputError
 from corollary.frontends.datalog.parser import parse
 from corollary.source import SourceFile
@@ -36,12 +44,19 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
-ARRIVALS = "doc string, fn string, seq long, xml string, eos boolean, op string, old string"
-"""The columns of the source. A row without `fn` brings the document itself; `op` is `add`, if it is
-not `retract` or `replace`."""
-OPTIONAL_COLUMNS = ("op", "old")
+ARRIVALS = (
+    "doc string, fn string, seq long, xml string, eos boolean, op string, old string, at string"
+)
+"""The columns of the source. A row without `fn` brings the document itself, or only a time; `op` is
+`add`, if it is not `retract` or `replace`; `at` is when it came."""
+OPTIONAL_COLUMNS = ("op", "old", "at")
 """Those that a source may leave out."""
-EVENTS = "doc string, op string, view string, text string, value double, before double, seq long"
+WHOLE_COLLECTION = "collection"
+"""The name of the group of documents whose names have no `/`."""
+EVENTS = (
+    "doc string, op string, view string, text string, value double, before double, seq long, "
+    "since string"
+)
 STATE = "kept string"
 _COLUMNS = [each.split()[0] for each in EVENTS.split(", ")]
 EVENT_PROGRAM = """\
@@ -49,10 +64,11 @@ EVENT_PROGRAM = """\
 .decl document_label(doc: symbol, view: symbol, answer: symbol, place: number, label: symbol)
 .decl document_value(doc: symbol, view: symbol, value: float) key(doc, view)
 .decl document_waits(doc: symbol, view: symbol, function: symbol)
+.decl document_since(doc: symbol, view: symbol, function: symbol, since: symbol)
 .decl document_closed(doc: symbol, function: symbol)
 .decl document_refused(doc: symbol, function: symbol, seq: number, reason: symbol)
 .output document_answer, document_label, document_value
-.output document_waits, document_closed, document_refused
+.output document_waits, document_since, document_closed, document_refused
 """
 _processors: dict["DocumentTask", StreamProcessor] = {}
 """Of this process: documents stay open from one batch to the next."""
@@ -66,17 +82,42 @@ class DocumentTask:
 
     Attributes:
         views: queries by name.
-        template: what every document is in the beginning.
+        template: what every document is in the beginning; by name, if there are several.
         once: the functions that answer at most once.
-        types: the labels that the trees of functions begin with.
+        types: what the trees of functions look like.
+        document_type: what documents have to be in the end.
         is_retractable: whether rows may retract trees.
+        is_clocked: whether time passes by the clock.
     """
 
     views: tuple[tuple[str, str], ...]
-    template: str | None = None
+    template: str | tuple[tuple[str, str], ...] | None = None
     once: tuple[str, ...] = ()
-    types: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    types: tuple[tuple[str, FunctionType], ...] = ()
+    document_type: Grammar | None = None
     is_retractable: bool = False
+    is_clocked: bool = False
+
+    @property
+    def is_joint(self) -> bool:
+        """Whether views are over several documents."""
+        return any(parse_query(query).is_joint for _, query in self.views)
+
+    def processor(self) -> StreamProcessor:
+        """Return what applies rows to documents.
+
+        Raises:
+            InputError: a view, the template or a type is malformed.
+        """
+        return StreamProcessor(
+            dict(self.views),
+            dict(self.template) if isinstance(self.template, tuple) else self.template,
+            self.once,
+            dict(self.types),
+            document_type=self.document_type,
+            is_retractable=self.is_retractable,
+            is_clocked=self.is_clocked,
+        )
 
     def __call__(self, key: tuple[Any, ...], frames: Iterable[Any], state: Any) -> Iterator[Any]:
         """Apply the rows of a batch to a document."""
@@ -86,13 +127,7 @@ class DocumentTask:
         if processor is None:
             # Spark's worker concatenates frames of which some are empty, and pandas warns of that.
             warnings.filterwarnings("ignore", "The behavior of DataFrame concat", FutureWarning)
-            processor = _processors[self] = StreamProcessor(
-                dict(self.views),
-                self.template,
-                self.once,
-                dict(self.types),
-                is_retractable=self.is_retractable,
-            )
+            processor = _processors[self] = self.processor()
         saved = SavedDocument.from_json(state.get[0] if state.exists else None)
         arrivals = [
             StreamRow(
@@ -102,16 +137,23 @@ class DocumentTask:
                 eos is True or eos == 1,
                 op or None,
                 old,
+                at or None,
             )
             for frame in frames
-            for fn, seq, xml, eos, op, old in zip(
-                *(frame[name] for name in ("fn", "seq", "xml", "eos", "op", "old")), strict=True
+            for fn, seq, xml, eos, op, old, at in zip(
+                *(frame[name] for name in ("fn", "seq", "xml", "eos", "op", "old", "at")),
+                strict=True,
             )
         ]
-        events = processor.process_rows(str(key[0]), saved, arrivals)
+        seconds = state.getCurrentProcessingTimeMs() / 1000
+        now = datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
+        events = processor.process_rows(str(key[0]), saved, arrivals, now)
         state.update((saved.to_json(),))
+        turn = processor.next_turn(str(key[0])) if self.is_clocked else None
+        if turn is not None:  # one millisecond later it has turned
+            state.setTimeoutDuration(max(1, math.ceil(1000 * (turn - seconds)) + 1))
         rows = [
-            (key[0], each.op, each.view, each.text, each.value, each.before, each.seq)
+            (key[0], each.op, each.view, each.text, each.value, each.before, each.seq, each.since)
             for each in events
         ]
         if rows:
@@ -122,40 +164,62 @@ def document_events(
     frame: "DataFrame",
     views: Mapping[str, str],
     *,
-    template: str | None = None,
+    template: str | Mapping[str, str] | None = None,
     once: Sequence[str] = (),
-    types: Mapping[str, Sequence[str]] | None = None,
+    types: Mapping[str, GivenType] | None = None,
+    document_type: Grammar | str | Path | None = None,
     retractions: bool = False,
+    clock: bool = False,
 ) -> "DataFrame":
     """Return the events of documents whose streams are a streaming frame.
 
     Args:
         frame: with the columns of `ARRIVALS`.
-        views: queries by name.
-        template: what every document is in the beginning, unless a row without `fn` brings it.
+        views: queries by name; all over one document, or all over several.
+        template: what every document is in the beginning, unless a row without `fn` brings it; by
+            name, if there are several.
         once: the functions that answer at most once.
-        types: the labels that the trees of functions begin with.
+        types: what the trees of functions look like: labels, or a type.
+        document_type: what documents have to be in the end; then nothing is collected.
         retractions: whether rows may retract and replace trees; then nothing is collected.
+        clock: whether time passes by the clock of the cluster, and not only by the times of rows.
 
     Raises:
-        InputError: a view is not a query, or pandas is missing.
+        InputError: a view is not a query, the template is not of its type, or pandas is missing.
     """
     _check_pandas()
-    for query in views.values():
-        parsed = parse_query(query)
-        if parsed.is_joint:
-            note = "state is kept for each document: join their answers by a rule of the warehouse"
-            raise several_documents(parsed, note)
-        if build_shape(parsed).has_times:
-            note = "compare times that rows bring as labels: `[@at/*$t]`, `where $t - $u <= 1h`"
-            message = "A view that is watched asks when nodes came."
-            raise InputError.of("C1259", message, None, note)
-    named = tuple((name, tuple(labels)) for name, labels in sorted((types or {}).items()))
-    task = DocumentTask(tuple(views.items()), template, tuple(once), named, retractions)
+    queries = [parse_query(query) for query in views.values()]
+    if len({each.is_joint for each in queries}) > 1:
+        joint = next(each for each in queries if each.is_joint)
+        note = 'begin every view with `doc("name")` or `collection()`, or none of them'
+        raise several_documents(joint, note)
+    named = {name: function_type(name, each) for name, each in (types or {}).items()}
+    grammar = document_type
+    if isinstance(grammar, str | Path):
+        grammar = read_type(grammar, "document type")
+    task = DocumentTask(
+        tuple(views.items()),
+        tuple(sorted(template.items())) if isinstance(template, Mapping) else template,
+        tuple(once),
+        tuple(sorted(named.items(), key=lambda pair: pair[0])),
+        grammar,
+        retractions,
+        clock,
+    )
+    task.processor()  # what is malformed is found here, and not in a task
     for name in OPTIONAL_COLUMNS:
         frame = frame if name in frame.columns else frame.selectExpr("*", f"string(null) {name}")
     rows = frame.select(*(each.split()[0] for each in ARRIVALS.split(", ")))
-    return rows.groupBy("doc").applyInPandasWithState(task, EVENTS, STATE, "append", "NoTimeout")
+    if task.is_joint:  # of `north/orders` the function `web` is `orders:web` of `north`
+        name = "substring_index(doc, '/', -1)"
+        group = f"if(contains(doc, '/'), left(doc, length(doc) - length({name}) - 1), null)"
+        rows = rows.selectExpr(
+            f"coalesce({group}, '{WHOLE_COLLECTION}') doc",
+            f"concat({name}, ':', coalesce(fn, '')) fn",
+            *(each.split()[0] for each in ARRIVALS.split(", ")[2:]),
+        )
+    timeout = "ProcessingTimeTimeout" if clock else "NoTimeout"
+    return rows.groupBy("doc").applyInPandasWithState(task, EVENTS, STATE, "append", timeout)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,8 +290,12 @@ def write_events(database: Database, events: Iterable[Mapping[str, Any]], key: s
                 rows.setdefault("document_value", []).append((document, view, each["value"]))
             case "waits":
                 rows.setdefault("document_waits", []).append((document, view, text))
+                since = document, view, text, each["since"]
+                rows.setdefault("document_since", []).append(since)
             case "settled":
                 gone.setdefault("document_waits", []).append((document, view, text))
+                since = document, view, text, each["since"]
+                gone.setdefault("document_since", []).append(since)
             case "close":
                 rows.setdefault("document_closed", []).append((document, text))
             case "refused":

@@ -1,17 +1,21 @@
-"""The state of a document between two batches of its streams, and what a batch does to it.
+"""What a batch of its streams does to a document.
 
-A batch has rows (function, seq, data, eos, op, old). Its data is inserted, its functions end, then
-the changes are read once. A row that comes again, by its number, is skipped; a row for a function
-that is not called yet waits until it is. Rows that retract or replace trees are applied in the
-order of their numbers, if documents are watched for that: then nothing is collected, since anything
-may be retracted. A batch results in *events*:
+A batch has rows (function, seq, data, eos, op, old, at). Its data is inserted, its functions end,
+then the changes are read once. A row that comes again, by its number, is skipped; a row for a
+function that is not called yet waits until it is. If views ask for times, rows come in the order of
+theirs, and one that is earlier than the time that it is in the document is refused.
+
+Rows that retract or replace trees are applied one by one in the order of their numbers, if
+documents are watched for that: then nothing is collected, since anything may be retracted. Rows of
+documents with a type are, too, so that a row that does not fit is refused alone, and those of
+several documents that are one collection. A batch results in *events*:
 
 | event     | means                                                         |
 |-----------|---------------------------------------------------------------|
-| `sure`    | a view has a further answer; it comes once, and stays         |
-| `retracted` | an answer is sure no more, since trees were retracted       |
+| `sure`    | a view has a further answer                                   |
+| `retracted` | an answer is sure no more: trees were retracted, or it has left a window |
 | `value`   | the truth of a view is another one                            |
-| `waits`   | a view waits for a function: its data may change the answers  |
+| `waits`   | a view waits for a function, and since when: its data may change the answers |
 | `settled` | it does not wait for the function any more                    |
 | `close`   | nobody needs what a function of the document would bring      |
 | `refused` | a row is malformed, or came after the end of its function     |
@@ -23,19 +27,27 @@ answer needs is dropped, and memory is bounded by what is still open.
 import json
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
+from corollary.documents.active_collection import ActiveCollection
+from corollary.documents.arrival_times import read_time
 from corollary.documents.collection import Collection
 from corollary.documents.document import ActiveDocument
+from corollary.documents.queries.comparisons import number_of
+from corollary.documents.queries.parse import parse_query
+from corollary.documents.saved_document import DocumentEvent, SavedDocument, StreamRow, note_seen
 from corollary.documents.storage import WriteBatch
-from corollary.documents.trees.forest import Forest, NodeKind
+from corollary.documents.trees.forest import Forest, ForestNode, NodeKind
 from corollary.documents.trees.reader import read_forest
 from corollary.documents.trees.terms import read_terms, write_terms
 from corollary.documents.trees.xml import ReadOptions
 from corollary.documents.types.check_update import check_document, check_single_answer, check_type
-from corollary.documents.types.function_types import FunctionState
+from corollary.documents.types.function_types import FunctionState, Grammar
+from corollary.documents.types.read_type import GivenType
 from corollary.documents.view import View
 from corollary.errors import InputError
 
@@ -45,127 +57,52 @@ MAX_NUMBERED_NODES = 250_000
 """Nodes that are numbered in one collection; then a new one is made."""
 MIN_NUMBERED_RATIO = 4
 """The least ratio of numbered nodes to open ones before that, so that large documents stay open."""
-MAX_SEQ_RANGES = 1000
-"""Ranges of the numbers of a function's rows that are remembered; the lowest are merged."""
 GC_MIN_GROWTH_NODES = 200
 """Garbage is collected when a document has this many nodes more than it needed last."""
 _NO_NUMBER = "The row has no number."
-
-
-class StreamRow(NamedTuple):
-    """A row of a stream: what a function brings, or (without a name) the document itself.
-
-    Its number `seq` is at least 0; a negative one stands for a row without a number.
-    """
-
-    function: str
-    seq: int
-    data: str | None
-    is_end: bool
-    op: str | None = None
-    old: str | None = None
-
-    @property
-    def operation(self) -> str:
-        """What is done; if the row does not say it, what its data says."""
-        inferred = "add" if self.old is None else "retract" if self.data is None else "replace"
-        return self.op or inferred
-
-
-class DocumentEvent(NamedTuple):
-    """A change of a document's answers, or a row that is refused: see the table above."""
-
-    op: str
-    view: str = ""
-    text: str = ""
-    value: float = 0.0
-    before: float = 0.0
-    seq: int = 0
-
-
-@dataclass(slots=True)
-class SavedDocument:
-    """The state of a document between two batches.
-
-    Attributes:
-        stamp: identifies this state; a document that is open is used if it has the same one.
-        document: in term syntax; None before it has come.
-        states: of functions that are not live.
-        seen: for each function the numbers of rows that have come, as ranges.
-        waiting: rows for functions that are not called yet.
-        values: the truth of each view as it was last reported.
-        waits: the functions that each view waits for, as they were last reported.
-        needed: how many nodes the last collection of garbage has left.
-        origins: places of trees in the document, and of the calls that they were brought beside.
-    """
-
-    stamp: str = ""
-    document: str | None = None
-    states: dict[str, str] = field(default_factory=dict)
-    seen: dict[str, list[list[int]]] = field(default_factory=dict)
-    waiting: list[list[Any]] = field(default_factory=list)
-    values: dict[str, float] = field(default_factory=dict)
-    waits: dict[str, list[str]] = field(default_factory=dict)
-    needed: int = 0
-    origins: list[list[int]] = field(default_factory=list)
-
-    def to_json(self) -> str:
-        """Return it as JSON."""
-        return json.dumps({name: getattr(self, name) for name in self.__slots__})
-
-    @classmethod
-    def from_json(cls, text: str | None) -> "SavedDocument":
-        """Return the state of a JSON text; the initial one if there is none."""
-        return cls() if text is None else cls(**json.loads(text))
-
-
-def note_seen(ranges: list[list[int]], seq: int) -> bool:
-    """Note the number of a row; return whether it is new.
-
-    >>> ranges = [[1, 3]]
-    >>> note_seen(ranges, 5), note_seen(ranges, 4), note_seen(ranges, 2), ranges
-    (True, True, False, [[1, 5]])
-    """
-    if any(low <= seq <= high for low, high in ranges):
-        return False
-    ranges.append([seq, seq])
-    ranges.sort()
-    merged = [ranges[0]]
-    for low, high in ranges[1:]:
-        if low <= merged[-1][1] + 1:
-            merged[-1][1] = high
-        else:
-            merged.append([low, high])
-    if len(merged) > MAX_SEQ_RANGES:  # rows in the lowest gap count as seen from now on
-        merged[:2] = [[merged[0][0], merged[1][1]]]
-    ranges[:] = merged
-    return True
 
 
 class StreamProcessor:
     """Applies the rows of streams to the documents of one process, in one collection.
 
     Args:
-        views: queries by name.
-        template: what every document is in the beginning, unless a row brings it.
+        views: queries by name; if they are over several documents, each key is a collection.
+        template: what every document is in the beginning, unless a row brings it; by name, if there
+            are several.
         once: the functions that answer at most once.
-        types: the labels that the trees of a function begin with.
+        types: what the trees of a function look like.
+        document_type: what documents have to be in the end; then nothing is collected.
         is_retractable: whether rows may retract trees; then nothing is collected.
+        is_clocked: whether time passes by the clock, and not only by the times of rows.
     """
 
     def __init__(
         self,
         views: Mapping[str, str],
-        template: str | None = None,
+        template: str | Mapping[str, str] | None = None,
         once: Sequence[str] = (),
-        types: Mapping[str, Sequence[str]] | None = None,
+        types: Mapping[str, GivenType] | None = None,
         *,
+        document_type: Grammar | str | Path | None = None,
         is_retractable: bool = False,
+        is_clocked: bool = False,
     ) -> None:
         self._views = dict(views)
-        self._is_retractable = is_retractable
-        self._template = None if template is None else _as_terms(template)
-        self._once, self._types = tuple(once), dict(types or {})
+        queries = [parse_query(each) for each in self._views.values()]
+        self._is_joint = any(each.is_joint for each in queries)
+        self._named = frozenset(name for each in queries for name in each.documents)
+        has_any = any(each.has_any_document for each in queries)
+        self._is_retractable, self._is_clocked = is_retractable, is_clocked
+        # A document that comes later may need what is there of others.
+        self._is_collected = not (is_retractable or document_type is not None or has_any)
+        self._is_in_order = self._is_joint or document_type is not None
+        templates = {"": template} if isinstance(template, str) else dict(template or {})
+        self._templates = {name: _as_terms(text) for name, text in templates.items()}
+        self._options: dict[str, Any] = {"once": tuple(once), "types": dict(types or {})}
+        self._options |= {"document_type": document_type, "unknown": "create", "late": "ignore"}
+        self._once = frozenset(once)
+        if document_type is not None and "" in self._templates:
+            ActiveDocument.from_terms(self._templates[""], **self._options)  # it is of its type
         self._open: OrderedDict[str, _OpenDocument] = OrderedDict()  # least recently used first
         self._reset_collection()
 
@@ -177,9 +114,16 @@ class StreamProcessor:
             self._collection.maintain(query)
 
     def process_rows(
-        self, key: str, saved: SavedDocument, rows: Iterable[StreamRow]
+        self, key: str, saved: SavedDocument, rows: Iterable[StreamRow], now: str = ""
     ) -> list[DocumentEvent]:
-        """Apply rows to a document and update its state; return the events."""
+        """Apply rows to a document and update its state; return the events.
+
+        Args:
+            key: the name of the document.
+            saved: its state.
+            rows: what has come.
+            now: the time of the batch; what rows without a time came at, if time passes by it.
+        """
         open_nodes = sum(len(each.document.nodes) for each in self._open.values())
         limit = max(MAX_NUMBERED_NODES, MIN_NUMBERED_RATIO * open_nodes)
         if next(self._collection.node_numbers) > limit:
@@ -187,12 +131,12 @@ class StreamProcessor:
         events: list[DocumentEvent] = []
         fresh = [StreamRow(*each) for each in saved.waiting]
         saved.waiting = []
-        for each in sorted(rows, key=lambda each: (each.seq, each.function)):
+        for each in sorted(rows, key=_place_of):
             if each.seq < 0:
                 events.append(DocumentEvent("refused", each.function, _NO_NUMBER, seq=each.seq))
             elif note_seen(saved.seen.setdefault(each.function, []), each.seq):
                 fresh.append(each)
-        opened = self._open_document(key, saved, fresh, events)
+        opened = self._open_document(key, saved, fresh, events, now)
         if opened is None:
             saved.waiting = [list(each) for each in fresh]
             return events
@@ -200,31 +144,45 @@ class StreamProcessor:
         before = {
             name: view.sure if name in saved.values else frozenset() for name, view in views.items()
         }
-        if any(each.operation != "add" for each in fresh):
-            self._apply_in_order(document, fresh, saved, events)
-        else:
-            batch = WriteBatch()
-            updates, ends = self._select(document, fresh, saved, events)
-            document.stage_updates(updates, ends, batch)
-            document.note_written(self._collection.write(batch))
+        self._apply(document, fresh, saved, events, now)
         for name, view in views.items():
             events += _view_events(name, view, before[name], saved, self._is_retractable)
         events += self._collect_garbage(opened, saved)
+        since = now if document.nodes.time == document.nodes.start else document.nodes.time
         for name, view in views.items():
-            events += _wait_events(name, view, saved)
+            events += _wait_events(name, view, saved, since)
         opened.stamp = saved.stamp = uuid4().hex
+        self._save(document, saved)
+        self._open[key] = opened
+        return events
+
+    def next_turn(self, key: str) -> float | None:
+        """Return the next time at which answers of a document may change though nothing comes."""
+        opened = self._open.get(key)
+        is_open = opened is not None and any(each.is_open for each in opened.views.values())
+        return opened.document.times.next_turn if opened is not None and is_open else None
+
+    def _save(self, document: ActiveDocument, saved: SavedDocument) -> None:
+        nodes = document.nodes
         saved.document = document.terms()
-        saved.origins = document.nodes.origin_places() if self._is_retractable else []
+        if isinstance(document, ActiveCollection):
+            saved.names = sorted({*saved.names, *document.documents})
+        saved.origins = nodes.origin_places() if self._is_retractable else []
+        saved.start, saved.time = nodes.start, nodes.time
+        saved.arrivals = nodes.arrival_places() if self._collection.has_times else {}
         saved.states = {
             name: str(each.state) for name, each in document.functions.items() if not each.is_live
         }
-        self._open[key] = opened
-        return events
 
     # --- opening ---------------------------------------------------------------------------------
 
     def _open_document(
-        self, key: str, saved: SavedDocument, fresh: list[StreamRow], events: list[DocumentEvent]
+        self,
+        key: str,
+        saved: SavedDocument,
+        fresh: list[StreamRow],
+        events: list[DocumentEvent],
+        now: str,
     ) -> "_OpenDocument | None":
         """Return the document of a key, open; None if it has not come yet."""
         found = self._open.pop(key, None)
@@ -236,38 +194,98 @@ class StreamProcessor:
         while len(self._open) >= MAX_OPEN_DOCUMENTS:
             self._open.popitem(last=False)[1].document.stage_removal(batch)
         self._collection.write(batch)
-        text = (
-            saved.document if saved.document is not None else self._initial_document(fresh, events)
-        )
-        if text is None:
-            return None
-        document = ActiveDocument(
-            read_terms(text),
-            once=self._once,
-            types=self._types,
-            collection=self._collection,
-            unknown="create",
-            late="ignore",
-        )
-        document.nodes.restore_origins(saved.origins)
-        document.apply((), [name for name in saved.states if name in document.functions])
-        for name, state in saved.states.items():
-            if name in document.functions:
-                document.functions[name].state = FunctionState(state)
+        is_new = saved.document is None
+        if saved.document is None:
+            saved.start = now if self._is_clocked else saved.start
+            initial = self._initial_documents(fresh, saved, events)
+            if initial is None:
+                return None
+            try:
+                document = self._made(initial, saved)
+            except InputError as error:
+                events.append(DocumentEvent("refused", text=_messages(error)))
+                return None
+        else:
+            document = self._made(_with_names(read_terms(saved.document), saved.names), saved)
+        if not is_new:
+            document.nodes.restore_origins(saved.origins)
+            document.times.restore(saved.arrivals, saved.time)
+            document.apply((), [name for name in saved.states if name in document.functions])
+            for name, state in saved.states.items():
+                if name in document.functions:
+                    document.functions[name].state = FunctionState(state)
         views = {name: document.view(query) for name, query in self._views.items()}
         return _OpenDocument(saved.stamp, document, views)
 
-    def _initial_document(self, fresh: list[StreamRow], events: list[DocumentEvent]) -> str | None:
-        """Return the document that a row brings; otherwise the template."""
-        for each in [each for each in fresh if not each.function]:
-            fresh.remove(each)
+    def _made(
+        self, documents: Mapping[str, Forest] | Forest, saved: SavedDocument
+    ) -> ActiveDocument:
+        options = {**self._options, "collection": self._collection, "at": saved.start}
+        if self._is_joint:
+            return ActiveCollection(documents, **options)
+        return ActiveDocument(
+            documents[""] if isinstance(documents, Mapping) else documents, **options
+        )
+
+    def _initial_documents(
+        self, fresh: list[StreamRow], saved: SavedDocument, events: list[DocumentEvent]
+    ) -> dict[str, Forest] | None:
+        """Return the documents that rows bring, by name; otherwise the templates.
+
+        None if one of them that is needed has not come; then rows that bring others wait for it.
+        """
+        found: dict[str, Forest] = {}
+        for each in [each for each in fresh if each.is_document]:
+            name = each.function.rstrip(":")
+            if name in found:
+                continue
             try:
-                return _as_terms(each.data or "")
+                found[name] = read_terms(_as_terms(each.data or ""))
+                saved.start = each.at or saved.start
             except InputError as error:
+                fresh.remove(each)
                 events.append(DocumentEvent("refused", text=_messages(error), seq=each.seq))
-        return self._template
+        found = {**{name: read_terms(text) for name, text in self._templates.items()}, **found}
+        needed = self._named if self._is_joint else {""}
+        if not found or not needed <= found.keys():
+            return None
+        fresh[:] = [each for each in fresh if not each.is_document]
+        return found
 
     # --- rows ------------------------------------------------------------------------------------
+
+    def _apply(
+        self,
+        document: ActiveDocument,
+        fresh: list[StreamRow],
+        saved: SavedDocument,
+        events: list[DocumentEvent],
+        now: str,
+    ) -> None:
+        """Apply rows, those of one time together; what cannot be done yet waits."""
+        is_timed, nodes = self._collection.has_times, document.nodes
+        latest = max((each.at for each in fresh if each.at), key=_time_of, default=None)
+        groups: list[tuple[str | None, list[StreamRow]]] = [(latest, fresh)]
+        if is_timed:
+            ordered = sorted(fresh, key=lambda row: _time_of(row.at or ""))
+            groups = [(at, [*each]) for at, each in groupby(ordered, lambda row: row.at)]
+        for at, several in groups:
+            try:
+                _ = at is None or read_time(at, nodes)
+            except InputError as error:
+                if is_timed:
+                    events += [_refused(each, error) for each in several]
+                    continue
+                at = None  # nobody asks what time it is
+            rows = [StreamRow(*each) for each in saved.waiting] + several
+            if self._is_in_order or any(each.operation != "add" for each in rows):
+                document.apply(at=at)
+                self._apply_in_order(document, rows, saved, events)
+            else:
+                updates, ends = self._select(document, rows, saved, events)
+                document.apply(updates, ends, at=at)
+        if self._is_clocked and now and _time_of(now) > nodes.clock:
+            document.advance(now)
 
     def _select(
         self,
@@ -289,13 +307,10 @@ class StreamProcessor:
                     try:
                         known |= self._update(document, each, updates)
                     except InputError as error:
-                        message = _messages(error)
-                        events.append(
-                            DocumentEvent("refused", each.function, message, seq=each.seq)
-                        )
+                        events.append(_refused(each, error))
                 if each.is_end:
                     ends.append(each.function)
-        saved.waiting = [list(each) for each in waiting]
+        saved.waiting = [list(each._replace(at=None)) for each in waiting]
         return updates, ends
 
     def _apply_in_order(
@@ -306,24 +321,24 @@ class StreamProcessor:
         events: list[DocumentEvent],
     ) -> None:
         """Apply rows one by one; those of functions that are not called yet wait, in order."""
-        waiting = [each for each in fresh if each.function]
+        waiting = [each for each in fresh if each.function and not each.is_mere_time]
         while True:
             held: set[str] = set()
             left = []
             for each in waiting:
-                if each.function in held or each.function not in document.functions:
+                is_known = each.is_document or each.function in document.functions
+                if each.function in held or not is_known:
                     held.add(each.function)
                     left.append(each)
                     continue
                 try:
                     self._apply_row(document, each)
                 except InputError as error:
-                    message = _messages(error)
-                    events.append(DocumentEvent("refused", each.function, message, seq=each.seq))
+                    events.append(_refused(each, error))
             if len(left) == len(waiting):
                 break
             waiting = left
-        saved.waiting = [list(each) for each in waiting]
+        saved.waiting = [list(each._replace(at=None)) for each in waiting]
 
     def _apply_row(self, document: ActiveDocument, row: StreamRow) -> None:
         """Apply one row.
@@ -331,15 +346,20 @@ class StreamProcessor:
         Raises:
             InputError: the function may not do that.
         """
-        taken, brought = _taken_and_brought(row)
+        if row.is_document and isinstance(document, ActiveCollection):
+            document.add_document(row.function.rstrip(":"), read_terms(_as_terms(row.data or "")))
+            return
+        taken, brought = row.taken_and_brought()
         if taken is not None and not self._is_retractable:
             message = "Rows retract only from documents that are watched with `--retractions`."
             raise InputError.of("C1254", message)
-        updates: list[tuple[str, Forest]] = []
         if brought is not None:
-            self._update(document, row._replace(data=brought), updates)
-        ends = [row.function] if row.is_end else []
-        document.apply(updates, ends, [] if taken is None else [(row.function, taken)])
+            _check_live(document, row.function)
+        document.apply(
+            [] if brought is None else [(row.function, brought)],
+            [row.function] if row.is_end else [],
+            [] if taken is None else [(row.function, taken)],
+        )
 
     def _update(
         self, document: ActiveDocument, arrival: StreamRow, updates: list[tuple[str, Forest]]
@@ -350,9 +370,8 @@ class StreamProcessor:
             InputError: it may not.
         """
         name = arrival.function
+        _check_live(document, name)
         function = document.functions.get(name)
-        if function is not None and function.state is FunctionState.ENDED:
-            raise InputError.of("C1231", f"Data came for the function `{name}`, which has ended.")
         forest = read_forest(arrival.data or "", ReadOptions(), f"row {arrival.seq}")
         if function is not None:
             check_type(name, function.type, forest)
@@ -366,11 +385,13 @@ class StreamProcessor:
     ) -> list[DocumentEvent]:
         """Collect garbage, if it is worth it; return the functions that are closed."""
         document = opened.document
-        if self._is_retractable:
+        if not self._is_collected:
             return []
         is_large = len(document.nodes) >= saved.needed + max(GC_MIN_GROWTH_NODES, saved.needed)
         if not is_large and any(view.is_open for view in opened.views.values()):
             return []
+        if isinstance(document, ActiveCollection):
+            saved.names = sorted({*saved.names, *document.documents})
         batch = WriteBatch()
         collected = document.stage_garbage_collection(batch, is_reported=True)
         document.note_written(self._collection.write(batch))
@@ -387,22 +408,27 @@ class _OpenDocument:
     views: dict[str, View]
 
 
-def _taken_and_brought(row: StreamRow) -> tuple[str | None, str | None]:
-    """Return what a row retracts, and what it brings.
+def _place_of(row: StreamRow) -> tuple[float, int, str]:
+    return _time_of(row.at or ""), row.seq, row.function
 
-    Raises:
-        InputError: it has no such operation, or not what that needs.
-    """
-    match row.operation:
-        case "add" if row.old is None:
-            return None, row.data
-        case "retract" if (row.old is None) != (row.data is None):
-            return row.data if row.old is None else row.old, None
-        case "replace" if row.old is not None and row.data is not None:
-            return row.old, row.data
-    message = f"The row is not an operation: op `{row.op}` with these trees. "
-    message += "There are add (xml), retract (xml or old) and replace (old, xml)."
-    raise InputError.of("C1254", message)
+
+def _time_of(text: str) -> float:
+    """Return a time in seconds; what has none comes before everything else."""
+    found = number_of(text)
+    return float("-inf") if found is None else found
+
+
+def _with_names(forest: Forest, names: Iterable[str]) -> Forest:
+    """Return the tree of several documents; those that were collected have a node again."""
+    there = {each.label for each in forest if each.parent == 0}
+    missing = (ForestNode(0, name) for name in names if name not in there)
+    return [*forest, *missing] if names else forest
+
+
+def _check_live(document: ActiveDocument, name: str) -> None:
+    function = document.functions.get(name)
+    if function is not None and function.state is FunctionState.ENDED:
+        raise InputError.of("C1231", f"Data came for the function `{name}`, which has ended.")
 
 
 def _view_events(
@@ -414,12 +440,13 @@ def _view_events(
         DocumentEvent("sure", name, json.dumps(each, ensure_ascii=False))
         for each in sorted(answers)
     ]
-    gone = sorted(each for each in before - view.sure if each) if is_retractable else []
+    is_falling = is_retractable or view.maintained.shape.is_windowed
+    gone = sorted(each for each in before - view.sure if each) if is_falling else []
     events += [
         DocumentEvent("retracted", name, json.dumps(each, ensure_ascii=False)) for each in gone
     ]
     last = saved.values.get(name, -1.0)
-    is_final = last == 1 and not is_retractable  # its answers may be collected since
+    is_final = last == 1 and not is_falling  # its answers may be collected since
     value = 1.0 if is_final else view.value
     if value != last:
         events.append(DocumentEvent("value", name, value=value, before=last))
@@ -427,14 +454,20 @@ def _view_events(
     return events
 
 
-def _wait_events(name: str, view: View, saved: SavedDocument) -> list[DocumentEvent]:
+def _wait_events(name: str, view: View, saved: SavedDocument, since: str) -> list[DocumentEvent]:
     """Return which functions a view waits for, and those it does not wait for any more."""
-    known = {*saved.waits.get(name, ())}
+    known = saved.waits.get(name, {})
     now = view.useful(exact=False) if view.is_open else frozenset()
-    saved.waits[name] = sorted(now)
+    saved.waits[name] = {function: known.get(function, since) for function in sorted(now)}
     return [
-        *(DocumentEvent("settled", name, function) for function in sorted(known - now)),
-        *(DocumentEvent("waits", name, function) for function in sorted(now - known)),
+        *(
+            DocumentEvent("settled", name, function, since=known[function])
+            for function in sorted(known.keys() - now)
+        ),
+        *(
+            DocumentEvent("waits", name, function, since=since)
+            for function in sorted(now - known.keys())
+        ),
     ]
 
 
@@ -442,6 +475,10 @@ def _as_terms(text: str) -> str:
     forest = read_forest(text, ReadOptions(), is_document=True)
     check_document(forest)
     return write_terms(forest)
+
+
+def _refused(row: StreamRow, error: InputError) -> DocumentEvent:
+    return DocumentEvent("refused", row.function, _messages(error), seq=row.seq)
 
 
 def _messages(error: InputError) -> str:

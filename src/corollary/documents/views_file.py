@@ -6,7 +6,7 @@ from pathlib import Path
 from corollary.documents.queries.parse import parse_query
 from corollary.errors import Diagnostic, InputError
 
-_NAMED = re.compile(r"\s*(?P<name>[^\W\d]\w*)\s*:(?!:)\s*(?P<query>/.*)")
+_NAMED = re.compile(r"\s*(?P<name>[^\W\d]\w*)\s*:(?!:)\s*(?P<query>(/|doc\(|collection\().*)")
 
 
 def read_views(path: Path) -> dict[str, str]:

@@ -15,7 +15,7 @@ TEMPLATE = "r[!pay !ship]"
 
 def arrive(folder: Path, name: str, *rows: tuple[Any, ...]) -> None:
     folder.mkdir(exist_ok=True)
-    keys = ("doc", "fn", "seq", "xml", "eos", "op", "old")
+    keys = ("doc", "fn", "seq", "xml", "eos", "op", "old", "at")
     lines = (json.dumps(dict(zip(keys, row, strict=False))) for row in rows)
     (folder / name).write_text("\n".join(lines), "utf-8")
 
@@ -27,9 +27,10 @@ def follow(
     frame = spark.readStream.schema(ARRIVALS).option("maxFilesPerTrigger", 1).json(str(folder))
     with corollary.open(place, engine="local") as database:
         trigger = {"availableNow": True}
-        query = watch(database, frame, VIEWS, template=TEMPLATE, trigger=trigger, **options)
+        options = {"views": VIEWS, "template": TEMPLATE, **options}
+        query = watch(database, frame, trigger=trigger, **options)
         query.awaitTermination()
         return {
             name: set(database.relation(f"document_{name}").rows())
-            for name in ("answer", "value", "closed", "refused")
+            for name in ("answer", "value", "since", "closed", "refused")
         }

@@ -6,6 +6,7 @@ import pytest
 
 from corollary import ActiveCollection, ActiveDocument
 from corollary.documents.errors import ActiveDocumentError, QuerySyntaxError
+from corollary.documents.spark import document_events
 from corollary.documents.types.function_types import Grammar, Production
 from support.command_line import cli, of_json
 from support.generators.document_collections import CollectionRound
@@ -97,6 +98,11 @@ def test_one_document_is_not_several() -> None:
     with pytest.raises(QuerySyntaxError, match="C1256"):
         ActiveDocument.from_terms("r").view('doc("r")/r')
     assert ActiveDocument.from_terms("r[doc[a] collection]").view("/r[doc/a][collection]").value
+
+
+def test_views_that_are_watched_are_over_one_document_or_over_several() -> None:
+    with pytest.raises(QuerySyntaxError, match="C1256"):
+        document_events(None, {"v": "/r/a", "w": 'doc("r")/r'})  # type: ignore[arg-type]
 
 
 def test_the_command_names_documents(tmp_path: Path) -> None:

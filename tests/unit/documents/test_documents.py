@@ -16,7 +16,8 @@ from corollary.documents.errors import (
     UnknownFunctionError,
 )
 from corollary.documents.queries.parse import parse_query
-from corollary.documents.stream_state import SavedDocument, StreamProcessor, StreamRow
+from corollary.documents.saved_document import SavedDocument, StreamRow
+from corollary.documents.stream_state import StreamProcessor
 from corollary.documents.trees.reader import read_forest
 from corollary.documents.trees.terms import write_terms
 from corollary.documents.trees.xml import ReadOptions
@@ -486,7 +487,7 @@ def test_a_view_says_which_functions_it_waits_for() -> None:
         return [(each.op, each.text) for each in found if each.op in {"waits", "settled"}]
 
     assert waits(StreamRow("f", 1, None, is_end=False)) == [("waits", "f"), ("waits", "g")]
-    assert kept.waits == {"v": ["f", "g"]}
+    assert kept.waits == {"v": {"f": "", "g": ""}}
     assert waits(StreamRow("f", 2, "a", is_end=True)) == [("settled", "f")]
     assert waits(StreamRow("g", 1, None, is_end=True)) == [("settled", "g")]
     assert kept.values == {"v": 0}

@@ -14,7 +14,8 @@ from corollary.documents.document import ActiveDocument
 from corollary.documents.errors import QuerySyntaxError
 from corollary.documents.queries.parse import parse_query
 from corollary.documents.queries.xquery import xquery_of
-from corollary.documents.stream_state import SavedDocument, StreamProcessor, StreamRow
+from corollary.documents.saved_document import SavedDocument, StreamRow
+from corollary.documents.stream_state import StreamProcessor
 from support.command_line import INPUT, cli, of_json
 from support.generators.document_keys import Keyed
 from support.selection import examples

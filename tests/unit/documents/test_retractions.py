@@ -6,7 +6,8 @@ import pytest
 
 from corollary.documents.document import ActiveDocument
 from corollary.documents.errors import ActiveDocumentError, StreamClosedError
-from corollary.documents.stream_state import SavedDocument, StreamProcessor, StreamRow
+from corollary.documents.saved_document import SavedDocument, StreamRow
+from corollary.documents.stream_state import StreamProcessor
 from corollary.documents.view import Delta
 from support.command_line import cli, of_json
 from support.generators.document_retractions import RetractionRound

@@ -4,9 +4,7 @@ import pytest
 
 from corollary import ActiveDocument
 from corollary.documents.errors import ActiveDocumentError, QuerySyntaxError
-from corollary.documents.spark import document_events
 from corollary.documents.view import Delta
-from corollary.errors import InputError
 from support.command_line import cli, of_json
 from support.generators.document_comparisons import TimesRound
 from support.selection import sampled
@@ -88,8 +86,3 @@ def test_the_command_asks_at_a_time() -> None:
 @pytest.mark.parametrize("seed", sampled(range(40), 8))
 def test_random_times_agree(seed: int) -> None:
     assert TimesRound(seed).run(7)["instances"] == 7
-
-
-def test_views_that_are_watched_have_no_times() -> None:
-    with pytest.raises(InputError, match="C1259"):
-        document_events(None, {"v": "/r/a arrived $t"})  # type: ignore[arg-type]  # no stream

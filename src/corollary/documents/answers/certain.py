@@ -30,9 +30,10 @@ from corollary.documents.answers.unknown import EncodedRow, decode_label
 from corollary.documents.queries.pattern import Axis
 from corollary.documents.queries.shape import FixedLabel, Fork, Group, Node, Root, parts_of
 from corollary.documents.trees.forest import NodeKind
-from corollary.documents.types.completions import Completions, Supplier
+from corollary.documents.types.completions import Completions
 from corollary.documents.types.content_fit import Types, has_fit
 from corollary.documents.types.function_types import ANY, ANYTHING, Production
+from corollary.documents.types.node_types import Supplier
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,11 +98,19 @@ class DocumentQuery:
     def documents(self) -> dict[str, Span | None]:
         """The documents that it names, with the first place of each."""
         found: dict[str, Span | None] = {}
-        for root in self.roots if self.is_joint else ():
-            for node in (each.node for each in root.branches if isinstance(each, Edge)):
-                if node.label is not None:
-                    found.setdefault(node.label, node.span)
+        for node in self._sources():
+            if node.label is not None:
+                found.setdefault(node.label, node.span)
         return found
+
+    @property
+    def has_any_document(self) -> bool:
+        """Whether it is over any document that there is, by `collection()`."""
+        return any(node.label is None for node in self._sources())
+
+    def _sources(self) -> Iterator[PatternNode]:
+        for root in self.roots if self.is_joint else ():
+            yield from (each.node for each in root.branches if isinstance(each, Edge))
 
 
 def nodes_below(branches: tuple[Branch, ...]) -> Iterator[PatternNode]:

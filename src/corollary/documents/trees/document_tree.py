@@ -164,6 +164,23 @@ class DocumentTree:
                     pending += beside.get(number, ())
         return dropped
 
+    def pruned_roots(self, roots: Iterable[int]) -> set[int]:
+        """Return the topmost nodes of what goes if some trees are pruned, without doing that."""
+        pending, found = [*roots], set[int]()
+        beside: dict[int, list[int]] = {}
+        for root, call in self.origins.items() if pending else ():
+            beside.setdefault(call, []).append(root)
+        while pending:
+            root = pending.pop()
+            if root not in found:
+                found.add(root)
+                stack = [root]
+                while stack:
+                    number = stack.pop()
+                    stack += self.children[number]
+                    pending += beside.get(number, ())
+        return {each for each in found if not found & self.ancestors([self.parents[each]])}
+
     def graft(self, parent: int, forest: Forest, numbers: Iterator[int]) -> list[StoredNode]:
         """Put a copy of every tree of a forest below a node; return the new nodes."""
         added: list[StoredNode] = []
@@ -212,13 +229,25 @@ class DocumentTree:
 
     def origin_places(self) -> list[list[int]]:
         """Return the trees that were brought and their calls, by their places in the forest."""
+        places = self._places()
+        return sorted([places[each], places[call]] for each, call in self.origins.items())
+
+    def arrival_places(self) -> dict[str, list[int]]:
+        """Return for each time the nodes that came at it, by their places in the forest."""
+        places = self._places() if self.arrivals else {}
+        found: dict[str, list[int]] = {}
+        for number, at in self.arrivals.items():
+            found.setdefault(at, []).append(places[number])
+        return found
+
+    def _places(self) -> dict[int, int]:
         places: dict[int, int] = {}
         stack = [self.root]
         while stack:
             number = stack.pop()
             places[number] = len(places)
             stack += reversed(self.children[number])
-        return sorted([places[each], places[call]] for each, call in self.origins.items())
+        return places
 
     def restore_origins(self, saved: Iterable[Iterable[int]]) -> None:
         """Note which nodes of a document that has just been read were brought, and where."""

@@ -6,19 +6,20 @@ called at several places bring the same trees to all of them, so then completion
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
 from corollary.documents.answers.search_budget import SearchBudget, SearchLimits
 from corollary.documents.errors import ActiveDocumentError, SearchLimitError
-from corollary.documents.trees.document_tree import DocumentTree
+from corollary.documents.trees.document_tree import DocumentTree, StoredNode
 from corollary.documents.trees.forest import Forest, NodeKind
 from corollary.documents.types.active_types import called_in
 from corollary.documents.types.completions import Completions, DocumentType
 from corollary.documents.types.content_fit import Types
 from corollary.documents.types.function_types import ANY, FunctionType, Grammar, Production
+from corollary.documents.types.node_types import NodeTypes
 from corollary.documents.types.read_type import read_type, show_production
 
 SHOWN_MAX = 6
@@ -57,38 +58,96 @@ def read_document_type(
     return DocumentType(grammar, once, types, ended)
 
 
-def check_updated(
-    type_: DocumentType | None,
-    tree: DocumentTree,
-    retracted: Iterable[int],
-    checked: tuple[list[tuple[str, Forest]], list[str]],
-    limits: SearchLimits,
-) -> None:
-    """Check that a document can be completed after updates, before they are made.
+class Conformance:
+    """What is known of the types of a document's nodes, so that updates are checked by themselves.
+
+    Every call is taken by itself; and, for functions that are called at several places, as if they
+    brought nothing. If the document has no completion in the first way, it has none. If it has one
+    in the second way, it has one. Only between the two the document is checked as a whole.
 
     Args:
-        type_: what it has to be; None if it may be anything.
-        tree: the document; it stays as it is.
-        retracted: the roots of trees that go.
-        checked: what functions bring, and those that end.
-        limits: what the search may take.
+        type_: what the document has to be.
+        tree: the document.
+        limits: what a search may take.
 
     Raises:
-        ActiveDocumentError: it cannot.
+        ActiveDocumentError: it has no completion.
     """
-    if type_ is None:
-        return
-    accepted, ended = checked
-    trial = tree.copy()
-    trial.prune(retracted)
-    numbers = count(max(trial.labels) + 1)
-    for name, forest in accepted:
-        trial.insert(name, forest, numbers)
-    names = dict.fromkeys((*(name for name, _ in accepted), *ended))
-    cause = f"After the update of {', '.join(f'`{each}`' for each in names)} the document"
-    silent = {*type_.ended, *ended, *(name for name, _ in accepted if name in type_.once)}
-    after = replace(type_, ended=silent)
-    check_conformance(after, trial, limits, cause if names else "What is left")
+
+    def __init__(self, type_: DocumentType, tree: DocumentTree, limits: SearchLimits) -> None:
+        self._type = type_
+        self._tree = tree
+        self._limits = limits
+        check_conformance(type_, tree, limits)
+        self._apart, self._silent = NodeTypes(tree), NodeTypes(tree)
+
+    def note_added(self, nodes: Sequence[StoredNode]) -> None:
+        """Note nodes that have come."""
+        self._apart.note_added(nodes)
+        self._silent.note_added(nodes)
+
+    def note_removed(self, nodes: Sequence[StoredNode]) -> None:
+        """Note nodes that are gone."""
+        self._apart.note_removed(nodes)
+        self._silent.note_removed(nodes)
+
+    def check_updates(
+        self, retracted: Collection[int], checked: tuple[list[tuple[str, Forest]], list[str]]
+    ) -> None:
+        """Check that a document can be completed after updates, before they are made.
+
+        Args:
+            retracted: the roots of trees that go.
+            checked: what functions bring, and those that end.
+
+        Raises:
+            ActiveDocumentError: it cannot.
+        """
+        accepted, ended = checked
+        once = (name for name, _ in accepted if name in self._type.once)
+        after = replace(self._type, ended={*self._type.ended, *ended, *once})
+        if self._is_kept(after, retracted, accepted):
+            return
+        trial = self._tree.copy()
+        trial.prune(retracted)
+        numbers = count(max(trial.labels) + 1)
+        for name, forest in accepted:
+            trial.insert(name, forest, numbers)
+        names = dict.fromkeys((*(name for name, _ in accepted), *ended))
+        cause = f"After the update of {', '.join(f'`{each}`' for each in names)} the document"
+        check_conformance(after, trial, self._limits, cause if names else "What is left")
+
+    def _is_kept(
+        self,
+        after: DocumentType,
+        retracted: Collection[int],
+        updates: Sequence[tuple[str, Forest]],
+    ) -> bool:
+        """Whether there surely is a completion after updates; otherwise that is to be found out."""
+        names = [name for name, _ in updates]
+        calls = Counter({name: len(each) for name, each in self._tree.calls.items() if each})
+        coming = Counter(calls)
+        for at, (name, forest) in enumerate(updates, 1):
+            called = Counter(row.label for row in forest if row.kind is NodeKind.FUNCTION)
+            if called.keys() & {*names[at:]}:  # what comes later goes beside what comes now
+                return False
+            for each, number in called.items():
+                coming[each] += number * calls[name]
+        try:
+            for nodes, most in ((self._apart, max(coming.values(), default=1)), (self._silent, 1)):
+                budget = SearchBudget(self._limits)
+                before, then = (
+                    type_.rules((each for each, n in there.items() if 0 < n <= most), budget)
+                    for type_, there in ((self._type, calls), (after, coming))
+                )
+                types = nodes.root_types((before, then), retracted, updates)
+                if after.grammar.start not in types:
+                    return False
+        except (SearchLimitError, RecursionError):
+            self._apart.reset()
+            self._silent.reset()
+            return False
+        return True
 
 
 def check_collectable(type_: DocumentType | None) -> None:
@@ -104,7 +163,7 @@ def check_collectable(type_: DocumentType | None) -> None:
 
 
 def check_conformance(
-    type_: DocumentType | None,
+    type_: DocumentType,
     tree: DocumentTree,
     limits: SearchLimits,
     cause: str = "The document",
@@ -112,7 +171,7 @@ def check_conformance(
     """Check that a document has a completion, as far as the limits allow.
 
     Args:
-        type_: what it has to be; None if it may be anything.
+        type_: what it has to be.
         tree: the document.
         limits: what the search may take.
         cause: what messages begin with: the document, or what changes it.
@@ -120,8 +179,6 @@ def check_conformance(
     Raises:
         ActiveDocumentError: there is none.
     """
-    if type_ is None:
-        return
     try:
         completions = type_.completions(tree, SearchBudget(limits))
         types = completions.relaxed_types()

@@ -45,6 +45,7 @@ from corollary.documents.types.function_types import (
     Production,
     call_type_name,
 )
+from corollary.documents.types.node_types import Supplier, TypeRules
 from corollary.documents.types.satisfiability import Demand, Satisfiability
 
 Demands = Mapping[str, Sequence[ConjunctivePattern]]
@@ -56,15 +57,6 @@ Profile = frozenset[tuple[SharedTree, str]]
 Table = Mapping[str, frozenset[Profile]]
 """The types that a node can have, and what each of them asks of shared functions."""
 NO_PROFILE: Profile = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class Supplier:
-    """A live function: its name, the type of its trees, whether it brings one tree at most."""
-
-    name: str
-    type: str
-    is_once: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +81,20 @@ class DocumentType:
         Raises:
             SearchLimitError: it takes more than the budget.
         """
+        return Completions(
+            tree, self.rules((name for name in tree.calls if tree.calls[name]), budget)
+        )
+
+    def rules(self, called: Iterable[str], budget: SearchBudget) -> TypeRules:
+        """Return the type with what functions that are called may bring."""
         suppliers: dict[str, Supplier] = {}
-        rules: active_types.Rules = {}
-        for name in sorted(tree.calls):
-            if tree.calls[name] and name not in self.ended:
+        results: active_types.Rules = {}
+        for name in sorted(called):
+            if name not in self.ended:
                 type_ = call_type_name(name) if name in self.types else ANY
                 suppliers[name] = Supplier(name, type_, name in self.once)
-                rules |= active_types.result_rules(name, self.types, self.ended)
-        return Completions(tree, self.grammar, suppliers, rules, budget)
+                results |= active_types.result_rules(name, self.types, self.ended)
+        return TypeRules(self.grammar, suppliers, results, budget)
 
 
 @dataclass(slots=True)
@@ -105,24 +103,15 @@ class Completions:
 
     Args:
         tree: the document.
-        grammar: its type.
-        suppliers: the live functions.
-        results: the types of what they bring.
-        budget: what the search may take.
+        rules: its type, and what functions may bring.
 
     Attributes:
-        sat: what trees of all types can match.
         shared: the functions with several calls.
     """
 
     tree: DocumentTree
-    grammar: Grammar
-    suppliers: Mapping[str, Supplier]
-    results: active_types.Rules
-    budget: SearchBudget
-    sat: Satisfiability = field(init=False)
+    rules: TypeRules
     shared: frozenset[str] = field(init=False)
-    _by_label: dict[str | None, list[tuple[str, Production]]] = field(default_factory=dict)
     _closed: dict[int, Types] = field(default_factory=dict)
     _open: list[int] = field(default_factory=list)
     _allowed: dict[int, Types] = field(default_factory=dict)
@@ -132,15 +121,8 @@ class Completions:
     )
 
     def __post_init__(self) -> None:
-        self.sat = Satisfiability(
-            Grammar(self.grammar.start, {**self.grammar.rules, **self.results}), self.budget
-        )
         calls = {name: len(self.tree.calls.get(name, ())) for name in self.suppliers}
         self.shared = frozenset(name for name, number in calls.items() if number > 1)
-        for name in self.grammar.rules:
-            for each in self.sat.productions(name):
-                for label in (None,) if each.labels is None else each.labels:
-                    self._by_label.setdefault(label, []).append((name, each))
         live = [call for name in self.suppliers for call in self.tree.calls.get(name, ())]
         is_open = self.tree.ancestors(self.tree.parents[call] for call in live)
         self._open = sorted(is_open, reverse=True)
@@ -149,6 +131,26 @@ class Completions:
             if number not in is_open and self.tree.kinds[number] is not NodeKind.FUNCTION:
                 self.budget.spend()
                 self._closed[number] = self._closed_types(number)
+
+    @property
+    def grammar(self) -> Grammar:
+        """The type of the document."""
+        return self.rules.grammar
+
+    @property
+    def suppliers(self) -> Mapping[str, Supplier]:
+        """The live functions."""
+        return self.rules.suppliers
+
+    @property
+    def sat(self) -> Satisfiability:
+        """What trees of all types can match."""
+        return self.rules.sat
+
+    @property
+    def budget(self) -> SearchBudget:
+        """What the search may take."""
+        return self.rules.budget
 
     # --- questions -------------------------------------------------------------------------------
 
@@ -177,12 +179,8 @@ class Completions:
         return self._closed[number] | {ANY}
 
     def candidates(self, number: int) -> Iterator[tuple[str, Production]]:
-        """Yield the productions that have the label of a node, with their types."""
-        label, kind = self.tree.labels[number], self.tree.kinds[number]
-        for key in (label, None):
-            for name, each in self._by_label.get(key, ()):
-                if each.has_label(label, kind):
-                    yield name, each
+        """Return the productions that have the label of a node, with their types."""
+        return self.rules.candidates(self.tree.labels[number], self.tree.kinds[number])
 
     def open_candidates(self, number: int) -> Iterator[tuple[str, Production]]:
         """Yield the productions of the types that an open node can have, given those above it."""
@@ -219,12 +217,7 @@ class Completions:
         self, supplier: Supplier, production: Production, demands: Iterable[Demand] = ()
     ) -> Types:
         """Return the types of children that a tree of a function can be of, if it meets demands."""
-        several = list(demands)
-        return frozenset(
-            type_
-            for type_ in production.types
-            if self.sat.meets_all(frozenset({type_, supplier.type}), several)
-        )
+        return self.rules.brought_types(supplier, production, demands)
 
     # --- from the root down, and from the leaves up ----------------------------------------------
 

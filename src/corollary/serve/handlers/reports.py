@@ -122,7 +122,8 @@ def answer_documents(context: HandlerContext, who: Principal, _: DocumentsReques
 
     def view(document: Any, name: Any) -> dict[str, Any]:
         views: dict[str, Any] = entry(document)["views"]
-        return views.setdefault(name, {"value": None, "answers": [], "waits_for": []})  # type: ignore[no-any-return]
+        empty: dict[str, Any] = {"value": None, "answers": [], "waits_for": [], "since": {}}
+        return views.setdefault(name, empty)  # type: ignore[no-any-return]
 
     for document, name, value in _rows(database, "document_value"):
         view(document, name)["value"] = value
@@ -130,6 +131,11 @@ def answer_documents(context: HandlerContext, who: Principal, _: DocumentsReques
         view(document, name)["answers"].append(answer)
     for document, name, function in _rows(database, "document_waits"):
         view(document, name)["waits_for"].append(function)
+    for document, name, function, since in _rows(database, "document_since"):
+        view(document, name)["since"][function] = since
+    for each in found.values():
+        for known in each["views"].values():
+            known["waits_for"] = _longest_first(known["waits_for"], known["since"])
     for document, function in _rows(database, "document_closed"):
         entry(document)["closed"].append(function)
     for document, function, number, reason in _rows(database, "document_refused"):
@@ -138,6 +144,14 @@ def answer_documents(context: HandlerContext, who: Principal, _: DocumentsReques
     return Answer.of(
         database.commits, {"documents": list(found.values()), "commit": database.commits}
     )
+
+
+def _longest_first(functions: list[str], since: dict[str, str]) -> list[str]:
+    """Return functions in the order in which to ask them: the longest waited for first."""
+    from corollary.documents.queries.comparisons import number_of
+
+    times = {name: number_of(since.get(name, "")) for name in functions}
+    return sorted(functions, key=lambda name: (times[name] is None, times[name] or 0.0, name))
 
 
 def _rows(database: Database, name: str) -> list[tuple[Any, ...]]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from corollary.documents.timeline import OpenAnswer
     from corollary.documents.view import View
 
-_IS_NAME = re.compile(r"[^\W\d][\w.\-]*")
+IS_NAME = re.compile(r"[^\W\d][\w.\-]*")
 FUNCTION = pair("is not F=…", is_valid=lambda _: True)
 TYPE_SIGNS = frozenset('[]()|?*+!="')
 """What a type has, and a list of labels has not."""
@@ -142,11 +142,11 @@ def command(
         from corollary.documents.trees.xml import ReadOptions
         from corollary.documents.updates_file import read_updates
 
-        given = [(name, _place(text)) for name, text in update]
+        given = [(name, place_of(text)) for name, text in update]
         options = {
             "once": once,
-            "types": _written_types(type),
-            "document_type": None if document_type is None else _place(document_type),
+            "types": types_of(type),
+            "document_type": None if document_type is None else place_of(document_type),
             "reading": ReadOptions(is_huge=huge),
             "limits": SearchLimits(limit_nodes, limit_seconds),
         }
@@ -157,7 +157,7 @@ def command(
         print_warnings(view.maintained.warnings, console)
         followed = ViewTimeline(view)
         document.apply(given)
-        document.apply((), (), [(name, _place(text)) for name, text in retract])
+        document.apply((), (), [(name, place_of(text)) for name, text in retract])
         document.apply((), () if rows else end)
         followed.note(START, "the document")
         has_times = view.maintained.shape.has_times
@@ -197,18 +197,18 @@ def _opened(
     from corollary.documents.queries.parse import parse_query
 
     if not parse_query(query).is_joint and folder is None and len(doc) == 1:
-        return ActiveDocument.read(_place(doc[0]), **options)
+        return ActiveDocument.read(place_of(doc[0]), **options)
     if not doc and folder is None:
         raise click.UsageError("Give a document with --doc, or a folder of them with --collection.")
     documents: dict[str, str | Path] = {}
     for text in doc:
         name, sign, place = text.partition("=")
-        if not sign or not _IS_NAME.fullmatch(name) or name in documents:
+        if not sign or not IS_NAME.fullmatch(name) or name in documents:
             raise click.UsageError(
                 f"'{text}' is not one of several documents: each is NAME=FILE|TREE, "
                 "with a name of its own."
             )
-        documents[name] = _place(place)
+        documents[name] = place_of(place)
     files = {} if folder is None else read_collection(folder)
     return ActiveCollection({**files, **documents}, **options)
 
@@ -327,7 +327,7 @@ def _unknown(answer: "Answer") -> list[int]:
     return [at for at, label in enumerate(answer) if not isinstance(label, str)]
 
 
-def _place(text: str) -> str | Path:
+def place_of(text: str) -> str | Path:
     """Return the path of a file, if there is one of that name."""
     try:
         return Path(text) if Path(text).is_file() else text
@@ -335,13 +335,11 @@ def _place(text: str) -> str | Path:
         return text
 
 
-def types_of(pairs: tuple[Pair, ...]) -> dict[str, list[str]]:
-    """Return the labels that functions bring, by name, from the values of `--type F=A,B`."""
-    return {name: labels.split(",") for name, labels in pairs}
-
-
-def _written_types(pairs: tuple[Pair, ...]) -> dict[str, list[str] | str | Path]:
-    """Return what functions bring: labels, or the text of a type, or a file with it."""
-    written = {name for name, text in pairs if TYPE_SIGNS & {*text} or text.endswith(TYPE_FILES)}
-    texts = {name: _place(text) for name, text in pairs if name in written}
-    return {**types_of(tuple(pair for pair in pairs if pair[0] not in written)), **texts}
+def types_of(pairs: tuple[Pair, ...]) -> dict[str, list[str] | str | Path]:
+    """Return what functions bring, by name: labels, or the text of a type, or a file with it."""
+    return {
+        name: place_of(text)
+        if TYPE_SIGNS & {*text} or text.endswith(TYPE_FILES)
+        else text.split(",")
+        for name, text in pairs
+    }

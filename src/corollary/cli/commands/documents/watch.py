@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from corollary.cli.commands.documents.match import FUNCTION, types_of
+from corollary.cli.commands.documents.match import FUNCTION, IS_NAME, place_of, types_of
 from corollary.cli.databases import open_warehouse
 from corollary.cli.options import OutputOptions
 from corollary.cli.parameters import Pair, action, family
@@ -25,16 +25,26 @@ from corollary.cli.report.tables import counted
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("arrivals"),
     show_default=True,
-    help="A folder into which JSON lines come: doc, fn, seq, xml, eos, op, old.",
+    help="A folder into which JSON lines come: doc, fn, seq, xml, eos, op, old, at.",
 )
 @action("--answers-once", "F", "A function that answers at most once, with one tree.")
-@action("--type", "F=A,B", "The labels that the trees of a function begin with.", FUNCTION)
+@action("--type", "F=A,B|TYPE", "What a function brings: labels of roots, or a type.", FUNCTION)
+@click.option(
+    "--document-type",
+    metavar="FILE|TYPE",
+    help="What documents have to be in the end; rows that do not fit are refused.",
+)
 @click.option(
     "--retractions",
     is_flag=True,
     help="Rows may retract and replace trees (op, old): nothing is collected then.",
 )
-@click.option("--template", metavar="FILE|TREE", help="What every document is in the beginning.")
+@action("--template", "[NAME=]FILE|TREE", "What every document, or the one of a name, is at first.")
+@click.option(
+    "--clock",
+    is_flag=True,
+    help="Time passes by the clock, so that answers leave windows; otherwise rows say it (at).",
+)
 @click.option(
     "--interval",
     metavar="SECONDS",
@@ -57,8 +67,10 @@ def command(
     source: Path,
     answers_once: tuple[str, ...],
     type: tuple[Pair, ...],
+    document_type: str | None,
     retractions: bool,
-    template: str | None,
+    template: tuple[str, ...],
+    clock: bool,
     interval: float,
     files: int | None,
     once: bool,
@@ -68,13 +80,20 @@ def command(
 
     Rows say what a function of a document brings: (doc, fn, seq, xml, eos); eos ends the function,
     op `retract` takes the trees of xml back, `replace` those of old, which xml is brought for;
-    a row without fn brings the document itself. State is kept for each document; a row that comes
-    twice, by its seq, counts once. The warehouse has the relations document_answer, document_label,
-    document_value, document_waits, document_closed and document_refused, beside those of its
-    program. Start it again, also after a crash, and it goes on.
+    a row without fn brings the document itself, or only the time that it is, in at. State is kept
+    for each document; a row that comes twice, by its seq, counts once. The warehouse has the
+    relations document_answer, document_label, document_value, document_waits, document_since,
+    document_closed and document_refused, beside those of its program. Start it again, also after a
+    crash, and it goes on.
+
+    Views over several documents begin with doc("name") or collection(). Documents whose names are
+    the same before the last `/` are one collection: `north/orders` and `north/stock`.
 
     \b
       corollary documents watch --warehouse wh --views views.txt --template 'r[!pay !ship]'
+      corollary documents watch --warehouse wh --views recent.txt --template 'r[!pay]' --clock
+      corollary documents watch --warehouse wh --views joint.txt \
+          --template 'orders=shop[!web]' --template 'stock=store[!carrier]'
     """
     with output.reporting() as console:
         from corollary.documents.spark import ARRIVALS, wait, watch
@@ -82,7 +101,7 @@ def command(
         from corollary.engines.spark.session import local_session
 
         queries = read_views(views)
-        start = None if template is None else _text_of(template)
+        start = _templates(template)
         source.mkdir(parents=True, exist_ok=True)
         reader = local_session().readStream.schema(ARRIVALS)
         reader = reader if files is None else reader.option("maxFilesPerTrigger", files)
@@ -102,7 +121,9 @@ def command(
                 template=start,
                 once=answers_once,
                 types=types_of(type),
+                document_type=None if document_type is None else place_of(document_type),
                 retractions=retractions,
+                clock=clock,
                 trigger=trigger,
                 on_batch=report,
             )
@@ -113,5 +134,14 @@ def command(
                 click.echo("stopped")
 
 
-def _text_of(place: str) -> str:
-    return Path(place).read_text("utf-8") if Path(place).is_file() else place
+def _templates(given: tuple[str, ...]) -> str | dict[str, str] | None:
+    """Return what documents are at first: a text, or texts by name if there are names."""
+    found: dict[str, str] = {}
+    for each in given:
+        name, sign, place = each.partition("=")
+        is_named = bool(sign and IS_NAME.fullmatch(name))
+        text = place_of(place if is_named else each)
+        found[name if is_named else ""] = text if isinstance(text, str) else text.read_text("utf-8")
+    if len(found) < len(given) or (len(found) > 1 and "" in found):
+        raise click.UsageError("Give one --template, or several with a name each: NAME=FILE|TREE.")
+    return found.get("", found or None)
