@@ -65,6 +65,7 @@ class NewView:
         is_virtual: whether rewriting alone is as good as storing it.
         estimate: its estimated size and cost, if sizes are known.
         node: the candidate that it was.
+        rows: of a summary, the columns of the relation that it aggregates.
     """
 
     name: str
@@ -77,6 +78,12 @@ class NewView:
     is_virtual: bool
     estimate: ViewEstimate | None
     node: Candidate
+    rows: tuple[str, ...] | None = None
+
+    @property
+    def relations(self) -> tuple[str, ...]:
+        """The relations that its rules define."""
+        return tuple(dict.fromkeys(each.heads[0].relation for each in self.clauses))
 
     @property
     def recommendation(self) -> Recommendation:

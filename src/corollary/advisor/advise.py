@@ -3,7 +3,7 @@
 queries → fold, decide → rewrite → virtual relations that the rewritten rules read → the same again
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from corollary.advisor.advice import (
@@ -31,7 +31,8 @@ from corollary.advisor.search import view_rules
 from corollary.advisor.search.decision import StorageDecision
 from corollary.advisor.search.drafts import DraftBuilder, PredicateDraft
 from corollary.advisor.time_limit import is_search_over, limited_search
-from corollary.core.logic import Atom, Clause, Slot
+from corollary.analysis.traverse import atom_uses
+from corollary.core.logic import Clause, Slot
 
 REJECTED_NAME = "candidate"
 """The name of a rejected candidate in the report."""
@@ -56,11 +57,13 @@ class _Advisor:
         self._options = options
         self._shapes = NodeShapes(scheme)
         self._forms = CanonicalForms()
-        self._names = view_rules.ViewNames(scheme, self._forms, options.naming)
         self._arity = self._effective_arity()
         self._estimator = None if sizes is None else Estimator(scheme, self._shapes, sizes)
         self._builder = DraftBuilder(
             scheme, options, self._shapes, self._forms, self._arity.value, self._estimator
+        )
+        self._names = view_rules.ViewNames(
+            scheme, self._forms, options.naming, self._builder.measures
         )
         self._predicates: dict[str, PredicateAdvice] = {}
 
@@ -70,6 +73,7 @@ class _Advisor:
 
     def _search(self) -> Advice:
         drafts = [self._builder.draft(each, is_query=True) for each in self._scheme.queries]
+        drafts += [self._builder.draft(each, is_query=False) for each in self._aggregated_below()]
         while drafts:
             for draft in self._builder.select_workload(drafts):
                 self._predicates[draft.query.relation] = self._predicate_advice(draft)
@@ -96,18 +100,31 @@ class _Advisor:
         paper = max(map(paper_arity, stored), default=0)
         return SchemeArity(arities.get(set_by, 0), set_by, paper)
 
+    def _aggregated_below(self) -> Iterator[WorkloadQuery]:
+        """Yield virtual relations below the queries whose aggregates summaries may compute."""
+        if not self._builder.weighs_workload:
+            return
+        queries = {each.relation for each in self._scheme.queries}
+        for name in self._scheme.aggregations:
+            frequency = sum(
+                each.frequency
+                for each in self._scheme.queries
+                if name in self._scheme.reachable([each.relation])
+            )
+            is_below = name not in queries and _is_virtual(self._scheme.relations[name])
+            if is_below and frequency:
+                yield WorkloadQuery(name, frequency=frequency)
+
     def _still_read(self) -> list[WorkloadQuery]:
         """Return virtual relations that rewritten rules read and that have no advice yet."""
-        names = dict.fromkeys(
-            item.relation
-            for each in self._predicates.values()
-            for clause in each.rewritten
-            for item in clause.body
-            if isinstance(item, Atom)
-        )
+        asked: dict[str, float] = {}
+        for each in self._predicates.values():
+            read = {use.atom.relation for clause in each.rewritten for use in atom_uses(clause)}
+            for name in sorted(read):
+                asked[name] = asked.get(name, 0.0) + each.query.frequency
         return [
-            WorkloadQuery(name, frequency=0.0)
-            for name in names
+            WorkloadQuery(name, frequency=frequency)
+            for name, frequency in asked.items()
             if name in self._scheme.clauses
             and name not in self._predicates
             and _is_virtual(self._scheme.relations[name])
@@ -118,7 +135,8 @@ class _Advisor:
     def _predicate_advice(self, draft: PredicateDraft) -> PredicateAdvice:
         decision, rewriter = draft.decision, draft.rewriter
         stored = frozenset(decision.stored)
-        originals = tuple(view_rules.original_clause(each) for each in draft.clauses)
+        written = self._scheme.clauses.get(draft.query.relation, ())
+        originals = tuple(view_rules.original_clause(each) for each in written)
         unchanged = PredicateAdvice(
             draft.query,
             draft.is_query,
@@ -138,19 +156,29 @@ class _Advisor:
             return replace(unchanged, reason=_reason(draft, self._shapes, self._arity))
         after = rewriter.exponents(decision.clauses, stored)
         used: dict[str, None] = {}
-        rewritten: list[Clause] = []
-        for folded in decision.clauses:
-            positions = folded.clause.positions
 
-            def name_of(
-                node: Candidate, positions: dict[object, int] = positions
-            ) -> tuple[str, tuple[Slot, ...]]:
-                name = self._names.name_of(node, draft.query.relation, positions)
+        def naming(clause: SchemeClause) -> view_rules.NameOf:
+            def name_of(node: Candidate) -> tuple[str, tuple[Slot, ...]]:
+                name = self._names.name_of(node, draft.query.relation, clause.positions)
                 used[name[0]] = None
                 return name
 
-            bodies = rewriter.bodies(folded, stored)
-            rewritten += [view_rules.body_clause(folded.clause, body, name_of) for body in bodies]
+            return name_of
+
+        rewritten: list[Clause] = []
+        if draft.aggregations:
+            parts = {each.clause: rewriter.bodies(each, stored)[0] for each in decision.clauses}
+            rewritten = [
+                view_rules.aggregating_clause(each, parts, naming(each.outer))
+                for each in draft.aggregations
+            ]
+        else:
+            for folded in decision.clauses:
+                name_of = naming(folded.clause)
+                rewritten += [
+                    view_rules.body_clause(folded.clause, body, name_of)
+                    for body in rewriter.bodies(folded, stored)
+                ]
         builds = [rewriter.build_cost(node) for node in decision.stored.values()]
         return replace(
             unchanged,
@@ -183,10 +211,18 @@ class _Advisor:
 
     def _view(self, view: view_rules.NamedView, users: list[PredicateAdvice]) -> NewView:
         node, rewriter = view.node, users[0].rewriter
+        clauses = view_rules.view_clauses(view.name, view.order, node, view.positions)
+        columns, rows = view.order, None
+        if node.measures is not None:
+            measures = self._builder.measures.get(self._forms.key(node), [])
+            node = replace(node, measures=tuple(measures))
+            clauses = view_rules.summary_clauses(view, measures, self._scheme)
+            columns += view_rules.measure_columns(node, measures)
+            rows = view_rules.summary_rows(node, measures, self._scheme)
         return NewView(
             view.name,
-            view.order,
-            view_rules.view_clauses(view.name, view.order, node, view.positions),
+            columns,
+            clauses,
             self._shapes.clausal_arity(node),
             rewriter.build_cost(node),
             rewriter.upkeep_cost(node),
@@ -196,6 +232,7 @@ class _Advisor:
             is_virtual=all(self._is_rewriting_enough(each) for each in users),
             estimate=self._estimate(node),
             node=node,
+            rows=rows,
         )
 
     def _is_rewriting_enough(self, advice: PredicateAdvice) -> bool:
@@ -256,7 +293,7 @@ def _is_self_materialisation(
     node: Candidate, advice: PredicateAdvice, forms: CanonicalForms
 ) -> bool:
     key = forms.key(node)
-    return any(
+    return node.measures is None and any(
         folded.is_self_materialisation(root)
         for folded in advice.decision.clauses
         for root in folded.roots()
@@ -274,6 +311,8 @@ def _reason(draft: PredicateDraft, shapes: NodeShapes, arity: SchemeArity) -> st
         return "it has no rules"
     if not draft.is_complete:
         return "the time was over before it was looked at"
+    if draft.aggregations:
+        return "aggregate: no view that it could be computed from pays"
     if any(each.has_aggregate for each in clauses):
         return "aggregate"
     gain = draft.decision.small_gain
@@ -303,6 +342,8 @@ def _head_degree(clause: SchemeClause, shapes: NodeShapes) -> int:
 
 def _pinned_reason(clauses: Sequence[SchemeClause]) -> str | None:
     """Return what keeps variables from being folded away, if something does."""
+    if any(each.reason == PinReason.NULL_JOIN for clause in clauses for each in clause.pinned):
+        return "null joins null"
     if any(each.reason == PinReason.RECURSIVE for clause in clauses for each in clause.pinned):
         return "recursive literal pinned"
     names: dict[str, None] = {}

@@ -4,10 +4,10 @@ A view that is to be stored is a materialised view in Spark. DuckDB has none: th
 that is made from its query, and has to be made again when data change.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from corollary.advisor.advice import Advice
-from corollary.core.program import Program
+from corollary.core.program import NormalProgram, Program
 from corollary.database.program.loaded_program import load_program
 
 DIALECTS = ("spark", "duckdb")
@@ -33,10 +33,39 @@ def _statements(advice: Advice, after: Program, dialect: str) -> Mapping[str, st
     from corollary.frontends.sql.as_sql import SqlDialectName, print_sql, script_of
 
     changed = [name for name, each in advice.predicates.items() if each.is_applicable]
-    names = [*advice.views, *changed]
-    if not names:
+    parts = {name: view.relations for name, view in advice.views.items()}
+    if not [*parts, *changed]:
         return {}
     normal = load_program(after).normal
+    done: set[str] = set()
+    for name in changed:
+        below = [each for each in _parts_of(name, normal) if each not in {*done, *changed}]
+        done.update(below)
+        parts[name] = (*below, name)
+    names = [each for every in parts.values() for each in every]
     statements = print_sql(normal, SqlDialectName(dialect), {}, names, materialises_tables=True)
     by_name = {each.relation: script_of([each]).rstrip() for each in statements}
-    return {name: by_name[name] for name in names if name in by_name}
+    found = {
+        name: "\n".join(by_name[each] for each in every if each in by_name)
+        for name, every in parts.items()
+    }
+    return {name: text for name, text in found.items() if text}
+
+
+def _parts_of(query: str, program: NormalProgram) -> Iterator[str]:
+    """Yield the relations that are parts of a query in SQL, such as `sql_1.each`, bottom up."""
+    read: dict[str, set[str]] = {}
+    for rule in program.rules:
+        below = (each.relation for each in rule.literals)
+        read.setdefault(rule.head.relation, set()).update(below)
+    for each in program.aggregations:
+        read.setdefault(each.relation, set()).add(each.body)
+    found, stack, seen = list[str](), [query], {query}
+    while stack:
+        for name in sorted(read.get(stack.pop(), set()) - seen):
+            seen.add(name)
+            stack.append(name)
+            is_part = "." in name and name.partition(".")[0] == query.partition(".")[0]
+            if is_part and program.relations[name].is_declared:
+                found.append(name)
+    yield from reversed(found)

@@ -66,7 +66,7 @@ def apply(database: Database, advice: Advice, before: Program, after: Program) -
     """
     changed = {name: each for name, each in advice.predicates.items() if each.is_applicable}
     new = AppliedAdvice(
-        tuple(advice.views),
+        tuple(name for view in advice.views.values() for name in view.relations),
         {name: _clause_texts(before, name) for name in changed},
         {name: tuple(map(print_clause, each.rewritten)) for name, each in changed.items()},
     )

@@ -1,6 +1,6 @@
 """The reformulated program: new views are declared, the clauses of queries rewritten."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from corollary.advisor.advice import Advice, NewView
@@ -25,7 +25,10 @@ def reformulate(checked: CheckedProgram, program: Program, advice: Advice) -> Pr
         name: each.rewritten for name, each in advice.predicates.items() if each.is_applicable
     }
     clauses = [*_clauses(program, changed), *(rule for view in views for rule in view.clauses)]
-    declarations = [*program.declarations, *(_declaration(view, checked) for view in views)]
+    declarations = [
+        *program.declarations,
+        *(each for view in views for each in _declarations(view, checked)),
+    ]
     return replace(program, declarations=tuple(declarations), clauses=tuple(clauses))
 
 
@@ -46,18 +49,33 @@ def _clauses(program: Program, changed: dict[str, tuple[Clause, ...]]) -> Iterat
                 yield from changed[name]
 
 
-def _declaration(view: NewView, checked: CheckedProgram) -> Declaration:
-    """Return the declaration of a view; its columns have the names of its variables.
+def _declarations(view: NewView, checked: CheckedProgram) -> Iterator[Declaration]:
+    """Yield the declarations of a view; its columns have the names of its variables.
 
-    A virtual view is `inline`, so that later advice does not store it.
+    A virtual view is `inline`, so that later advice does not store it. The rows of a summary are
+    not: they are computed once for all its measures.
     """
-    columns = tuple(
-        Column(name if is_bare_word(name) else f"c{at}", _column_type(name, view, checked))
-        for at, name in enumerate(view.variables, 1)
+    measures = view.node.measures or ()
+    groups = view.variables[: len(view.variables) - len(measures)]
+    if view.rows is not None:
+        columns = _columns(view.rows, view, checked)
+        yield Declaration(view.relations[0], columns, storage="virtual")
+    columns = _columns(groups, view, checked)
+    columns += tuple(
+        Column(name, _written_type(each.type))
+        for name, each in zip(view.variables[len(groups) :], measures, strict=True)
     )
     if view.is_virtual:
-        return Declaration(view.name, columns, storage="virtual", hints=("inline",))
-    return Declaration(view.name, columns, storage="stored")
+        yield Declaration(view.name, columns, storage="virtual", hints=("inline",))
+    else:
+        yield Declaration(view.name, columns, storage="stored")
+
+
+def _columns(names: Iterable[str], view: NewView, checked: CheckedProgram) -> tuple[Column, ...]:
+    return tuple(
+        Column(name if is_bare_word(name) else f"c{at}", _column_type(name, view, checked))
+        for at, name in enumerate(names, 1)
+    )
 
 
 def _column_type(name: str, view: NewView, checked: CheckedProgram) -> TypeName:
@@ -86,5 +104,9 @@ def _type_at(relation: str, at: int, checked: CheckedProgram) -> tuple[TypeName,
     type_ = signature.types[at]
     if signature.declaration is not None:
         return signature.declaration.columns[at].type, type_
+    return _written_type(type_), type_
+
+
+def _written_type(type_: Type) -> TypeName:
     digits = (type_.precision, type_.scale) if type_.precision else None
-    return TypeName(str(type_.kind), digits, type_.nullable), type_
+    return TypeName(str(type_.kind), digits, type_.nullable)

@@ -124,7 +124,8 @@ def _view(view: NewView, advice: Advice, calibration: Calibration | None) -> Ite
 def _checks(view: NewView, advice: Advice) -> str:
     """Return the line on what makes a view useful: small, rarely changed, often queried."""
     assert view.estimate is not None
-    asked = sum(each.query.frequency for each in advice.queries.values() if view.name in each.views)
+    users = [each for each in advice.predicates.values() if view.name in each.views]
+    asked = sum(each.query.frequency for each in users)
     share, changes = 100 * view.estimate.share, format_amount(view.estimate.changes)
     return (
         f"  checks  {share:.2g} % of what is stored; in an hour {changes} tuples under it change, "

@@ -42,10 +42,15 @@ def _without_rules_of(text: str, name: str) -> str:
     return "\n".join(line for line in text.splitlines() if not line.startswith(f"{name}(")) + "\n"
 
 
-def judge_choice(made: RandomWorkload, counts: Counter[str]) -> None:
-    """What the workload chooses answers as before."""
+def judge_choice(made: RandomWorkload, counts: Counter[str], commits: float = 0.0) -> None:
+    """What the workload chooses answers as before; the more commits, the more is shared."""
     queries = [WorkloadQuery(name, frequency=1000.0) for name in made.queries]
-    options = Options(selection="budget", partial_clusters=True)
+    options = Options(
+        selection="budget",
+        partial_clusters=True,
+        updates=dict.fromkeys(made.facts, commits),
+        commits_per_hour=commits,
+    )
     sizes = RelationSizes(
         dict.fromkeys(made.facts, 10_000),
         {name: (50,) * len(rows[0]) for name, rows in made.facts.items()},
@@ -59,3 +64,6 @@ def judge_choice(made: RandomWorkload, counts: Counter[str]) -> None:
     readers = Counter(view for each in advice.predicates.values() for view in each.views)
     counts["chosen"] += len(readers)
     counts["shared"] += sum(number > 1 for number in readers.values())
+    summaries = [name for name, view in advice.views.items() if view.rows is not None]
+    counts["summaries"] += len(summaries)
+    counts["shared summaries"] += sum(readers[name] > 1 for name in summaries)

@@ -23,6 +23,8 @@ from corollary.core.statistics import UNMEASURED_ROWS
 FILTER_SELECTIVITY = 0.5
 """The fraction of rows that is assumed to pass a comparison or a negated literal."""
 
+MEASURE_BYTES = 8.0
+
 
 class Estimator:
     """Estimates bodies over a scheme."""
@@ -87,7 +89,7 @@ class Estimator:
                 for slot in leaf.slots:
                     if isinstance(slot, Variable) and slot.name in node.variables:
                         found.setdefault(slot.name, each)
-        return sum(found.values()) or 1.0
+        return sum(found.values()) + MEASURE_BYTES * len(node.measures or ()) or 1.0
 
     def change_work(self, node: candidates.Candidate) -> dict[str, float]:
         """Return the work of maintaining a candidate, for one changed tuple of each relation."""

@@ -4,6 +4,7 @@
 |---|---|
 | positive, not in the recursion of the head | a foldable `Literal` |
 | in the recursion of the head, or with a function in it | `Pinned` with a literal: only joined |
+| where null may join null (`:=`) | `Pinned` with a literal |
 | negated, comparison | `Pinned`: a filter |
 | simple comparison under `absorb` | `MovableComparison`: a candidate may absorb it |
 
@@ -12,7 +13,9 @@ candidate has to output them. Wherever the paper says "non-head variable", read 
 
 A *candidate* is a group of literals that became one literal; its leaves are literals of the input.
 It keeps the variable names of its clause, so inlining its body is textual. A candidate made by the
-disjunct phase has several bodies.
+disjunct phase has several bodies. A *summary* is a candidate with a row for each group, the values
+of its variables, and with *measures*: sums, counts, minima, maxima over the assignments of its
+body.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,6 +34,7 @@ from corollary.core.logic import (
     Variable,
     variable_names,
 )
+from corollary.core.types import Type
 
 ANONYMOUS = "_•"
 """Prefix of the name of a variable that was written `_`."""
@@ -44,6 +48,7 @@ class PinReason(StrEnum):
     FUNCTION = "function"
     COMPARISON = "comparison"
     AGGREGATE = "aggregate"
+    NULL_JOIN = "null join"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +81,15 @@ Body = tuple[Node, ...]
 
 
 @dataclass(frozen=True, slots=True)
+class Measure:
+    """What is aggregated: `sum`, `count`, `min` or `max` of a term over a body, and its type."""
+
+    operator: str
+    target: Term | None
+    type: Type = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class SchemeClause:
     """One head and one conjunction.
 
@@ -83,6 +97,8 @@ class SchemeClause:
         literals: the foldable literals, without duplicates.
         positions: where literals and pinned items are in the text, for printing.
         has_aggregate: whether the clause aggregates, so that nothing in it may be folded.
+        is_null_safe: whether null joins null in it.
+        measure: what is aggregated, if it is the body of an aggregate; its head has the keys.
     """
 
     head: Atom
@@ -91,6 +107,8 @@ class SchemeClause:
     comparisons: tuple[MovableComparison, ...] = ()
     has_aggregate: bool = False
     positions: dict[object, int] = field(default_factory=dict, compare=False, repr=False)
+    is_null_safe: bool = False
+    measure: Measure | None = None
 
     @property
     def leaves(self) -> tuple[Leaf, ...]:
@@ -115,12 +133,14 @@ class Candidate:
     Attributes:
         carried: literals of the clause that were added as filters (they carry dependencies).
         general: the more general view whose use this is, if it is not a view itself.
+        measures: of a summary, what it has for each group; None for a plain view.
     """
 
     variables: tuple[str, ...]
     bodies: tuple[Body, ...]
     carried: tuple[Literal, ...] = ()
     general: "ViewUse | None" = None
+    measures: tuple[Measure, ...] | None = None
 
     @property
     def view(self) -> "Candidate":
@@ -151,10 +171,15 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class ViewUse:
-    """A use of a view that other clauses share: a term for each of its variables."""
+    """A use of a view that other clauses share: a term for each of its variables.
+
+    Attributes:
+        measure: the measure of a summary that is aggregated further, in the view's variables.
+    """
 
     view: Candidate
     arguments: tuple[Slot, ...]
+    measure: Measure | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -37,7 +37,10 @@ class CanonicalForms:
     def _form(self, node: candidates.Candidate) -> tuple[str, tuple[str, ...]]:
         found = self._known.get(node)
         if found is None:
-            found = self._known[node] = canonical_view(node.variables, candidates.expand(node))
+            form, order = canonical_view(node.variables, candidates.expand(node))
+            if node.measures is not None:
+                form = f"groups {form}"
+            found = self._known[node] = form, order
         return found
 
 

@@ -44,7 +44,41 @@ def read_clause(
     has_aggregate = any(isinstance(part, logic.AggregateTerm) for part in every)
     for items in conjunctions(clause.body):
         reader = _ConjunctionReader(head, component, types, absorbs=absorbs and not has_aggregate)
-        yield in_canonical_order(reader.read(items, has_aggregate))
+        found = replace(reader.read(items, has_aggregate), is_null_safe=clause.is_null_safe)
+        if clause.is_null_safe and has_null_join(found, types):
+            pinned = (_pin_literal(each, PinReason.NULL_JOIN) for each in found.literals)
+            found = replace(found, literals=(), pinned=(*found.pinned, *pinned))
+        yield in_canonical_order(found)
+
+
+def read_conjunction(
+    head: logic.Atom, items: tuple[Item, ...], component: Mapping[str, int], types: Types
+) -> SchemeClause:
+    """Return what a conjunction is, with nothing in it that may be absorbed."""
+    reader = _ConjunctionReader(head, component, types, absorbs=False)
+    return in_canonical_order(reader.read(items, has_aggregate=False))
+
+
+def has_null_join(clause: SchemeClause, types: Types) -> bool:
+    """Whether a variable occurs twice, may be null at each place, and is not tested."""
+    places: dict[str, list[bool]] = {}
+    pinned = (each.literal for each in clause.pinned if each.literal is not None)
+    for literal in (*clause.literals, *pinned):
+        for slot, type_ in zip(literal.slots, types[literal.relation], strict=True):
+            if isinstance(slot, logic.Variable):
+                places.setdefault(slot.name, []).append(type_.nullable)
+    tested = {
+        each.item.left.name
+        for each in clause.pinned
+        if isinstance(each.item, logic.Comparison)
+        and isinstance(each.item.left, logic.Variable)
+        and each.item.operator == "="
+        and each.item.left == each.item.right
+    }
+    return any(
+        len(nullable) > 1 and all(nullable) and name not in tested
+        for name, nullable in places.items()
+    )
 
 
 class _ConjunctionReader:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from corollary.advisor.model.candidates import SchemeClause
-from corollary.core.logic import Literal
+from corollary.core.logic import AggregateTerm, Literal, Variable
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,7 @@ class SchemeRelation:
         is_materialised: whether it is looked up, so that its rules do not run at query time.
         is_inline: whether it is declared `inline`: not to be stored, however expensive its rules.
         view: its definition, if it is a materialised view without recursion.
+        enforced: those of its dependencies that every commit enforces, without null on the left.
     """
 
     name: str
@@ -57,6 +58,27 @@ class SchemeRelation:
     is_materialised: bool = False
     is_inline: bool = False
     view: ViewDefinition | None = None
+    enforced: tuple[SchemeDependency, ...] = ()
+
+
+def determined_variables(
+    names: Iterable[str], literals: Iterable[Literal], relations: Mapping[str, SchemeRelation]
+) -> frozenset[str]:
+    """Return what some variables of literals determine, by dependencies that are enforced."""
+    known, joined = set(names), list(literals)
+    is_changed = True
+    while is_changed:
+        is_changed = False
+        for literal in joined:
+            for each in relations[literal.relation].enforced:
+                left, right = (
+                    {s.name for s in (literal.slots[at] for at in side) if isinstance(s, Variable)}
+                    for side in (each.left, each.right)
+                )
+                if left <= known and not right <= known:
+                    known |= right
+                    is_changed = True
+    return frozenset(known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +96,45 @@ class WorkloadQuery:
 
 
 @dataclass(frozen=True, slots=True)
+class AggregateBlock:
+    """An aggregate of a clause: the term as written, and its body with the measure."""
+
+    term: AggregateTerm
+    clause: SchemeClause
+
+
+@dataclass(frozen=True, slots=True)
+class AggregatingClause:
+    """A clause of a relation that aggregates.
+
+    Attributes:
+        written: the clause with its relations as they are written.
+        outer: what is joined outside of aggregates.
+        blocks: the aggregates that can be computed from summaries.
+    """
+
+    written: SchemeClause
+    outer: SchemeClause
+    blocks: tuple[AggregateBlock, ...] = ()
+
+    @property
+    def parts(self) -> tuple[SchemeClause, ...]:
+        """The conjunctions whose literals views can replace."""
+        return (self.outer, *dict.fromkeys(each.clause for each in self.blocks))
+
+
+@dataclass(frozen=True, slots=True)
 class Scheme:
-    """Relations, clauses by the relation of their head, and queries."""
+    """Relations, clauses by the relation of their head, and queries.
+
+    Attributes:
+        aggregations: the clauses of relations whose aggregates summaries can compute.
+    """
 
     relations: Mapping[str, SchemeRelation]
     clauses: Mapping[str, tuple[SchemeClause, ...]]
     queries: tuple[WorkloadQuery, ...] = ()
+    aggregations: Mapping[str, tuple[AggregatingClause, ...]] = field(default_factory=dict)
 
     def body_relations(self, name: str) -> frozenset[str]:
         """Return the relations in the bodies of a relation's clauses, pinned literals included."""

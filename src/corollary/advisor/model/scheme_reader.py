@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import combinations
 
+from corollary.advisor.model.aggregations import AggregationReader
 from corollary.advisor.model.candidates import SchemeClause, output_variables
 from corollary.advisor.model.clause_reader import read_clause
 from corollary.advisor.model.degree import closure
@@ -61,7 +62,16 @@ def read_scheme(
                 found.setdefault(head.relation, []).extend(parts)
     by_relation = {name: tuple(each) for name, each in found.items()}
     relations = _relations(program, checked, by_relation, with_facts)
-    return _add_implied(Scheme(relations, by_relation, tuple(queries)), with_facts, component)
+    scheme = Scheme(relations, by_relation, tuple(queries))
+    scheme = _add_implied(scheme, with_facts, component)
+    written: dict[str, list[tuple[Clause, Clause]]] = {}
+    for clause, typed in zip(program.clauses, checked.program.clauses, strict=True):
+        if clause.body and not _is_active(clause, checked):
+            for head in clause.heads:
+                if head.relation not in with_facts:
+                    written.setdefault(head.relation, []).append((clause, typed))
+    reader = AggregationReader(written, by_relation, scheme.relations, component, types)
+    return replace(scheme, aggregations=dict(reader.read()))
 
 
 def _is_active(clause: Clause, checked: CheckedProgram) -> bool:
@@ -106,6 +116,13 @@ def _relations(
             and (not is_derived or (storage == "stored" and name not in with_facts)),
             is_materialised=storage != "virtual",
             is_inline=declaration is not None and "inline" in declaration.hints,
+            enforced=()
+            if is_derived
+            else tuple(
+                each
+                for each in declared.get(name, ())
+                if not any(signature.types[at].nullable for at in each.left)
+            ),
         )
     return found
 

@@ -1,13 +1,19 @@
 """Drafts: a predicate after both stages, before its advice is written."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from corollary.advisor.cost.estimates import Estimator
 from corollary.advisor.cost.exponents import Exponents
-from corollary.advisor.model.candidates import Candidate, FoldedClause, SchemeClause
+from corollary.advisor.model.candidates import Candidate, FoldedClause, Measure, SchemeClause
 from corollary.advisor.model.canonical import CanonicalForms
-from corollary.advisor.model.scheme import Options, Scheme, SelectionMode, WorkloadQuery
+from corollary.advisor.model.scheme import (
+    AggregatingClause,
+    Options,
+    Scheme,
+    SelectionMode,
+    WorkloadQuery,
+)
 from corollary.advisor.model.shapes import NodeShapes
 from corollary.advisor.search.clusters import carry_dependencies, partial_cluster_bodies
 from corollary.advisor.search.decision import Decider, StorageDecision
@@ -28,6 +34,8 @@ class PredicateDraft:
 
     Attributes:
         is_complete: whether it was done before the time of the search was over.
+        aggregations: its clauses, if summaries may compute its aggregates; `clauses` are their
+            parts then.
     """
 
     query: WorkloadQuery
@@ -38,6 +46,7 @@ class PredicateDraft:
     before: Exponents
     decision: StorageDecision
     is_complete: bool = True
+    aggregations: tuple[AggregatingClause, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +56,8 @@ class DraftBuilder:
     Attributes:
         limit: the effective arity of the scheme.
         estimator: knows real sizes, if they are known.
+        chosen: the views that workloads have chosen, by form.
+        measures: those of chosen summaries that queries use, by form.
     """
 
     scheme: Scheme
@@ -55,22 +66,33 @@ class DraftBuilder:
     forms: CanonicalForms
     limit: int
     estimator: Estimator | None
+    chosen: dict[str, Candidate] = field(default_factory=dict)
+    measures: dict[str, list[Measure]] = field(default_factory=dict)
+
+    @property
+    def weighs_workload(self) -> bool:
+        """Whether the workload as a whole decides: sizes are known, and a budget is to be spent."""
+        return self.options.selection == SelectionMode.BUDGET and self.estimator is not None
 
     def draft(self, query: WorkloadQuery, *, is_query: bool) -> PredicateDraft:
         """Take a predicate through both stages."""
         clauses = self.scheme.clauses.get(query.relation, ())
+        aggregations: tuple[AggregatingClause, ...] = ()
+        if self.weighs_workload and query.relation in self.scheme.aggregations:
+            aggregations = self.scheme.aggregations[query.relation]
+            clauses = tuple(part for each in aggregations for part in each.parts)
         is_complete = not is_search_over()
         rewriter = Rewriter(self.shapes, self.forms, query.bound)
         unfolded = tuple(map(FoldedClause.unfolded, clauses))
         exponent = rewriter.cost(unfolded, frozenset())
         decider = Decider(rewriter, self.limit, self.options, self.estimator)
         decision = StorageDecision(unfolded, exponent, {})
-        if is_complete:
+        if is_complete and not aggregations:
             decision = self._decide(decider, clauses, exponent)
         before = replace(rewriter.exponents(unfolded, frozenset()), left_deep=exponent)
         is_complete = not is_search_over()
         return PredicateDraft(
-            query, is_query, clauses, rewriter, decider, before, decision, is_complete
+            query, is_query, clauses, rewriter, decider, before, decision, is_complete, aggregations
         )
 
     def _decide(
@@ -125,11 +147,17 @@ class DraftBuilder:
 
     def select_workload(self, drafts: list[PredicateDraft]) -> list[PredicateDraft]:
         """Let the workload as a whole decide, if a budget is to be spent."""
-        if self.options.selection != SelectionMode.BUDGET or self.estimator is None:
+        if not self.weighs_workload:
             return drafts
-        every = [clause for draft in drafts for clause in draft.clauses]
+        assert self.estimator is not None
+        every = [
+            clause
+            for draft in drafts
+            for clause in draft.clauses
+            if not draft.aggregations or clause.measure is not None
+        ]
         decider = drafts[0].decider
-        pool = shared_views(every, self.forms, decider.is_legal) if len(every) > 1 else {}
+        pool = shared_views(every, self.forms, decider.is_legal) if every else {}
         for draft in drafts:
             for root in (root for each in draft.decision.clauses for root in each.roots()):
                 legal = (node for node in root.nodes() if draft.decider.is_legal(node))
@@ -144,12 +172,32 @@ class DraftBuilder:
             )
             for each in drafts
         ]
-        workload = Workload(demands, pool, self.estimator, self.options)
+        workload = Workload(demands, pool, self.estimator, self._remaining_budget())
         chosen = workload.choose()
-        return [
+        found = [
             replace(each, decision=self._restrict(each, workload.clauses(at, chosen), chosen, pool))
             for at, each in enumerate(drafts)
         ]
+        for draft in found:
+            self.chosen.update(draft.decision.stored)
+            self._note_measures(draft.decision.clauses)
+        return found
+
+    def _remaining_budget(self) -> Options:
+        """Return the options with what views that are chosen already leave of the budget."""
+        if self.options.budget_bytes is None:
+            return self.options
+        assert self.estimator is not None
+        spent = sum(map(self.estimator.candidate_bytes, self.chosen.values()))
+        return replace(self.options, budget_bytes=max(0.0, self.options.budget_bytes - spent))
+
+    def _note_measures(self, clauses: Sequence[FoldedClause]) -> None:
+        for root in (root for each in clauses for root in each.roots()):
+            if root.general is not None and root.view.measures is not None:
+                known = self.measures.setdefault(self.forms.key(root), [])
+                measure = root.general.measure
+                if measure is not None and measure not in known:
+                    known.append(measure)
 
     def _restrict(
         self,

@@ -14,20 +14,36 @@ A variable of the merged pattern is a column if one of its terms is needed outsi
 or is part of another pair as well. A view is *used* in a clause if a substitution θ makes the
 literals B of its body literals of the clause, one to one. This is sound if every variable that is
 not a column stands for a variable of its own that occurs nowhere else in the clause:
-v(columns θ) is then equivalent to Bθ. More patterns come from merging merged ones again, as in
+v(columns θ) is then equivalent to Bθ.
+
+Bodies of aggregates are merged in the same way; the view is a *summary*, with a measure for each
+aggregate that uses it. One row stands for the assignments of a group, so that aggregates of groups
+are those of all of them, whatever is joined to the columns outside of the view:
+
+    q1(C, T) :- …, T = sum A : { sales(P, D, A), product(P, C) }.
+    q2(Y, N) :- …, N = count : { sales(P, D, A), day(D, Y) }.
+    merged   v(P, D, S, N): S = sum A, N = count of sales(P, D, A)
+    used     T = sum S : { v(P, _, S, _), product(P, C) }
+             N = sum M : { v(_, D, _, M), day(D, Y) }
+
+The groups of a summary are a set like any other view, and used as one outside of aggregates. More
+patterns come from merging merged ones again, as in
 
 S. Agrawal, S. Chaudhuri, V. Narasayya: Automated selection of materialized views and indexes for
 SQL databases. VLDB 2000.
+
+A. Gupta, V. Harinarayan, D. Quass: Aggregate-query processing in data warehousing environments.
+VLDB 1995.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 from corollary.advisor.model import candidates
 from corollary.advisor.model.canonical import CanonicalForms
 from corollary.advisor.time_limit import is_search_over
-from corollary.core.logic import Constant, Literal, Slot, Variable
+from corollary.core.logic import Constant, Literal, Slot, Term, Variable
 
 POOL_MAX_VIEWS = 80
 """The maximum number of shared views that are weighed."""
@@ -39,22 +55,29 @@ USES_MAX_IN_CLAUSE = 4
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """Literals, and the variables among theirs that are needed elsewhere."""
+    """Literals, and the variables among theirs that are needed elsewhere.
+
+    Attributes:
+        is_summary: whether an aggregate ranges over the literals.
+    """
 
     literals: tuple[Literal, ...]
     needed: frozenset[str]
+    is_summary: bool = False
 
     def as_view(self) -> candidates.Candidate:
-        """Return the view of the pattern: its columns are what is needed."""
+        """Return the view of the pattern: its columns are what is needed, its measures none yet."""
         columns = candidates.in_order(self.literals, self.needed)
-        return candidates.Candidate(columns, (self.literals,))
+        measures = () if self.is_summary else None
+        return candidates.Candidate(columns, (self.literals,), measures=measures)
 
 
 def pattern_of(clause: candidates.SchemeClause) -> Pattern:
     """Return the pattern of the literals of a clause that may be folded."""
     inside = candidates.output_variables(clause.literals)
     moved = frozenset().union(*(each.variables for each in clause.comparisons))
-    return Pattern(clause.literals, inside & (clause.significant | moved))
+    is_summary = clause.measure is not None
+    return Pattern(clause.literals, inside & (clause.significant | moved), is_summary)
 
 
 def shared_views(
@@ -69,21 +92,32 @@ def shared_views(
         forms: the canonical forms of candidates.
         is_legal: whether a view is small enough.
     """
-    own = [each for each in map(pattern_of, clauses) if each.literals]
+    blocks = [each for each in clauses if each.measure is not None]
+    own = list(dict.fromkeys(each for each in map(pattern_of, clauses) if each.literals))
     found: dict[str, candidates.Candidate] = {}
+    for each in own:
+        if each.is_summary and (whole := _measured(each.as_view(), blocks)) is not None:
+            found.setdefault(forms.key(whole), whole)
+    found = {key: view for key, view in found.items() if is_legal(view)}
+    most = len(found) + POOL_MAX_VIEWS
     frontier, others = own, own
     for _ in range(MERGE_ROUNDS):
         merged: list[Pattern] = []
         pairs = combinations(own, 2) if frontier is own else _pairs(frontier, others)
         for one, other in pairs:
-            if is_search_over() or len(found) >= POOL_MAX_VIEWS:
+            if is_search_over() or len(found) >= most:
                 return found
             pattern = merge(one, other)
-            view = None if pattern is None else pattern.as_view()
-            if pattern is None or view is None or not _is_view(pattern):
+            if pattern is None or not _is_view(pattern):
                 continue
+            view: candidates.Candidate | None = pattern.as_view()
+            assert view is not None
             key = forms.key(view)
-            if key not in found and is_legal(view):
+            if key in found:
+                continue
+            if pattern.is_summary:
+                view = _measured(view, blocks)
+            if view is not None and is_legal(view):
                 found[key] = view
                 merged.append(pattern)
         frontier = merged
@@ -96,6 +130,18 @@ def _pairs(
     for one in frontier:
         for other in others:
             yield one, other
+
+
+def _measured(
+    view: candidates.Candidate, blocks: Sequence[candidates.SchemeClause]
+) -> candidates.Candidate | None:
+    """Return a summary with the measures of all aggregates that can use it; None if none can."""
+    found: dict[candidates.Measure, None] = {}
+    for block in blocks:
+        for use in uses_of(view, block):
+            if use.general is not None and use.general.measure is not None:
+                found[use.general.measure] = None
+    return replace(view, measures=tuple(found)) if found else None
 
 
 def _is_view(pattern: Pattern) -> bool:
@@ -147,6 +193,8 @@ class _Merge:
         """Return the variable of a pair, with a name of its own: that of one of them, if it can."""
         taken = {each.name for each in self.pairs.values() if isinstance(each, Variable)}
         names = [each.name for each in (one, other) if isinstance(each, Variable)]
+        if len(names) == 2 and all(each.startswith(candidates.ANONYMOUS) for each in names):
+            return Variable(f"{candidates.ANONYMOUS}{len(self.pairs)}")
         names = [each for each in names if not each.startswith(candidates.ANONYMOUS)]
         free = [each for each in names if each not in taken]
         number = len(self.pairs)
@@ -169,7 +217,8 @@ class _Merge:
             )
             for at, to in self.matched
         )
-        return Pattern(tuple(dict.fromkeys(literals)), frozenset(self._needed()))
+        is_summary = self.one.is_summary or self.other.is_summary
+        return Pattern(tuple(dict.fromkeys(literals)), frozenset(self._needed()), is_summary)
 
     def _needed(self) -> Iterator[str]:
         sides: list[frozenset[str]] = []
@@ -236,6 +285,8 @@ def uses_of(
     body = [each for each in bodies[0] if isinstance(each, Literal)]
     if len(bodies) > 1 or len(body) < len(bodies[0]) or not clause.literals:
         return []
+    if clause.measure is not None and view.measures is None:
+        return []  # a plain view has each tuple once, however many assignments gave it
     found: list[candidates.Candidate] = []
     seen: set[tuple[frozenset[Literal], tuple[Slot, ...]]] = set()
     for used, substitution in _embeddings(body, clause.literals, {}, ()):
@@ -247,11 +298,32 @@ def uses_of(
             continue
         seen.add(key)
         names = dict.fromkeys(each.name for each in arguments if isinstance(each, Variable))
-        general = candidates.ViewUse(view, arguments)
+        measure = None
+        if clause.measure is not None:
+            measure = _measure_of(clause.measure, substitution)
+            if measure is None:
+                continue
+        general = candidates.ViewUse(view, arguments, measure)
         found.append(candidates.Candidate(tuple(names), (used,), general=general))
         if len(found) == USES_MAX_IN_CLAUSE:
             break
     return found
+
+
+def _measure_of(
+    measure: candidates.Measure, substitution: dict[str, Slot]
+) -> candidates.Measure | None:
+    """Return a measure of a clause in the variables of a view; None if it is not over its body."""
+    if measure.target is None:
+        return measure
+    names = {each.name for each in candidates.term_variables(measure.target)}
+    by: dict[str, Term] = {}
+    for mine, theirs in substitution.items():
+        if isinstance(theirs, Variable) and theirs.name in names:
+            by.setdefault(theirs.name, Variable(mine))
+    if names - by.keys():
+        return None
+    return replace(measure, target=candidates.substitute(measure.target, by))
 
 
 def _embeddings(

@@ -1,16 +1,25 @@
 """Names of new views, and clauses from nodes: bodies in the order of the text, `_` as written."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any
 
 from corollary.advisor.model import candidates
 from corollary.advisor.model.canonical import CanonicalForms, canonical_view
-from corollary.advisor.model.scheme import Scheme, ViewNaming
+from corollary.advisor.model.scheme import (
+    AggregateBlock,
+    AggregatingClause,
+    Scheme,
+    ViewNaming,
+    determined_variables,
+)
 from corollary.core.logic import (
+    AggregateTerm,
     Atom,
     BodyItem,
     Clause,
+    Comparison,
     Literal,
     Slot,
     Term,
@@ -22,6 +31,9 @@ from corollary.errors import InputError
 
 NameOf = Callable[[candidates.Candidate], tuple[str, tuple[Slot, ...]]]
 """Gives the name of a stored candidate, and its arguments in the order of the view's columns."""
+
+MeasuresByForm = Mapping[str, Sequence[candidates.Measure]]
+"""The measures that queries use of each summary, by its form."""
 
 Positions = Mapping[object, int]
 """The positions of literals and pinned items in the text of their clause."""
@@ -50,9 +62,14 @@ class ViewNames:
     """
 
     def __init__(
-        self, scheme: Scheme, forms: CanonicalForms, naming: ViewNaming | None = None
+        self,
+        scheme: Scheme,
+        forms: CanonicalForms,
+        naming: ViewNaming | None = None,
+        measures: MeasuresByForm | None = None,
     ) -> None:
         self._forms = forms
+        self._measures = {} if measures is None else measures
         self._taken = set(scheme.relations)
         self._naming = naming or ViewNaming()
         self._given = list(self._naming.given)
@@ -88,7 +105,13 @@ class ViewNames:
             self._new[key] = NamedView(self._fresh(query, node.view), node.view, order, positions)
         first = self._new[key]
         by_first = dict(zip(self._forms.order(first.node), canonical, strict=True))
-        return first.name, tuple(terms[by_first[each]] for each in first.order)
+        arguments = [terms[by_first[each]] for each in first.order]
+        asked = None if node.general is None else node.general.measure
+        measures = (
+            Variable(MEASURE) if each == asked else Wildcard()
+            for each in self._measures.get(key, ())
+        )
+        return first.name, (*arguments, *measures)
 
     def new_views(self) -> Iterator[NamedView]:
         """Yield the views that got a new name."""
@@ -150,6 +173,127 @@ def unused_name(name: str, taken: set[str]) -> str:
     return found
 
 
+# --- summaries -----------------------------------------------------------------------------------
+
+MEASURE = "•measure"
+"""The variable of the measure that an aggregate uses, until it gets its name."""
+ROWS_SUFFIX = "each"
+"""After the name of a summary: the relation whose rows it aggregates."""
+MEASURE_WORDS = {"sum": "total", "count": "counted", "min": "least", "max": "greatest"}
+
+
+def measure_columns(
+    node: candidates.Candidate, measures: Iterable[candidates.Measure]
+) -> tuple[str, ...]:
+    """Return the names of the measures of a summary: `sum_price`, `n`; `total` of an expression."""
+    taken = {each for leaf in candidates.expand(node)[0] for each in candidates.variables_of(leaf)}
+    found = []
+    for each in measures:
+        name = "n" if each.operator == "count" else MEASURE_WORDS[each.operator]
+        if isinstance(each.target, Variable):
+            name = f"{each.operator}_{each.target.name}"
+        found.append(unused_name(name, taken))
+    return tuple(found)
+
+
+def summary_rows(
+    node: candidates.Candidate, measures: Sequence[candidates.Measure], scheme: Scheme
+) -> tuple[str, ...]:
+    """Return variables of the body of a summary that determine all others, in order.
+
+    A tuple of them stands for one assignment. Groups and targets are among them.
+    """
+    literals = [each for each in candidates.expand(node)[0] if isinstance(each, Literal)]
+    every = candidates.output_variables(literals)
+    needed = {each.name for measure in measures for each in candidates.term_variables(measure)}
+    kept = set(every)
+    for name in sorted(every - needed - set(node.variables)):
+        rest = kept - {name}
+        if every <= determined_variables(rest, literals, scheme.relations):
+            kept = rest
+    return candidates.in_order(literals, kept)
+
+
+def summary_clauses(
+    view: NamedView, measures: Sequence[candidates.Measure], scheme: Scheme
+) -> tuple[Clause, ...]:
+    """Return the rules of a summary: that of its rows, and that of its groups."""
+    rows = f"{view.name}.{ROWS_SUFFIX}"
+    columns = summary_rows(view.node, measures, scheme)
+    (of_rows,) = view_clauses(rows, columns, view.node, view.positions)
+
+    def atom(named: Iterable[str]) -> Atom:
+        names = frozenset(named)
+        return Atom(rows, tuple(Variable(n) if n in names else Wildcard() for n in columns))
+
+    names = measure_columns(view.node, measures)
+    body: list[BodyItem] = [atom(view.order)]
+    for name, each in zip(names, measures, strict=True):
+        target = [] if each.target is None else candidates.term_variables(each.target)
+        inside = atom([*view.order, *(variable.name for variable in target)])
+        value = AggregateTerm(each.operator, each.target, (inside,))
+        body.append(Comparison("=", Variable(name), value))
+    head = Atom(view.name, tuple(Variable(each) for each in (*view.order, *names)))
+    # A group may have null for a key.
+    return of_rows, _with_wildcards(Clause((head,), tuple(body), is_null_safe=True))
+
+
+def aggregating_clause(
+    clause: AggregatingClause,
+    bodies: Mapping[candidates.SchemeClause, candidates.Body],
+    name_of: NameOf,
+) -> Clause:
+    """Return a clause that aggregates, with views in the parts that use one.
+
+    Args:
+        clause: as it was read.
+        bodies: the nodes of each of its parts.
+        name_of: gives the names of views.
+    """
+    outer = clause.outer
+    uses = {part for part, body in bodies.items() if _has_view(body)}
+    found = original_clause(clause.written)
+    if outer in uses:
+        found = body_clause(outer, bodies[outer], name_of)
+    taken = {each.name for each in candidates.term_variables((found, original_clause(outer)))}
+    by: dict[AggregateTerm, Term] = {}
+    for block in clause.blocks:
+        if block.clause in uses:
+            by[block.term] = _block_term(block, bodies[block.clause], name_of, set(taken))
+    replaced = _replace_aggregates(found, by)
+    assert isinstance(replaced, Clause)
+    return replaced
+
+
+def _has_view(body: candidates.Body) -> bool:
+    return any(isinstance(each, candidates.Candidate) for each in body)
+
+
+def _block_term(
+    block: AggregateBlock, body: candidates.Body, name_of: NameOf, taken: set[str]
+) -> AggregateTerm:
+    """Return an aggregate over the measure of a summary: counts are added up."""
+    items = body_clause(block.clause, body, name_of).body
+    taken |= {each.name for each in candidates.term_variables(items)}
+    target = Variable(unused_name(MEASURE_WORDS[block.term.operator], taken))
+    operator = "sum" if block.term.operator == "count" else block.term.operator
+    return AggregateTerm(operator, target, candidates.substitute(items, {MEASURE: target}))
+
+
+def _replace_aggregates(node: Any, by: Mapping[AggregateTerm, Term]) -> Any:
+    """Return a part of a clause with some aggregates replaced."""
+    if isinstance(node, AggregateTerm):
+        return by.get(node, node)
+    if isinstance(node, tuple):
+        return tuple(_replace_aggregates(each, by) for each in node)
+    if is_dataclass(node) and not isinstance(node, type):
+        parts = {each.name: getattr(node, each.name) for each in fields(node) if each.compare}
+        return replace(
+            node, **{name: _replace_aggregates(part, by) for name, part in parts.items()}
+        )
+    return node
+
+
 # --- clauses -------------------------------------------------------------------------------------
 
 
@@ -166,7 +310,8 @@ def body_clause(clause: candidates.SchemeClause, body: candidates.Body, name_of:
     ]
     items += [(_position(node, positions), _item(node, name_of)) for node in body]
     items.sort(key=lambda each: each[0])
-    return _with_wildcards(Clause((clause.head,), tuple(item for _, item in items)))
+    body_items = tuple(item for _, item in items)
+    return _with_wildcards(Clause((clause.head,), body_items, is_null_safe=clause.is_null_safe))
 
 
 def view_clauses(

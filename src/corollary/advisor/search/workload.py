@@ -160,6 +160,8 @@ class Workload:
             chosen = tries[number]
             assert chosen is not None
             best = chosen
+            if clause.measure is not None:  # a second view would not keep the assignments apart
+                return best
 
     def _uses_in(self, at: int) -> list[list[Candidate]]:
         """Return how the views of the pool can be used in each clause of a query."""

@@ -27,6 +27,8 @@ SQL_START = re.compile(
     r"\s*(select|with|insert|update|delete|show|values)\s+[\w*\"'`]", re.IGNORECASE
 )
 _SQL_TABLE = re.compile(r"\b(?:from|into|update)\s+([A-Za-z_]\w*)", re.IGNORECASE)
+GOALS_MAX = 256
+"""The maximum number of goals that are known for one program."""
 _DIRECTION = re.compile(r"\s+(asc|desc)\s*$", re.IGNORECASE)
 
 
@@ -53,12 +55,23 @@ class AskedGoal:
 def read_goal(loaded: LoadedProgram, text: str, *, has_events: bool = False) -> AskedGoal:
     """Return a goal such as `link("a", y), y != "b"`: any body that a rule could have.
 
-    The goal is checked as the body of a rule of the program; it may name event predicates if
-    `has_events`, which have tuples only while a transaction runs.
+    The goal is checked as the body of a rule of the program, once for each program; it may name
+    event predicates if `has_events`, which have tuples only while a transaction runs.
 
     Raises:
         InputError: the goal does not fit the program.
     """
+    known = loaded.goals.get((text, has_events))
+    if known is None:
+        known = _check_goal(loaded, text, has_events=has_events)
+        if len(loaded.goals) >= GOALS_MAX:
+            loaded.goals.clear()
+        loaded.goals[text, has_events] = known
+    assert isinstance(known, AskedGoal)
+    return known
+
+
+def _check_goal(loaded: LoadedProgram, text: str, *, has_events: bool) -> AskedGoal:
     body = _parse(text)
     program = loaded.program
     used = [each.atom for each in atom_uses(logic.Clause((), body))]

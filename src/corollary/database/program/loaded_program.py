@@ -1,8 +1,9 @@
 """Reads what users write: programs (read, check, normalise), and tuples."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from corollary.active.normal_form import with_active_rules
 from corollary.analysis.check import CheckedProgram, check, diagnose
@@ -26,11 +27,16 @@ WRITING_DIRECTIVES = ("output", "printsize")
 
 @dataclass(frozen=True, slots=True)
 class LoadedProgram:
-    """A program in its three forms: as written, checked, normal."""
+    """A program in its three forms: as written, checked, normal.
+
+    Attributes:
+        goals: the goals that were read for it, by their texts.
+    """
 
     program: Program
     checked: CheckedProgram
     normal: NormalProgram
+    goals: dict[object, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     @property
     def written_relations(self) -> frozenset[str]:

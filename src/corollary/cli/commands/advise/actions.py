@@ -217,7 +217,7 @@ class AdviceActions:
         self._print(f"commit {number}: {what}")
         self._print("the program now says; change your files likewise (--to FILE writes all of it)")
         for declaration in self.after.declarations:
-            if declaration.name in self.advice.views:
+            if any(declaration.name in view.relations for view in self.advice.views.values()):
                 self._print(f"  {print_declaration(declaration)}")
         for view in self.advice.views.values():
             for clause in view.clauses:
