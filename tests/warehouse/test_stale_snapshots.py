@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import corollary
+from corollary.console import SilentConsole
 from corollary.database import warehouse_store
 from corollary.database.database import Database
-from corollary.database.upkeep.retention import Retention, collect
+from corollary.database.upkeep.retention import Retention, collect, fold_at
 from corollary.database.upkeep.verify import verify
+from corollary.engines.spark.partitioned import handle
 from corollary.warehouse import stale_snapshots
-from support.spark.in_process_partitions import share_out
+from corollary.warehouse.warehouse import Warehouse
+from support.spark.in_process_partitions import forbid_collecting, share_out
 from support.warehouse_scenarios import index_files, store_of
 
 PROGRAM = (
     '.decl sale(id: number, n: number)\n.input sale(filename="sale.parquet", format=parquet)\n'
 )
+SOLD = ".decl sale(x: number, y: number)\n.decl sold(y: number)\nsold(y) :- sale(_, y)."
 ROWS = [(at, at % 7) for at in range(400)]
 
 
@@ -69,3 +75,47 @@ def test_a_large_relation_of_which_little_changes(
         assert not verify(store_of(db).warehouse).findings
     with corollary.open(place, engine=engine) as db:
         assert set(db.relation("sale").rows()) == now
+
+
+def test_history_goes_while_relations_stay_in_partitions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`gc` may have to write snapshots of a commit: it reads no relation whole for it."""
+    share_out(monkeypatch, "partitions")
+    place = tmp_path / "warehouse"
+    wanted = {(n, n % 7) for n in range(500)}
+    with corollary.open(place) as db:
+        db.load(text=SOLD)
+        with db.transaction() as tx:
+            tx.insert("sale", sorted(wanted))
+        store_of(db).fold(db._state)
+        for n in range(4):
+            with db.transaction() as tx:
+                tx.insert("sale", [(1000 + n, 9)])
+                tx.delete("sale", [(n, n % 7)])
+            wanted = wanted - {(n, n % 7)} | {(1000 + n, 9)}
+    read: list[int] = []
+    read_snapshot = Warehouse.read_snapshot
+
+    def counted(warehouse: Warehouse, stored: Any) -> Any:
+        read.append(stored.rows)
+        return read_snapshot(warehouse, stored)
+
+    with closing(Warehouse.open(place)) as warehouse, monkeypatch.context() as patch:
+        forbid_collecting(patch, 100)
+        patch.setattr(Warehouse, "read_snapshot", counted)
+        patch.setattr(handle, "DISTRIBUTED_MIN_TUPLES", 100)
+        number = db.commits - 1
+        fold_at(warehouse, number, SilentConsole())
+        assert not read
+        result = collect(warehouse, Retention(commits=2))
+        assert result.oldest == number
+        found = warehouse.catalog.latest_index(number)
+        assert found is not None
+        assert found[0] == number
+        assert warehouse.has_partitions(number)
+    assert not (place / "scratch").exists()
+    with corollary.open(place) as db:
+        assert set(db.relation("sale").rows()) == wanted
+        assert set(db.relation("sold").rows()) == {(n,) for n in (*range(7), 9)}
+        assert not verify(store_of(db).warehouse).findings

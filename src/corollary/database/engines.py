@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 LOCAL, SPARK = "local", "spark"
 PROBING = "probing"
 """The engine of processes that only read beside one with Spark."""
+SEQUENTIAL = "sequential"
+"""The engine for upkeep of what is in partitions: it reads one after the other, without Spark."""
 PLACEMENTS = ("auto", "driver", "tasks", "partitions")
 ENGINES = (LOCAL, SPARK)
 
@@ -55,6 +57,10 @@ def create_engine(
         from corollary.engines.spark.partitioned.probing_engine import ProbingEngine
 
         return ProbingEngine(bulk_mode(bulk), scratch)
+    if name == SEQUENTIAL:
+        from corollary.engines.spark.partitioned.probing_engine import SequentialEngine
+
+        return SequentialEngine(bulk_mode(bulk), scratch)
     if name != SPARK:
         cure = f"choose one of {', '.join(ENGINES)}"
         raise InputError.of("C0918", f"There is no engine `{name}`.", None, cure)

@@ -18,9 +18,6 @@ from corollary.database.reactions.reactions import ExistingViolations
 from corollary.database.state import DatabaseState
 from corollary.database.store import OpenArguments
 
-SCRATCH_DIRECTORY = "scratch"
-"""The directory of a warehouse for files that go with the process that writes them."""
-
 
 @overload
 def open_database(
@@ -208,15 +205,11 @@ def open_database(
 
 
 def _scratch_directory(place: str | Path) -> Path | None:
-    """Return where an engine may write files for as long as it is open: beside those that last.
-
-    There, a file gets a second name and is not copied when it becomes one that lasts. In an object
-    store there is none: the directory is that of temporary files.
-    """
-    from corollary.warehouse.warehouse_catalog import parse_location
+    """Return where the engine of a warehouse may write files for as long as it is open."""
+    from corollary.warehouse.warehouse_catalog import parse_location, scratch_directory
 
     root, _ = parse_location(str(place))
-    return root.absolute() / SCRATCH_DIRECTORY if isinstance(root, Path) else None
+    return scratch_directory(root)
 
 
 def reopen(arguments: OpenArguments, spark: Any = None) -> Database:

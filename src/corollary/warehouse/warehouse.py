@@ -405,6 +405,10 @@ class Warehouse(WarehouseCatalog):
             with suppress(OSError):  # `gc` finds what stays
                 (self.root / path).unlink(missing_ok=True)
 
+    def has_partitions(self, number: int) -> bool:
+        """Whether the latest index not after a commit has files that tasks have written."""
+        return bool(self._indexed_files(number))
+
     def _indexed_files(self, number: int) -> dict[str, catalog_rows.StoredIndex]:
         """Return by name the files that tasks have written for the latest index."""
         found = self.catalog.latest_index(number)

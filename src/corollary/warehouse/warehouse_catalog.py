@@ -23,6 +23,9 @@ DATA_DIRECTORY = "data"
 TABLES_DIRECTORY = "tables"
 """The directory of published tables."""
 
+SCRATCH_DIRECTORY = "scratch"
+"""The directory for files of engines that are open."""
+
 
 class WarehouseCatalog:
     """The place of a warehouse, and its catalog.
@@ -165,6 +168,15 @@ def _has_catalog(root: Path) -> bool:
     except OSError as error:
         raise WarehouseError.cannot_read(root, error) from error
     return True
+
+
+def scratch_directory(root: Place) -> Path | None:
+    """Return where an engine may write files for as long as it is open: beside those that last.
+
+    There, a file gets a second name and is not copied when it becomes one that lasts. In an object
+    store there is none: the directory is that of temporary files.
+    """
+    return root.absolute() / SCRATCH_DIRECTORY if isinstance(root, Path) else None
 
 
 def parse_location(place: str) -> tuple[Place, str | None]:

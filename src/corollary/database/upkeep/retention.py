@@ -7,13 +7,16 @@ references, which the next run removes.
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from corollary import fault
 from corollary.console import Console, Phase, SilentConsole
+from corollary.core.engine import Engine
+from corollary.database.engines import SEQUENTIAL, create_engine
 from corollary.database.state import DatabaseState
 from corollary.database.warehouse_store import WarehouseStore
 from corollary.engines.local.engine import LocalEngine
@@ -36,7 +39,7 @@ from corollary.warehouse.files.object_path import ObjectPath
 from corollary.warehouse.orphan_files import list_data_files, remove_orphans
 from corollary.warehouse.publishing.publisher import Publisher
 from corollary.warehouse.warehouse import RelationDelta, Warehouse
-from corollary.warehouse.warehouse_catalog import TABLES_DIRECTORY
+from corollary.warehouse.warehouse_catalog import TABLES_DIRECTORY, scratch_directory
 
 INTENT_TIMEOUT_SECONDS = 3600.0
 """The time without a heartbeat after which a writer is considered dead."""
@@ -254,11 +257,17 @@ def stored_relations_at(warehouse: Warehouse, number: int) -> list[str]:
 
 
 def fold_at(warehouse: Warehouse, number: int, console: Console) -> None:
-    """Write snapshots and an index of a commit."""
-    store = WarehouseStore(warehouse)
+    """Write snapshots and an index of a commit; what is in partitions is read one by one."""
+    make: Callable[[], Engine] = LocalEngine
+    if warehouse.has_partitions(number):
+        make = partial(create_engine, SEQUENTIAL, scratch=scratch_directory(warehouse.root))
+    store = WarehouseStore(warehouse, make)
     past = DatabaseState(LocalEngine(), console=console)
-    store.restore(past, number)
-    store.fold(past)
+    try:
+        store.restore(past, number)
+        store.fold(past)
+    finally:
+        past.close()
 
 
 def force_restore(

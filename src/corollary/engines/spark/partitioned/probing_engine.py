@@ -1,8 +1,10 @@
-"""An engine of one process that looks things up in partitions, and reads none of them whole.
+"""Engines of one process that use partitions without Spark.
 
-It has neither Spark nor tasks: a probe opens the index file of its partition here. What would read
-all tuples of a large partitioned relation is refused, so that its owner asks a process that has
-tasks. A reader of a server is such a process, and its writer the other.
+One looks things up in partitions, and reads none of them whole: a probe opens the index file of its
+partition here. What would read all tuples of a large partitioned relation is refused, so that its
+owner asks a process that has tasks. A reader of a server is such a process, and its writer the
+other. The other engine does what tasks would do itself, with one partition after the other, so that
+it takes the memory of one of them: for upkeep.
 """
 
 from collections.abc import Sequence
@@ -14,6 +16,8 @@ from corollary.engines.spark.partitioned import operations
 from corollary.engines.spark.partitioned.engine import PartitioningEngine
 from corollary.engines.spark.partitioned.jobs import PartitionJobs, PartitionTask
 from corollary.engines.spark.scratch_directory import ScratchDirectory
+from corollary.engines.spark.task_pool import SparkTaskPool
+from corollary.engines.spark.task_runner import Task
 from corollary.errors import SCAN_REFUSED, InputError
 
 SCAN_MAX_TUPLES = 1 << 17
@@ -29,8 +33,16 @@ BOUNDED = (
 """What takes no longer in a larger relation: probes, and writing changes and single partitions."""
 
 
-class ProbeJobs(PartitionJobs):
-    """Runs operations in this process."""
+class SequentialJobs(PartitionJobs):
+    """Runs operations in this process, one after the other."""
+
+    def run(self, tasks: Sequence[PartitionTask], title: str) -> list[Any]:  # noqa: ARG002
+        """Run operations; return their results in the same order."""
+        return [each.run(address) for address, each in tasks]
+
+
+class ProbeJobs(SequentialJobs):
+    """Runs operations in this process that do not read all of a large relation."""
 
     can_scan = False
 
@@ -51,7 +63,7 @@ class ProbeJobs(PartitionJobs):
                 None,
                 "bind the column that it is looked up by, or ask with the engine `spark`",
             )
-        return [each.run(address) for address, each in tasks]
+        return super().run(tasks, title)
 
 
 class ProbingEngine(PartitioningEngine):
@@ -81,3 +93,19 @@ class ProbingEngine(PartitioningEngine):
         if self._directory is not None:
             self._directory.close()
             self._directory = None
+
+
+class SequentialEngine(ProbingEngine):
+    """Does what tasks would do in this process, with one partition after the other."""
+
+    def _new_jobs(self) -> PartitionJobs:
+        return SequentialJobs(self._run_slices, lambda: self.partition_count)
+
+    def _run_tasks(self, task: Task, numbers: Sequence[int], title: str) -> list[bytes]:  # noqa: ARG002
+        return [task(number) for number in numbers]
+
+    @property
+    def tasks(self) -> SparkTaskPool:
+        """Where large inputs are read: here, one file after the other."""
+        slots = lambda: self.partition_count  # noqa: E731 - as where Spark may have to be started
+        return SparkTaskPool(self._run_tasks, lambda: self._root, slots, SCAN_MAX_TUPLES)
