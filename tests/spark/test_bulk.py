@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import corollary
+from corollary.database.database import state_of
+from corollary.engines.spark.driver import DriverEngine
+from corollary.engines.spark.partitioned import partitioning
 from corollary.errors import CorollaryError, EvaluationError
 from support.spark.in_process_partitions import forbid_collecting
 
@@ -123,6 +126,42 @@ def test_views_of_partitioned_relations(
     found = computed(VIEWS[kind], monkeypatch, spark=spark, placement="partitions", bulk="always")
     assert found == expected
     assert all(expected.values())
+
+
+@pytest.mark.long
+def test_results_with_heavy_values(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Computed, computed again, and subtracted, while inputs and results are spread."""
+    monkeypatch.setattr(partitioning, "PARTITION_TUPLES", 16)
+    text = """
+.decl edge(x: number, y: number)
+.decl pair(x: number, y: number)
+pair(x, y) :- edge(x, y).
+pair(x, z) :- pair(x, y), pair(y, z).
+.decl most(x: number, n: number)
+most(x, n) :- edge(x, _), n = count : { pair(x, _) }.
+"""
+    edges = [*((1, at) for at in range(2, 40)), (39, 50), (61, 62)]
+    found = []
+    for options in (
+        {"engine": "local"},
+        {"spark": spark, "placement": "partitions", "bulk": "always", "algorithm": "recompute"},
+    ):
+        with corollary.open(None, **options) as db:
+            db.load(text=text)
+            states = []
+            for added, removed in ((edges, []), ([(62, 63), (1, 90)], edges[5:9])):
+                with db.transaction() as tx:
+                    tx.delete("edge", removed)
+                    tx.insert("edge", added)
+                states += [sorted(db.relation(name).rows()) for name in ("pair", "most")]
+            engine = state_of(db).engine
+            if isinstance(engine, DriverEngine):
+                for name in ("edge", "pair"):
+                    files = engine.partitioned_files(name)
+                    assert files is not None
+                    assert files.sets[0].heavy is not None, name
+            found.append(states)
+    assert found[0] == found[1]
 
 
 def test_a_missing_value_is_the_error_that_the_local_engine_raises(spark: Any) -> None:

@@ -14,6 +14,8 @@ from support.selection import sampled
 pytestmark = pytest.mark.spark
 PARTS = ("tasks", "auto")
 LONG_PARTS = ("documents", "cases")
+TIMEOUT_SECONDS = 1500
+"""An executor that was lost is started again: on a busy machine that takes its time."""
 
 
 def last_line(*command: str) -> str:
@@ -24,7 +26,7 @@ def last_line(*command: str) -> str:
         check=False,
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=TIMEOUT_SECONDS,
     )
     assert found.returncode == 0, found.stderr[-3000:]
     return found.stdout.splitlines()[-1]
