@@ -63,7 +63,7 @@ def plan_causes(
             cause = CausingChange(*change, working_relation(f"{number}.{place}", "cause"))
             draft.types[cause.target] = draft.types[cause.relation]
             slots = tuple(
-                slot if isinstance(slot, Variable | Constant) else Variable(f"_{at}", type_)
+                slot if isinstance(slot, Variable | Constant) else Variable(f"_{at}'", type_)
                 for at, (slot, type_) in enumerate(
                     zip(literal.slots, draft.types[cause.relation], strict=True)
                 )

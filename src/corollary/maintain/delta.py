@@ -117,7 +117,7 @@ def apply_selections(draft: Draft, changed: ChangedLiteral) -> tuple[list[Step],
     name = WORKING_SEPARATOR.join((source.relation, source.state, f"{number}.{changed.position}"))
     draft.types[name] = draft.types[literal.relation]
     slots = tuple(
-        logic.Variable(f"_{at}", type_)
+        logic.Variable(f"_{at}'", type_)  # the quote keeps it apart from those of rewriting
         if not isinstance(slot, logic.Variable | logic.Constant)
         else slot
         for at, (slot, type_) in enumerate(
