@@ -88,6 +88,9 @@ PARTS = (
     *("advice", "queries", "answers", "requests", "groups", "choices", "stairs", "records"),
 )
 
+TRANSACTIONS = 40
+"""On one database with subsumption, whose plans are made once."""
+
 DOCUMENTS = 20
 """Documents that one query is asked of."""
 
@@ -251,7 +254,7 @@ class Fuzz:
         number = self.options.seed
         while self.counts["transactions on stairs"] < self.options.stairs:
             for family in FAMILIES:
-                found = run_family(family, number)
+                found = run_family(family, number, TRANSACTIONS)
                 self.counts["transactions on stairs"] += found["transactions"]
                 self.counts["stairs checked"] += found["stairs"]
                 self.counts["proofs of best tuples"] += found["proofs"]
