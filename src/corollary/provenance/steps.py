@@ -127,7 +127,7 @@ class ProofSteps:
         )
         is_passing = (
             rule.origin.passes == ("bases",)
-            or rule.origin.passes[-1:] == ("negations",)
+            or rule.origin.passes[-1:] in (("negations",), ("fields",))
             or (
                 head in program.bags
                 and [each.relation for each in rule.literals] == [program.bags[head]]

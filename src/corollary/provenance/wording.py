@@ -34,7 +34,10 @@ Bindings = Mapping[str, Value]
 
 @dataclass(frozen=True, slots=True)
 class Projection:
-    """A relation that rewriting made of some columns of another one, to negate it."""
+    """A relation that rewriting made of some columns of another one.
+
+    Columns that it has besides are fields of records among these.
+    """
 
     relation: str
     columns: tuple[int, ...]
@@ -138,10 +141,11 @@ class Wording:
 
     @cached_property
     def projections(self) -> Mapping[str, Projection]:
-        """What rewriting made of relations to negate them, by name."""
+        """What rewriting made of relations to negate them, or to look up fields, by name."""
         found: dict[str, Projection] = {}
         for rule in (*self.program.rules, *self.program.active.rules):
-            if rule.origin.passes[-1:] == ("negations",) and len(rule.literals) == 1:
+            is_made = rule.origin.passes[-1:] in (("negations",), ("fields",))
+            if is_made and len(rule.literals) == 1:
                 source = rule.literals[0]
                 columns = tuple(
                     at for at, slot in enumerate(source.slots) if not isinstance(slot, Wildcard)
@@ -163,7 +167,7 @@ class Wording:
         projection = self.projections.get(relation)
         if projection is not None:
             wide: list[logic.Slot] = [Wildcard()] * len(self._types(projection.relation))
-            for at, slot in zip(projection.columns, slots, strict=True):
+            for at, slot in zip(projection.columns, slots, strict=False):
                 wide[at] = slot
             relation, slots = projection.relation, tuple(wide)
         if relation in self.counts:

@@ -31,6 +31,7 @@ from corollary.rewrite.clauses.nulls import nulls
 from corollary.rewrite.clauses.records import records
 from corollary.rewrite.clauses.words import words
 from corollary.rewrite.equivalences import equivalences
+from corollary.rewrite.fields import fields
 from corollary.rewrite.inlined import inlined
 from corollary.rewrite.subsumption import subsumption
 from corollary.rewrite.translation_unit import TranslationUnit
@@ -54,6 +55,7 @@ PASSES: tuple[RewritePass, ...] = (
     equivalences,  # an eqrel is the closure of its seed
     subsumption,  # dominated tuples go, or have an order
     bags,  # what is written to a bag is counted
+    fields,  # that join records with other literals become columns
     choices,  # a relation that only chooses among facts has them in a base part
     bases,  # a relation with facts and rules gets a base part
     virtual,  # what passes made for virtual relations only is virtual too
