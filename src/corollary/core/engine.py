@@ -347,6 +347,16 @@ class LocalTable(LocalHandle):
         return self.rows
 
 
+class RowLookup(NamedTuple):
+    """Rows that a change is going to look up: tuples of a relation, or values of some columns."""
+
+    relation: str
+    rows: "Sequence[tuple[Value, ...]] | pa.Table"
+    columns: tuple[int, ...] | None = None
+    is_inserted: bool = False
+    """Whether they are tuples that are then inserted: the relation has to fit them."""
+
+
 class Engine(Protocol):
     """Holds relations and runs plans on them."""
 
@@ -380,6 +390,9 @@ class Engine(Protocol):
 
         A handle on tuples outside of this process is for an engine that has tasks.
         """
+
+    def prefetch(self, lookups: Iterable[RowLookup]) -> None:
+        """Fetch at once what is going to be looked up, where tuples are outside of this process."""
 
     def apply_change(self, relation: str, added: "Tuples", removed: "Tuples") -> None:
         """Apply an effective change: nothing of `added` is in the relation, all of `removed` is."""

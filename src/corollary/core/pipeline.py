@@ -128,6 +128,18 @@ class Pipeline:
         return tuple(stage.adornment for stage in self.stages if isinstance(stage, Probe))
 
 
+def names_needed(stage: Stage) -> set[str]:
+    """Return the names of the variables that have values before a stage can run.
+
+    >>> sorted(names_needed(Probe(Reference("r"), (Variable("x"), Variable("y")), (0,))))
+    ['x']
+    """
+    if not isinstance(stage, Probe):
+        return names_read(stage)
+    slots = (stage.slots[column] for column in stage.bound)
+    return {slot.name for slot in slots if isinstance(slot, Variable)}
+
+
 def names_read(stage: Stage) -> set[str]:
     """Return the names of the variables that a stage matches or computes with.
 

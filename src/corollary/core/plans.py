@@ -473,22 +473,27 @@ def relations_written(plan: Plan) -> Iterator[str]:
     for names in plan.locals.values():
         yield from names
     for step in steps_of(plan):
-        match step:
-            case Derive(target=name) | Aggregate(target=name):
-                yield name
-            case Total(target=name) | ReadTotals(target=name) | Improve(target=name):
-                yield name
-            case Extend(target=name) | ExtendWithRound(target=name) | Choose(target=name):
-                yield name
-            case StoreRelation(relation=name) | Remove(relation=name) | Add(relation=name):
-                yield name
-            case CancelOut(relation=name):
-                yield name
-            case Clear(relations=names):
-                yield from names
-            case Loop() | When() | Within() | Call() | PlacedCall() | RecordTrace():
-                pass
-            case CheckAcyclic() | Judge() | Overrun() | FindDescent():
-                pass
-            case _:
-                assert_never(step)
+        yield from relations_written_by(step)
+
+
+def relations_written_by(step: Step) -> tuple[str, ...]:
+    """Return the relations that a step writes, but for those of the steps inside it."""
+    match step:
+        case Derive(target=name) | Aggregate(target=name):
+            return (name,)
+        case Total(target=name) | ReadTotals(target=name) | Improve(target=name):
+            return (name,)
+        case Extend(target=name) | ExtendWithRound(target=name) | Choose(target=name):
+            return (name,)
+        case StoreRelation(relation=name) | Remove(relation=name) | Add(relation=name):
+            return (name,)
+        case CancelOut(relation=name):
+            return (name,)
+        case Clear(relations=names):
+            return names
+        case Loop() | When() | Within() | Call() | PlacedCall() | RecordTrace():
+            return ()
+        case CheckAcyclic() | Judge() | Overrun() | FindDescent():
+            return ()
+        case _:
+            assert_never(step)

@@ -27,7 +27,7 @@ from corollary.database.intake.day import day_operations
 from corollary.database.intake.operations import (
     Operation,
     apply_operations,
-    drain,
+    apply_request,
     fact_edits,
     with_written_parts,
 )
@@ -227,9 +227,8 @@ def _attempt(state: DatabaseState, store: Store, request: TransactionRequest) ->
 
         # Net change of base relations and rules.
         operations = [*fact_edits(pending.before, after), *operations]
-        # Large tables are released one by one, unless triggers may want to begin anew.
-        every = operations if after.active.triggers else drain(operations)
-        outcome.kept = apply_operations(state.engine, after, every, state.limits)
+        known = resolve_dependencies(state.program, state.loaded.normal)
+        outcome.kept = apply_request(state.engine, after, operations, state.limits, known)
 
         update, maintenance = _plan(
             state, request, pending.before, after, refilled=pending.refilled

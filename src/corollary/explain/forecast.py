@@ -1,15 +1,27 @@
 """A forecast as text: how a change would be maintained, before there is one."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from corollary.analysis.joint_probes import count_requests, step_lists
 from corollary.analysis.relevance import BOTH_SIGNS, NO_SIGNS, Signs
 from corollary.analysis.strata import Stratum, strata
 from corollary.core.engine import RelationPlace
-from corollary.core.pipeline import AntiProbe, Pipeline, Probe
-from corollary.core.plans import WORKING_SEPARATOR, Derive, Placement, Plan, steps_of
+from corollary.core.pipeline import AntiProbe, Pipeline, Probe, Reference
+from corollary.core.plans import (
+    WORKING_SEPARATOR,
+    Add,
+    CancelOut,
+    Derive,
+    Placement,
+    Plan,
+    Remove,
+    StoreRelation,
+    relations_written_by,
+    steps_of,
+)
 from corollary.core.program import NormalProgram
 from corollary.core.states import CHANGES, State
 from corollary.explain.plan import (
@@ -28,6 +40,9 @@ REMOTE_PLACEMENTS: Mapping[str, str] = {
     Placement.TASKS: "partitioned, in one Spark job",
     "partitions": "tasks are asked for what a step looks up",
 }
+
+StoringStep = StoreRelation | Remove | Add | CancelOut
+"""The steps that write what is stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +129,10 @@ def print_forecast(forecast: Forecast, note: StepNote | None = None) -> str:
         total = sum(probes.values())
         many = "once" if total == 1 else f"up to {total} times"
         asked = ", ".join(f"{name} {count}" for name, count in sorted(probes.items()))
-        how = "in each round of a loop again; a job each"
+        jobs = count_requests(forecast.plan, _is_partitioned(forecast))
+        how = (
+            f"in {'one job' if jobs == 1 else f'up to {jobs} jobs'}, in each round of a loop again"
+        )
         lines += [f"partitions are asked {many} ({asked}), {how}", ""]
     for stratum in strata(program):
         lines += _decision_lines(stratum, forecast)
@@ -131,16 +149,34 @@ def print_forecast(forecast: Forecast, note: StepNote | None = None) -> str:
 
 def partition_probes(forecast: Forecast) -> Counter[str]:
     """Return how many steps of the plan ask for tuples of each relation in partitions."""
-    inside = {name for name, each in forecast.places.items() if each.place == "partitions"}
+    is_partitioned = _is_partitioned(forecast)
     return Counter(
-        name
-        for step in steps_of(forecast.plan)
+        source.relation.partition(WORKING_SEPARATOR)[0]
+        for steps in step_lists(forecast.plan, with_alternatives=False)
+        for step in steps
         if isinstance(step, Derive)
-        for pipeline in step.pipelines
-        for stage in pipeline.stages
-        if isinstance(stage, Probe | AntiProbe)
-        and (name := stage.source.relation.partition(WORKING_SEPARATOR)[0]) in inside
-        and stage.source.state not in CHANGES
+        for source in (*_sources(step), *step.without)
+        if is_partitioned(source)
+    )
+
+
+def _sources(step: Derive) -> Iterator[Reference]:
+    for pipeline in step.pipelines:
+        for stage in pipeline.stages:
+            if isinstance(stage, Probe | AntiProbe):
+                yield stage.source
+
+
+def _is_partitioned(forecast: Forecast) -> Callable[[Reference], bool]:
+    """Return what says whether the tuples of a reference are in partitions."""
+    inside = {name for name, each in forecast.places.items() if each.place == "partitions"}
+    steps = (each for each in steps_of(forecast.plan) if not isinstance(each, StoringStep))
+    here = {name for each in steps for name in relations_written_by(each)}
+    # The payload of a relation is where that is; what a plan works with is on the driver.
+    return lambda source: (
+        source.relation.partition(WORKING_SEPARATOR)[0] in inside
+        and source.relation not in here
+        and source.state not in CHANGES
     )
 
 
@@ -189,6 +225,7 @@ def forecast_as_json(forecast: Forecast, note: StepNote | None = None) -> dict[s
                     for name, (place, reason) in forecast.places.items()
                 },
                 "partition_probes": partition_probes(forecast).total(),
+                "partition_jobs": count_requests(forecast.plan, _is_partitioned(forecast)),
             }
             if forecast.places
             else {}

@@ -141,7 +141,7 @@ def forbid_collecting(patch: pytest.MonkeyPatch, max_tuples: int | None = None) 
     """
 
     def refuse(run: PartitionedRun) -> tuple[int, int]:
-        raise AssertionError(f"`{run._source.files.relation.name}` is collected on the driver")
+        raise AssertionError(f"`{run.source.files.relation.name}` is collected on the driver")
 
     read = source.PartitionSource.read
 

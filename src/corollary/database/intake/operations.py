@@ -4,7 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from corollary.core.engine import Engine, Limits, TableHandle
+import pyarrow as pa
+
+from corollary.core.engine import Engine, Limits, RowLookup, TableHandle
 from corollary.core.program import NormalProgram
 from corollary.core.recorder import CountingRecorder
 from corollary.core.states import State
@@ -17,6 +19,7 @@ from corollary.database.program.parts import (
     relations_with_parts,
     working_copy,
 )
+from corollary.database.reactions.keys import ResolvedDependency
 from corollary.maintain.base_plans import (
     plan_intersections,
     plan_key_lookup,
@@ -85,6 +88,73 @@ def drain(operations: list[Operation]) -> Iterator[Operation]:
     operations.reverse()
     while operations:
         yield operations.pop()
+
+
+def apply_request(
+    engine: Engine,
+    program: NormalProgram,
+    operations: list[Operation],
+    limits: Limits,
+    dependencies: Iterable[ResolvedDependency],
+) -> dict[str, TableHandle]:
+    """Apply what a transaction asks for; first fetch at once what that looks up.
+
+    Args:
+        engine: of the relations.
+        program: of the relations.
+        operations: taken out of the list one by one, unless triggers may want to begin anew.
+        limits: of the work.
+        dependencies: what is checked of added tuples.
+
+    Returns:
+        By relation, the tuples that were to be deleted but that another part asserts.
+    """
+    determinants: dict[str, list[tuple[int, ...]]] = {}
+    for each in dependencies:
+        base = program.bases.get(each.relation, each.relation)
+        determinants.setdefault(base, []).append(each.determinants)
+    engine.prefetch(
+        lookup for each in operations for lookup in _lookups(program, each, determinants)
+    )
+    every = operations if program.active.triggers else drain(operations)
+    return apply_operations(engine, program, every, limits)
+
+
+def _lookups(
+    program: NormalProgram,
+    operation: Operation,
+    determinants: Mapping[str, Sequence[tuple[int, ...]]],
+) -> Iterator[RowLookup]:
+    base, rows = program.bases.get(operation.relation, operation.relation), operation.rows
+    parts = program.parts.get(base, {})
+    target = parts.get(operation.part)
+    if not len(rows) or not isinstance(rows, Sequence | pa.Table):
+        return
+    if operation.relation in program.bags:  # the counts of the rows are looked up
+        columns = tuple(range(program.relations[operation.relation].arity))
+        yield from (RowLookup(name, rows, columns) for name in {base, *parts.values()})
+        return
+    if operation.key:
+        if target is not None:
+            names = program.relations[target].columns
+            yield RowLookup(target, rows, tuple(names.index(each) for each in operation.key))
+        return
+    is_inserted = operation.sign is State.ADDED
+    # What several parts assert is looked up in the relation; what is deleted, in all parts.
+    concerned = {name for part, name in parts.items() if part == operation.part or not is_inserted}
+    if len(parts) > 1:
+        concerned.add(base)
+    for name in concerned:
+        yield RowLookup(name, rows, is_inserted=is_inserted)
+    for columns in determinants.get(base, ()) if is_inserted else ():
+        yield RowLookup(base, _project(rows, columns), columns)
+
+
+def _project(rows: Any, columns: Sequence[int]) -> Any:
+    """Return rows with some columns only."""
+    if isinstance(rows, Sequence):
+        return [tuple(row[at] for at in columns) for row in rows]
+    return rows.select(list(columns))
 
 
 def apply_operations(

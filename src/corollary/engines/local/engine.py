@@ -12,6 +12,7 @@ from corollary.core.engine import (
     BulkMode,
     IndexPlaces,
     Limits,
+    RowLookup,
     TableHandle,
     ValueRange,
     bulk_mode,
@@ -101,10 +102,18 @@ class LocalEngine(SinglePlacement):
         """Remove tuples from the NEW state of a relation; those not in it have no effect."""
         self._tables[relation].delete(*self._encode(relation, rows))
 
+    def prefetch(self, lookups: Iterable[RowLookup]) -> None:
+        """Do nothing: all tuples are here."""
+
     def _encode(
-        self, relation: str, rows: Sequence[tuple[Any, ...]] | pa.Table
+        self,
+        relation: str,
+        rows: Sequence[tuple[Any, ...]] | pa.Table,
+        columns_given: tuple[int, ...] | None = None,
     ) -> tuple[list[Codes], int]:
         types = self._tables[relation].types
+        if columns_given is not None:
+            types = tuple(types[column] for column in columns_given)
         if isinstance(rows, Sequence):
             columns = [
                 self._dictionary.encode_python((row[index] for row in rows), type_)

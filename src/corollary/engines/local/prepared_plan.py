@@ -1,10 +1,12 @@
 """Prepared plans: the working tables and prepared steps of a plan, created once for many runs."""
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, NamedTuple, Protocol, assert_never
 
 import pyarrow as pa
 
+from corollary.analysis.joint_probes import UpcomingPipeline, upcoming_pipelines
 from corollary.core import plans
 from corollary.core.engine import BulkMode, Limits
 from corollary.core.pipeline import Reference
@@ -27,7 +29,11 @@ from corollary.engines.local.evaluation.choices import choose_tuples
 from corollary.engines.local.evaluation.derivation import Derivation
 from corollary.engines.local.evaluation.improvement import improve
 from corollary.engines.local.evaluation.linear_loops import find_linear_loop
-from corollary.engines.local.evaluation.pipelines import RunContext, copied_reference
+from corollary.engines.local.evaluation.pipelines import (
+    PipelineRunner,
+    RunContext,
+    copied_reference,
+)
 from corollary.engines.local.storage.code_range import GROWTH_BITS, range_of_code
 from corollary.engines.local.storage.layout import LayoutFamily, Words
 from corollary.engines.local.storage.table import Table
@@ -121,6 +127,7 @@ class PreparedPlan:
             self._bulk = BulkSteps(queries, plan.types)
             self._groups = BulkGroups(queries, plan, self._held.keys())
         self._derivations: dict[int, Derivation] = {}
+        self._upcoming: dict[int, tuple[UpcomingPipeline, ...]] | None = None
         self._searches: dict[int, BreadthFirstSearch | ArithmeticRounds | None] = {}
         self._spare: dict[str, list[tuple[Table, ...]]] = {}
 
@@ -128,7 +135,8 @@ class PreparedPlan:
         """Begin a run."""
         self.recorder = recorder
         self.budget = Budget(limits, self._all_tables, self.dictionary)
-        self._context = RunContext(self.budget, recorder)
+        is_remote = any(each.is_partitioned for each in self.tables.values())
+        self._context = RunContext(self.budget, recorder, is_remote=is_remote)
 
     def _all_tables(self) -> Iterator[Table]:
         yield from self._held.values()
@@ -168,11 +176,24 @@ class PreparedPlan:
     def _derivation(self, step: plans.Derive) -> Derivation:
         derivation = self._derivations.get(id(step))
         if derivation is None:
+            upcoming = partial(self._upcoming_runners, step)
             derivation = Derivation(
-                step, self.tables, self.dictionary, self._held.keys(), self._bulk
+                step,
+                self.tables,
+                self.dictionary,
+                self._held.keys(),
+                self._bulk,
+                upcoming=upcoming,
             )
             self._derivations[id(step)] = derivation
         return derivation
+
+    def _upcoming_runners(self, step: plans.Derive) -> Iterator[PipelineRunner]:
+        """Yield the pipelines of later steps that are led by what is there already."""
+        if self._upcoming is None:
+            self._upcoming = upcoming_pipelines(self.plan)
+        for later, at in self._upcoming.get(id(step), ()):
+            yield self._derivation(later).runners[at]
 
     def aggregate(self, step: plans.Aggregate) -> Words:
         """Return the tuples of a step, packed and sorted for its target."""

@@ -1,7 +1,16 @@
 """One `Derive` step: the heads of its pipelines as one sorted array."""
 
-from collections.abc import Collection, Generator, Mapping
+from collections.abc import (
+    Callable,
+    Collection,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import closing
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -11,6 +20,7 @@ from corollary.core.plans import Derive, Reduce
 from corollary.engines.local.evaluation.aggregation.aggregates import sum_groups
 from corollary.engines.local.evaluation.judge import judge
 from corollary.engines.local.evaluation.pipelines import PipelineRunner, RunContext
+from corollary.engines.local.evaluation.prefetch import Prefetch
 from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.storage.layout import Layout, Words
 from corollary.engines.local.storage.runs import sort_distinct
@@ -36,7 +46,11 @@ class BulkPipelines(Protocol):
 
 
 class Derivation:
-    """A step, prepared to run on the tables of a plan."""
+    """A step, prepared to run on the tables of a plan.
+
+    Attributes:
+        runners: of its pipelines.
+    """
 
     def __init__(
         self,
@@ -45,12 +59,15 @@ class Derivation:
         dictionary: Dictionary,
         engine_relations: Collection[str],
         bulk: BulkPipelines | None = None,
+        *,
+        upcoming: Callable[[], Iterable[PipelineRunner]] = tuple,
     ) -> None:
         self._step = step
+        self._upcoming = upcoming
         self._bulk = bulk
         self._tables = tables
         self._dictionary = dictionary
-        self._runners = [
+        self.runners = [
             PipelineRunner(pipeline, tables, dictionary, engine_relations)
             for pipeline in step.pipelines
         ]
@@ -62,14 +79,16 @@ class Derivation:
         # Each with its layout: a later pipeline may widen that of the target.
         pieces: list[tuple[Words, Layout]] = []
         led = 0
-        for runner in self._runners:
+        put_off = self._subtracted_together(context)
+        for at, runner in enumerate(self.runners):
+            context.upcoming = partial(self._runners_after, at)
             if runner.lead is not None:
                 size = self._tables[runner.lead.relation].size(runner.lead.state)
                 if not size:
                     continue
                 led += size
             if runner.copied_source is not None and self._is_set:
-                words = self._subtract_known(runner.copy(context))
+                words = self._subtract_known(runner.copy(context), context, put_off)
                 self._add(words, pieces, runner, target, context)
                 continue
             with closing(self._heads(runner, context)) as batches:
@@ -78,13 +97,26 @@ class Derivation:
                     if not self._is_set:
                         ranges[-1] = None  # sums may have been made, which are larger
                     words = target.fit(columns, ranges).pack(columns, count)
-                    words = self._new_tuples(words) if self._is_set else words
+                    words = self._new_tuples(words, context, put_off) if self._is_set else words
                     self._add(words, pieces, runner, target, context)
+        context.upcoming = self._upcoming
         if not pieces:
             return target.layout.empty, led
         context.budget.release_batches()
         layout = target.layout
-        return self._reduce(target, [layout.convert(*each) for each in pieces]), led
+        converted = [layout.convert(*each) for each in pieces]
+        return self._reduce(target, converted, context, put_off), led
+
+    def _runners_after(self, at: int) -> Iterator[PipelineRunner]:
+        yield from self.runners[at + 1 :]
+        yield from self._upcoming()
+
+    def _subtracted_together(self, context: RunContext) -> list[Reference]:
+        """Return what is subtracted from all heads at once: a lookup elsewhere takes long."""
+        if not context.is_remote or len(self.runners) == 1 or not self._is_set:
+            return []
+        without = self._step.without
+        return [each for each in without if self._tables[each.relation].is_remote(each.state)]
 
     def _heads(self, runner: PipelineRunner, context: RunContext) -> Generator[HeadBatch]:
         bulk, source = self._bulk, runner.first_source
@@ -108,30 +140,64 @@ class Derivation:
             pieces.append((words, target.layout))
             context.budget.count_tuples(runner.pipeline, words)
 
-    def _new_tuples(self, words: Words) -> Words:
+    def _new_tuples(self, words: Words, context: RunContext, put_off: Sequence[Reference]) -> Words:
         """Return the tuples sorted, each once, without the known ones."""
         # A lookup in a bitmap is cheaper than sorting: do these first, the searches afterwards.
         marked = [each for each in self._step.without if self._tables[each.relation].has_bitmap]
         for each in marked:
             words = words[~self._tables[each.relation].contains(words, each.state)]
-        return self._subtract_known(sort_distinct(words), marked)
+        return self._subtract_known(sort_distinct(words), context, [*marked, *put_off])
 
-    def _subtract_known(self, words: Words, skipped: Collection[Reference] = ()) -> Words:
+    def _subtract_known(
+        self, words: Words, context: RunContext, skipped: Collection[Reference] = ()
+    ) -> Words:
         """Return the tuples without those of the step's `without`, some of which are skipped."""
-        for each in self._step.without:
+        without = [each for each in self._step.without if each not in skipped]
+        if context.is_remote:
+            words = self._fetch_known(words, without, context)
+        for each in without:
             table = self._tables[each.relation]
-            if each not in skipped and table.size(each.state):
+            if table.size(each.state):
                 found = table.contains(words, each.state)
                 if np.count_nonzero(found):
                     words = words[~found]
         return words
 
-    def _reduce(self, target: Table, pieces: list[Words]) -> Words:
+    def _fetch_known(
+        self, words: Words, without: Sequence[Reference], context: RunContext
+    ) -> Words:
+        """Fetch which tuples are known; return them, packed in the layout of then."""
+        target = self._tables[self._step.target]
+        remote = [
+            (table, each.state)
+            for each in without
+            if (table := self._tables[each.relation]).is_remote(each.state)
+        ]
+        layout = target.layout
+        for table, _ in remote:
+            _ = table.layout  # which makes room for all texts: it is the target's as well
+        words, layout = target.layout.convert(words, layout), target.layout
+        needed = [probe for table, state in remote for probe in table.unfetched_words(words, state)]
+        if needed:
+            context.fetch(Prefetch(needed))
+            for table, _ in remote:
+                _ = table.layout
+        return target.layout.convert(words, layout)
+
+    def _reduce(
+        self,
+        target: Table,
+        pieces: list[Words],
+        context: RunContext,
+        put_off: Sequence[Reference],
+    ) -> Words:
         words = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
         if self._is_set and len(pieces) > 1:
             words = sort_distinct(words)
+        if put_off:
+            words = self._subtract_known(words, context, set(self._step.without) - set(put_off))
         words = reduce_words(words, self._step.reduce, target, self._dictionary)
-        return words if self._is_set else self._subtract_known(words)
+        return words if self._is_set else self._subtract_known(words, context)
 
 
 def reduce_words(

@@ -1,10 +1,11 @@
 """Running one pipeline: frames of coded columns flow through the stages."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import assert_never
 
-from corollary.core.logic import Slot, Variable
+from corollary.core.logic import Expression, Slot, Variable, subterms
 from corollary.core.pipeline import (
     AntiProbe,
     Compute,
@@ -13,13 +14,20 @@ from corollary.core.pipeline import (
     Probe,
     Reference,
     Stage,
+    names_needed,
     names_read,
 )
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
+from corollary.core.user_functors.user_functor import UserCall
 from corollary.engines.budget import Budget
 from corollary.engines.local.evaluation.aggregation.extremes import ExtremeStage
 from corollary.engines.local.evaluation.frames import UNIT_FRAME, Frame, VariableScope
+from corollary.engines.local.evaluation.prefetch import (
+    LOOK_AHEAD_MAX_ROWS,
+    UPCOMING_MAX_PIPELINES,
+    Prefetch,
+)
 from corollary.engines.local.evaluation.stages import (
     ComputeStage,
     FilterStage,
@@ -42,11 +50,21 @@ class RunContext:
 
     Attributes:
         has_doubt: whether an expression of a deferred pipeline had no value.
+        is_remote: whether tuples may be outside of this process.
+        upcoming: returns pipelines that run next, to fetch what they will ask for.
     """
 
     budget: Budget
     recorder: Recorder
     has_doubt: bool = False
+    is_remote: bool = False
+    upcoming: "Callable[[], Iterable[PipelineRunner]]" = tuple
+
+    def fetch(self, prefetch: Prefetch) -> None:
+        """Fetch something, and what pipelines that run next will ask for."""
+        for runner in islice(self.upcoming(), UPCOMING_MAX_PIPELINES):
+            runner.look_ahead(prefetch)
+        prefetch.fetch()
 
 
 class PipelineRunner:
@@ -81,6 +99,7 @@ class PipelineRunner:
         self._evaluating = [
             stage for stage, _ in self._stages if isinstance(stage, FilterStage | ComputeStage)
         ]
+        self._needed: list[frozenset[str] | None] | None = None
 
     @property
     def has_fault(self) -> bool:
@@ -115,6 +134,8 @@ class PipelineRunner:
         while index < len(stages):
             tick(pipeline, frame.count)
             stage, recorded = stages[index]
+            if context.is_remote:
+                self._fetch(index, frame, context)
             if recorded is not None:
                 context.recorder.probe(recorded, frame.count)
             index += 1
@@ -126,6 +147,66 @@ class PipelineRunner:
             frame = result
         tick(pipeline, frame.count)
         return frame
+
+    # --- looking ahead -------------------------------------------------------------------------
+
+    def _fetch(self, index: int, frame: Frame, context: RunContext) -> None:
+        """Fetch what a stage needs for some rows and, with it, what will be needed next."""
+        stage, _ = self._stages[index]
+        if isinstance(stage, ProbeStage | MemberStage) and stage.is_remote:
+            needed = stage.unfetched(frame)
+            if needed:
+                prefetch = Prefetch(needed)
+                if not stage.is_selective(needed):
+                    is_whole = isinstance(stage, MemberStage)
+                    self.look_ahead(prefetch, index + 1, frame, is_whole=is_whole)
+                context.fetch(prefetch)
+
+    def look_ahead(
+        self,
+        prefetch: Prefetch,
+        first: int = 0,
+        frame: Frame = UNIT_FRAME,
+        *,
+        is_whole: bool = True,
+    ) -> None:
+        """Add what stages would fetch for some rows, as far as what is here tells.
+
+        Nothing is recorded, and functors of users are not called: the stages run later.
+
+        Args:
+            prefetch: it is added to this.
+            first: the stage to begin with.
+            frame: the rows that come to it, and perhaps others.
+            is_whole: whether the rows have all variables that are bound before.
+        """
+        if self._needed is None:
+            self._needed = [_needed_ahead(stage) for stage in self.pipeline.stages]
+        faults = [stage.has_fault for stage in self._evaluating]
+        for (stage, _), needed in zip(self._stages[first:], self._needed[first:], strict=True):
+            if not 0 < frame.count <= LOOK_AHEAD_MAX_ROWS:
+                break
+            is_known = needed is not None and needed <= frame.columns.keys()
+            if is_known and isinstance(stage, ProbeStage | MemberStage) and stage.is_remote:
+                pending = stage.unfetched(frame)
+                if pending:
+                    prefetch.add(pending)
+                    if stage.is_selective(pending):
+                        break
+                is_known = pending == []
+            if isinstance(stage, ProbeStage):
+                if stage.rows_read > LOOK_AHEAD_MAX_ROWS:
+                    break
+                is_known &= is_whole  # a join carries the variables of its rows along
+            if not is_known:
+                is_whole &= not isinstance(stage, ProbeStage | ComputeStage)
+                continue
+            result = stage.apply(frame)
+            if not isinstance(result, Frame):
+                break
+            frame = result
+        for stage, has_fault in zip(self._evaluating, faults, strict=True):
+            stage.has_fault = has_fault
 
     def _run_pending(self, first: _Pending, context: RunContext) -> Iterator[Frame]:
         # Depth first, with an explicit stack: at most one batch per stage is in memory.
@@ -158,6 +239,23 @@ class PipelineRunner:
     def operand_column(self, slot: Slot, frame: Frame) -> Codes:
         """Return the codes of an argument place."""
         return self._scope.operand(slot).column(frame)
+
+
+def _needed_ahead(stage: Stage) -> frozenset[str] | None:
+    """Return the variables that a stage needs to look ahead; None if it cannot."""
+    terms: tuple[Expression, ...] = ()
+    match stage:
+        case Filter(condition=condition):
+            terms = (condition.left, condition.right)
+        case Compute(expression=expression):
+            terms = (expression,)
+        case Probe() | AntiProbe():
+            pass
+        case _:
+            assert_never(stage)
+    parts = (part for term in terms for part in subterms(term))
+    is_called = any(isinstance(part, UserCall) for part in parts)
+    return None if is_called else frozenset(names_needed(stage))
 
 
 def record_probes(

@@ -3,7 +3,7 @@
 A stage maps a frame to a frame, or to several where one would become too large.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -16,10 +16,13 @@ from corollary.engines.local.evaluation.frames import (
     VariableScope,
     overflow_mask,
 )
+from corollary.engines.local.evaluation.prefetch import is_selective
 from corollary.engines.local.evaluation.value_vector import union_masks
 from corollary.engines.local.storage.arrangement import Order
 from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.storage.layout import Layout, Mask
+from corollary.engines.local.storage.runs import PendingProbe
+from corollary.engines.local.storage.table import Table
 
 FRAME_MAX_ROWS = 1 << 14
 """Up to this many matches are one frame, those of several layers concatenated."""
@@ -81,13 +84,41 @@ class ProbeStage:
         used = len(self._keys) + len(self._reads) + len(self._equals)
         self._is_projection = used < len(order) or len(self._carried) < len(self._known)
 
+    @property
+    def rows_read(self) -> int:
+        """How many tuples it reads without a key."""
+        return 0 if self._stage.bound else self._tables[self._relation].size(self._state)
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether the tuples are outside of this process."""
+        return self._tables[self._relation].is_remote(self._state)
+
+    def is_selective(self, asked: Sequence[PendingProbe]) -> bool:
+        """Whether most rows will not pass: it is asked for far more keys than it has tuples."""
+        return is_selective(self._tables[self._relation].size(self._state), asked)
+
+    def unfetched(self, frame: Frame) -> list[PendingProbe] | None:
+        """Return what it has to fetch for some rows; None if that cannot be said."""
+        table = self._tables[self._relation]
+        order = self._order_in(table)
+        keys = [operand.column(frame) for operand in self._keys]
+        return table.unfetched(order, keys, self._state)
+
+    def _order_in(self, table: Table) -> Order:
+        """Return the order to probe in, which is chosen once."""
+        if self._order is None:
+            self._arrange(self._choose_order(table))
+        assert self._order is not None
+        return self._order
+
+    def _choose_order(self, table: Table) -> Order:
+        return table.order_for(self._stage.bound)
+
     def apply(self, frame: Frame) -> Frame | Iterator[Frame]:
         """Return the rows joined with the tuples that match."""
         table = self._tables[self._relation]
-        if self._order is None:
-            self._arrange(table.order_for(self._stage.bound))
-        assert self._order is not None
-        arrangement = table.arrangement(self._order)
+        arrangement = table.arrangement(self._order_in(table))
         layers = arrangement.layers(self._state)
         if not layers:
             return EMPTY_FRAME
@@ -157,6 +188,22 @@ class MemberStage:
         self._relation, self._state = stage.source.relation, stage.source.state
         self._operands = [scope.operand(slot) for slot in stage.slots]
         self._is_negated = isinstance(stage, AntiProbe)
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether the tuples are outside of this process."""
+        return self._tables[self._relation].is_remote(self._state)
+
+    def is_selective(self, asked: Sequence[PendingProbe]) -> bool:
+        """Whether most rows will not pass: it is asked for far more keys than it has tuples."""
+        size = self._tables[self._relation].size(self._state)
+        return not self._is_negated and is_selective(size, asked)
+
+    def unfetched(self, frame: Frame) -> list[PendingProbe]:
+        """Return what it has to fetch for some rows."""
+        table = self._tables[self._relation]
+        columns = [operand.column(frame) for operand in self._operands]
+        return table.unfetched_codes(columns, self._state)
 
     def apply(self, frame: Frame) -> Frame:
         """Return the rows whose tuple is in the relation, or not."""

@@ -1,5 +1,6 @@
 """Sorted arrays of packed tuples: set operations, and runs that are probed by binary search."""
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -76,6 +77,21 @@ def subtract_words(words: Words, others: Words) -> Words:
     if not len(words) or not len(others):
         return words
     return words[~is_member(words, others)]
+
+
+class PendingProbe(Protocol):
+    """Keys that a run outside of this process was not asked for yet."""
+
+    @property
+    def keys(self) -> Words:
+        """The keys, each once."""
+
+    @property
+    def expected_tuples(self) -> int:
+        """The estimated number of tuples that the answer has."""
+
+    def fetch_with(self, others: "Sequence[PendingProbe]") -> None:
+        """Fetch the tuples of these keys, and those of others, by one request."""
 
 
 class SortedRun(Protocol):

@@ -12,6 +12,7 @@ from corollary.engines.local.storage.code_range import CodeInterval, CodeRange, 
 from corollary.engines.local.storage.layout import Layout, LayoutFamily, Mask, Words
 from corollary.engines.local.storage.runs import (
     SAMPLE_TUPLES,
+    PendingProbe,
     SortedRun,
     estimate_distinct_values,
     is_member,
@@ -163,6 +164,31 @@ class Table:
             if self._bitmap is not None:
                 return self._bitmap[words]
         return main.contains(words, state)
+
+    def is_remote(self, state: State) -> bool:  # noqa: ARG002
+        """Whether tuples of a state are outside of this process: none are."""
+        return False
+
+    def unfetched(
+        self,
+        order: Order,  # noqa: ARG002 - for tables whose tuples are elsewhere
+        keys: list[Codes],  # noqa: ARG002
+        state: State,  # noqa: ARG002
+    ) -> list[PendingProbe] | None:
+        """Return what a probe by keys has to fetch: nothing; None if that cannot be said."""
+        return []
+
+    def unfetched_words(self, words: Words, state: State) -> list[PendingProbe]:  # noqa: ARG002
+        """Return what a lookup of tuples, packed in the current layout, has to fetch: nothing."""
+        return []
+
+    def unfetched_codes(
+        self,
+        columns: Sequence[Codes],  # noqa: ARG002
+        state: State,  # noqa: ARG002
+    ) -> list[PendingProbe]:
+        """Return what a lookup of tuples, of any codes, has to fetch: nothing."""
+        return []
 
     def contains_codes(self, columns: Sequence[Codes], count: int, state: State) -> Mask:
         """Return for each tuple, of any codes, whether it is in a state."""

@@ -18,6 +18,7 @@ from corollary.core.engine import (
     Limits,
     MapResult,
     RelationPlace,
+    RowLookup,
     TableHandle,
     ValueRange,
 )
@@ -28,9 +29,10 @@ from corollary.core.recorder import Recorder
 from corollary.core.states import CHANGES, State
 from corollary.core.types import Type
 from corollary.engines.local.engine import LocalEngine
+from corollary.engines.local.evaluation.prefetch import LOOK_AHEAD_MAX_ROWS
 from corollary.engines.local.storage.layout import LayoutFamily
 from corollary.engines.local.storage.table import Table
-from corollary.engines.local.table_handle import decode_table
+from corollary.engines.local.table_handle import recode_table
 from corollary.engines.local.values.codes import Dictionary
 from corollary.engines.spark.partitioned.fetched_files import ORIGIN_SUFFIX, remove
 from corollary.engines.spark.partitioned.handle import PartitionedHandle
@@ -38,11 +40,16 @@ from corollary.engines.spark.partitioned.jobs import JobCounts, PartitionJobs, s
 from corollary.engines.spark.partitioned.loading import build_partitions
 from corollary.engines.spark.partitioned.operations import PartitionAddress, without_rows
 from corollary.engines.spark.partitioned.partition_files import PartitionedFiles, StoredPartition
-from corollary.engines.spark.partitioned.remote_table import RemoteTable, WorkingTable
+from corollary.engines.spark.partitioned.remote_table import (
+    CodedLookup,
+    RemoteTable,
+    WorkingTable,
+    fetch_lookups,
+)
 from corollary.engines.spark.partitioned.run import LayoutExceeded
 from corollary.engines.spark.partitioned.saved_files import restore_files, save_files
 from corollary.engines.spark.partitioned.source import PartitionSource
-from corollary.engines.spark.partitioned.table import PartitionPlace
+from corollary.engines.spark.partitioned.table import WIDER_BITS, PartitionPlace
 from corollary.engines.spark.resources import SparkResources
 from corollary.engines.spark.task_pool import SparkTaskPool
 from corollary.engines.spark.task_runner import Task
@@ -64,9 +71,6 @@ DICTIONARY_GROWTH = 2
 
 PARTITIONS_PLACE = "partitions"
 """The place of relations whose committed tuples are in partitions."""
-
-WIDER_BITS = 6
-"""The codes of texts get so many more bits when they need more."""
 
 
 class PartitioningEngine(LocalEngine):
@@ -267,6 +271,16 @@ class PartitioningEngine(LocalEngine):
         for each in rows.slices(INSERTED_MAX_ROWS):
             super().delete(relation, each)
 
+    def prefetch(self, lookups: Iterable[RowLookup]) -> None:
+        """Fetch what a change is going to look up in partitions, by one job."""
+        asked = [
+            CodedLookup(table, each, self._encode(each.relation, each.rows, each.columns)[0])
+            for each in lookups
+            if (table := self._partitioned_table(each.relation, State.NEW)) is not None
+            if len(each.rows) <= LOOK_AHEAD_MAX_ROWS
+        ]
+        self._widening(partial(fetch_lookups, asked))
+
     def _table_in_partitions(self, relation: str) -> RemoteTable | None:
         """Return the table of a relation after its tuples were moved to partitions.
 
@@ -358,7 +372,7 @@ class PartitioningEngine(LocalEngine):
         fresh = Dictionary()
         for name, table in self._tables.items():
             if not table.is_partitioned:
-                self._tables[name] = _recoded(table, self._dictionary, fresh)
+                self._tables[name] = recode_table(table, self._dictionary, fresh)
         self._dictionary = self._made_place.dictionary = fresh
         for each in self._partitioned_tables():
             each.release()
@@ -372,7 +386,7 @@ class PartitioningEngine(LocalEngine):
             for table in self._partitioned_tables()
             for source in (table.source, table.loading, table.staged)
             if source is not None
-            for path in _paths(source.files)
+            for path in source.files.paths
         }
 
     def _sweep(self) -> None:
@@ -381,7 +395,7 @@ class PartitioningEngine(LocalEngine):
             return
         needed = self._files_in_use()
         for handle in self._handles:
-            needed |= _paths(handle.source.files)
+            needed |= handle.source.files.paths
         with os.scandir(self._made_place.root) as entries:
             left = [each for each in entries if each.path.removesuffix(ORIGIN_SUFFIX) not in needed]
         for each in left:
@@ -481,20 +495,3 @@ def _is_change(relation: Relation) -> bool:
     """Whether a relation holds the change of a virtual one, for a transaction."""
     _, separator, sign = relation.name.rpartition(WORKING_SEPARATOR)
     return bool(separator) and sign in CHANGES
-
-
-def _recoded(table: Table, before: Dictionary, after: Dictionary) -> Table:
-    """Return a table with the committed tuples of another, coded by another dictionary."""
-    other = Table(table.types)
-    for order in table.old_layers():
-        other.want(order)
-    names = [f"c{at}" for at in range(len(table.types))]
-    rows = decode_table(table, State.OLD, names, before)
-    columns = [after.encode_arrow(rows.column(at), each) for at, each in enumerate(table.types)]
-    other.insert(columns, rows.num_rows)
-    other.commit()
-    return other
-
-
-def _paths(files: PartitionedFiles) -> set[str]:
-    return {f"{files.root}/{name}" for name in files.files}

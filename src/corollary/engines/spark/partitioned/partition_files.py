@@ -246,6 +246,11 @@ class PartitionedFiles:
             name for each in self.sets for partition in each.partitions for name in partition.files
         }
 
+    @property
+    def paths(self) -> set[str]:
+        """All files and directories."""
+        return {f"{self.root}/{name}" for name in self.files}
+
     def set_of(self, order: Order) -> PartitionSet | None:
         """Return the set that has an order, None if there is none."""
         return next((each for each in self.sets if order in each.orders), None)

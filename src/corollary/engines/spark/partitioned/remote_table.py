@@ -1,14 +1,17 @@
 """Tables that take and give tuples in partitions: results of bulk steps never pass the driver."""
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import pyarrow as pa
 
+from corollary.core.engine import RowLookup
 from corollary.core.states import State
 from corollary.engines.local.storage.arrangement import Arrangement, Order
+from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.storage.layout import Words
-from corollary.engines.local.storage.runs import SortedRun
+from corollary.engines.local.storage.runs import PendingProbe, SortedRun
 from corollary.engines.local.storage.table import Table
 from corollary.engines.spark.partitioned.handle import RemoteTuples, append_files
 from corollary.engines.spark.partitioned.open_partition import own_ranges
@@ -40,6 +43,16 @@ class RemoteTable(StagingTable):
                 return self.source is not None
             case State.NEW:
                 return self.source is not None or self.loading is not None
+
+    def unfetched_rows(
+        self, columns: tuple[int, ...] | None, codes: list[Codes]
+    ) -> list[PendingProbe]:
+        """Return what a lookup of values of some columns, or of tuples, in NEW has to fetch."""
+        if columns is None:
+            return self.unfetched_codes(codes, State.NEW)
+        order = self.order_for(columns)
+        keys = [codes[columns.index(column)] for column in order[: len(columns)]]
+        return self.unfetched(order, keys, State.NEW) or []
 
     def files_of(self, state: State) -> PartitionedFiles:
         """Return the files of a state that is in partitions."""
@@ -225,3 +238,25 @@ class WorkingTable(RemoteTable):
         ranges = own_ranges(self.types, self.layout.columns)
         source = PartitionSource(files, self._place.jobs)
         self.adopt(source.changed(rows, rows.slice(0, 0), ranges))
+
+
+class CodedLookup(NamedTuple):
+    """Rows that are going to be looked up in a table, as codes."""
+
+    table: RemoteTable
+    lookup: RowLookup
+    codes: list[Codes]
+
+
+def fetch_lookups(asked: Sequence[CodedLookup]) -> None:
+    """Fetch what will be looked up, by one job."""
+    for table, lookup, codes in asked:
+        if lookup.is_inserted:  # a later change of the layout would repack what is asked for
+            table.fit(codes, (None,) * len(codes))
+    needed = [
+        probe
+        for table, lookup, codes in asked
+        for probe in table.unfetched_rows(lookup.columns, codes)
+    ]
+    if needed:
+        needed[0].fetch_with(needed[1:])

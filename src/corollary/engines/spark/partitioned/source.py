@@ -15,7 +15,7 @@ from corollary.engines.local.storage.layout import Mask
 from corollary.engines.spark.partitioned import operations
 from corollary.engines.spark.partitioned.change_files import write_changes
 from corollary.engines.spark.partitioned.change_operations import GatherChange
-from corollary.engines.spark.partitioned.jobs import PartitionJobs
+from corollary.engines.spark.partitioned.jobs import PartitionJobs, PartitionTask
 from corollary.engines.spark.partitioned.loading import gather_pieces, remove_files
 from corollary.engines.spark.partitioned.open_partition import new_name
 from corollary.engines.spark.partitioned.operations import PartitionAddress, from_bytes, to_bytes
@@ -98,33 +98,40 @@ class PartitionSource:
 
     def match(self, order: Order, keys: pa.Table) -> pa.Table:
         """Return the tuples whose first columns in an order are one of some distinct keys."""
+        found = self.jobs.run(self.match_tasks(order, keys), f"probe {self.files.relation.name}")
+        return self.joined(found)
+
+    def match_tasks(self, order: Order, keys: pa.Table) -> list[PartitionTask]:
+        """Return what tasks do to find the tuples whose first columns are some distinct keys."""
         part = self.set_for(order)
         assert part is not None, f"no partitions for {order}"
         columns, types = order[: keys.num_columns], self.files.relation.types
         rows = part.partitioning.rows_by_partition(keys, columns, types)
-        parts = {number: keys.take(index_array(each)) for number, each in rows.items()}
-
-        def make(number: int) -> operations.PartitionOperation | None:
-            asked = parts.get(number)
-            return None if asked is None else operations.Match(order, to_bytes(asked))
-
-        return self.joined(self._ask(part, make, "probe").values())
+        return [
+            (address, operations.Match(order, to_bytes(keys.take(index_array(rows[number])))))
+            for number, address in self._addresses(part).items()
+            if number in rows
+        ]
 
     def contains(self, rows: pa.Table) -> Mask:
         """Return for each tuple whether it is there."""
+        lookup = self.lookup(rows)
+        found = self.jobs.run(lookup.tasks, f"look up {self.files.relation.name}")
+        return lookup.mask(found)
+
+    def lookup(self, rows: pa.Table) -> "TupleLookup":
+        """Return what tasks do to say for each tuple whether it is there."""
         part = self.files.sets[0]
         types = self.files.relation.types
         places = part.partitioning.rows_by_partition(rows, range(len(types)), types)
-        parts = {number: rows.take(index_array(each)) for number, each in places.items()}
-
-        def make(number: int) -> operations.PartitionOperation | None:
-            asked = parts.get(number)
-            return None if asked is None else operations.Contain(to_bytes(asked))
-
-        result = np.zeros(rows.num_rows, np.bool_)
-        for number, mask in self._ask(part, make, "look up").items():
-            result[places[number]] = mask
-        return result
+        asked = {
+            number: address for number, address in self._addresses(part).items() if number in places
+        }
+        tasks: list[PartitionTask] = [
+            (address, operations.Contain(to_bytes(rows.take(index_array(places[number])))))
+            for number, address in asked.items()
+        ]
+        return TupleLookup(tasks, [places[number] for number in asked], rows.num_rows)
 
     def read(self) -> pa.Table:
         """Return all tuples: for what users read, and small relations."""
@@ -373,3 +380,25 @@ class PartitionSource:
         scattered = self._ask(self.files.sets[0], lambda _: scatter, "arrange")
         pieces = [piece for each in scattered.values() for piece in each]
         return gather_pieces(files, [part], pieces, self.jobs, "arrange", is_final=is_final)
+
+
+@dataclass(frozen=True, slots=True)
+class TupleLookup:
+    """Tuples that are looked up.
+
+    Attributes:
+        tasks: one for each partition that may have some.
+        places: for each task the rows that it looks up.
+        count: of all rows.
+    """
+
+    tasks: list[PartitionTask]
+    places: list[Any]
+    count: int
+
+    def mask(self, found: Sequence[Mask]) -> Mask:
+        """Return for each row whether it is there, by what the tasks have found."""
+        result = np.zeros(self.count, np.bool_)
+        for rows, mask in zip(self.places, found, strict=True):
+            result[rows] = mask
+        return result

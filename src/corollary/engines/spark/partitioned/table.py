@@ -5,7 +5,7 @@ on every order has a `PartitionedRun`, a commit writes files of changes, and the
 version start anew: what the transaction has fetched is forgotten.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -16,9 +16,10 @@ from corollary.core.program import Relation
 from corollary.core.states import State
 from corollary.core.types import Type
 from corollary.engines.local.storage.arrangement import Arrangement, Order
-from corollary.engines.local.storage.code_range import CodeRange
+from corollary.engines.local.storage.code_range import CodeRange, Codes
 from corollary.engines.local.storage.layout import Layout, LayoutFamily, Words
 from corollary.engines.local.storage.runs import (
+    PendingProbe,
     SortedRun,
     merge_words,
     sort_distinct,
@@ -39,6 +40,9 @@ from corollary.engines.spark.partitioned.source import PartitionSource
 
 INTERNED_BITS = 24
 """The codes of texts and floats that pass get so many bits in words, more once these are used."""
+
+WIDER_BITS = 6
+"""They get so many more bits when they need more."""
 
 ROOM_BITS = 2
 """The codes of texts have room for so many bits more than they need, so that it lasts."""
@@ -70,7 +74,7 @@ class PartitionedTable(Table):
         loading: the added tuples, if they are in partitions; nothing is committed then.
     """
 
-    __slots__ = ("_keys", "_next", "_place", "loading", "relation", "source")
+    __slots__ = ("_keys", "_leads", "_next", "_place", "loading", "relation", "source")
 
     is_partitioned: ClassVar[bool] = True
 
@@ -83,6 +87,7 @@ class PartitionedTable(Table):
         self.loading: PartitionSource | None = None
         self._place = place
         self._next: PartitionedFiles | None = None
+        self._leads: dict[int, PartitionedRun] = {}
         self._keys: dict[tuple[int, ...], tuple[tuple[StoredPartition, ...], bool]] = {}
         """Whether columns were found to be a key of what some partitions hold."""
 
@@ -167,6 +172,7 @@ class PartitionedTable(Table):
 
     def release(self) -> None:
         """Forget what was fetched."""
+        self._leads = {}
         for each in (self._main, *self._others.values()):
             self._release(each)
 
@@ -174,7 +180,7 @@ class PartitionedTable(Table):
         if self.held is None:
             return
         order, layout = arrangement.order, arrangement.layout
-        run = PartitionedRun(self.held, order, layout, self._place.dictionary)
+        run = PartitionedRun(self.held, order, layout, self._place.dictionary, self._leads)
         if self.is_loading:
             later = [each for each in arrangement.added if not isinstance(each, PartitionedRun)]
             arrangement.added = [run, *later]
@@ -245,6 +251,34 @@ class PartitionedTable(Table):
         lead = max(leads, key=lambda column: distinct[column])
         rest = (column for column in self.primary_order if column not in bound)
         return (lead, *(column for column in bound if column != lead), *rest)
+
+    def unfetched(self, order: Order, keys: list[Codes], state: State) -> list[PendingProbe] | None:
+        """Return what a probe by keys has to fetch; None if it is not known, or is everything."""
+        if not keys or (self.held is not None and self.held.set_for(order) is None):
+            return None
+        arrangement = self.arrangement(order)
+        keys = _fitting(keys, arrangement.layout)
+        found = (
+            layer.run.unfetched(keys, len(keys[0]))
+            for layer in arrangement.layers(state)
+            if isinstance(layer.run, PartitionedRun)
+        )
+        return [each for each in found if each is not None]
+
+    def unfetched_words(self, words: Words, state: State) -> list[PendingProbe]:
+        """Return what a lookup of tuples, packed in the current layout, has to fetch."""
+        found = (
+            layer.run.unfetched_words(words)
+            for layer in self.arrangement(self.primary_order).layers(state)
+            if isinstance(layer.run, PartitionedRun)
+        )
+        return [each for each in found if each is not None]
+
+    def unfetched_codes(self, columns: Sequence[Codes], state: State) -> list[PendingProbe]:
+        """Return what a lookup of tuples, of any codes, has to fetch."""
+        layout = self.layout
+        fitting = _fitting(columns, layout)
+        return self.unfetched_words(layout.pack(fitting, len(fitting[0])), state)
 
     def _arrange(self, order: Order) -> Arrangement:
         if self.held is None:
@@ -436,3 +470,9 @@ class PartitionedTable(Table):
                 )
             )
             self.commit()
+
+
+def _fitting(columns: Sequence[Codes], layout: Layout) -> list[Codes]:
+    """Return the rows whose codes fit into the first columns of a layout: no tuple has others."""
+    overflow = layout.overflow_mask(columns)
+    return list(columns) if overflow is None else [codes[~overflow] for codes in columns]

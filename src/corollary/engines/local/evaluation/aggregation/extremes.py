@@ -45,16 +45,17 @@ class ExtremeStage(ProbeStage):
         assert stage.extreme is not None
         self._extreme: Extreme = stage.extreme
 
+    def _choose_order(self, table: Table) -> Order:
+        return _extreme_order(table, self._stage.bound, self._extreme.column)
+
     def apply(self, frame: Frame) -> Frame | Iterator[Frame]:
         """Return the rows joined with an extreme match; with all, if codes have no order."""
         table = self._tables[self._relation]
-        if self._order is None:
-            self._arrange(_extreme_order(table, self._stage.bound, self._extreme.column))
-        assert self._order is not None
+        order = self._order_in(table)
         type_ = table.types[self._extreme.column]
         if not self._scope.dictionary.domain(type_).is_ordered:
             return super().apply(frame)
-        arrangement = table.arrangement(self._order)
+        arrangement = table.arrangement(order)
         layout = arrangement.layout
         keys = [operand.column(frame) for operand in self._keys]
         overflow = overflow_mask(self._keys, keys, layout) if keys else None

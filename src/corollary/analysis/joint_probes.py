@@ -1,0 +1,151 @@
+"""Which probes of a plan have their keys at the same moment: they can be one request.
+
+The *depth* of a probe is the number of requests that come before it, and its own:
+
+    h(…) :- change(p, s), big1(p, c), big2(s, r).     big1 1, big2 1: both keys are in `change`
+    h(…) :- change(p), big1(p, s), big2(s, r).        big1 1, big2 2: `s` is from `big1`
+
+All probes of the pipelines of a step at one depth are one request. It asks for those of later steps
+as well, if what leads these is there already. Steps are later ones of the same list, up to one that
+calls others:
+
+    derive gone   difference → count@old …         asks for `count` and, with it, for
+    derive came   difference → !p@old …            `p`: `difference` is not written in between
+    derive next   gone → q …                       not for `q`: `gone` is being derived
+"""
+
+from collections.abc import Callable, Iterator
+
+from corollary.core.logic import Variable
+from corollary.core.pipeline import (
+    AntiProbe,
+    Compute,
+    Filter,
+    Pipeline,
+    Probe,
+    Reference,
+    names_needed,
+)
+from corollary.core.plans import (
+    Derive,
+    Judge,
+    Loop,
+    Overrun,
+    Plan,
+    Step,
+    When,
+    Within,
+    relations_written_by,
+)
+
+LATER_MAX_STEPS = 32
+"""No more steps are looked at for one."""
+
+UpcomingPipeline = tuple[Derive, int]
+"""A pipeline: its step, and its number there."""
+
+
+def upcoming_pipelines(plan: Plan) -> dict[int, tuple[UpcomingPipeline, ...]]:
+    """Return the pipelines of later steps that a step may ask for, by the identity of the step."""
+    return {
+        id(step): tuple(_upcoming(step, steps[at + 1 :][:LATER_MAX_STEPS]))
+        for steps in step_lists(plan)
+        for at, step in enumerate(steps)
+        if isinstance(step, Derive)
+    }
+
+
+def step_lists(plan: Plan, *, with_alternatives: bool = True) -> Iterator[tuple[Step, ...]]:
+    """Yield every list of steps of a plan that run one after the other.
+
+    Args:
+        plan: the plan.
+        with_alternatives: whether to yield what runs where steps have exceeded their budget.
+    """
+    work = list(plan.procedures.values())
+    while work:
+        steps = work.pop()
+        yield steps
+        for step in steps:
+            match step:
+                case Loop(steps=inner) | When(steps=inner):
+                    work.append(inner)
+                case Judge(steps=inner) | Overrun(steps=inner):
+                    work.append(inner)
+                case Within(steps=inner, otherwise=otherwise):
+                    work.append(inner)
+                    if with_alternatives and otherwise is not None:
+                        work.append(otherwise)
+                case _:
+                    pass
+
+
+def _upcoming(step: Derive, later: tuple[Step, ...]) -> Iterator[UpcomingPipeline]:
+    written = {step.target}
+    for each in later:
+        if isinstance(each, Derive):
+            for at, pipeline in enumerate(each.pipelines):
+                if leading_relation(pipeline) not in {None, *written}:
+                    yield each, at
+        writes = relations_written_by(each)
+        if not writes:  # it calls others
+            return
+        written.update(writes)
+
+
+def leading_relation(pipeline: Pipeline) -> str | None:
+    """Return the relation that the first stage of a pipeline reads, if it reads one."""
+    first = pipeline.stages[0] if pipeline.stages else None
+    return first.source.relation if isinstance(first, Probe) else None
+
+
+def count_requests(plan: Plan, is_remote: Callable[[Reference], bool]) -> int:
+    """Return how many requests the steps of a plan make, if each runs once and within its budget.
+
+    Args:
+        plan: the plan.
+        is_remote: whether the tuples of a reference are outside of this process.
+    """
+    upcoming = upcoming_pipelines(plan)
+    total = 0
+    for steps in step_lists(plan, with_alternatives=False):
+        asked: dict[int, int] = {}
+        """By pipeline the depth down to which earlier steps have asked for it."""
+        for step in steps:
+            if not isinstance(step, Derive):
+                continue
+            depths = [
+                depth - asked.get(id(pipeline), 0)
+                for pipeline in step.pipelines
+                if (depth := probe_depth(pipeline, is_remote))
+            ]
+            count = max(0, *depths, 0) + any(map(is_remote, step.without))
+            total += count
+            for later, at in upcoming[id(step)] if count else ():
+                known = id(later.pipelines[at])
+                asked[known] = max(count, asked.get(known, 0))
+    return total
+
+
+def probe_depth(pipeline: Pipeline, is_remote: Callable[[Reference], bool]) -> int:
+    """Return how many requests a pipeline makes, one after the other."""
+    depths: dict[str, int] = {}
+    """By variable the number of requests before it has a value."""
+    deepest = 0
+    for stage in pipeline.stages:
+        depth = max((depths.get(name, 0) for name in names_needed(stage)), default=0)
+        match stage:
+            case Probe(source=source, slots=slots):
+                # A join with what is here waits for the joins before it.
+                depth = depth + 1 if is_remote(source) else deepest
+                deepest = max(deepest, depth)
+                for slot in slots:
+                    if isinstance(slot, Variable):
+                        depths.setdefault(slot.name, depth)
+            case AntiProbe(source=source):
+                deepest = max(deepest, depth + is_remote(source))
+            case Compute(variable=variable):
+                depths.setdefault(variable.name, depth)
+            case Filter():
+                pass
+    return deepest

@@ -1,0 +1,250 @@
+"""Probes of partitions whose keys are known at the same moment are one job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+import corollary
+from corollary.core.states import State
+from corollary.database.database import Database, state_of
+from corollary.database.forecast import forecast_for_database
+from corollary.engines.local.evaluation import pipelines, prefetch
+from corollary.engines.spark.driver import DriverEngine
+from corollary.engines.spark.partitioned import source
+from corollary.engines.spark.partitioned.jobs import PartitionJobs
+from corollary.explain.forecast import print_forecast
+from support.spark.in_process_partitions import share_out
+
+Rows = list[tuple[Any, ...]]
+
+STAR = """
+.decl change(p: number, s: number)
+.decl big1(p: number, c: symbol)
+.decl big2(s: number, r: symbol)
+.decl h(p: number, s: number, c: symbol, r: symbol)
+h(p, s, c, r) :- change(p, s), big1(p, c), big2(s, r).
+"""
+STAR_ROWS: dict[str, Rows] = {
+    "change": [(n, n + 1) for n in range(100)],
+    "big1": [(n, f"c{n % 7}") for n in range(400)],
+    "big2": [(n, f"r{n % 5}") for n in range(400)],
+}
+
+
+class Both:
+    """A database in partitions, and one here that is asked the same.
+
+    Attributes:
+        titles: of the jobs of the last transaction.
+    """
+
+    def __init__(self, text: str, rows: dict[str, Rows], patch: pytest.MonkeyPatch) -> None:
+        self.titles: list[str] = []
+        self.here = corollary.open(None)
+        share_out(patch, "partitions", 2)
+        self.there = corollary.open(None)
+        run = PartitionJobs.run
+
+        def noted(jobs: PartitionJobs, tasks: Sequence[Any], title: str) -> list[Any]:
+            self.titles += [title] if tasks else []
+            return run(jobs, tasks, title)
+
+        patch.setattr(PartitionJobs, "run", noted)
+        for db in (self.here, self.there):
+            db.load(text=text)
+        self.change(lambda tx: [tx.insert(name, each) for name, each in rows.items()])
+
+    def change(self, change: Callable[[Any], Any]) -> list[str]:
+        """Do the same in both; return the titles of the jobs; compare all relations."""
+        for db in (self.here, self.there):
+            self.titles.clear()
+            before = self._counted
+            with db.transaction() as tx:
+                change(tx)
+        assert self._counted - before == len(self.titles)
+        titles = list(self.titles)
+        for name, relation in state_of(self.here).loaded.normal.relations.items():
+            if not relation.is_declared:
+                continue
+            found, wanted = (set(db.relation(name).rows()) for db in (self.there, self.here))
+            assert found == wanted, name
+        return titles
+
+    @property
+    def _counted(self) -> int:
+        engine = state_of(self.there).engine
+        assert isinstance(engine, DriverEngine)
+        return engine.job_counts.jobs
+
+
+def test_literals_of_a_rule_that_the_change_binds_are_one_job(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    both = Both(STAR, STAR_ROWS, monkeypatch)
+    jobs = both.change(lambda tx: tx.insert("change", [(200 + n, 300 - n) for n in range(20)]))
+    assert jobs == ["probe change", "probe big1, big2", "probe h"]
+    jobs = both.change(lambda tx: tx.delete("change", STAR_ROWS["change"][:5]))
+    assert jobs == ["probe change", "probe h"]
+
+
+def test_a_literal_that_another_binds_is_a_job_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = STAR.replace("big2(s, r)", "big2(q, r), big3(s, p, q)") + (
+        ".decl big3(s: number, p: number, q: number)\n"
+    )
+    rows = STAR_ROWS | {"big3": [(n + 1, n, (3 * n) % 400) for n in range(300)]}
+    both = Both(text, rows, monkeypatch)
+    jobs = both.change(lambda tx: tx.insert("change", [(n, n + 1) for n in range(200, 220)]))
+    first, second = jobs[1:3]
+    assert sorted(first.removeprefix("probe ").split(", ")) == ["big1", "big3"]
+    assert second == "probe big2"
+
+
+def test_rules_of_one_step_are_one_job_at_each_depth(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = """
+    .decl change(p: number, s: number)
+    .decl one(p: number, x: number)
+    .decl two(x: number, y: number)
+    .decl three(s: number, x: number)
+    .decl h(p: number, y: number)
+    h(p, y) :- change(p, _), one(p, x), two(x, y).
+    h(p, y) :- change(p, s), three(s, x), two(x, y).
+    """
+    pairs: Rows = [(n, (7 * n) % 300) for n in range(300)]
+    rows = dict.fromkeys(("change", "one", "two", "three"), pairs)
+    both = Both(text, rows, monkeypatch)
+    jobs = both.change(lambda tx: tx.insert("change", [(n, n + 1) for n in range(20)]))
+    assert [set(each.removeprefix("probe ").split(", ")) for each in jobs[:3]] == [
+        {"change"},
+        {"one", "three"},
+        {"two"},
+    ]
+    assert len(jobs) == 4, "what is known of both rules is subtracted at once"
+
+
+def test_later_steps_of_an_algorithm_ask_with_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = """
+    .decl sale(id: number, shop: symbol, amount: number) key(id)
+    .decl total(shop: symbol, s: number)
+    total(x, s) :- sale(_, x, _), s = sum a : { sale(_, x, a) }.
+    """
+    rows: Rows = [(n, f"s{n % 40}", n % 11) for n in range(400)]
+    both = Both(text, {"sale": rows}, monkeypatch)
+    jobs = both.change(lambda tx: tx.insert("sale", [(1000, "s1", 3), (1001, "s2", 4)]))
+    assert jobs[0] == "probe sale"
+    assert "probe total.aggregate1•total, total.aggregate1" in jobs
+    assert len(jobs) == 3
+    assert len(both.change(lambda tx: tx.delete("sale", rows[:3]))) <= 4
+
+
+def test_the_tuples_of_a_change_and_their_keys_are_one_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = """
+    .decl r(a: number, b: number, id: number) key(id)
+    .fd r(b -> a)
+    .decl s(x: number, y: symbol) key(x)
+    """
+    rows: dict[str, Rows] = {
+        "r": [(n % 10, n, 5 * n) for n in range(200)],
+        "s": [(n, f"y{n}") for n in range(200)],
+    }
+    both = Both(text, rows, monkeypatch)
+    assert both.change(lambda tx: (tx.insert("r", [(3, 777, 777)]), tx.insert("s", [(900, "z")])))
+    jobs = both.change(lambda tx: (tx.insert("r", [(4, 778, 778)]), tx.insert("s", [(901, "y")])))
+    assert jobs == ["probe r, s"]
+    for wrong in ((9, 801, 5), (9, 7, 802)):
+        with pytest.raises(corollary.ConstraintError), both.there.transaction() as tx:
+            tx.insert("r", [wrong])
+    assert both.change(lambda tx: tx.delete("r", [(3, 777, 777)])) == ["probe r"]
+
+
+def test_parts_of_a_relation_are_one_job(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    (tmp_path / "r.csv").write_text("\n".join(f"{n},{n % 9}" for n in range(300)), "utf-8")
+    text = f'.decl r(x: number, y: number)\n.input r(filename="{tmp_path}/r.csv", delimiter=",")\n'
+    both = Both(text, {}, monkeypatch)
+    both.change(lambda tx: tx.insert("r", [(1000, 1)]))
+    assert len(both.change(lambda tx: tx.insert("r", [(1001, 1), (2, 2)]))) == 1
+    assert len(both.change(lambda tx: tx.delete("r", [(1001, 1), (2, 2)]))) == 1
+
+
+def test_an_order_finds_what_another_one_with_the_same_lead_has_fetched(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    text = """
+    .decl r(id: number, a: number, b: number)
+    .decl q(id: number, b: number) virtual
+    q(i, b) :- r(i, _, b).
+    .decl s(id: number)
+    s(i) :- q(i, b), b < 5.
+    """
+    both = Both(text, {"r": [(n, n % 3, n % 7) for n in range(300)]}, monkeypatch)
+    both.change(lambda tx: tx.insert("r", [(400, 1, 1)]))
+    state_of(both.there).engine.rollback()  # forgets what `relation` has read
+    jobs = both.change(lambda tx: (tx.insert("r", [(401, 1, 1)]), tx.delete("r", [(3, 0, 3)])))
+    assert jobs.count("probe r") == 1
+    jobs = both.change(lambda tx: (tx.insert("r", [(402, 1, 1)]), tx.delete("r", [(4, 1, 4)])))
+    assert "probe r" not in jobs, "all of it is here"
+
+
+@pytest.mark.parametrize("reason", ["many rows", "many tuples", "few pass"])
+def test_what_costs_much_is_asked_for_when_it_is_needed(
+    monkeypatch: pytest.MonkeyPatch, reason: str
+) -> None:
+    rows = dict(STAR_ROWS)
+    match reason:
+        case "many rows":
+            monkeypatch.setattr(pipelines, "LOOK_AHEAD_MAX_ROWS", 10)
+        case "many tuples":
+            rows |= {name: [(n % 4, f"{n}") for n in range(400)] for name in ("big1", "big2")}
+            monkeypatch.setattr(prefetch, "EXPECTED_MAX_TUPLES", 50)
+            monkeypatch.setattr(source, "BUILD_MIN_TUPLES", 1)  # tasks count distinct values
+        case "few pass":
+            rows |= {name: [(100 * n, f"{n}") for n in range(4)] for name in ("big1", "big2")}
+    both = Both(STAR, rows, monkeypatch)
+    count = 1 if reason == "many tuples" else 60
+    jobs = both.change(lambda tx: tx.insert("change", [(n, n + 2) for n in range(count)]))
+    assert not any("big1" in each and "big2" in each for each in jobs)
+    assert any("big1" in each or "big2" in each for each in jobs)
+
+
+def test_functors_of_users_are_called_for_the_rows_that_are_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    called: list[int] = []
+
+    @corollary.functor("seen_by_look_ahead")
+    def seen(x: int) -> int:
+        called.append(x)
+        return x + 1
+
+    text = """
+    .functor seen_by_look_ahead(x: number): number
+    .decl change(p: number, s: number)
+    .decl big1(p: number, c: number)
+    .decl big2(s: number, r: number)
+    .decl h(p: number, c: number, r: number)
+    h(p, c, r) :- change(p, s), big1(p, c), x = @seen_by_look_ahead(c), big2(s, r), r < x.
+    """
+    rows = {name: [(n, n) for n in range(100)] for name in ("big1", "big2")}
+    both = Both(text, rows, monkeypatch)
+    called.clear()
+    both.change(lambda tx: tx.insert("change", [(1, 2), (2, 1)]))
+    assert len(called) <= 4, "twice by each database"
+
+
+def test_explain_counts_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    both = Both(STAR, STAR_ROWS, monkeypatch)
+    assert said(both.there, "change") == (
+        "partitions are asked up to 3 times (big1 1, big2 1, h 1), "
+        "in up to 2 jobs, in each round of a loop again"
+    )
+    assert "in up to 3 jobs" in said(both.there, "big1")
+
+
+def said(db: Database, changed: str) -> str:
+    forecast = forecast_for_database(db, {changed: {State.ADDED: 1}})
+    (line,) = (
+        each for each in print_forecast(forecast).splitlines() if each.startswith("partitions are")
+    )
+    return line
