@@ -131,7 +131,9 @@ class FunctorSignature:
 
 
 def _arithmetic() -> Iterable[FunctorSignature]:
-    for name in "+-*/":
+    summands = NUMERIC | _SYMBOL  # texts are joined: see `analysis.types.annotate`
+    yield FunctorSignature("+", (summands, summands), is_fallible=True, is_expanding=True)
+    for name in "-*/":
         yield FunctorSignature(name, (NUMERIC, NUMERIC), is_fallible=True, is_expanding=True)
     yield FunctorSignature("%", (INTEGRAL, INTEGRAL), is_fallible=True)
     yield FunctorSignature("^", (_COUNTABLE, _COUNTABLE), is_fallible=True, is_expanding=True)

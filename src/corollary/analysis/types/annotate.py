@@ -120,7 +120,9 @@ class _ClauseAnnotator:
                 _as_decimal(argument) if is_integer else argument
                 for (argument, _), is_integer in zip(inside, widened, strict=True)
             )
-            made = replace(term, arguments=arguments, type=type_)
+            is_text = term.name == "+" and type_ is not None and type_.kind is Kind.SYMBOL
+            name = "cat" if is_text else term.name
+            made = replace(term, name=name, arguments=arguments, type=type_)
             if is_record_term(made):
                 return self._record(made), may_be_null
             return made, may_be_null

@@ -1,7 +1,7 @@
 """Lexemes of the preprocessed text, each with its span in the user's files."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import zip_longest
@@ -118,13 +118,14 @@ _SIGNS = {
 _BRACKETS = {"<": "_LESS", ">": "GREATER"}
 
 _LEXEME = r"""
-    (?P<quoted>[dt]?"(?:[^"\\\n]|\\.)*(?P<close>"?))
+    (?P<quoted>[dt]?(?:CLOSED|(?P<open>"(?:[^"\\\n]|\\.)*)))
   | (?P<name>`(?:[^`\\\n]|\\.)*(?P<shut>`?))
   | (?P<address>\d+\.\d+\.\d+\.\d+)
   | (?P<number>0[xXbB]\w*|\d+(?:\.\d+)?(?:[eE][+-]?\d+)?\w*)
-  | (?P<word>\??START INSIDE*(?P<dots>(?:\.START INSIDE*)*))
+  | (?P<word>\?*START INSIDE*(?:\?+INSIDE+)*(?P<dots>(?:\.START INSIDE*(?:\?+INSIDE+)*)*))
   | (?P<branch>\$START INSIDE*(?:\.START INSIDE*)*)
   | (?P<directive>(?<![^\s{}])\.[A-Za-z_]\w*|\.(?:DIRECTIVES)(?=\s))
+  | (?P<annotation>@!?\[)
   | (?P<state>@(?:old|new)\b)
   | (?P<applied>@START INSIDE*)
   | (?P<sign>:[-=]|->|<:|!=|<=|>=|[(){}\[\],;:.?|=<>!+\-*/%^])
@@ -132,6 +133,7 @@ _LEXEME = r"""
     """
 _OPENING = frozenset({"LPAR", "LBRACE", "LBRACKET"})
 _CLOSING = frozenset({"RPAR", "RBRACE", "RBRACKET"})
+_NAME_STARTS = frozenset({"IDENT", "UNDERSCORE"})
 _OPERAND_ENDS = frozenset(
     {"IDENT", "DOTTED", "QUOTED", "INT", "FRACTION", "STRING", "DATE", "TIME", "TRUTH", "NULL"}
     | {"UNDERSCORE", "RPAR", "RBRACE", "RBRACKET", "NIL", "BRANCH"}
@@ -165,7 +167,8 @@ def _lexeme_pattern(others: str) -> re.Pattern[str]:
     """
     starts = "".join(each for each in others if each.isidentifier())
     inside = "".join(each for each in others if f"a{each}".isidentifier())
-    pattern = _LEXEME.replace("START", f"[A-Za-z_{starts}]").replace("INSIDE", f"[\\w{inside}]")
+    pattern = _LEXEME.replace("CLOSED", literals.STRING_PATTERN)
+    pattern = pattern.replace("START", f"[A-Za-z_{starts}]").replace("INSIDE", f"[\\w{inside}]")
     pattern = pattern.replace("DIRECTIVES", "|".join(name.removeprefix(".") for name in DIRECTIVES))
     return re.compile(pattern, re.VERBOSE | re.ASCII)
 
@@ -180,7 +183,8 @@ def tokenise(
         diagnostics: gets the errors.
         is_body: whether the text is the body of a rule, as goals are.
     """
-    scanned = list(_mark_is(list(_scan(expanded, diagnostics))))
+    written = _without_annotations(_scan(expanded, diagnostics), diagnostics)
+    scanned = list(_mark_is(_join_questions(written)))
     lexemes = list(_join_signs(scanned, diagnostics))
     if any(lexeme.text in _OPEN_NAMES for lexeme in lexemes):
         lexemes = _CallMarker(lexemes, is_body).marked()
@@ -211,6 +215,57 @@ def _scan(expanded: ExpandedText, diagnostics: list[Diagnostic]) -> Iterator[Lex
         yield Lexeme(type_, written, value, span, is_adjacent, starts_line)
 
 
+def _without_annotations(
+    lexemes: Iterable[Lexeme], diagnostics: list[Diagnostic]
+) -> Iterator[Lexeme]:
+    """Leave out annotations such as `@[doc = "…"]` and `@![doc = "…"]`, which change nothing.
+
+    The lexeme after one that starts a line counts as the start of a line.
+    """
+    first: Lexeme | None = None
+    depth = 0
+    starts_line = False
+    for lexeme in lexemes:
+        if depth:
+            is_opening = lexeme.type in _OPENING or lexeme.type == "ANNOTATION"
+            depth += is_opening - (lexeme.type in _CLOSING)
+        elif lexeme.type == "ANNOTATION":
+            first, depth = lexeme, 1
+            starts_line |= lexeme.starts_line
+        else:
+            yield replace(lexeme, starts_line=True) if starts_line else lexeme
+            starts_line = False
+    if depth and first is not None:
+        message = "This annotation is never closed."
+        diagnostics.append(Diagnostic("C0101", message, first.span, "add `]`"))
+
+
+def _join_questions(lexemes: Iterable[Lexeme]) -> list[Lexeme]:
+    """Make one name of each word and the question marks behind it, as in `x?`, `_?` and `?`.
+
+    Behind the type of a column one means that null is a value, and at the end of a goal nothing.
+    """
+    joined: list[Lexeme] = []
+    item, depth = "", 0
+    everything = list(lexemes)
+    for lexeme, following in zip_longest(everything, everything[1:]):
+        if lexeme.type == "DOT" or lexeme.type in DIRECTIVES.values():
+            item, depth = lexeme.type, 0
+        depth += (lexeme.type in _OPENING) - (lexeme.type in _CLOSING)
+        if item == "DECL" and lexeme.type == "RPAR" and not depth:
+            item = ""
+        after = "" if following is None else following.type
+        is_type = item in ("DECL", "TYPE", "FUNCTOR") and after not in ("LPAR", "_COLON")
+        if lexeme.type != "_QUESTION" or is_type or not after:
+            joined.append(lexeme)
+            continue
+        before = joined.pop() if lexeme.is_adjacent and joined[-1].type in _NAME_STARTS else lexeme
+        name = "?" if before is lexeme else f"{before.value}?"
+        span = before.span.to(lexeme.span)
+        joined.append(replace(before, type="IDENT", text=name, value=name, span=span))
+    return joined
+
+
 def _classify(found: re.Match[str], written: str, span: Span) -> tuple[str, Value]:
     match found.lastgroup:
         case "word" if written == "__LINE__":
@@ -230,7 +285,7 @@ def _classify(found: re.Match[str], written: str, span: Span) -> tuple[str, Valu
             # The value is read later, when it is known whether a minus sign is part of it.
             return ("FRACTION" if literals.is_fraction(written) else "INT"), None
         case "quoted":
-            if not found["close"]:
+            if found["open"] is not None:
                 return "BAD", written
             type_, read = _QUOTED[written[0]]
             return type_, read(written[written.index('"') + 1 : -1])
@@ -246,6 +301,8 @@ def _classify(found: re.Match[str], written: str, span: Span) -> tuple[str, Valu
             return "BRANCH", normalised_name(written)
         case "state":
             return "STATE", written[1:]
+        case "annotation":
+            return "ANNOTATION", written
         case "applied":
             return "APPLIED", normalised_name(written)
         case _:

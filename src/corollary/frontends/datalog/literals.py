@@ -29,6 +29,16 @@ _ESCAPED = {
 }
 
 
+STRING_PATTERN = (
+    r'"(?:[^"\\\n]|\\.)*"|"(?:[^"\\]|\\.)*"(?=[\x20\t]*(?:[\r\n),.;:=!<>+*/%^|\]}(-]|\Z))'
+)
+"""A string that is closed, on its line or on a later one.
+
+One whose closing quote is missing would end at the quote that begins the next string. What follows
+that quote cannot follow a string, which tells the two apart.
+"""
+
+
 class LiteralError(ValueError):
     """A literal without a value: the sentence of the diagnostic, and perhaps a note."""
 

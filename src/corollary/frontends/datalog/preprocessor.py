@@ -12,6 +12,7 @@ from pathlib import Path
 
 from corollary.errors import Diagnostic, InputError
 from corollary.frontends.datalog.if_conditions import ConditionError, condition_holds
+from corollary.frontends.datalog.literals import STRING_PATTERN
 from corollary.frontends.datalog.macros import Macro, MacroError, Macros, read_arguments
 from corollary.frontends.datalog.source_map import ExpandedText, Segment, identity_map
 from corollary.source import SourceFile
@@ -30,7 +31,7 @@ _BLOCK = r"/\*(?s:.*?)(?:\*/|\Z)"
 _INTERESTING = rf"""
     (?P<directive>^[ \t]*(?:\#|\.include\b|\.once\b)(?:\\\r?\n|{_STRING}|//[^\n]*|{_BLOCK}|[^\n])*)
   | (?P<comment>//[^\n]*|{_BLOCK})
-  | (?P<literal>{_STRING}|[0-9]\w*)
+  | (?P<literal>{STRING_PATTERN}|{_STRING}|[0-9]\w*)
     """
 _FLAGS = re.VERBOSE | re.MULTILINE | re.ASCII
 _WITHOUT_WORDS = re.compile(_INTERESTING, _FLAGS)
