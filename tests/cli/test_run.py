@@ -284,7 +284,7 @@ def test_many_malformed_lines_are_reported_up_to_a_bound() -> None:
 NOT_SUPPORTED = {
     ".decl p(x: number)\np(recursive_iteration_cnt()).": "recursive_iteration_cnt",
     ".lattice L { }": ".lattice",
-    ".decl p(x: number)\n.input p(IO=jsonfile)": "IO=jsonfile",
+    ".decl p(x: number)\n.input p(IO=xml)": "IO=xml",
 }
 
 
@@ -337,13 +337,53 @@ def test_two_relations_in_one_file_are_refused() -> None:
     assert not Path("out/same.csv").exists()
 
 
-def test_texts_that_could_not_be_read_back_are_refused() -> None:
-    put("p.dl", '.decl a(s: symbol)\na("one\\ttwo").\n.decl b(x: number)\nb(1).\n.output b, a\n')
+def test_texts_that_could_not_be_read_back_are_warned_about() -> None:
+    put("p.dl", '.decl a(s: symbol)\na("one\\ttwo"). a("x\\ny").\n.output a\n')
+    result = cli("run", "p.dl", "-D", "out")
+    assert result.exit_code == OK
+    assert result.stderr.count("warning[C0808]") == 1  # once for each output
+    assert "rfc4180" in result.stderr
+    assert Path("out/a.csv").read_text() == "one\ttwo\nx\ny\n"
+    assert "C0808" not in cli("run", "p.dl", "-D", "out", "--allow", "C0808").stderr
+
+
+def test_texts_that_would_be_another_value_are_refused() -> None:
+    put("p.dl", '.decl a(s: symbol?)\na("").\n.decl b(x: number)\nb(1).\n.output b, a\n')
     result = cli("run", "p.dl", "-D", "out")
     assert result.exit_code == INPUT
     assert "C0807" in result.stderr
     assert "rfc4180" in result.stderr
     assert [path for path in Path("out").rglob("*") if path.is_file()] == []
+
+
+def test_a_dash_for_the_outputs_prints_them_all_with_headers() -> None:
+    program = """.decl a(x: number, s: symbol)
+a(1, "one"). a(2, "two").
+.decl none()
+none().
+.output a(filename="b.csv", delimiter=";")
+.output none
+.printsize a
+"""
+    put("p.dl", program)
+    result = cli("run", "p.dl", "-D", "-")
+    bar, line = "===============\n", "---------------\n"
+    tuples = f"{line}a\nx;s\n{bar}1;one\n2;two\n{bar}{line}none\n{bar}()\n{bar}"
+    assert result.stdout == f"{tuples}a\t2\n"
+    assert not Path("-").exists()
+
+
+def test_json_is_read_from_standard_input_and_printed() -> None:
+    program = """.decl a(x: number, s: symbol)
+.input a(IO=json)
+.output a(IO=json, format=object, params="{\\"relation\\": {\\"params\\": [\\"n\\", \\"t\\"]}}")
+"""
+    put("p.dl", program)
+    result = cli("run", "p.dl", stdin='[[2, "b"], {"s": "a", "x": 1}]')
+    assert result.stdout == '[{"n": 1, "t": "a"},\n{"n": 2, "t": "b"}]\n'
+    for text, code in (("[[1,", "C0957"), ('[[1, "b"], 3]', "C0957"), ('[["1", "b"]]', "C0801")):
+        result = cli("run", "p.dl", stdin=text)
+        assert (result.exit_code, f"[{code}]" in result.stderr) == (INPUT, True)
 
 
 @pytest.mark.parametrize("directory", ["network.dl/out", "/proc/nowhere"])

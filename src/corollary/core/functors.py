@@ -131,10 +131,8 @@ class FunctorSignature:
 
 
 def _arithmetic() -> Iterable[FunctorSignature]:
-    summands = NUMERIC | _SYMBOL  # texts are joined: see `analysis.types.annotate`
-    yield FunctorSignature("+", (summands, summands), is_fallible=True, is_expanding=True)
-    for name in "-*/":
-        yield FunctorSignature(name, (NUMERIC, NUMERIC), is_fallible=True, is_expanding=True)
+    for name, kinds in (("+", NUMERIC | _SYMBOL), *((each, NUMERIC) for each in "-*/")):
+        yield FunctorSignature(name, (kinds, kinds), is_fallible=True, is_expanding=True)
     yield FunctorSignature("%", (INTEGRAL, INTEGRAL), is_fallible=True)
     yield FunctorSignature("^", (_COUNTABLE, _COUNTABLE), is_fallible=True, is_expanding=True)
     yield FunctorSignature("neg", (NUMERIC,), is_fallible=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 import sys
 from dataclasses import dataclass, field
@@ -49,15 +50,24 @@ class Channel:
 
     @property
     def is_file(self) -> bool:
-        return self.options.get("IO", "file") == "file"
+        return self.options.get("IO", "file") in ("file", "jsonfile")
 
     @property
     def file(self) -> str:
         suffix = ".facts" if self.kind == "input" else ".csv"
+        suffix = ".json" if self.options.get("IO") == "jsonfile" else suffix
         return self.options.get("filename", self.relation + suffix)
 
     def rows(self, text: str, types: tuple[Type, ...]) -> list[Row]:
         """The tuples in the text of a facts file."""
+        if self.options.get("IO") == "jsonfile":
+            rows = json.loads(text)
+            names = next((list(row) for row in rows if isinstance(row, dict)), [])
+            listed = [[row[n] for n in names] if isinstance(row, dict) else row for row in rows]
+            return [
+                tuple(value_of(record_text(v), True, t) for v, t in zip(row, types, strict=True))
+                for row in listed
+            ]
         if not types:
             return [() for _ in text.splitlines()]
         records = list(self.records(text))
@@ -89,6 +99,19 @@ class Channel:
             if found[3] == "\n":
                 records.append([])
         return records[:-1]
+
+
+def record_text(value: Any) -> str:
+    """A JSON value as it stands in a facts file; fields of objects are in the order of the type."""
+    match value:
+        case None:
+            return "nil"
+        case dict():
+            return record_text([*value.values()])
+        case list():
+            return f"[{', '.join(map(record_text, value))}]"
+        case _:
+            return str(value)
 
 
 def value_of(text: str, is_quoted: bool, type_: Type) -> Any:

@@ -38,6 +38,7 @@ FILES = {
     "second.csv": "1,2\n",
     "day.csv": "2026-11-17\n",
     "rule.jsonl": '{"op": "remove-rule", "rule": "link(x, y) :- edge(y, x)."}\n',
+    "empty.dl": '.decl t(x: symbol?) .output t\nt("").\n',
     "tab.dl": '.decl t(x: symbol) .output t\nt("a\\tb").\n',
     "more.csv": "c,d\n",
     "cured.dl": ".functor cured(x: number): number\n.decl c(x: number) .output c\nc(@cured(1)).\n",

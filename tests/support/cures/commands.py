@@ -51,9 +51,16 @@ CURES = [
     ),
     Cure(
         "C0807",
+        "run empty.dl",
+        "rfc4180=true",
+        {"empty.dl": '.decl t(x: symbol?) .output t(rfc4180=true)\nt("").\n'},
+    ),
+    Cure(
+        "C0808",
         "run tab.dl",
         "rfc4180=true",
         {"tab.dl": '.decl t(x: symbol) .output t(rfc4180=true)\nt("a\\tb").\n'},
+        is_warning=True,
     ),
     Cure("C0810", "run share.dl", "add a condition", {"share.dl": f"{SHARE}, n != 0.\n"}),
     Cure(

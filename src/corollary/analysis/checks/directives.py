@@ -8,27 +8,40 @@ from corollary.core.program import ROW_BOUND_FORMS, Directive, RowBound
 from corollary.core.spark_io import SPARK, is_spark_io
 from corollary.errors import Diagnostic
 
-_FILE_PARAMETERS = ("IO", "filename", "delimiter", "rfc4180", "headers", "columns", "compress")
+_FILE_PARAMETERS = (
+    *("IO", "filename", "delimiter", "rfc4180", "headers", "columns", "compress"),
+    *("attributeNames", "intermediate"),
+)
 _STREAM_ONLY = ("op", "max_files")
 _BOUNDS = ("max_bad", "max_deletes")
 _PARAMETERS = {
     "input": (*_FILE_PARAMETERS, "format", "order", "new_columns", *_BOUNDS, *_STREAM_ONLY),
     "output": _FILE_PARAMETERS,
-    "printsize": (),
+    "printsize": ("IO",),
     "limitsize": ("n",),
     "sql": ("text",),
 }
 _CHANNELS = {
-    "input": ("file", "stdin", "jsonlines", "parquet", "delta", "sqlite", "stream", SPARK),
-    "output": ("file", "stdout", "sqlite", SPARK),
+    "input": (
+        *("file", "stdin", "json", "jsonfile", "jsonlines", "parquet", "delta", "sqlite"),
+        *("stream", SPARK),
+    ),
+    "output": ("file", "stdout", "stdoutprintsize", "json", "jsonfile", "sqlite", SPARK),
+    "printsize": ("stdoutprintsize",),
 }
+_JSON_PARAMETERS = {
+    "input": ("IO", "filename", "format", "params", "order", "new_columns", *_BOUNDS),
+    "output": ("IO", "filename", "format", "params", "compress"),
+}
+_EVERY_CHANNEL = frozenset(name for names in _CHANNELS.values() for name in names)
 _SQLITE_PARAMETERS = {
     "input": ("IO", "filename", "dbname", "name", "order", "new_columns", *_BOUNDS),
     "output": ("IO", "filename", "dbname", "name"),
 }
-_FLAGS = ("rfc4180", "headers", "compress")
+_FLAGS = ("rfc4180", "headers", "compress", "intermediate")
 _CHOICES = {"format": ("csv", "jsonl", "parquet", "delta"), "new_columns": ("ignore", "refuse")}
-_CSV_ONLY = ("delimiter", "rfc4180", "headers", "columns")
+_JSON_FORMATS = ("list", "object")
+_CSV_ONLY = ("delimiter", "rfc4180", "headers", "columns", "attributeNames")
 _COUNT_UNITS = {"n": "tuples", "max_files": "files"}
 _NOT_FOR_STREAMS = ("order", "new_columns", "compress")
 _SPARK_MODES = ("error", "errorifexists", "append", "overwrite", "ignore")
@@ -52,7 +65,9 @@ def directives(resolved: ResolvedProgram) -> Iterator[Diagnostic]:
         known = _PARAMETERS.get(directive.name, _FILE_PARAMETERS)
         if channel == "sqlite":
             known = _SQLITE_PARAMETERS.get(directive.name, known)
-        if directive.name in _CHANNELS and channel not in {*_CHANNELS["input"], "stdout"}:
+        if channel in ("json", "jsonfile"):
+            known = _JSON_PARAMETERS.get(directive.name, known)
+        if directive.name in ("input", "output") and channel not in _EVERY_CHANNEL:
             yield Diagnostic(
                 "C0102",
                 f"`IO={channel}` is not supported.",
@@ -72,7 +87,7 @@ def directives(resolved: ResolvedProgram) -> Iterator[Diagnostic]:
             expected = _expected_value(resolved, directive, name, value)
             if expected:
                 yield _invalid(directive, f"`{name}={value}` is not a value for `{name}`", expected)
-        if channel != "sqlite":
+        if channel not in ("sqlite", "json", "jsonfile"):
             yield from _inapplicable(directive)
         if directive.name == "limitsize" and not directive.parameter("n"):
             yield _invalid(directive, "`.limitsize` needs the number of tuples", "`n=1000`")
@@ -125,6 +140,9 @@ def _expected_value(
     """Return what a parameter's value should be; None if it is right."""
     if name == "IO" and value not in _CHANNELS[directive.name]:
         return one_of(f"`{channel}`" for channel in _CHANNELS[directive.name])
+    is_json = directive.parameter("IO") in ("json", "jsonfile")
+    if name == "format" and is_json:
+        return None if value in _JSON_FORMATS else one_of(f"`{each}`" for each in _JSON_FORMATS)
     if name in _CHOICES and value not in _CHOICES[name]:
         return one_of(f"`{word}`" for word in _CHOICES[name])
     if name in _FLAGS and value not in ("true", "false"):

@@ -1,7 +1,7 @@
 """`corollary run`."""
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,7 +66,7 @@ WAREHOUSE_PARAMETERS = (
     "--outputs",
     type=DIRECTORY,
     default=Path(),
-    help="Directory for the outputs (.output). Default: here.",
+    help="Directory for the outputs (.output); - prints them. Default: here.",
 )
 @click.option(
     "--bad-rows",
@@ -98,8 +98,8 @@ def command(
     """Evaluate a program once, or keep a warehouse up to date with it.
 
     Without --warehouse: facts are read from the directory -F (`.input edge` reads edge.facts,
-    tab-separated), results are written to -D (`.output link` writes link.csv), as Soufflé does.
-    Nothing is written if anything is wrong.
+    tab-separated), results are written to -D (`.output link` writes link.csv), as Soufflé does, or
+    printed, with `-D -`. Nothing is written if anything is wrong.
 
     With --warehouse: the first run reads the sources and materialises everything; later ones find
     what has changed in the sources and in the program, maintain only that, commit it, publish the
@@ -168,6 +168,7 @@ def _evaluate(
     from corollary.database.engines import create_engine
     from corollary.database.intake.evaluate_once import FileLocations, run_once
     from corollary.warehouse.formats.delimited import print_rows
+    from corollary.warehouse.formats.dialect import printed_directive
 
     engine = create_engine(
         maintenance.engine,
@@ -176,6 +177,10 @@ def _evaluate(
         bulk=maintenance.bulk,
         driver_memory=maintenance.driver_memory,
     )
+    if str(outputs) == "-":
+        outputs = Path()
+        directives = tuple(map(printed_directive, program.directives))
+        program = replace(program, directives=directives)
     places = FileLocations(files.facts, outputs, files.root)
     outcome = run_once(program, places, maintenance.limits, console, engine, today=files.today)
     if output.is_json:

@@ -62,8 +62,15 @@ def quote_field(text: str, close: str) -> str:
     >>> quote_field("a b", "]"), quote_field("a, b", "]"), quote_field("f(x)", ")")
     ('a b', '"a, b"', '"f(x)"')
     """
-    if _NEEDS_QUOTES[close].search(text) is None:
-        return text
+    return text if _NEEDS_QUOTES[close].search(text) is None else quoted(text)
+
+
+def quoted(text: str) -> str:
+    r"""Return a symbol in quotes.
+
+    >>> print(quoted('say "a"'))
+    "say \"a\""
+    """
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 

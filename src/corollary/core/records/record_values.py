@@ -4,7 +4,8 @@
 |-----------------|------------------|------------------|------------------------------|
 | `nil`           | `None`           | `null`           |                              |
 | `[1, [2, nil]]` | `(1, (2, None))` | `[1, [2, null]]` | lists; objects by field name |
-| `$Leaf(1)`      | `("Leaf", 1)`    | `{"Leaf": [1]}`  | data classes of that name    |
+| `$Leaf(1)`      | `("Leaf", 1)`    | `{"Leaf": [1]}`  | data classes of that name,   |
+|                 |                  |                  | `{"Leaf": {"n": 1}}`         |
 | `$Empty`        | `("Empty",)`     | `{"Empty": []}`  |                              |
 
 A text is taken as what it says: `"[1, [2, nil]]"`.
@@ -128,6 +129,10 @@ def _parts(value: Any, record: RecordType) -> tuple[str, Sequence[Any]]:
                 ((name, given),) = value.items()
                 if isinstance(given, list | tuple):
                     return str(name), given
+                branch = record.branches.get(str(name))
+                names = () if branch is None else branch.fields
+                if isinstance(given, Mapping) and set(given) == set(names):
+                    return str(name), [given[each] for each in names]
         elif set(value) == set(record.branches[PLAIN_BRANCH].fields):
             return PLAIN_BRANCH, [value[each] for each in record.branches[PLAIN_BRANCH].fields]
     elif isinstance(value, list | tuple):

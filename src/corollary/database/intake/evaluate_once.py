@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,9 +37,13 @@ from corollary.warehouse.files.paths import resolve
 from corollary.warehouse.files.places import Place
 from corollary.warehouse.formats import delimited
 from corollary.warehouse.formats.dialect import (
-    channel_of,
+    JSON,
     file_name_of,
     format_of,
+    is_from_terminal,
+    is_json,
+    is_printed,
+    is_size,
     is_sqlite,
     is_stream,
 )
@@ -249,7 +254,7 @@ def read_inputs(
                     directive.span,
                     "let `corollary watch PROGRAM --warehouse DIR` read it, or read files instead",
                 )
-            if channel_of(directive) == "stdin":
+            if is_from_terminal(directive):
                 if has_read or sys.stdin is None:
                     raise InputError.of(
                         "C0804",
@@ -258,7 +263,7 @@ def read_inputs(
                         "let one relation only read from there, and the others from files",
                     )
                 has_read = True
-                table = delimited.read_stream(sys.stdin.buffer, relation, directive)
+                table = _read_terminal(relation, directive)
             elif is_spark or keys.get(relation.name) or not _is_delimited(directive, places):
                 key = keys.get(relation.name, ())
                 table = _read_source(relation, directive, places, frames, console, key=key)
@@ -267,6 +272,20 @@ def read_inputs(
                 path, shown = place.resolve_file(), place.display_name
                 table = delimited.read(path, relation, directive, name=shown, progress=progress)
             yield relation.name, table
+
+
+def _read_terminal(relation: Relation, directive: Directive) -> "pa.Table":
+    """Return the rows that come from standard input."""
+    if not is_json(directive):
+        return delimited.read_stream(sys.stdin.buffer, relation, directive)
+    from corollary.warehouse.sources.file_source import parse_file
+    from corollary.warehouse.sources.schema_drift import ExpectedColumns
+
+    expected = ExpectedColumns(relation, directive)
+    records = parse_file(sys.stdin.buffer.read(), "<stdin>", JSON, expected)
+    if records.malformed:
+        raise InputError(delimited.first_findings(records.malformed, "<stdin>"))
+    return records.table
 
 
 def _is_delimited(directive: Directive, places: FileLocations) -> bool:
@@ -334,7 +353,8 @@ def output_paths(loaded: LoadedProgram, places: FileLocations) -> dict[Directive
         for directive in loaded.program.directives
         if directive.name == "output"
         and directive.relation in loaded.normal.relations
-        and channel_of(directive) != "stdout"
+        and not is_printed(directive)
+        and not is_size(directive)
     }
     for directive, path in targets.items():
         if path is not None and not is_spark_io(directive) and not is_sqlite(directive):
@@ -358,6 +378,7 @@ def write_results(
     outcome = EvaluationResult(warnings=loaded.checked.warnings)
     files: list[OutputFile] = []
     databases: list[SqliteOutput] = []
+    ambiguous: list[Diagnostic] = []
     for directive in dict.fromkeys(loaded.program.directives):
         relation = loaded.normal.relations.get(directive.relation)
         if relation is None:
@@ -365,7 +386,7 @@ def write_results(
         rows = loaded.normal.bags.get(relation.name)
         handle = engine.handle(relation.name) if rows is None else CopiesHandle(engine.handle(rows))
         size = len(handle)
-        if directive.name == "printsize":
+        if is_size(directive):
             outcome.sizes[relation.name] = size
         elif directive in targets:
             table, path = handle.table(), targets[directive]
@@ -378,6 +399,8 @@ def write_results(
                     databases.append(SqliteOutput(table, path, relation, directive))
                 else:
                     writer = writer_of(directive)
+                    if writer is delimited.write:
+                        writer = partial(delimited.write, warnings=ambiguous)
                     files.append(OutputFile(table, path, relation, directive, writer))
                 shown = places.outputs / file_name_of(directive)
             outcome.written.append(WrittenOutput(relation.name, shown, size))
@@ -385,4 +408,5 @@ def write_results(
             outcome.printed.append((directive, relation, handle.table()))
     with writing_tables(databases):
         write_outputs(files)
+    outcome.warnings += tuple(ambiguous)
     return outcome

@@ -49,7 +49,8 @@ def read_block(
         max_malformed: the number of malformed records after which reading stops.
     """
     if block.has_regular_quotes:
-        table = vectorized_reader.read(block.data, relation, dialect)
+        data, plain = vectorized_reader.outside_brackets(block.data, dialect)
+        table = vectorized_reader.read(data, relation, plain)
         if table is not None:
             return table, []
     return _IrregularBlock(block, name, relation, dialect, max_malformed).read()
@@ -67,6 +68,9 @@ class _IrregularBlock:
 
     def read(self) -> tuple[pa.Table, Malformed]:
         """Return the rows and the findings."""
+        if self.dialect.brackets:
+            rows, _, malformed = self.read_exactly([(self.block.first_line, self.block.data)])
+            return rows, malformed
         if not self.relation.types:
             rows, _, malformed = self.read_exactly([(self.block.first_line, self.block.data)])
             return nullary_table(min(1, rows.num_rows)), malformed

@@ -19,11 +19,12 @@ from corollary.core.types import Kind
 from corollary.errors import Diagnostic, InputError
 from corollary.source import SourceFile, Span
 from corollary.warehouse.files import input_files
+from corollary.warehouse.formats import json_documents
 from corollary.warehouse.formats.block_reader import Malformed, read_block
 from corollary.warehouse.formats.block_tables import BlockTables, map_blocks
 from corollary.warehouse.formats.delimited_lines import CONTROL_CHARACTERS, lines_of
 from corollary.warehouse.formats.delimited_records import split_record
-from corollary.warehouse.formats.dialect import Dialect, dialect_of
+from corollary.warehouse.formats.dialect import Dialect, dialect_of, is_json
 from corollary.warehouse.formats.record_blocks import (
     PeekedText,
     ReadableText,
@@ -80,14 +81,20 @@ def read_stream(
         raise input_files.file_error(name, "read", error, directive.span) from None
 
 
-def write(table: pa.Table, stream: BinaryIO, relation: Relation, directive: Directive) -> None:
-    """Write the rows, sorted, to a stream.
+def write(
+    table: pa.Table,
+    stream: BinaryIO,
+    relation: Relation,
+    directive: Directive,
+    warnings: list[Diagnostic] | None = None,
+) -> None:
+    """Write the rows, sorted, to a stream; what could not be read back is in `warnings` then.
 
     Raises:
-        InputError: `C0806` or `C0807`.
+        InputError: `C0806`; `C0807`, of what could not be read back if nobody takes warnings.
     """
     dialect = dialect_of(relation, directive)
-    stream.writelines(lines_of(sort_rows(table), relation, directive, dialect))
+    stream.writelines(lines_of(sort_rows(table), relation, directive, dialect, warnings=warnings))
 
 
 def print_rows(table: pa.Table, stream: BinaryIO, relation: Relation, directive: Directive) -> None:
@@ -95,6 +102,9 @@ def print_rows(table: pa.Table, stream: BinaryIO, relation: Relation, directive:
 
     What would change a terminal is escaped.
     """
+    if is_json(directive):
+        json_documents.write(table, stream, relation, directive)
+        return
     dialect = dialect_of(relation, directive)
     stream.write(f"---------------\n{relation.name}\n".encode())
     rows = lines_of(sort_rows(table), relation, directive, dialect, escaped=CONTROL_CHARACTERS)

@@ -1,4 +1,4 @@
-"""Turns a table into the lines of a facts file, and refuses what could not be read back."""
+"""Turns a table into the lines of a facts file, and finds what could not be read back."""
 
 import re
 from collections.abc import Iterator
@@ -7,10 +7,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from corollary.core.arrow import canonical_floats
+from corollary.core.logic import Value
 from corollary.core.program import Directive, Relation
+from corollary.core.records import record_text
 from corollary.core.types import Kind, Type
-from corollary.core.values import format_value, quote_text
-from corollary.errors import InputError
+from corollary.core.values import SCALARS, format_value, quote_text
+from corollary.errors import Diagnostic, InputError, Severity
 from corollary.warehouse.formats.dialect import Dialect
 
 CONTROL_CHARACTERS = r"[\x00-\x08\x0b-\x1f\x7f-\x{9f}]"
@@ -29,6 +31,7 @@ def lines_of(
     dialect: Dialect,
     *,
     escaped: str = "",
+    warnings: list[Diagnostic] | None = None,
 ) -> Iterator[bytes]:
     r"""Yield the lines of a file with these rows, many in each piece.
 
@@ -39,12 +42,15 @@ def lines_of(
         dialect: the syntax of the file.
         escaped: a pattern of characters that are written as escapes such as `\x1b`. Without one,
             rows that could not be read back are refused.
+        warnings: gets the findings about rows that have the delimiter or a line break inside of a
+            field, which are written then, as Soufflé does; without it they are refused.
 
     Raises:
         InputError: `C0807`; a row has a text that the file's syntax cannot express.
     """
     if dialect.has_header and relation.types:
-        yield (dialect.delimiter.join(_in_file_order(relation.columns, dialect)) + "\n").encode()
+        names = dialect.delimiter.join(_in_file_order(relation.columns, dialect))
+        yield (directive.parameter("attributeNames", names) + "\n").encode()
     for first in range(0, table.num_rows, _BATCH_ROWS):
         if not relation.types:
             yield b"()\n"
@@ -57,10 +63,12 @@ def lines_of(
                 for text, type_ in zip(texts, relation.types, strict=True)
             ]
         else:
-            _Check(relation, directive, dialect, rows, first).check(texts)
+            _Check(relation, directive, dialect, rows, first, warnings=warnings).check(texts)
         if dialect.is_quoted:
             texts = [
-                _quote(text) if type_.kind is Kind.SYMBOL or _needs_quotes(text, dialect) else text
+                _quote(_with_quoted_symbols(text, type_))
+                if type_.kind in (Kind.SYMBOL, Kind.RECORD) or _needs_quotes(text, dialect)
+                else text
                 for text, type_ in zip(texts, relation.types, strict=True)
             ]
         yield join_fields(_in_file_order(texts, dialect), dialect.delimiter)
@@ -124,6 +132,23 @@ def _escape_of(found: re.Match[str]) -> str:
     return _ESCAPES.get(character, f"\\x{ord(character):02x}")
 
 
+def _with_quoted_symbols(text: pa.Array, type_: Type) -> pa.Array:
+    """Return records with quotes around the symbols inside, as Soufflé writes them in quotes."""
+    record = type_.record
+    if record is None:
+        return text
+
+    def print_scalar(value: Value, inner: Type) -> str:
+        return record_text.quoted(value) if isinstance(value, str) else format_value(value, inner)
+
+    words = text.dictionary_encode()
+    printed = [
+        record_text.print_record(each, record, SCALARS, print_scalar)
+        for each in words.dictionary.to_pylist()
+    ]
+    return pa.array(printed, pa.string()).take(words.indices)
+
+
 def _quote(text: pa.Array) -> pa.Array:
     doubled = pc.replace_substring(text, '"', '""')
     return pc.binary_join_element_wise('"', doubled, '"', "", null_handling="emit_null")
@@ -138,6 +163,15 @@ def _needs_quotes(text: pa.Array, dialect: Dialect) -> bool:
     return bool(pc.any(_splits(text, dialect.delimiter, is_last=False), min_count=0).as_py())
 
 
+def _has_odd_brackets(text: pa.Array, dialect: Dialect) -> pa.Array:
+    """Return for each record whether brackets in its symbols could hide where it ends."""
+    is_odd = pc.match_substring(text, '"')
+    for left, right in dialect.brackets:
+        counts = pc.count_substring(text, left), pc.count_substring(text, right)
+        is_odd = pc.or_(is_odd, pc.not_equal(*counts))
+    return is_odd
+
+
 def _splits(text: pa.Array, delimiter: str, *, is_last: bool) -> pa.Array:
     """Return for each field whether a reader would see a delimiter inside it.
 
@@ -150,7 +184,7 @@ def _splits(text: pa.Array, delimiter: str, *, is_last: bool) -> pa.Array:
 
 
 class _Check:
-    """Refuses texts that could not be read back from the file."""
+    """Finds texts that could not be read back from the file."""
 
     def __init__(
         self,
@@ -159,12 +193,15 @@ class _Check:
         dialect: Dialect,
         rows: pa.Table,
         first: int,
+        *,
+        warnings: list[Diagnostic] | None,
     ) -> None:
         self.relation = relation
         self.directive = directive
         self.dialect = dialect
         self.rows = rows
         self.first = first
+        self.warnings = warnings
 
     def check(self, texts: list[pa.Array]) -> None:
         """Raise for the first column with such a text."""
@@ -177,10 +214,13 @@ class _Check:
             if self.dialect.is_quoted:
                 continue
             splits = _splits(text, self.dialect.delimiter, is_last=position == last)
-            self.refuse(number, splits, f"the delimiter {quote_text(self.dialect.delimiter)}", cure)
-            if type_.kind is Kind.SYMBOL:
+            if self.dialect.brackets and type_.record is not None:
+                splits = pc.and_(splits, _has_odd_brackets(text, self.dialect))
+            self.warn(number, splits, f"the delimiter {quote_text(self.dialect.delimiter)}", cure)
+            if type_.kind in (Kind.SYMBOL, Kind.RECORD):
                 breaks = pc.match_substring_regex(text, "[\r\n]")
-                self.refuse(number, breaks, "a line break", cure)
+                self.warn(number, breaks, "a line break", cure)
+            if type_.kind is Kind.SYMBOL:
                 if type_.nullable:
                     empty = pc.equal(text, "")
                     self.refuse(number, empty, "an empty text, which would read as null", cure)
@@ -188,17 +228,35 @@ class _Check:
                     mark = pc.starts_with(text[:1], _BYTE_ORDER_MARK)
                     self.refuse(number, mark, "a byte order mark at the start of the file", cure)
 
+    def warn(self, column: int, is_bad: pa.Array, what: str, cure: str) -> None:
+        """Note that a row is ambiguous, once for all rows, or raise if nobody takes warnings."""
+        if self.warnings is None:
+            self.refuse(column, is_bad, what, cure)
+        elif all(each.span is not self.directive.span for each in self.warnings):
+            message = self.message(column, is_bad, what)
+            if message:
+                message = f"{message}: the file cannot be read back"
+                found = Diagnostic(
+                    "C0808", message, self.directive.span, cure, severity=Severity.WARNING
+                )
+                self.warnings.append(found)
+
     def refuse(self, column: int, is_bad: pa.Array, what: str, cure: str | None) -> None:
         """Raise if a row is bad, naming it."""
+        message = self.message(column, is_bad, what)
+        if message:
+            raise InputError.of("C0807", message, self.directive.span, cure)
+
+    def message(self, column: int, is_bad: pa.Array, what: str) -> str:
+        """Return what is to be said about the first bad row; nothing if all are good."""
         if not pc.any(is_bad, min_count=0).as_py():
-            return
+            return ""
         index = pc.index(is_bad, True).as_py()
         fields = (
             quote_text(format_value(values[index].as_py(), type_))
             for values, type_ in zip(self.rows.columns, self.relation.types, strict=True)
         )
-        message = (
+        return (
             f"row {self.first + index + 1} of `{self.relation.name}`, ({', '.join(fields)}), "
             f"has {what} in column `{self.relation.columns[column]}`"
         )
-        raise InputError.of("C0807", message, self.directive.span, cure)

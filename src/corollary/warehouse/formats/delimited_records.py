@@ -76,7 +76,28 @@ def split_record(text: str, start: int, line: int, dialect: Dialect) -> tuple[Te
     if dialect.is_quoted and '"' in raw:
         return _split_quoted(text, start, line, dialect.delimiter)
     delimiter = dialect.delimiter
-    return TextRecord(line, raw, raw.split(delimiter), len(delimiter)), end
+    fields = raw.split(delimiter)
+    if dialect.brackets:
+        fields = _join_bracketed(fields, dialect)
+    return TextRecord(line, raw, fields, len(delimiter)), end
+
+
+def _join_bracketed(parts: list[str], dialect: Dialect) -> list[str]:
+    """Return the fields of a record that was also split inside of brackets.
+
+    >>> _join_bracketed(["[1", "[2", "nil]]", "a"], Dialect((0, 1), ",", brackets=(("[", "]"),)))
+    ['[1,[2,nil]]', 'a']
+    """
+    fields: list[str] = []
+    depth = 0
+    for part in parts:
+        if depth > 0:
+            fields[-1] += dialect.delimiter + part
+        else:
+            fields.append(part)
+        for left, right in dialect.brackets:
+            depth += part.count(left) - part.count(right)
+    return fields
 
 
 def _line_end(text: str, start: int) -> int:

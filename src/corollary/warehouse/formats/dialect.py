@@ -9,6 +9,8 @@ r"""The syntax of a facts file, by the parameters of its `.input` or `.output` d
 | `headers`   | the first line names the columns                      | `false`                   |
 | `columns`   | `0:2:1`: column i of the relation is at that position | all, in order             |
 | `compress`  | gzip; detected on input                               | `false`                   |
+| `attributeNames` | the header that an output gets                   | the names of the columns  |
+| `intermediate` | nothing; Soufflé's own                             |                           |
 
 Without `delimiter`, a file whose `filename` ends in `.csv` has commas and `rfc4180`. An `.output`
 without `filename` writes tabs into `p.csv`, as Soufflé does; so a `.csv` whose first line is split
@@ -30,6 +32,10 @@ With `IO=stream` the name is that of a folder to which files are added, and ther
 | `op`        | the column after all others that says insert or delete    | all rows are inserts |
 | `max_files` | the maximum number of files in a batch                    | all that exist       |
 
+With `IO=jsonfile` the file, by default `p.json`, is one JSON array, as is what `IO=json` reads from
+standard input or prints: see `formats.json_documents`. `IO=stdoutprintsize` prints the number of
+tuples.
+
 With `IO=sqlite` the file is a database (`filename`, or `dbname` as older programs have it; by
 default `p.sqlite`), and `name` its table or view, by default that of the relation: see
 `formats.sqlite_tables`.
@@ -45,13 +51,25 @@ from pathlib import PurePath
 from corollary.core.program import Directive, Relation
 from corollary.errors import Diagnostic, InputError
 
-PARAMETERS = ("IO", "filename", "delimiter", "rfc4180", "headers", "columns", "compress")
-TEXT_PARAMETERS = ("delimiter", "rfc4180", "headers", "columns")
+PARAMETERS = (
+    *("IO", "filename", "delimiter", "rfc4180", "headers", "columns", "compress"),
+    *("attributeNames", "intermediate"),
+)
+TEXT_PARAMETERS = ("delimiter", "rfc4180", "headers", "columns", "attributeNames")
 INPUT_PARAMETERS = ("format", "order", "new_columns", "max_bad", "max_deletes")
 STREAM_PARAMETERS = ("op", "max_files")
 STREAM = "stream"
 SQLITE = "sqlite"
-FORMAT_BY_IO = {"jsonlines": "jsonl", "parquet": "parquet", "delta": "delta", SQLITE: SQLITE}
+JSON = "json"
+JSON_FILE = "jsonfile"
+FORMAT_BY_IO = {
+    "jsonlines": "jsonl",
+    "parquet": "parquet",
+    "delta": "delta",
+    SQLITE: SQLITE,
+    JSON: JSON,
+    JSON_FILE: JSON,
+}
 """The formats of files by the value of `IO`."""
 DELIMITED_BY_SUFFIX = {
     ".csv": (("delimiter", ","), ("rfc4180", "true")),
@@ -73,6 +91,7 @@ class Dialect:
         has_other_columns: whether the file may have more fields than those.
         line_max_bytes: the maximum bytes of a line; records with a longer one are malformed.
         may_begin_with_row: whether a header may look like a row.
+        brackets: what the records of the relation are in, if the delimiter could be inside of them.
         may_have_tabs: whether only the name says that there are commas, so that the first line may
             say otherwise.
     """
@@ -85,6 +104,7 @@ class Dialect:
     line_max_bytes: int | None = None
     may_begin_with_row: bool = False
     may_have_tabs: bool = False
+    brackets: tuple[tuple[str, str], ...] = ()
 
     def of_first_line(self, head: bytes) -> "Dialect":
         r"""Return the syntax of a file that begins with some bytes.
@@ -153,6 +173,7 @@ def dialect_of(relation: Relation, directive: Directive, name: str = "") -> Dial
     if is_quoted and '"' in delimiter:
         reject('`delimiter` must not hold a `"` where `rfc4180` is true')
     flag("compress")  # only checked here; `input_files` and `output_files` use it
+    flag("intermediate")
     has_columns = "columns" in dict(directive.parameters)
     dialect = Dialect(
         positions=_positions(relation, directive, reject) if has_columns else _all_of(relation),
@@ -162,6 +183,7 @@ def dialect_of(relation: Relation, directive: Directive, name: str = "") -> Dial
         has_other_columns=has_columns,
         may_begin_with_row=directive.parameter("max_bad") == "off",
         may_have_tabs=bool(by_ending) and not directive.parameter("rfc4180"),
+        brackets=_brackets(relation) if "," in delimiter and not is_quoted else (),
     )
     if findings:
         raise InputError(findings)
@@ -171,6 +193,39 @@ def dialect_of(relation: Relation, directive: Directive, name: str = "") -> Dial
 def channel_of(directive: Directive) -> str:
     """Return where the data comes from or goes to: `file`, `stdin` or `stdout`."""
     return directive.parameter("IO", "file")
+
+
+def is_json(directive: Directive) -> bool:
+    """Return whether a directive reads or writes one JSON array."""
+    return channel_of(directive) in (JSON, JSON_FILE)
+
+
+def is_from_terminal(directive: Directive) -> bool:
+    """Return whether an `.input` reads from standard input."""
+    return channel_of(directive) in ("stdin", JSON)
+
+
+def is_printed(directive: Directive) -> bool:
+    """Return whether an `.output` goes to standard output."""
+    return channel_of(directive) in ("stdout", JSON)
+
+
+def is_size(directive: Directive) -> bool:
+    """Return whether a directive asks for the number of tuples."""
+    return directive.name == "printsize" or channel_of(directive) == "stdoutprintsize"
+
+
+def printed_directive(directive: Directive) -> Directive:
+    """Return an `.output` that prints its relation, with a header, as `-D -` asks for.
+
+    >>> printed_directive(Directive("output", "p", (("filename", "p.txt"),))).parameters
+    (('IO', 'stdout'), ('headers', 'true'))
+    """
+    if directive.name != "output" or is_size(directive):
+        return directive
+    kept = [pair for pair in directive.parameters if pair[0] in TEXT_PARAMETERS]
+    given = {"IO": "stdout", **dict(kept), "headers": "true"}
+    return replace(directive, parameters=tuple(given.items()))
 
 
 def is_sqlite(directive: Directive) -> bool:
@@ -198,6 +253,8 @@ def format_of(directive: Directive, name: str) -> str:
     ... )
     ('csv', 'jsonl')
     """
+    if is_json(directive):  # where `format` says what rows are
+        return JSON
     explicit = directive.parameter("format") or FORMAT_BY_IO.get(channel_of(directive))
     return explicit or FORMAT_BY_SUFFIX.get(suffix_of(name), "csv")
 
@@ -217,10 +274,19 @@ def file_name_of(directive: Directive) -> str:
         named = directive.parameter("name", directive.relation)
         default = directive.parameter("dbname", f"{named}.sqlite")
         return directive.parameter("filename", default)
+    if is_json(directive):
+        return directive.parameter("filename", f"{directive.relation}.json")
     if directive.name != "output":
         return directive.parameter("filename", f"{directive.relation}.facts")
     suffix = ".csv.gz" if directive.parameter("compress") == "true" else ".csv"
     return directive.parameter("filename", directive.relation + suffix)
+
+
+def _brackets(relation: Relation) -> tuple[tuple[str, str], ...]:
+    """Return the pairs of brackets that the records of a relation are in."""
+    records = [type_.record for type_ in relation.types if type_.record is not None]
+    found = {("(", ")") if record.is_algebraic else ("[", "]") for record in records}
+    return tuple(sorted(found))
 
 
 def _all_of(relation: Relation) -> tuple[int, ...]:

@@ -11,19 +11,17 @@
 Text may be compressed: `edges.csv.gz`.
 """
 
-import json
 from pathlib import Path
 from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from corollary.core.arrow import sort_rows, to_python
+from corollary.core.arrow import sort_rows
 from corollary.core.program import Directive, Relation
-from corollary.core.values import value_to_json
 from corollary.errors import InputError
 from corollary.warehouse.files.durable_files import HOLDS_COLUMN
-from corollary.warehouse.formats import delimited
+from corollary.warehouse.formats import delimited, delimited_lines, json_documents
 from corollary.warehouse.formats.delta_entries import LOG_DIRECTORY
 from corollary.warehouse.formats.dialect import (
     DELIMITED_BY_SUFFIX,
@@ -34,6 +32,7 @@ from corollary.warehouse.formats.dialect import (
     format_of,
     suffix_of,
 )
+from corollary.warehouse.formats.json_documents import JsonForm
 from corollary.warehouse.formats.output_files import OutputFile, Writer
 
 
@@ -112,10 +111,11 @@ def _parameters(file: str, has_headers: bool) -> tuple[tuple[str, str], ...]:
 
 def _write_json_lines(table: pa.Table, stream: BinaryIO, relation: Relation, _: Directive) -> None:
     """Write each row as an object on a line, by column names."""
-    for row in to_python(sort_rows(table)):
-        values = map(value_to_json, row, relation.types)
-        named = dict(zip(relation.columns, values, strict=True))
-        stream.write(json.dumps(named, ensure_ascii=False).encode() + b"\n")
+    if relation.types:
+        rows = json_documents.row_texts(sort_rows(table), relation, JsonForm(relation.columns))
+        stream.write(delimited_lines.join_fields([rows], ""))
+    else:
+        stream.write(b"{}\n" * table.num_rows)
 
 
 def _write_parquet(table: pa.Table, stream: BinaryIO, relation: Relation, _: Directive) -> None:
@@ -126,4 +126,9 @@ def _write_parquet(table: pa.Table, stream: BinaryIO, relation: Relation, _: Dir
     pq.write_table(whole, stream, compression="zstd")
 
 
-_WRITERS = {"csv": delimited.write, "jsonl": _write_json_lines, "parquet": _write_parquet}
+_WRITERS = {
+    "csv": delimited.write,
+    "json": json_documents.write,
+    "jsonl": _write_json_lines,
+    "parquet": _write_parquet,
+}

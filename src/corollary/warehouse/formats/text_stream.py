@@ -75,6 +75,13 @@ class TextStream:
             return first
         return self._read(size)
 
+    def read_all(self) -> bytes:
+        """Return what of the text has not been read."""
+        pieces = []
+        while piece := self.read(_PIECE_BYTES):
+            pieces.append(piece)
+        return b"".join(pieces)
+
     def checksum(self) -> str:
         """Return the checksum of the bytes of the file, all of which are read first."""
         while self._raw.read(_PIECE_BYTES):

@@ -29,7 +29,7 @@ def read(data: bytes, relation: Relation, dialect: Dialect) -> pa.Table | None:
         relation: the relation of the rows.
         dialect: the syntax of the file.
     """
-    if not relation.types or b"\0" in data or has_lone_return(data):
+    if not relation.types or dialect.brackets or b"\0" in data or has_lone_return(data):
         return None
     if data.startswith(BYTE_ORDER_MARK):  # at its start Arrow would leave it out
         return None
@@ -65,6 +65,40 @@ def with_single_byte_delimiter(data: bytes, dialect: Dialect) -> tuple[bytes, Di
         return None
     substituted = data.replace(delimiter, SUBSTITUTE.encode())
     return substituted, replace(dialect, delimiter=SUBSTITUTE)
+
+
+def outside_brackets(data: bytes, dialect: Dialect) -> tuple[bytes, Dialect]:
+    """Return a text whose delimiters outside of the brackets of records are of one byte.
+
+    The syntax still has brackets if that cannot be done.
+
+    >>> text = b"[1,[2,nil]],[3,nil]" + bytes([10])
+    >>> outside_brackets(text, Dialect((0, 1), ",", brackets=(("[", "]"),)))[0].count(b",")
+    3
+    """
+    if not dialect.brackets or SUBSTITUTE.encode() in data:
+        return data, dialect
+    content = np.frombuffer(data, np.uint8)
+    delimiter = dialect.delimiter.encode()
+    left, right = ([ord(pair[at]) for pair in dialect.brackets] for at in (0, 1))
+    change = np.isin(content, left).astype(np.int64) - np.isin(content, right)
+    depth = np.cumsum(change)
+    breaks = np.flatnonzero(content == ord("\n"))
+    # Each line begins outside, whatever the lines before it were.
+    before = np.concatenate([[0], depth[breaks]])[np.searchsorted(breaks, np.arange(len(content)))]
+    is_delimiter = depth - before == 0
+    for at, sign in enumerate(delimiter):
+        is_delimiter[: len(content) - at] &= content[at:] == sign
+        is_delimiter[len(content) - at :] = False
+    starts = np.flatnonzero(is_delimiter)
+    if (np.diff(starts) < len(delimiter)).any():  # which of them is one is for the exact reader
+        return data, dialect
+    marked = content.copy()
+    marked[starts] = ord(SUBSTITUTE)
+    is_kept = np.ones(len(content), np.bool_)
+    for at in range(1, len(delimiter)):
+        is_kept[starts + at] = False
+    return marked[is_kept].tobytes(), replace(dialect, delimiter=SUBSTITUTE, brackets=())
 
 
 def read_texts(data: bytes, relation: Relation, dialect: Dialect) -> list[pa.Array] | None:

@@ -86,6 +86,8 @@ class TextFormat(Protocol):
 
 
 _TEXT_FORMATS: dict[str, TextFormat] = {"csv": csv_file, "jsonl": json_file}
+_WHOLE_FORMATS = {"json": json_file.read_document, "parquet": parquet_file.read}
+"""Read as a whole, whatever has changed in a file."""
 
 T = TypeVar("T")
 
@@ -96,7 +98,7 @@ def parse_file(raw: bytes, name: str, format_: str, expected: ExpectedColumns) -
     Args:
         raw: its bytes, perhaps compressed.
         name: its name in messages.
-        format_: `csv`, `jsonl` or `parquet`.
+        format_: `csv`, `jsonl`, `json` or `parquet`.
         expected: the columns that it should have.
 
     Raises:
@@ -107,7 +109,7 @@ def parse_file(raw: bytes, name: str, format_: str, expected: ExpectedColumns) -
         text = TextStream(file, name, expected.directive.span)
         records = _TEXT_FORMATS[format_].read(text, name, expected)
     else:
-        records = parquet_file.read(file, name, expected)
+        records = _WHOLE_FORMATS[format_](file, name, expected)
     return replace(records, table=expand_table(records.table, expected.relation))
 
 
@@ -386,7 +388,7 @@ class _Attempt:
 
     def _read_whole(self, file: ListedFile) -> None:
         """Read all records of a file."""
-        read = self._read_text if self._is_text(file) else self._read_parquet
+        read = self._read_text if self._is_text(file) else self._read_at_once
         self._take(file, *self._opened(file, lambda opened: read(opened, file)))
 
     def _take(self, file: ListedFile, reading: "_Reading", fingerprint: Fingerprint) -> None:
@@ -421,11 +423,10 @@ class _Attempt:
         except OSError as error:
             raise input_files.file_error(name, "read", error, span) from None
 
-    def _read_parquet(self, opened: BinaryIO, file: ListedFile) -> "_Reading":
+    def _read_at_once(self, opened: BinaryIO, file: ListedFile) -> "_Reading":
         progress = self._progress(opened, file)
-        records = parquet_file.read(
-            opened, self._shown(file), self._collector.expected, progress=progress
-        )
+        read = _WHOLE_FORMATS[self._format(file)]
+        records = read(opened, self._shown(file), self._collector.expected, progress=progress)
         return _Reading(records, "")
 
     def _read_text(self, opened: BinaryIO, file: ListedFile) -> "_Reading":

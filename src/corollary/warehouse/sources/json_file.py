@@ -1,4 +1,6 @@
-"""One file of JSON lines of a source: a line is an object by column names, or an array in order.
+"""One file of JSON of a source: a row is an object by column names, or an array in order.
+
+A file of JSON lines has a row on each line; one of `IO=jsonfile` is an array of all rows.
 
 Keys that are not columns are ignored; a nullable column may be missing. Empty lines are skipped.
 
@@ -6,7 +8,8 @@ Arrow reads many lines at once. Lines that it does not read as we do are found b
 only they, with a few neighbours, are read one by one.
 """
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +30,7 @@ from corollary.errors import Diagnostic
 from corollary.warehouse.files.input_files import LINE_MAX_BYTES, has_longer_line
 from corollary.warehouse.formats.block_tables import BlockTables, map_blocks
 from corollary.warehouse.formats.dialect import Dialect
+from corollary.warehouse.formats.json_documents import form_of
 from corollary.warehouse.formats.record_blocks import (
     ReadableText,
     RecordBlock,
@@ -34,6 +38,7 @@ from corollary.warehouse.formats.record_blocks import (
     split_blocks,
 )
 from corollary.warehouse.formats.text_columns import convert_texts
+from corollary.warehouse.formats.text_stream import TextStream
 from corollary.warehouse.sources import json_line
 from corollary.warehouse.sources.file_tail import EarlierText
 from corollary.warehouse.sources.schema_drift import ExpectedColumns, FileRecords
@@ -85,6 +90,29 @@ def read(
     return FileRecords(tables.union(), malformed, tuple(sorted(columns)))
 
 
+def read_document(
+    file: BinaryIO, name: str, expected: ExpectedColumns, *, progress: Progress | None = None
+) -> FileRecords:
+    """Return the records of a file that is one array of rows; arguments as for `parquet_file`.
+
+    Raises:
+        InputError: `C0957`, it is not an array; `C0803`, it is not UTF-8.
+    """
+    relation = expected.relation
+    form = form_of(relation, expected.directive)
+    text = TextStream(file, name, expected.directive.span).read_all()
+    items = json_line.split_document(text, name)
+    if not relation.types:
+        items = [(number, b"[]" if item == b"null" else item) for number, item in items]
+    reader = _Reader(name, replace(expected, relation=replace(relation, columns=form.columns)))
+    reader.read_items(items)
+    rows = reader.union()
+    if progress is not None:
+        progress.advance(rows=rows.num_rows)
+    table = rows.rename_columns(list(relation.columns)) if relation.types else rows
+    return FileRecords(table, reader.malformed, tuple(sorted(reader.columns)))
+
+
 class _Reader:
     """Turns the lines of a block into tables, and collects those that are malformed."""
 
@@ -116,6 +144,16 @@ class _Reader:
         bounds = np.concatenate([[0], ends])[firsts].tolist()
         for line, start, end in zip(firsts.tolist(), bounds, bounds[1:], strict=False):
             self.read(data[start:end], first_line + line)
+
+    def read_items(self, items: list[json_line.NumberedLine]) -> None:
+        """Read rows that are not on lines of their own."""
+        found = read_vectorized(b"\n".join(item for _, item in items), self.relation)
+        if found is None:
+            self.tables.append(self.table(items))
+        else:
+            table, columns = found
+            self.tables.append(table)
+            self.columns |= columns
 
     def union(self) -> pa.Table:
         """Return the rows of all lines that were read."""

@@ -1,6 +1,7 @@
 """One line of JSON lines: its value, the values of its columns, and its defects."""
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any
@@ -9,7 +10,7 @@ import pyarrow as pa
 
 from corollary.core.arrow import nullary_table
 from corollary.core.program import Relation
-from corollary.errors import Diagnostic
+from corollary.errors import Diagnostic, InputError
 from corollary.source import SourceFile, Span
 from corollary.warehouse.files.input_files import LINE_MAX_BYTES
 from corollary.warehouse.formats.exact_reader import too_long_line
@@ -76,6 +77,67 @@ def parse_line(line: bytes, decode: Callable[[str], Any]) -> Any:
         raise BadLineError("C0957", f"the line is not JSON: {error}") from None
     except RecursionError:
         raise BadLineError("C0957", "the line is nested too deeply") from None
+
+
+def split_document(text: bytes, name: str) -> list[NumberedLine]:
+    r"""Return the items of a JSON array, each on one line, with the line that it begins on.
+
+    >>> split_document(b'[[1, 2],\n {"x": 3}]', "p.json")
+    [(1, b'[1, 2]'), (2, b'{"x": 3}')]
+
+    Raises:
+        InputError: `C0957`, it is not an array; `C0803`, it is not UTF-8.
+    """
+    try:
+        whole = text.decode()
+        items = _item_spans(whole)
+    except UnicodeDecodeError as error:
+        line = text.count(b"\n", 0, error.start) + 1
+        bad = BadLineError("C0803", f"the byte 0x{text[error.start]:02x} is not UTF-8 here")
+        raise InputError([line_finding(name, (line, b""), bad)]) from None
+    except json.JSONDecodeError as error:
+        at_fault = text.split(b"\n")[error.lineno - 1]
+        note = "write one JSON array with an array or an object for each row"
+        message = f"the file is not a JSON array: {error.msg}"
+        bad = BadLineError("C0957", message, error.colno - 1, note)
+        raise InputError([line_finding(name, (error.lineno, at_fault), bad)]) from None
+    found: list[NumberedLine] = []
+    number = end = 0
+    for start, after in items:
+        number += whole.count("\n", end, start)
+        item = whole[start:after]
+        found.append((number + 1, " ".join(item.splitlines()).encode()))
+        number += item.count("\n")
+        end = after
+    return found
+
+
+def _item_spans(text: str) -> list[tuple[int, int]]:
+    """Return where the items of a JSON array are.
+
+    Raises:
+        JSONDecodeError: it is not an array.
+    """
+    decode = json.JSONDecoder().raw_decode
+
+    def skip(sign: str, at: int) -> int:
+        """Return where the text goes on after a sign, and the spaces around it."""
+        found = re.compile(rf"[ \t\r\n]*{re.escape(sign)}[ \t\r\n]*").match(text, at)
+        if found is None:
+            raise json.JSONDecodeError(f"Expecting '{sign}'", text, at)
+        return found.end()
+
+    spans: list[tuple[int, int]] = []
+    at = skip("[", 0)
+    while not text.startswith("]", at):
+        if spans:
+            at = skip(",", at)
+        _, after = decode(text, at)
+        spans.append((at, after))
+        at = skip("", after)
+    if skip("]", at) != len(text):
+        raise json.JSONDecodeError("Extra data", text, at + 1)
+    return spans
 
 
 def column_values(value: object, relation: Relation) -> list[Any]:

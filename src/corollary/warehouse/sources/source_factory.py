@@ -4,6 +4,7 @@
 |-------------------------------------------------|-----------------------------------------------|
 | nothing, `filename="p.csv"`, `delimiter=…`      | a file of delimited text, perhaps gzip        |
 | `format="jsonl"`, or a name ending in `.jsonl`  | JSON lines, perhaps gzip                      |
+| `IO=jsonfile`                                   | one JSON array, perhaps gzip                  |
 | `format="parquet"`, or `.parquet`               | a Parquet file                                |
 | the name of a folder, or with `*`, `?`, `**`    | all these files together                      |
 | `format="delta"`, or a folder with `_delta_log` | a Delta table                                 |
@@ -26,6 +27,7 @@ from corollary.warehouse.formats.dialect import (
     channel_of,
     file_name_of,
     format_of,
+    is_from_terminal,
     is_sqlite,
     is_stream,
 )
@@ -119,7 +121,7 @@ def source_of(
 
     With copies, equal rows are several ones.
     """
-    if channel_of(directive) == "stdin":
+    if is_from_terminal(directive):
         raise InputError.of(
             "C0956",
             f"`{relation.name}` reads from standard input, which cannot be read again: what has "

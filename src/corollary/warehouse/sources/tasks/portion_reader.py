@@ -146,6 +146,8 @@ class PortionReader:
         file, expected = portion.file, self.expected
         if file.name in self.unnamed:
             expected = replace(expected, header_names=())
+        if file.format == "json":
+            return json_file.read_document(opened, file.shown, expected), ""
         if not file.is_text:
             groups = None if portion.end is None else range(portion.start, portion.end)
             records = parquet_file.read(

@@ -21,7 +21,7 @@ class TaskFile:
         name: in positions and in the quarantine.
         shown: in messages.
         path: the real path.
-        format: `csv`, `jsonl` or `parquet`.
+        format: `csv`, `jsonl`, `json` or `parquet`.
         fingerprint: when it was listed; it must not be written until all of it is read.
         partition: the values of the columns that are not in it but in the log of its Delta table.
         allows_missing: whether missing columns are null, as in a Delta table that has got columns;
@@ -43,8 +43,8 @@ class TaskFile:
 
     @property
     def is_text(self) -> bool:
-        """Whether it is a text, with lines."""
-        return self.format != "parquet"
+        """Whether it is a text in which each line, or record, can be read by itself."""
+        return self.format in ("csv", "jsonl")
 
 
 @dataclass(frozen=True, slots=True)

@@ -215,7 +215,7 @@ class _Job:
         for each in self._files:
             if each.name in self.checksums:
                 continue
-            if each.is_text or each.size <= 2 * PARQUET_PORTION_BYTES:
+            if each.format != "parquet" or each.size <= 2 * PARQUET_PORTION_BYTES:
                 yield Portion(each)
             else:
                 yield from _row_groups(each)
