@@ -1,7 +1,10 @@
 """What an `.output` has written, an `.input` of the same name reads, without options."""
 
+import json
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from support.command_line import INPUT, OK, cli, put
@@ -115,3 +118,58 @@ def test_parameters_of_text_do_not_apply_to_other_formats(option: str) -> None:
     assert "C0806" in result.stderr
     assert "does not apply to `item.parquet`" in result.stderr
     assert not Path("data").exists()
+
+
+STRUCTS = """.type Point = [x: number, y: float]
+.type Path = [at: Point, next: Path]
+.type Mark = Named {name: symbol, at: Point} | None {}
+.decl path(id: number, p: Path, m: Mark)
+.input path(filename="{file}")
+.output path
+.decl step(id: number, x: number)
+step(i, x) :- path(i, [[x, _], _], _).
+.output step
+"""
+FAR = {"at": {"x": 3, "y": 1.0}, "next": None}
+PATHS = [
+    {"id": 1, "p": {"at": {"x": 1, "y": 0.5}, "next": FAR}, "m": {"branch": "None"}},
+    {"id": 2, "p": None, "m": {"branch": "Named", "Named": {"name": "a, b", "at": None}}},
+]
+WRITTEN = '1\t[[1, 0.5], [[3, 1.0], nil]]\t$None\n2\tnil\t$Named("a, b", nil)\n'
+
+
+def test_structs_of_parquet_files_are_records() -> None:
+    pq.write_table(pa.Table.from_pylist(PATHS), put("facts/path.parquet", ""))
+    put("p.dl", STRUCTS.replace("{file}", "path.parquet"))
+    assert cli("run", "p.dl", "-F", "facts", "-D", "out").exit_code == OK
+    assert Path("out/path.csv").read_text() == WRITTEN
+    assert Path("out/step.csv").read_text() == "1\t1\n"
+    first = cli("run", "p.dl", "-F", "facts", "--warehouse", "w", "--engine", "local")
+    assert first.exit_code == OK, first.output
+    more = {"id": 3, "p": FAR, "m": {"branch": "None"}}
+    pq.write_table(pa.Table.from_pylist([PATHS[0], more]), "facts/path.parquet")
+    again = cli("run", "p.dl", "-F", "facts", "--warehouse", "w", "--engine", "local")
+    assert again.exit_code == OK, again.output
+    assert cli("query", "w", "step(i, x)").stdout == "i\tx\n1\t1\n3\t3\n"
+    wrong = pa.Table.from_pylist([{"id": 1, "p": {"at": {"x": "1", "y": 0.5}}, "m": None}])
+    pq.write_table(wrong, "facts/path.parquet")
+    assert "C0950" in cli("run", "p.dl", "-F", "facts").stderr
+
+
+def test_objects_of_json_lines_are_records() -> None:
+    named = [
+        {**PATHS[0], "m": {"None": []}},
+        {**PATHS[1], "m": {"Named": {"name": "a, b", "at": None}}},
+    ]
+    put("facts/path.jsonl", "".join(json.dumps(each) + "\n" for each in named))
+    put("p.dl", STRUCTS.replace("{file}", "path.jsonl"))
+    assert cli("run", "p.dl", "-F", "facts", "-D", "out").exit_code == OK
+    assert Path("out/path.csv").read_text() == WRITTEN
+    point = '.type Point = [x: number, y: float]\n.decl p(p: Point)\n.input p(filename="p.jsonl")\n'
+    put("p.dl", point + ".output p\n")
+    put("facts/p.jsonl", '{"p": {"y": 1, "x": 2}}\n{"p": null}\n')
+    assert cli("run", "p.dl", "-F", "facts", "-D", "out").exit_code == OK
+    assert Path("out/p.csv").read_text() == "[2, 1.0]\nnil\n"
+    for line in ('{"p": {"x": 2}}', '{"p": {"x": 2, "y": 1, "z": 3}}', '{"p": {"x": 2, "y": NaN}}'):
+        put("facts/p.jsonl", f"{line}\n")
+        assert cli("run", "p.dl", "-F", "facts").exit_code == INPUT

@@ -63,3 +63,55 @@ def test_what_has_no_structs(database: corollary.Database) -> None:
     wrong = pa.table({"l": [{"from": {"x": 1, "y": "two"}, "to": None, "name": "n"}]})
     with pytest.raises(InputError, match="Row 1 of the table does not fit the column `l`"):
         database.transaction().insert("line", wrong)
+
+
+def test_answers_of_goals_have_structs(database: corollary.Database) -> None:
+    answers = database.query("shape(n, s), n < 2", records="struct")
+    assert answers.to_pylist() == SHAPES[:1]
+    (row,) = database.query("line([p, _, name])", records="struct", limit=1).to_pylist()
+    assert row == {"p": {"x": 1, "y": 2}, "name": "a, b]"}
+    with pytest.raises(InputError, match="C0822"):
+        database.query("numbers(l)", records="struct")
+
+
+def test_structs_of_a_type_that_contains_itself(database: corollary.Database) -> None:
+    tail = {"head": 2, "tail": {"head": 3, "tail": None}}
+    given = pa.table({"l": [{"head": 1, "tail": tail}, {"head": 9, "tail": None}, None]})
+    assert given.schema.field("l").type.field("tail").type.field("tail").type.num_fields == 2
+    with database.transaction() as tx:
+        tx.insert("numbers", given)
+    assert set(database.relation("numbers").rows()) == {
+        ((1, (2, None)),),
+        ((1, (2, (3, None))),),
+        ((9, None),),
+        (None,),
+    }
+
+
+def test_structs_that_do_not_fit(database: corollary.Database) -> None:
+    for rows, words in (
+        ([{"branch": "Circle", "Circle": None}], "no struct for the branch `Circle`"),
+        ([{"branch": "Square", "Circle": {"at": None, "r": 1.0}}], "names no branch of `Shape`"),
+        ([{"branch": "Circle", "Circle": {"at": {"x": 1, "y": None}, "r": 1.0}}], "the field `y`"),
+        ([{"branch": "Circle", "Circle": {"at": {"x": "1", "y": 2}, "r": 1.0}}], "a `string`"),
+    ):
+        table = pa.table({"n": [1], "s": rows})
+        with pytest.raises(InputError, match=words):
+            database.transaction().insert("shape", table)
+
+
+def test_many_structs_are_converted_at_once(database: corollary.Database) -> None:
+    count = 20_000
+    points = [{"x": n % 100, "y": -n % 7} for n in range(count)]
+    texts = ["a", 'b "c"', "d, e", " f]", "g\\h"]
+    given = [
+        {"from": points[n], "to": None if n % 3 else points[-n], "name": texts[n % 5]}
+        for n in range(count)
+    ]
+    with database.transaction() as tx:
+        tx.insert("line", pa.table({"l": given}))
+    expected = {
+        (tuple(each["from"].values()), each["to"] and tuple(each["to"].values()), each["name"])
+        for each in given
+    }
+    assert {row for (row,) in database.relation("line").rows()} >= expected

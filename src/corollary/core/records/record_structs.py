@@ -1,4 +1,4 @@
-r"""Records as Arrow structs, and back to the texts that are stored.
+r"""Records as Arrow structs; `warehouse.formats.struct_columns` has the other direction.
 
 | type | struct |
 |---|---|
@@ -9,7 +9,7 @@ Of an algebraic data type, the struct of the value's own branch is there and the
 type that contains itself has no structs. Each distinct record is read once.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -24,7 +24,8 @@ from corollary.errors import InputError
 BRANCH_FIELD = "branch"
 """The field with the name of a value's branch."""
 
-FORMS = ("text", "struct")
+TEXT = "text"
+FORMS = (TEXT, "struct")
 """How records are given out."""
 
 
@@ -89,19 +90,3 @@ def _structs(texts: pa.ChunkedArray, record: RecordType) -> pa.Array:
     words = texts.combine_chunks().dictionary_encode()
     values = [read_record(text, record, SCALARS, build) for text in words.dictionary.to_pylist()]
     return pa.array(values, made).take(words.indices)
-
-
-def from_struct(value: Any, record: RecordType) -> Any:
-    """Return a struct as the tuples that records are in Python."""
-    if not isinstance(value, Mapping):
-        return value
-    name = PLAIN_BRANCH if not record.is_algebraic else value.get(BRANCH_FIELD)
-    branch = record.branches.get(str(name))
-    inner = value if name == PLAIN_BRANCH else value.get(str(name)) or {}
-    if branch is None:
-        return value
-    parts = (
-        inner.get(each) if type_.record is None else from_struct(inner.get(each), type_.record)
-        for each, type_ in zip(branch.fields, branch.types, strict=True)
-    )
-    return tuple(parts) if name == PLAIN_BRANCH else (branch.name, *parts)

@@ -130,17 +130,26 @@ def _parts(value: Any, record: RecordType) -> tuple[str, Sequence[Any]]:
                 if isinstance(given, list | tuple):
                     return str(name), given
                 branch = record.branches.get(str(name))
-                names = () if branch is None else branch.fields
-                if isinstance(given, Mapping) and set(given) == set(names):
-                    return str(name), [given[each] for each in names]
-        elif set(value) == set(record.branches[PLAIN_BRANCH].fields):
-            return PLAIN_BRANCH, [value[each] for each in record.branches[PLAIN_BRANCH].fields]
+                if branch is not None and isinstance(given, Mapping) and _fits(given, branch):
+                    return branch.name, [given.get(each) for each in branch.fields]
+        elif _fits(value, branch := record.branches[PLAIN_BRANCH]):
+            return PLAIN_BRANCH, [value.get(each) for each in branch.fields]
     elif isinstance(value, list | tuple):
         if not record.is_algebraic:
             return PLAIN_BRANCH, value
         if value and isinstance(value[0], str):
             return value[0].removeprefix("$"), value[1:]
     raise _no_value(value, record)
+
+
+def _fits(given: Mapping[Any, Any], branch: Branch) -> bool:
+    """Return whether an object has the fields of a branch; one that may be nil may be missing."""
+    needed = {
+        name
+        for name, type_ in zip(branch.fields, branch.types, strict=True)
+        if type_.record is None or type_.record.is_algebraic
+    }
+    return needed <= set(given) <= set(branch.fields)
 
 
 def _no_value(value: Any, record: RecordType) -> ValueError:

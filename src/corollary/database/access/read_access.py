@@ -15,7 +15,7 @@ from corollary.core.logic import Literal, Variable
 from corollary.core.plans import Plan
 from corollary.core.program import Relation
 from corollary.core.records.record_rows import to_python_rows
-from corollary.core.records.record_structs import with_records
+from corollary.core.records.record_structs import TEXT, with_records
 from corollary.core.states import CHANGES
 from corollary.database.access.why_access import WhyAccess
 from corollary.database.arguments import COUNT, check_function, checked
@@ -75,7 +75,7 @@ class RelationView:
         return self._columns(self.name)
 
     @checked(records=str)
-    def arrow(self, records: str = "text") -> "pa.Table":
+    def arrow(self, records: str = TEXT) -> "pa.Table":
         """Return the tuples as an Arrow table, records as texts or, with "struct", as structs."""
         return with_records(self._read(self.name), self.shape, records)
 
@@ -157,25 +157,25 @@ class ReadAccess(WhyAccess):
                 return answers.rename_columns(list(relation.columns)) if relation.arity else answers
             return self._state.engine.read(name)
 
-    @checked(goal=str, limit=int)
+    @checked(goal=str, limit=int, records=str)
     def query(
-        self, goal: str, *, order: str | Sequence[str] = (), limit: int | None = None
+        self, goal: str, *, order: Sequence[str] = (), limit: int | None = None, records: str = TEXT
     ) -> "pa.Table":
         """Return the answers to a goal: a column for each variable, in order of appearance.
 
         Args:
             goal: what the body of a rule could be, such as `link("a", y), y != "b"`.
-            order: columns to order by, such as `y` or `n desc`; if it is not given and there is
-                no limit, answers come in no particular order.
+            order: columns such as `y` or `n desc`; without it and a limit there is no order.
             limit: how many answers to return at most, the first ones in the order.
+            records: "text", or "struct" for records as structs.
 
         Raises:
-            InputError: the goal does not fit the program.
+            InputError: the goal does not fit the program, or there are no structs for a type.
         """
-        table = self.answers(goal)[1]
-        if not order and limit is None:
-            return table
-        return arrange(table, (order,) if isinstance(order, str) else order, limit)
+        relation, table = self.answers(goal)
+        if order or limit is not None:
+            table = arrange(table, (order,) if isinstance(order, str) else order, limit)
+        return with_records(table, relation, records)
 
     @checked(goal=str)
     def answers(self, goal: str) -> "tuple[Relation, pa.Table]":

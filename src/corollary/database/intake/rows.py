@@ -10,12 +10,17 @@ import pyarrow as pa
 from corollary.core.arrow import arrow_type
 from corollary.core.arrow_buffers import bool_array, fixed_array, string_array
 from corollary.core.program import Relation
-from corollary.core.records.record_structs import from_struct
 from corollary.core.records.record_values import record_from_python
 from corollary.core.types import Kind, Type
 from corollary.core.values import INTEGER_RANGES, PYTHON_TYPES, SCALARS, is_encodable, is_value
 from corollary.errors import InputError
-from corollary.warehouse.formats.typed_values import convert_columns, from_arrow, is_readable
+from corollary.warehouse.formats.struct_columns import record_texts
+from corollary.warehouse.formats.typed_values import (
+    SCALAR_COLUMNS,
+    convert_columns,
+    from_arrow,
+    is_readable,
+)
 
 BLOCK_ROWS = 2**16
 """The rows of a table that are converted before faults are reported."""
@@ -226,21 +231,14 @@ def _without_structs(table: pa.Table, relation: Relation) -> pa.Table:
         record = type_.record
         if record is None or not pa.types.is_struct(table.column(at).type):
             continue
-        texts: list[str | None] = []
-        for number, value in enumerate(table.column(at).to_pylist(), 1):
-            if value is None and type_.nullable:
-                texts.append(None)
-                continue
-            try:
-                given = from_struct(value, record)
-                texts.append(record_from_python(given, record, SCALARS, _field))
-            except ValueError as error:
-                raise _error(
-                    f"Row {number} of the table does not fit the column `{column}` of"
-                    f" `{relation.name}`: {error}.",
-                    f"give structs with the fields of `{record.name}`",
-                ) from None
-        table = table.set_column(at, table.column_names[at], pa.array(texts, pa.string()))
+        texts, failures = record_texts(table.column(at), type_, SCALAR_COLUMNS)
+        for row, reason in failures.items():
+            raise _error(
+                f"Row {row + 1} of the table does not fit the column `{column}` of"
+                f" `{relation.name}`: {reason}.",
+                f"give structs with the fields of `{record.name}`",
+            )
+        table = table.set_column(at, table.column_names[at], texts)
     return table
 
 

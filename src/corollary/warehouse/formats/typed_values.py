@@ -10,6 +10,7 @@
 | bool      | true, false                        | bool                                            |
 | date      | string                             | date                                            |
 | timestamp | string                             | timestamp of whole microseconds; no zone is UTC |
+| records   | array, object, string              | struct, string                                  |
 
 Null is null, in a nullable column.
 """
@@ -37,6 +38,7 @@ from corollary.core.values import (
     parse_value,
     quote_text,
 )
+from corollary.warehouse.formats.struct_columns import ScalarColumns, is_struct_of, record_texts
 from corollary.warehouse.formats.text_columns import (
     FIRST_DAY,
     LAST_DAY,
@@ -61,6 +63,8 @@ def is_readable(found: pa.DataType, type_: Type) -> bool:
     """Return whether values of an Arrow type can be converted to one of ours."""
     if pa.types.is_dictionary(found):
         found = found.value_type
+    if type_.record is not None and is_struct_of(found, type_.record, is_readable):
+        return True
     is_whole = pa.types.is_integer(found) or (pa.types.is_decimal(found) and found.scale == 0)
     match type_.kind:
         case Kind.SYMBOL | Kind.RECORD:
@@ -87,6 +91,8 @@ def from_arrow(column: pa.ChunkedArray, type_: Type) -> tuple[pa.ChunkedArray, F
     Values that Arrow's cast refuses are found by splitting, and only they, with a few neighbours,
     are converted one by one.
     """
+    if pa.types.is_struct(column.type):
+        return record_texts(column, type_, SCALAR_COLUMNS)
     failures: Failures = {}
     nullable = type_.with_null(True)
     if column.null_count and not type_.nullable:
@@ -94,6 +100,9 @@ def from_arrow(column: pa.ChunkedArray, type_: Type) -> tuple[pa.ChunkedArray, F
         failures = dict.fromkeys(np.flatnonzero(nulls).tolist(), _NULL)
     pieces = _convert_parts(column, nullable, 0, failures)
     return pa.chunked_array(pieces, arrow_type(type_)), failures
+
+
+SCALAR_COLUMNS = ScalarColumns(is_readable, from_arrow)
 
 
 def from_arrow_or_dictionary(

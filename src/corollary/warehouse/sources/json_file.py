@@ -25,7 +25,8 @@ from corollary.core.arrow import (
     single_array,
 )
 from corollary.core.program import Relation
-from corollary.core.types import Kind, Type
+from corollary.core.records.record_structs import struct_type
+from corollary.core.types import PLAIN_BRANCH, Kind, RecordType, Type
 from corollary.errors import Diagnostic
 from corollary.warehouse.files.input_files import LINE_MAX_BYTES, has_longer_line
 from corollary.warehouse.formats.block_tables import BlockTables, map_blocks
@@ -39,6 +40,7 @@ from corollary.warehouse.formats.record_blocks import (
 )
 from corollary.warehouse.formats.text_columns import convert_texts
 from corollary.warehouse.formats.text_stream import TextStream
+from corollary.warehouse.formats.typed_values import from_arrow
 from corollary.warehouse.sources import json_line
 from corollary.warehouse.sources.file_tail import EarlierText
 from corollary.warehouse.sources.schema_drift import ExpectedColumns, FileRecords
@@ -212,6 +214,9 @@ def read_vectorized(data: bytes, relation: Relation) -> tuple[pa.Table, set[str]
     if _NUL in data:
         return None
     fields = [(name, _read_as(type_)) for name, type_ in _columns(relation)]
+    has_structs = any(pa.types.is_struct(found) for _, found in fields)
+    if has_structs and (b"NaN" in data or b"Infinity" in data):  # which are not JSON
+        return None
     try:
         table = json.read_json(
             pa.BufferReader(data),
@@ -248,6 +253,9 @@ def _columns(relation: Relation) -> list[tuple[str, Type]]:
 
 
 def _read_as(type_: Type) -> pa.DataType:
+    """Return the type that Arrow reads: of records that are objects, a struct."""
+    if type_.record is not None and _has_structs(type_.record):
+        return struct_type(type_.record)
     return arrow_type(type_) if _is_read_by_arrow(type_) else pa.string()
 
 
@@ -255,7 +263,24 @@ def _is_read_by_arrow(type_: Type) -> bool:
     return type_.kind in _ARROW_KINDS and type_.record is None
 
 
+def _has_structs(record: RecordType, around: tuple[RecordType, ...] = ()) -> bool:
+    """Return whether Arrow reads the objects of a record type as we do."""
+    if record in around or record.is_algebraic:
+        return False
+    return all(
+        _is_read_by_arrow(type_)
+        if type_.record is None
+        else _has_structs(type_.record, (*around, record))
+        for type_ in record.branches[PLAIN_BRANCH].types
+    )
+
+
 def _converted(column: pa.Array, type_: Type) -> pa.Array | None:
+    if type_.record is not None and pa.types.is_struct(column.type):
+        if column.type != struct_type(type_.record):  # other keys, which are not fields
+            return None
+        texts, failures = from_arrow(pa.chunked_array([column]), type_)
+        return None if failures else single_array(texts)
     if column.null_count and not type_.nullable:
         return None
     if type_.kind is Kind.FLOAT:

@@ -191,6 +191,8 @@ def _shown(scalar: pa.Scalar) -> str | None:
         return None
     if pa.types.is_dictionary(scalar.type):
         return _shown(scalar.value)
+    if pa.types.is_struct(scalar.type):
+        return str(scalar)[:RAW_MAX_CHARACTERS]
     text = scalar.cast(
         pa.string()
     )  # `as_py` fails for values out of range and texts that are not UTF-8
