@@ -32,11 +32,12 @@ def candidate_relations(program: NormalProgram, changed: Signs) -> dict[str, fro
     """Return every relation that may change, with the signs of its changes.
 
     Args:
-        program: its rules say what depends on what. Where there are choice domains, or subsumption
-            in rounds, what is added may replace another tuple.
+        program: its rules say what depends on what. Where there are choice domains or subsumption,
+            what is added may replace another tuple, and what is removed may have replaced one.
         changed: the relations that change by themselves.
     """
     choices = {name for name, each in program.relations.items() if each.domains or each.dominated}
+    choices |= program.subsumption.keys()
     arcs = [
         (head, below, Polarity.AGGREGATE if head in choices else polarity)
         for head, below, polarity in _arcs(program)

@@ -59,6 +59,10 @@ d(y, c1) <= d(y, c2) :- c2 <= c1.
 sp(x, y, w) :- edge(x, y, w).
 sp(x, z, d + w) :- sp(x, y, d), edge(y, z, w).
 sp(x, y, d1) <= sp(x, y, d2) :- d2 < d1.
+.decl far(x: number, y: number)
+far(x, y) :- sp(x, y, d), d > 3.
+.decl near(x: number, n: number)
+near(x, n) :- sp(x, _, _), n = count : { sp(x, _, d), d <= 3 }.
 """,
         0,
         4,
