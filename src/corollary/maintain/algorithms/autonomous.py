@@ -42,6 +42,8 @@ def is_autonomous(stratum: Stratum, update: Update) -> bool:
     """Whether every change that a stratum may see is autonomously computable."""
     if stratum.is_recursive or stratum.aggregations or len(stratum.rules) != 1:
         return False
+    if stratum.has_choice:  # a tuple that goes lets another one come
+        return False
     (rule,) = stratum.rules
     (name,) = stratum.relations
     if update.is_virtual(name) or rule.is_lenient or name in update.redefined:

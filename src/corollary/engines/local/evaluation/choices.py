@@ -5,17 +5,17 @@ tuples that are the least of their kind in every domain are found at once: nothi
 them can be in their way. What agrees with them is dropped, and the next ones are found.
 """
 
-import math
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
+import pyarrow.compute as pc
 
+from corollary.core.arrow import single_array
 from corollary.core.plans import Choose
 from corollary.core.states import State
+from corollary.core.types import Type
+from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.storage.layout import Words
 from corollary.engines.local.storage.table import Table
-from corollary.engines.local.table_handle import decode_words
 from corollary.engines.local.values.codes import Dictionary
 
 Ranks = npt.NDArray[np.int64]
@@ -28,9 +28,9 @@ def choose_tuples(step: Choose, source: Table, dictionary: Dictionary) -> Words:
     if count < 2:
         return words
     codes = [source.layout.unpack_column(words, at) for at in range(len(source.types))]
-    names = tuple(f"c{at}" for at in range(len(source.types)))
-    values = decode_words(words, source.layout, source.types, names, dictionary)
-    ranks = [_ranks(column.to_pylist()) for column in values.columns]
+    ranks = [
+        _ranks(column, type_, dictionary) for column, type_ in zip(codes, source.types, strict=True)
+    ]
     place = np.empty(count, np.int64)
     place[np.lexsort(ranks[::-1])] = np.arange(count)
     domains = [_kinds([codes[at] for at in domain]) for domain in step.domains]
@@ -49,20 +49,22 @@ def choose_tuples(step: Choose, source: Table, dictionary: Dictionary) -> Words:
     return words[is_taken]
 
 
-def _ranks(values: list[object]) -> Ranks:
+def _ranks(codes: Codes, type_: Type, dictionary: Dictionary) -> Ranks:
     """Return the places of values in ascending order; null is the least, NaN the greatest."""
-    distinct = sorted(set(values), key=_order)
-    places = {value: place for place, value in enumerate(distinct)}
-    return np.array([places[value] for value in values], np.int64)
+    distinct, rows = np.unique(codes, return_inverse=True)
+    values = single_array(dictionary.decode_arrow(distinct, type_))
+    order = pc.sort_indices(values).to_numpy()
+    if values.null_count:  # it is one of the values, and sorted last
+        order = np.roll(order, 1)
+    places = np.empty(len(order), np.int64)
+    places[order] = np.arange(len(order))
+    return places[rows]
 
 
-def _order(value: Any) -> tuple[Any, ...]:
-    if isinstance(value, float) and math.isnan(value):
-        return (2,)
-    return (0,) if value is None else (1, value)
-
-
-def _kinds(columns: list[npt.NDArray[np.int64]]) -> Ranks:
+def _kinds(columns: list[Codes]) -> Ranks:
     """Return a number for each tuple, equal for those that agree on all columns."""
-    _, kinds = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
-    return kinds.reshape(-1).astype(np.int64)
+    kinds = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        distinct, rows = np.unique(column, return_inverse=True)
+        _, kinds = np.unique(kinds * len(distinct) + rows, return_inverse=True)
+    return kinds
