@@ -200,8 +200,21 @@ class CompletionRound:
         self.counts["sure by type"] += found[0] == 1 and not held
         bound = view.maintained.possible.get(view.question.nodes.root, set())
         self.counts["narrowed by document types"] += len(bound) > len(found[1] | found[2])
-        useless = instance.live - view.useful()
-        self.counts["useless in typed documents"] += len(useless)
+        self.compare_useful(view, instance, pattern, where)
+
+    def compare_useful(self, view: View, instance: Instance, pattern: Pattern, where: str) -> None:
+        """Compare which functions are useful: exactly, if the package says so."""
+        found = view.usefulness()
+        for size in SIZES:
+            sure = completions_oracle.verdict(instance, pattern, size).sure
+            useful = completions_oracle.useful(instance, pattern, size, sure)
+            if found.functions == useful or (not found.is_exact and found.functions >= useful):
+                break
+        else:
+            raise AssertionError(f"{where}: useful {found}, not {useful}")
+        self.counts["useful exact in typed documents"] += found.is_exact
+        self.counts["useful in typed documents"] += len(found.functions)
+        self.counts["useless in typed documents"] += len(instance.live - found.functions)
 
     def difference(
         self, view: View, verdict: Verdict, found: tuple[float, Answers, Answers, Answers]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from corollary.documents.answers import single_answer
 from corollary.documents.answers.completed_answers import CompletedAnswers, complete
+from corollary.documents.answers.completed_usefulness import useful_in_completions
 from corollary.documents.answers.explanation import (
     Explanation,
     explain,
@@ -153,9 +154,8 @@ class View:
         found = useful(self.question, self.limits)
         completed = self._complete()
         if completed is not None:
-            functions = found.functions & completed.functions
-            reason = "completions without a function are not compared with those that have it"
-            return Usefulness(functions, functions, reason if functions else "")
+            bound = found.functions & completed.functions
+            return useful_in_completions(self.question, completed, bound, self.limits)
         live = [each for each in self.question.functions.values() if each.is_live]
         maybe = {each.name for each in live if each.is_once or each.type is not None}
         if maybe & found.functions and found.is_exact:

@@ -167,6 +167,26 @@ def completions(instance: Instance, labels: Sequence[str], size: int) -> Iterato
     Raises:
         TooLargeError: there are too many to go through.
     """
+    for brought in all_brought(instance, labels, size):
+        yield after(instance.tree, brought)
+
+
+def after(tree: Tree, brought: Mapping[str, Sequence[Tree]]) -> oracle.Node:
+    """Return a document after updates."""
+    root = oracle.grown(tree)
+    for name, trees in brought.items():
+        oracle.bring(root, name, list(trees))
+    return root
+
+
+def all_brought(
+    instance: Instance, labels: Sequence[str], size: int
+) -> Iterator[dict[str, tuple[Tree, ...]]]:
+    """Yield what functions can bring, at most so many trees each, so that there is a completion.
+
+    Raises:
+        TooLargeError: there are too many to go through.
+    """
     pool = Pool(instance.type, labels, 3, 40)
     every = {str(tree): tree for name in instance.type.rules for tree in pool.trees(name)}
     known = {id(tree): types_of(instance.type, tree) for tree in every.values()}
@@ -188,10 +208,7 @@ def completions(instance: Instance, labels: Sequence[str], size: int) -> Iterato
     for chosen in product(*options):
         brought = dict(zip(called, chosen, strict=True))
         if instance.type.start in types_of(instance.type, filled(instance.tree, brought), known):
-            root = oracle.grown(instance.tree)
-            for name, trees in brought.items():
-                oracle.bring(root, name, list(trees))
-            yield root
+            yield brought
 
 
 def filled(tree: Tree, brought: Mapping[str, Sequence[Tree]]) -> Tree:
@@ -251,6 +268,25 @@ def verdict(instance: Instance, pattern: Pattern, size: int) -> Verdict:
     if sure is None:
         return Verdict({each: {each} for each in held}, held, bool(held), 0)
     return Verdict(possible, sure, is_true, number)
+
+
+def useful(instance: Instance, pattern: Pattern, size: int, sure: Answers) -> set[str]:
+    """Return the functions without which a completion lacks an answer that is not sure.
+
+    Raises:
+        TooLargeError: there are too many completions.
+    """
+    matches = [Matches(pattern, query) for query in oracle.flat(pattern.root)]
+    found: set[str] = set()
+    for brought in all_brought(instance, mentioned(instance, pattern), size):
+        root = after(instance.tree, brought)
+        every = set[tuple[str, ...]]().union(*(exact_answers(each, root) for each in matches))
+        for name in [each for each in brought if brought[each] and each not in found]:
+            rest = after(instance.tree, {**brought, name: ()})
+            without = set[tuple[str, ...]]().union(*(exact_answers(each, rest) for each in matches))
+            if every - without - sure:
+                found.add(name)
+    return found
 
 
 def exact_answers(matches: Matches, root: oracle.Node) -> Answers:

@@ -81,14 +81,18 @@ class Certainty:
         Raises:
             SearchLimitError: it takes more than the budget.
         """
-        patterns = []
+        search = Avoidance(self._completions, self.patterns(answer), self._budget)
+        return not search.is_avoided()
+
+    def patterns(self, answer: EncodedRow | None) -> list[Node]:
+        """Return the patterns of which one has to match for an answer to hold."""
+        found = []
         for root in self._question.shape.roots:
             labels = {} if answer is None else _labels_of(root, answer)
             pattern = None if labels is None else _with_labels(root.node, labels)
             if pattern is not None:
-                patterns.append(pattern)
-        search = _Avoidance(self._completions, patterns, self._budget)
-        return not search.is_avoided()
+                found.append(pattern)
+        return found
 
 
 def _joined_classes(root: Root) -> set[str]:
@@ -145,7 +149,7 @@ def _group_with_labels(group: Group, labels: Mapping[str, str]) -> Group | None:
     return replace(group, branches=tuple(branches))
 
 
-class _Avoidance:
+class Avoidance:
     """Looks for a completion in which none of some patterns matches."""
 
     def __init__(
