@@ -53,6 +53,8 @@ class CompletionRound:
 
     def judge(self) -> None:
         type_ = self.type()
+        while not Pool(type_, LABELS, 2, 200).trees("R"):  # one may need itself, for ever
+            type_ = self.type()
         pattern = self.query(type_)
         instance = self.instance(type_)
         if oracle.sure(pattern, instance.tree) and self.random.random() < 0.7:
@@ -74,12 +76,17 @@ class CompletionRound:
     # --- what is random --------------------------------------------------------------------------
 
     def type(self) -> TreeType:
-        """Return a random type; each refers only to those after it."""
+        """Return a random type; each refers to those after it, and some to themselves.
+
+        Some are those of a DTD: one label for each type.
+        """
         rules = {"R": (("r", self.model(NAMES, 2)),)}
+        is_local = self.random.random() < 0.3
         for at, name in enumerate(NAMES):
-            rest = NAMES[at + 1 :]
+            rest = NAMES[at + (self.random.random() < 0.85) :]
             labels = self.random.sample(LABELS, self.random.choice((1, 1, 2)))
             labels = ["*"] if self.random.random() < 0.15 else labels
+            labels = [LABELS[at]] if is_local else labels
             rules[name] = tuple(
                 (label, self.model(rest, 1) if rest and self.random.random() < 0.5 else EMPTY)
                 for label in labels
@@ -255,16 +262,29 @@ def opened(instance: Instance) -> ActiveDocument | None:
         for name, kinds in instance.brought.items()
     }
     types.update(instance.roots)
+    text = dtd_text(instance.type) if instance.type.is_local else "\n".join(rules)
     try:
         return ActiveDocument.from_terms(
             shown(instance.tree),
-            document_type="\n".join(rules),
+            document_type=text,
             types=types,
             once=instance.once,
             unknown="create",
         )
     except ActiveDocumentError:
         return None
+
+
+def dtd_text(type_: TreeType) -> str:
+    """Return a type as a DTD: its names are the labels."""
+    labels = {name: productions[0][0] for name, productions in type_.rules.items()}
+    lines = []
+    for name, ((_, model),) in type_.rules.items():
+        text = "EMPTY"
+        if model != EMPTY:
+            text = f"({''.join(labels.get(each, each) for each in model_text(model))})"
+        lines.append(f"<!ELEMENT {labels[name]} {text}>")
+    return "\n".join(lines)
 
 
 def model_text(model: Model) -> str:

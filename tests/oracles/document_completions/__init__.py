@@ -5,8 +5,8 @@ A tree is of it if its children, in some order, are a word of the model. Here th
 away one by one, in every way, as the expression asks for them.
 
 Functions bring sets of trees of the type's own types, in all combinations up to a size; a document
-after them counts if it is of its type. Types refer only to later ones, so there are finitely many
-trees once repetitions have an end. What is possible is what some completion gives; what is sure is
+after them counts if it is of its type. Trees are as deep as the size says, for types that refer to
+themselves, so there are finitely many once repetitions have an end. What is possible is what some completion gives; what is sure is
 what all of them give. Two labels that nobody mentions stand for all of them: they may be the same
 in two places, or different.
 """
@@ -34,6 +34,13 @@ class TreeType:
 
     start: str
     rules: Mapping[str, tuple[tuple[str, Model], ...]]
+
+    @property
+    def is_local(self) -> bool:
+        """Whether a label decides about the type, as in a DTD."""
+        labels = [label for productions in self.rules.values() for label, _ in productions]
+        one = all(len(productions) == 1 for productions in self.rules.values())
+        return one and "*" not in labels and len(labels) == len({*labels})
 
 
 @dataclass(frozen=True)
@@ -112,29 +119,43 @@ def left(
 # --- the trees of a type -------------------------------------------------------------------------
 
 
-class Pool:
-    """The trees of the types of a document, with repetitions up to a number."""
+DEPTH = 5
+"""The depth of trees of types that refer to themselves, and of all others that there are."""
 
-    def __init__(self, type_: TreeType, labels: Sequence[str], times: int, most: int) -> None:
+
+class Pool:
+    """The trees of the types of a document, with repetitions up to a number, and to a depth."""
+
+    def __init__(
+        self,
+        type_: TreeType,
+        labels: Sequence[str],
+        times: int,
+        most: int,
+        depth: int = DEPTH,
+    ) -> None:
         self.type = type_
         self.labels = labels
         self.times = times
         self.most = most
-        self.known: dict[str, list[Tree]] = {}
+        self.depth = depth
+        self.known: dict[tuple[str, int], list[Tree]] = {}
 
-    def trees(self, name: str) -> list[Tree]:
-        if name not in self.known:
+    def trees(self, name: str, above: int = 0) -> list[Tree]:
+        if above >= self.depth:
+            return []
+        if (name, above) not in self.known:
             found: dict[str, Tree] = {}
             for label, model in self.type.rules[name]:
                 for word in self.words(model):
-                    for below in product(*(self.trees(each) for each in word)):
+                    for below in product(*(self.trees(each, above + 1) for each in word)):
                         for each in self.labels if label == "*" else [label]:
                             tree = (each, sorted(below, key=str))
                             found[str(tree)] = tree
                             if len(found) > self.most:
                                 raise TooLargeError
-            self.known[name] = list(found.values())
-        return self.known[name]
+            self.known[name, above] = list(found.values())
+        return self.known[name, above]
 
     def words(self, model: Model) -> set[tuple[str, ...]]:
         """Return the words of a model, each in one order."""
@@ -187,7 +208,7 @@ def all_brought(
     Raises:
         TooLargeError: there are too many to go through.
     """
-    pool = Pool(instance.type, labels, 3, 40)
+    pool = Pool(instance.type, labels, 3, 40, 1 + size)
     every = {str(tree): tree for name in instance.type.rules for tree in pool.trees(name)}
     known = {id(tree): types_of(instance.type, tree) for tree in every.values()}
     called = sorted(instance.live & calls_in(instance.tree))
