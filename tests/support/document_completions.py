@@ -68,8 +68,9 @@ class CompletionRound:
             return
         assert number, f"accepted without completions: {where}"
         view = document.view(shown_query(pattern))
+        self.start, self.log = instance.tree, list[tuple[str, Tree]]()
         self.compare(view, instance, pattern, where)
-        for _ in range(2):
+        for _ in range(3):
             instance = self.updated(document, instance, pattern, where)
             self.compare(view, instance, pattern, f"{where}, then {described(instance)}")
 
@@ -156,6 +157,8 @@ class CompletionRound:
         self, document: ActiveDocument, instance: Instance, pattern: Pattern, where: str
     ) -> Instance:
         """Make a random update, or an end; it is refused iff nothing could complete it."""
+        if self.log and self.random.random() < 0.4:
+            return self.retracted(document, instance, pattern, where)
         called = sorted(instance.live & completions_oracle.calls_in(instance.tree))
         if not called:
             return instance
@@ -179,6 +182,28 @@ class CompletionRound:
             return instance
         assert number, f"{name} accepted: {where}, {described(after)}"
         self.counts["typed updates"] += 1
+        self.log += [] if tree is None else [(name, tree)]
+        return after
+
+    def retracted(
+        self, document: ActiveDocument, instance: Instance, pattern: Pattern, where: str
+    ) -> Instance:
+        """Retract an update; it is refused iff nothing could complete what is left."""
+        name, tree = self.log[-1]
+        left = self.start
+        for each in self.log[:-1]:
+            left = oracle.added(left, each[0], [each[1]])
+        after = replace(instance, tree=left)
+        number = self.number(after, pattern)
+        try:
+            document.retract(name, shown(tree))
+        except ActiveDocumentError:
+            assert number == 0, f"{name} not retracted: {where}, {described(after)}"
+            self.counts["typed retractions refused"] += 1
+            return instance
+        assert number, f"{name} retracted: {where}, {described(after)}"
+        self.counts["typed retractions"] += 1
+        self.log.pop()
         return after
 
     # --- the comparison --------------------------------------------------------------------------

@@ -6,9 +6,9 @@ away one by one, in every way, as the expression asks for them.
 
 Functions bring sets of trees of the type's own types, in all combinations up to a size; a document
 after them counts if it is of its type. Trees are as deep as the size says, for types that refer to
-themselves, so there are finitely many once repetitions have an end. What is possible is what some completion gives; what is sure is
-what all of them give. Two labels that nobody mentions stand for all of them: they may be the same
-in two places, or different.
+themselves, so there are finitely many once repetitions have an end. What is possible is what some
+completion gives; what is sure is what all of them give. Two labels that nobody mentions stand for
+all of them: they may be the same in two places, or different.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from corollary.documents.answers.search_budget import SearchLimits
 from corollary.documents.document import ActiveDocument
 from corollary.documents.errors import ActiveDocumentError, StreamClosedError
 from corollary.documents.types.function_types import (
@@ -14,6 +15,7 @@ from corollary.documents.types.function_types import (
     Labels,
     Production,
 )
+from support.command_line import cli, of_json
 from support.document_views import Types, check_brought, rule, shown, view_of
 
 ONE_BELOW = Grammar("A", {"A": rule("a", Child("B", is_single=True)), "B": rule("b c")})
@@ -154,6 +156,22 @@ def test_one_tree_of_a_type(query: str, grammar: FunctionType, possible: list[st
     view = view_of("r[!f s[b d] t[b c]]", query, once="f", types={"f": grammar})
     assert view.is_exact
     assert shown(view) == possible
+
+
+def test_a_bound_is_said_in_every_form() -> None:
+    query = "/r[p/*$x][q/*$y][t[*$x][*$y]]"
+    match = "documents", "match", "--doc", "r[p[!f] q[!g] t[u v]]", "--query", query
+    limited = (*match, "--once", "f", "--once", "g", "--useful", "--limit-nodes", "2")
+    found = of_json(cli(*limited, "--format", "json"))
+    assert (found["exact"], "2 nodes" in found["bound"]) == (False, True)
+    assert (found["useful_exact"], found["unproved"]) == (False, ["f", "g"])
+    text = cli(*limited).stdout
+    assert "exact     no, possible is an upper bound: " in text
+    assert "unproved  !f !g: " in text
+    limits = SearchLimits(nodes=2)
+    document = ActiveDocument.from_terms("r[p[!f] q[!g] t[u v]]", once=("f", "g"), limits=limits)
+    view = document.view(query)
+    assert (view.is_exact, "2 nodes" in view.bound_reason) == (False, True)
 
 
 def test_after_its_answer_a_function_has_ended() -> None:
