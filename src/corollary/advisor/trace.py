@@ -31,6 +31,9 @@ STEP_NAMES = {
 }
 
 
+TREES_TITLE = "stage 2, materialisation decision: the trees"
+
+
 @dataclass(frozen=True, slots=True)
 class TracePhase:
     """A phase or step: its title, the rules of new predicates, the rewriting after it."""
@@ -81,7 +84,7 @@ def trace_as_text(advice: Advice) -> Iterator[str]:
             yield f"  {phase.title}"
             yield from (f"    {rule}" for rule in (*phase.rules, *phase.rewriting))
         if each.trees:
-            yield "  stage 2, materialisation decision: the trees"
+            yield f"  {TREES_TITLE}"
             for tree in each.trees:
                 yield from (f"    {line}" for line in _tree_lines(tree, "", ""))
         yield "  output"

@@ -4,12 +4,12 @@ Leaves are input predicates; a double frame marks what is stored, a dashed one w
 forbids.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
 from corollary.advisor.advice import Advice
-from corollary.advisor.trace import PredicateTrace, TreeNode, trace
+from corollary.advisor.trace import TREES_TITLE, PredicateTrace, TreeNode, trace
 
 CHARACTER, LINE, BOX_HEIGHT, LAYER_HEIGHT, GAP, MARGIN = 7.4, 19, 40, 78, 18, 16
 """Sizes in pixels."""
@@ -33,37 +33,49 @@ def trace_as_svg(advice: Advice) -> str:
         width = max(width, drawn.width)
     opening = (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width + 2 * MARGIN:.0f}" '
-        f'height="{y + MARGIN:.0f}" font-family="monospace" font-size="12">'
+        f'height="{y + MARGIN:.0f}" font-family="monospace" font-size="12" role="img">'
     )
-    background = '<rect width="100%" height="100%" fill="white"/>'
+    title = "<title>How the advisor came to its advice: phases and materialisation trees</title>"
+    background = title + '<rect width="100%" height="100%" fill="white"/>'
     return "\n".join([opening, background, *parts, "</svg>"]) + "\n"
 
 
 def _predicate(each: PredicateTrace, top: float) -> _Drawing:
-    lines = list(_lines(each))
-    parts = [
-        f'<text x="{MARGIN + 14 * depth}" y="{top + LINE * (at + 1):.0f}"'
-        f"{weight}>{escape(text)}</text>"
-        for at, (depth, weight, text) in enumerate(lines)
-    ]
-    width = max(14 * depth + CHARACTER * len(text) for depth, _, text in lines)
-    y = top + LINE * (len(lines) + 1)
+    """Draw the phases, the trees, and what comes out."""
+    before, after = list(_phase_lines(each)), list(_output_lines(each))
+    parts = list(_text(before, top))
+    y = top + LINE * (len(before) + 1)
     x, height = float(MARGIN), 0.0
     for tree in each.trees:
-        used = _width(tree)
         parts += _tree(tree, x, y)
-        height = max(height, LAYER_HEIGHT * _depth(tree))
-        x += used + GAP
-    return _Drawing(tuple(parts), max(width, x), y - top + height)
+        height = max(height, LAYER_HEIGHT * (_depth(tree) - 1) + BOX_HEIGHT + LINE)
+        x += _width(tree) + GAP
+    parts += _text(after, y + height)
+    longest = max(14 * depth + CHARACTER * len(text) for depth, _, text in (*before, *after))
+    return _Drawing(tuple(parts), max(longest, x), y - top + height + LINE * len(after))
 
 
-def _lines(each: PredicateTrace) -> Iterator[tuple[int, str, str]]:
-    bold = ' font-weight="bold"'
-    yield 0, bold, each.predicate
+def _text(lines: Iterable[tuple[int, str, str]], top: float) -> Iterator[str]:
+    for at, (depth, weight, text) in enumerate(lines, 1):
+        y = f"{top + LINE * at:.0f}"
+        yield f'<text x="{MARGIN + 14 * depth}" y="{y}"{weight}>{escape(text)}</text>'
+
+
+BOLD = ' font-weight="bold"'
+
+
+def _phase_lines(each: PredicateTrace) -> Iterator[tuple[int, str, str]]:
+    yield 0, BOLD, each.predicate
     for phase in each.phases:
-        yield 1, bold, phase.title
+        yield 1, BOLD, phase.title
         yield from ((2, "", text) for text in (*phase.rules, *phase.rewriting))
-    yield 1, bold, "output"
+    if each.trees:
+        yield 1, BOLD, TREES_TITLE
+        yield 2, "", "double frame: stored; dashed: larger than the criterion allows; grey: input"
+
+
+def _output_lines(each: PredicateTrace) -> Iterator[tuple[int, str, str]]:
+    yield 1, BOLD, "output"
     yield from ((2, "", text) for text in each.output)
 
 

@@ -97,6 +97,8 @@ class _PlanSearch:
         at no more than N^k; the first k at which the whole body is reached is the best one.
         """
         worst = self._greedy(is_projecting)
+        if is_search_over():
+            return worst
         for exponent in range(self.least(is_projecting=is_projecting), worst):
             is_reached = self._is_reachable(exponent, is_projecting)
             if is_reached is None:

@@ -116,7 +116,7 @@ class DraftBuilder:
     def _fold(self, start: FoldedClause, decider: Decider) -> FoldedClause:
         """Return a clause after stage 1."""
         clause = start.clause
-        if clause.has_aggregate:
+        if clause.has_aggregate or is_search_over():
             return start
         significant = clause.significant
         folded = tuple(fold(start.nodes, significant))

@@ -9,6 +9,7 @@ from corollary.advisor.cost.exponents import Exponents, Join, left_deep_exponent
 from corollary.advisor.model import candidates
 from corollary.advisor.model.canonical import CanonicalForms
 from corollary.advisor.model.shapes import NodeShapes
+from corollary.advisor.time_limit import is_search_over
 from corollary.core.logic import Variable
 
 
@@ -28,6 +29,7 @@ class Rewriter:
         default_factory=dict
     )
     _forms: dict[candidates.FoldedClause, frozenset[str]] = field(default_factory=dict)
+    _builds: dict[candidates.Candidate, int] = field(default_factory=dict)
 
     def bodies(
         self, folded: candidates.FoldedClause, stored: frozenset[str]
@@ -115,17 +117,23 @@ class Rewriter:
 
     def build_cost(self, node: candidates.Candidate) -> int:
         """Return the exponent of building a candidate from the input."""
-        return max(
-            left_deep_exponent(self._join(each, candidates.variables_of(node)))
-            for each in candidates.expand(node)
-        )
+        found = self._builds.get(node)
+        if found is None:
+            found = self._builds[node] = max(
+                left_deep_exponent(self._join(each, candidates.variables_of(node)))
+                for each in candidates.expand(node)
+            )
+        return found
 
     def upkeep_cost(self, node: candidates.Candidate) -> int:
         """Return the exponent of maintaining a candidate, for the worst literal that may change.
 
         Candidates are not recursive, so they are maintained by counting derivations. A changed
         tuple of the literal Li binds its variables: maint_exp(c, i) = cost(c | vars(Li) bound).
+        That is at most the exponent of building it, which counts where the search is over.
         """
+        if is_search_over():
+            return self.build_cost(node)
         return max(
             (
                 left_deep_exponent(
