@@ -43,6 +43,7 @@ HIDDEN = ("secret", "owner(", "mallory", "31337")
 FIELDS: dict[str, Any] = {
     "/v1/query": {"goal": 'link("a", y)'},
     "/v1/sql": {"sql": "SELECT y FROM link WHERE x = 'a'"},
+    "/v1/advice": {"log": "SELECT x, COUNT(*) FROM link GROUP BY x;", "names": ["degree"]},
     "/v1/what-if": {"fact": 'edge("a", "b")'},
     "/v1/apply": {"changes": [], "dry_run": True},
     "/v1/why": {"fact": 'link("a", "c")'},

@@ -105,6 +105,41 @@ def test_documents_show_verdicts_and_quarantine_what_is_wrong(visitor: Visitor) 
     expect(page.locator("tbody")).to_contain_text("is not a date")
 
 
+def test_a_document_is_live(visitor: Visitor) -> None:
+    page = visitor.open("/documents")
+    page.get_by_role("link", name="south").click()
+    expect(page.locator("h1")).to_have_text("south")
+    known = page.locator("section.document")
+    expect(known.locator(".useful li")).to_have_text(
+        [re.compile("!bank.*since 2026-03-01T07:30:00"), re.compile("!carrier.*T08:00:00")]
+    )
+    other = visitor.open("/change")
+    answer = r'document_answer("south", "done", "[\"o7\"]")'
+    for sign, count in (("+", 1), ("-", 0)):
+        other.fill("#changes", sign + answer)
+        other.get_by_role("button", name="commit", exact=True).click()
+        expect(known.locator("dd .value")).to_have_count(count)
+    visitor.is_offline_expected = True  # the browser notes the status
+    page.goto(visitor.server.url + "/documents/south?at=1")
+    expect(page.locator("main")).to_contain_text("as of commit 1")
+    visitor.is_offline_expected = False
+
+
+def test_advice_for_a_log_of_sql(visitor: Visitor) -> None:
+    page = visitor.open("/advice")
+    join = "FROM direct_link a JOIN direct_link b ON a.dst = b.src"
+    page.fill(
+        "#log", f"SELECT DISTINCT a.src {join};\nSELECT a.src, COUNT(*) AS n {join} GROUP BY 1;"
+    )
+    page.keyboard.press("Control+Enter")
+    found = page.locator("#log-advice")
+    expect(found.locator("h2", has_text="sql_1")).to_be_visible()
+    expect(found).to_contain_text("SELECT DISTINCT a.src")
+    page.fill("#log", "SELECT nothing FROM nowhere;")
+    page.keyboard.press("Control+Enter")
+    expect(found).to_contain_text("nowhere")
+
+
 def test_advice_goes_by_what_was_asked(visitor: Visitor) -> None:
     page = visitor.open('/console?q=link("airport", y)')
     expect(page.locator("tbody")).to_contain_text("zoo")

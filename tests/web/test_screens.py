@@ -23,6 +23,7 @@ SCREENS = {
     "alerts": "/alerts",
     "change": "/change",
     "documents": "/documents",
+    "document": "/documents/south",
     "advice": "/advice",
     "quarantine": "/quarantine",
     "help": "/help",

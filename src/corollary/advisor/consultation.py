@@ -10,7 +10,7 @@
 q/1   N^3 -> N^1   (bushy without storage N^3, Spark pipeline N^3)   est. ... row-ops
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from corollary.advisor import inputs
@@ -23,13 +23,16 @@ from corollary.advisor.check.measurement import Measurements, measure
 from corollary.advisor.check.scratch_database import read_base_tables
 from corollary.advisor.check.verification import CheckResult, verify
 from corollary.advisor.measured_sizes import measure_sizes
-from corollary.advisor.model.scheme import Options, SelectionMode
+from corollary.advisor.model.scheme import Options, SelectionMode, ViewNaming, WorkloadQuery
 from corollary.advisor.model.scheme_reader import read_scheme
 from corollary.advisor.reformulation import reformulate
 from corollary.advisor.report import report
+from corollary.advisor.sql_log import SqlLog, read_sql_log
+from corollary.analysis.check import check
 from corollary.core.program import Program
 from corollary.database.database import Database, state_of
 from corollary.database.transaction import Transaction
+from corollary.source import SourceFile
 
 DEFAULT_OPTIONS = Options(selection=SelectionMode.MINIMAL, partial_clusters=True)
 """The defaults of `corollary advise`."""
@@ -95,3 +98,35 @@ def consult(
     advice = advise(scheme, options, measure_sizes(database))
     after = reformulate(loaded.checked, loaded.program, advice)
     return Consultation(database, advice, loaded.program, after)
+
+
+def consult_on_log(
+    database: Database, text: str, budget_bytes: float | None = None, names: Sequence[str] = ()
+) -> tuple[Consultation, SqlLog]:
+    """Ask for advice on a log of SQL queries, chosen together; return it with what was read.
+
+    Args:
+        database: with the relations that the queries read.
+        text: SELECT statements, each ended by a semicolon; how often one is there is how often it
+            is asked in an hour.
+        budget_bytes: the maximum size of all views together.
+        names: of new views, in order.
+
+    Raises:
+        InputError: the log has no query, or one that does not fit the relations.
+    """
+    log = read_sql_log(SourceFile("log.sql", text), state_of(database).loaded.program)
+    checked = check(log.program)
+    options = Options(
+        SelectionMode.BUDGET,
+        partial_clusters=True,
+        budget_bytes=budget_bytes,
+        updates=inputs.measure_update_rates(database),
+        commits_per_hour=inputs.measure_commit_rate(database),
+        naming=ViewNaming(tuple(names)),
+    )
+    queries = [WorkloadQuery(each.relation, frequency=each.count) for each in log.queries]
+    scheme = read_scheme(log.program, checked, queries, options.opaque)
+    advice = advise(scheme, options, measure_sizes(database))
+    after = reformulate(checked, log.program, advice)
+    return Consultation(database, advice, log.program, after), log

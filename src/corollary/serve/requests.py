@@ -351,9 +351,18 @@ class QuarantineRequest(Request):
 
 @dataclass(frozen=True, slots=True)
 class AdviceRequest(Request):
-    """Which views are worth storing, by the queries that were asked."""
+    """Which views are worth storing, by the queries that were asked, or by a log of SQL.
+
+    Attributes:
+        log: SELECT statements, each ended by a semicolon; if it is empty, the query log counts.
+        budget_bytes: the maximum size of all views of a log together.
+        names: of new views, in order.
+    """
 
     role: ClassVar[AccessRole] = AccessRole.WRITE
+    log: str = ""
+    budget_bytes: int | None = None
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,6 +370,7 @@ class DocumentsRequest(Request):
     """The documents that streams write into: their verdicts, and what they wait for."""
 
     role: ClassVar[AccessRole] = AccessRole.WRITE
+    at: int | str | None = None
 
 
 # --- from JSON and to it ------------------------------------------------------------------------

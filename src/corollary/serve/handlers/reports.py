@@ -1,13 +1,15 @@
 """What goes on in a warehouse: its status, alerts, quarantine, advice and documents."""
 
+from dataclasses import asdict
 from typing import Any
 
 from corollary.core.arrow import to_python
 from corollary.core.printer import print_value
 from corollary.core.types import TIMESTAMP
 from corollary.core.values import format_value
+from corollary.database.access.read_access import ReadAccess
 from corollary.database.access.reader import Reader
-from corollary.database.database import Database, state_of, warehouse_of
+from corollary.database.database import state_of, warehouse_of
 from corollary.errors import InputError
 from corollary.serve.answers import Answer
 from corollary.serve.handlers.context import HandlerContext
@@ -93,26 +95,32 @@ def answer_quarantine(
     return answer_rows(request, commit, shape, table, first)
 
 
-def answer_advice(context: HandlerContext, who: Principal, _: AdviceRequest) -> Answer:
+def answer_advice(context: HandlerContext, who: Principal, request: AdviceRequest) -> Answer:
     """Return which views are worth storing."""
     from corollary.advisor.advised_sql import advised_sql
     from corollary.advisor.check.calibration import calibrate_from_commits
-    from corollary.advisor.consultation import consult
+    from corollary.advisor.consultation import consult, consult_on_log
     from corollary.advisor.json_report import advice_as_json
     from corollary.core.engine import within_seconds
 
     database = context.owned(who, "ask for advice")
+    log: list[dict[str, Any]] = []
     with state_of(database).lock, within_seconds(state_of(database).limits):
-        found = consult(database)
+        if request.log.strip():
+            found, read = consult_on_log(database, request.log, request.budget_bytes, request.names)
+            log = [asdict(each) for each in read.queries]
+        else:
+            found = consult(database)
         sql = advised_sql(found.advice, found.after)
         document = advice_as_json(found.advice, calibrate_from_commits(database), sql)
         text = found.report() if found.advice.queries else ""
-    return Answer.of(database.commits, {**document, "report": text})
+    return Answer.of(database.commits, {**document, "log": log, "report": text})
 
 
-def answer_documents(context: HandlerContext, who: Principal, _: DocumentsRequest) -> Answer:
+def answer_documents(context: HandlerContext, who: Principal, request: DocumentsRequest) -> Answer:
     """Return the documents: for each view its verdict, its answers, and what it waits for."""
-    database = context.owned(who, "see documents")
+    context.owned(who, "see documents")
+    database, commit = context.view(who, request.at)
     found: dict[str, dict[str, Any]] = {}
 
     def entry(document: Any) -> dict[str, Any]:
@@ -141,9 +149,7 @@ def answer_documents(context: HandlerContext, who: Principal, _: DocumentsReques
     for document, function, number, reason in _rows(database, "document_refused"):
         refused = {"function": function, "seq": number, "reason": reason}
         entry(document)["refused"].append(refused)
-    return Answer.of(
-        database.commits, {"documents": list(found.values()), "commit": database.commits}
-    )
+    return Answer.of(commit, {"documents": list(found.values()), "commit": commit})
 
 
 def _longest_first(functions: list[str], since: dict[str, str]) -> list[str]:
@@ -154,7 +160,7 @@ def _longest_first(functions: list[str], since: dict[str, str]) -> list[str]:
     return sorted(functions, key=lambda name: (times[name] is None, times[name] or 0.0, name))
 
 
-def _rows(database: Database, name: str) -> list[tuple[Any, ...]]:
+def _rows(database: ReadAccess, name: str) -> list[tuple[Any, ...]]:
     """Return the tuples of a relation, sorted; none if the program does not have it."""
     from corollary.core.arrow import sort_rows
 

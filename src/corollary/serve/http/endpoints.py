@@ -114,6 +114,7 @@ ENDPOINTS = (
     _get("alerts", requests.AlertsRequest),
     _get("quarantine", requests.QuarantineRequest, AnswerForm.ROWS),
     _get("advice", requests.AdviceRequest),
+    _post("advice", requests.AdviceRequest),
     _get("documents", requests.DocumentsRequest),
     _internal("command", commands.CommandRequest),
     _internal("writing-command", commands.WritingCommandRequest),

@@ -10,21 +10,24 @@ from corollary.serve.requests import DocumentsRequest
 from corollary.web.page import Page
 from corollary.web.visit import Visit
 
-DOCUMENTS_SHOWN, ANSWERS_SHOWN = 200, 5
-VERDICTS = {1.0: "true", 0.5: "may become true", 0.0: "false for ever"}
+DOCUMENTS_SHOWN, ANSWERS_SHOWN, ANSWERS_SHOWN_OF_ONE = 200, 5, 500
+OPEN = 0.5
+VERDICTS = {1.0: "true", OPEN: "may become true", 0.0: "false for ever"}
 
 
 async def show_documents(visit: Visit) -> Response:
     """List the documents, those that still wait first."""
     may_see = visit.who.role.includes(AccessRole.WRITE)
-    found = (await visit.ask(DocumentsRequest()))["documents"] if may_see else []
+    found = (await visit.ask(DocumentsRequest(at=visit.at)))["documents"] if may_see else []
     counts = dict.fromkeys(VERDICTS.values(), 0)
     for document in found:
         for view in document["views"].values():
             if view["value"] in VERDICTS:
                 counts[VERDICTS[view["value"]]] += 1
     wanted = visit.parameters.get("q", "").strip().lower()
-    listed = [_listed(each) for each in found if wanted in str(each["document"]).lower()]
+    listed = [
+        _listed(each, ANSWERS_SHOWN) for each in found if wanted in str(each["document"]).lower()
+    ]
     listed.sort(key=lambda each: (not each["is_open"], str(each["document"])))
     return await visit.render(
         "documents.html",
@@ -36,15 +39,27 @@ async def show_documents(visit: Visit) -> Response:
     )
 
 
-def _listed(document: Mapping[str, Any]) -> dict[str, Any]:
+async def show_document(visit: Visit) -> Response:
+    """Show one document: what is sure and what is possible, and which streams to ask first."""
+    name = visit.http.path_params["document"]
+    found = (await visit.ask(DocumentsRequest(at=visit.at)))["documents"]
+    document = next((each for each in found if str(each["document"]) == name), None)
+    shown = None if document is None else _listed(document, ANSWERS_SHOWN_OF_ONE)
+    status = 200 if shown is not None else 404
+    return await visit.render("document.html", status, name=name, document=shown)
+
+
+def _listed(document: Mapping[str, Any], answers: int) -> dict[str, Any]:
     views = [
         {
             "name": name,
             "verdict": VERDICTS.get(view["value"], "not known"),
-            "is_open": view["value"] == 0.5,
-            "waits_for": view["waits_for"],
-            "answers": view["answers"][:ANSWERS_SHOWN],
-            "more": max(0, len(view["answers"]) - ANSWERS_SHOWN),
+            "is_open": view["value"] == OPEN,
+            "waits_for": [
+                {"name": each, "since": view["since"].get(each, "")} for each in view["waits_for"]
+            ],
+            "answers": view["answers"][:answers],
+            "more": max(0, len(view["answers"]) - answers),
         }
         for name, view in sorted(document["views"].items())
     ]
@@ -57,4 +72,7 @@ def _listed(document: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-PAGES = (Page("/documents", show_documents, "Documents", "g d"),)
+PAGES = (
+    Page("/documents", show_documents, "Documents", "g d"),
+    Page("/documents/{document:path}", show_document, belongs_to="Documents"),
+)
