@@ -52,7 +52,7 @@ def draw(found: Sequence[dict[str, Any]]) -> str:
         parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
         for rows, peak in points:
             parts.append(f'<circle cx="{_x(rows):.1f}" cy="{_y(peak):.1f}" r="4" fill="{colour}"/>')
-            parts.append(_text(_x(rows), _y(peak) + below, f"{peak:,.0f} MB", "middle"))
+            parts.append(_text(_x(rows), _y(peak) + below, f"{peak:,.0f}", "middle"))
         parts.append(_text(_x(points[-1][0]) + 40, _y(points[-1][1]) + below, label, "start"))
     return "\n".join([*parts, "</svg>"]) + "\n"
 
