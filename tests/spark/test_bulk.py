@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import threading
 import time
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import corollary
+from corollary.core.engine import TUPLE_BYTES
 from corollary.database.database import state_of
 from corollary.engines.spark.driver import DriverEngine
 from corollary.engines.spark.partitioned import partitioning
@@ -117,13 +119,15 @@ def computed(views: str, monkeypatch: pytest.MonkeyPatch, **options: Any) -> dic
 
 
 @pytest.mark.matrix(4)
+@pytest.mark.parametrize("placement", ["partitions", "auto"])
 @pytest.mark.parametrize("kind", VIEWS)
 def test_views_of_partitioned_relations(
-    kind: str, spark: Any, monkeypatch: pytest.MonkeyPatch
+    kind: str, placement: str, spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They are computed without reading a relation on the driver."""
+    """They are computed without reading a relation on the driver, where some are there, too."""
     expected = computed(VIEWS[kind], monkeypatch, engine="local")
-    found = computed(VIEWS[kind], monkeypatch, spark=spark, placement="partitions", bulk="always")
+    options = {"placement": placement, "driver_memory": 5 * TUPLE_BYTES, "bulk": "always"}
+    found = computed(VIEWS[kind], monkeypatch, spark=spark, **options)
     assert found == expected
     assert all(expected.values())
 
@@ -272,3 +276,34 @@ def test_an_interrupt_cancels_a_query(place: Path, spark: Any) -> None:
             signal.signal(signal.SIGINT, before)
         check_clean(db, spark)
     check_goes_on(place, spark)
+
+
+def test_views_move_to_partitions_when_they_grow(spark: Any) -> None:
+    """A view that fits the budget at first takes what a query adds, and stays right."""
+    rules = """
+.decl edge(x: number, y: number)
+.decl two(x: number, z: number)
+two(x, z) :- edge(x, y), edge(y, z).
+.decl ends(x: number) virtual
+ends(x) :- two(x, _), !edge(x, x).
+"""
+    chance = random.Random(5)
+    edges = [(chance.randrange(60), chance.randrange(60)) for _ in range(400)]
+    options = {"spark": spark, "driver_memory": 300 * TUPLE_BYTES, "bulk": "always"}
+    with (
+        corollary.open(None, engine="local") as here,
+        corollary.open(None, **options) as there,  # type: ignore[call-overload]
+    ):
+        for db in (here, there):
+            db.load(text=rules)
+        for first, last in ((0, 10), (10, 400)):
+            changes = []
+            for db in (here, there):
+                with db.transaction() as tx:
+                    tx.insert("edge", edges[first:last])
+                    tx.delete("edge", edges[:first:7])
+                changes.append(tx.changes["two"].counts)
+            assert changes[0] == changes[1]
+            for name in ("two", "ends"):
+                assert sorted(there.relation(name).rows()) == sorted(here.relation(name).rows())
+        assert state_of(there).engine.place_of("two").place == "partitions"

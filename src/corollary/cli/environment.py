@@ -10,7 +10,12 @@ from corollary.console import TerminalConsole
 
 PREFIX = "COROLLARY_"
 SHARED = (
-    *("COROLLARY_BULK", "COROLLARY_ALLOW_WEBHOOKS", "COROLLARY_FUNCTORS"),
+    *(
+        "COROLLARY_ALLOW_WEBHOOKS",
+        "COROLLARY_BULK",
+        "COROLLARY_DRIVER_MEMORY",
+        "COROLLARY_FUNCTORS",
+    ),
     *("COROLLARY_SERVER", "COROLLARY_TOKEN"),
 )
 """The variables that several commands know."""

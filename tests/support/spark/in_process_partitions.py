@@ -13,7 +13,14 @@ import pyarrow as pa
 import pytest
 
 from corollary.core.arrow import from_python
-from corollary.core.engine import Item, LocalTable, MapResult, PartitionsOf, TableHandle
+from corollary.core.engine import (
+    TUPLE_BYTES,
+    Item,
+    LocalTable,
+    MapResult,
+    PartitionsOf,
+    TableHandle,
+)
 from corollary.database import opening
 from corollary.engines.spark.driver import DriverEngine
 from corollary.engines.spark.partitioned import (
@@ -113,15 +120,18 @@ class InProcess(DriverEngine):
 
 @contextmanager
 def everything_partitioned(number: int) -> Iterator[None]:
-    """Let all relations be in partitions in what is opened inside; a number says how it is there.
+    """Let relations be in partitions in what is opened inside; a number says how it is there.
 
-    Perhaps partitions are tiny, tasks write what else the driver would, folds come early, tasks
-    find their partition closed, dictionaries are trimmed, codes get too few bits at first, and
-    changes are in files.
+    Perhaps some are on the driver, as far as they fit into a budget, partitions are tiny, tasks
+    write what else the driver would, folds come early, tasks find their partition closed,
+    dictionaries are trimmed, codes get too few bits at first, and changes are in files.
     """
     chance = random.Random(number)
     with pytest.MonkeyPatch.context() as patch:
-        share_out(patch, "partitions", chance.choice((1, 2, 3, 5)), chance.choice((1, 4, None)))
+        shares, bits = chance.choice((1, 2, 3, 5)), chance.choice((1, 4, None))
+        budget = chance.choice((None, None, TUPLE_BYTES, 8 * TUPLE_BYTES))
+        placement = "partitions" if budget is None else "auto"
+        share_out(patch, placement, shares, bits, budget)
         patch.setattr(partitioning, "PARTITION_TUPLES", chance.choice((1, 4, 1 << 21)))
         patch.setattr(partition_files, "MERGE_MIN_FILES", chance.choice((2, 3, 16)))
         patch.setattr(partitioning, "SPLIT_RATIO", chance.choice((1, 2)))
@@ -169,11 +179,12 @@ def share_out(
     placement: str = "tasks",
     shares: int = SHARES,
     interned_bits: int | None = None,
+    memory: int | None = None,
 ) -> None:
     """Let every database that is opened have its strata maintained elsewhere."""
 
     def made(*_: Any, scratch: Path | None = None, **__: Any) -> InProcess:
-        found = InProcess(placement, shares, scratch=scratch)
+        found = InProcess(placement, shares, memory, scratch)
         if interned_bits is not None:
             found._partition_place.interned_bits = interned_bits
         return found

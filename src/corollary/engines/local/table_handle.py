@@ -80,6 +80,19 @@ def decode_table(
     return decode_words(table.tuples(state), table.layout, table.types, names, dictionary)
 
 
+def recode_table(table: Table, before: Dictionary, after: Dictionary) -> Table:
+    """Return a table with the committed tuples of another, coded by another dictionary."""
+    other = Table(table.types)
+    for order in table.old_layers():
+        other.want(order)
+    names = [f"c{at}" for at in range(len(table.types))]
+    rows = decode_table(table, State.OLD, names, before)
+    columns = [after.encode_arrow(rows.column(at), each) for at, each in enumerate(table.types)]
+    other.insert(columns, rows.num_rows)
+    other.commit()
+    return other
+
+
 def decode_words(
     words: Words,
     layout: Layout,
@@ -118,16 +131,3 @@ def _decode_texts(dictionary: Dictionary, codes: Codes, type_: Type) -> pa.Array
     if is_few and isinstance(texts, pa.Array):
         return pa.DictionaryArray.from_arrays(indices, texts)
     return texts.take(indices)
-
-
-def recode_table(table: Table, before: Dictionary, after: Dictionary) -> Table:
-    """Return a table with the committed tuples of another, coded by another dictionary."""
-    other = Table(table.types)
-    for order in table.old_layers():
-        other.want(order)
-    names = [f"c{at}" for at in range(len(table.types))]
-    rows = decode_table(table, State.OLD, names, before)
-    columns = [after.encode_arrow(rows.column(at), each) for at, each in enumerate(table.types)]
-    other.insert(columns, rows.num_rows)
-    other.commit()
-    return other

@@ -23,13 +23,14 @@ from corollary.core.engine import (
     ValueRange,
 )
 from corollary.core.logic import Value
-from corollary.core.plans import WORKING_SEPARATOR, Plan
+from corollary.core.plans import Plan, is_change_relation, relations_written
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
-from corollary.core.states import CHANGES, State
+from corollary.core.states import State
 from corollary.core.types import Type
 from corollary.engines.local.engine import LocalEngine
 from corollary.engines.local.evaluation.prefetch import LOOK_AHEAD_MAX_ROWS
+from corollary.engines.local.prepared_plan import PreparedPlan
 from corollary.engines.local.storage.layout import LayoutFamily
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.table_handle import recode_table
@@ -38,10 +39,10 @@ from corollary.engines.spark.partitioned.fetched_files import ORIGIN_SUFFIX, rem
 from corollary.engines.spark.partitioned.handle import PartitionedHandle
 from corollary.engines.spark.partitioned.jobs import JobCounts, PartitionJobs, serve_number
 from corollary.engines.spark.partitioned.loading import build_partitions
-from corollary.engines.spark.partitioned.operations import PartitionAddress, without_rows
-from corollary.engines.spark.partitioned.partition_files import PartitionedFiles, StoredPartition
+from corollary.engines.spark.partitioned.partition_files import PartitionedFiles
 from corollary.engines.spark.partitioned.remote_table import (
     CodedLookup,
+    MovableTable,
     RemoteTable,
     WorkingTable,
     fetch_lookups,
@@ -150,7 +151,7 @@ class PartitioningEngine(LocalEngine):
     # --- relations -----------------------------------------------------------------------------
 
     def _new_table(self, relation: Relation) -> Table:
-        if self._is_forced and relation.types and not _is_change(relation):
+        if self._is_forced and relation.types and not is_change_relation(relation.name):
             return RemoteTable(relation, self._partition_place)
         return super()._new_table(relation)
 
@@ -184,7 +185,7 @@ class PartitioningEngine(LocalEngine):
         here = {
             name: TUPLE_BYTES * table.size(State.NEW)
             for name, table in self._tables.items()
-            if not table.is_partitioned and table.types and not _is_change(self._relations[name])
+            if not table.is_partitioned and table.types and not is_change_relation(name)
         }
         total = sum(here.values())
         for name in sorted(here, key=lambda each: -here[each]):
@@ -206,14 +207,17 @@ class PartitioningEngine(LocalEngine):
             changed = main.words(State.ADDED), main.words(State.REMOVED)
             layout = before.layout
             table.set_change(*(table.layout.convert(each, layout) for each in changed))
-        self._tables[name] = table
-        self._unprepare(name)
+        self._set_table(name, table)
+
+    def _settle_moved(self) -> None:
+        """Let relations that a transaction has moved to partitions stay there."""
+        for name, table in list(self._tables.items()):
+            if isinstance(table, MovableTable) and table.source and not is_change_relation(name):
+                self._set_table(name, RemoteTable(self._relations[name], self._partition_place))
+                self.adopt(name, table.source.files)
 
     def partitioned_files(self, relation: str) -> PartitionedFiles | None:
-        """Return the files of the committed or loaded tuples of a relation.
-
-        None if they are here.
-        """
+        """Return the files of committed or loaded tuples of a relation; None if they are here."""
         table = self._partitioned_table(relation)
         return None if table is None else table.files
 
@@ -221,14 +225,17 @@ class PartitioningEngine(LocalEngine):
         """Make the tuples of files those of a relation; none of them passes the driver."""
         self._make_partitioned(relation).adopt(files)
 
+    def _set_table(self, name: str, table: Table) -> None:
+        self._tables[name] = table
+        self._unprepare(name)
+
     def _make_partitioned(self, relation: str) -> RemoteTable:
         """Return the table of a relation, whose tuples will be in partitions."""
         table = self._tables[relation]
         if not isinstance(table, RemoteTable):
             declared = self._relations[relation]
             table = RemoteTable(declared, self._partition_place, table.family)
-            self._tables[relation] = table
-            self._unprepare(relation)
+            self._set_table(relation, table)
         return table
 
     def load(self, relation: str, rows: TableHandle) -> None:
@@ -287,7 +294,7 @@ class PartitioningEngine(LocalEngine):
         None if it has no committed or loaded ones.
         """
         table = self._tables[relation]
-        if not isinstance(table, RemoteTable) and table.size(State.OLD):
+        if not table.is_partitioned and table.size(State.OLD):
             self._partition(relation)
             table = self._tables[relation]
         return table if isinstance(table, RemoteTable) and table.held is not None else None
@@ -335,8 +342,7 @@ class PartitioningEngine(LocalEngine):
     def copy(self, source: str, target: str) -> None:
         """Make the NEW tuples of one relation the OLD and NEW ones of another."""
         if self._partitioned_table(source) is not None and not self.is_partitioned(target):
-            self._tables[target] = RemoteTable(self._relations[target], self._partition_place)
-            self._unprepare(target)
+            self._set_table(target, RemoteTable(self._relations[target], self._partition_place))
         super().copy(source, target)
 
     # --- changes -------------------------------------------------------------------------------
@@ -347,6 +353,7 @@ class PartitioningEngine(LocalEngine):
         super().commit(names)
         self._release()
         if names is None:
+            self._settle_moved()
             self._partition_large()
             self._trim_dictionary()
             self._sweep()
@@ -426,16 +433,8 @@ class PartitioningEngine(LocalEngine):
 
     def within(self, relation: str, boxes: Sequence[Mapping[int, ValueRange]]) -> pa.Table:
         """Return the tuples of NEW in one of several boxes, each once, perhaps with others."""
-        table = self._partitioned_table(relation, State.NEW)
-        if table is None:
-            return super().within(relation, boxes)
-        files, added, removed = table.parts(State.NEW)
-        found = PartitionSource(files, self._partition_place.jobs).within(boxes)
-        if removed.num_rows:
-            orders = files.sets[0].orders
-            address = PartitionAddress(files.root, files.relation, orders, 0, StoredPartition())
-            found = without_rows(address, found, removed)
-        return pa.concat_tables([found, added])
+        handle = self._partitioned_handle(relation, State.NEW)
+        return super().within(relation, boxes) if handle is None else handle.within(boxes)
 
     def duplicates(self, relation: str, columns: Sequence[int]) -> pa.Table:
         """Return the tuples of NEW that agree with another one in some columns."""
@@ -459,6 +458,15 @@ class PartitioningEngine(LocalEngine):
             relation = Relation(name, columns, types, False, is_declared=False)
             return WorkingTable(relation, self._partition_place, family)
         return super()._working_table(name, types, family, plan)
+
+    def _prepare(self, plan: Plan) -> PreparedPlan:
+        if id(plan) not in self._prepared and self._has_partitions(plan):
+            for name in relations_written(plan):  # its results may be in partitions
+                table = self._tables.get(name)
+                if table is not None and table.types and not isinstance(table, RemoteTable):
+                    relation, place = self._relations[name], self._partition_place
+                    self._set_table(name, MovableTable.of(table, relation, place))
+        return super()._prepare(plan)
 
     def _has_partitions(self, plan: Plan) -> bool:
         """Whether a plan names a relation that may be in partitions."""
@@ -489,9 +497,3 @@ class PartitioningEngine(LocalEngine):
                 self._partition_place.interned_bits += WIDER_BITS
                 for table in self._partitioned_tables():
                     table.widen_interned()
-
-
-def _is_change(relation: Relation) -> bool:
-    """Whether a relation holds the change of a virtual one, for a transaction."""
-    _, separator, sign = relation.name.rpartition(WORKING_SEPARATOR)
-    return bool(separator) and sign in CHANGES

@@ -1,11 +1,11 @@
 """Tuples in partitions: as handles, read on demand, and as steps of a plan pass them."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from corollary.core.engine import MapResult, slice_table
+from corollary.core.engine import MapResult, ValueRange, slice_table
 from corollary.engines.spark.partitioned.operations import PartitionAddress, without_rows
 from corollary.engines.spark.partitioned.partition_files import (
     PartitionedFiles,
@@ -36,7 +36,14 @@ class PartitionedHandle:
 
     def table(self) -> pa.Table:
         """Return the tuples."""
-        rows = self.source.read()
+        return self._with_change(self.source.read())
+
+    def within(self, boxes: Sequence[Mapping[int, ValueRange]]) -> pa.Table:
+        """Return the tuples in one of several boxes, each once, perhaps with others."""
+        return self._with_change(self.source.within(boxes))
+
+    def _with_change(self, rows: pa.Table) -> pa.Table:
+        """Return committed tuples without the removed ones, and all that were added."""
         if self.removed.num_rows:
             files = self.source.files
             orders = files.sets[0].orders

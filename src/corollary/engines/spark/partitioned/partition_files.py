@@ -248,7 +248,7 @@ class PartitionedFiles:
 
     @property
     def paths(self) -> set[str]:
-        """All files and directories."""
+        """The paths of all files and directories."""
         return {f"{self.root}/{name}" for name in self.files}
 
     def set_of(self, order: Order) -> PartitionSet | None:

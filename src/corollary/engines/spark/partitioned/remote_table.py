@@ -7,6 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 import pyarrow as pa
 
 from corollary.core.engine import RowLookup
+from corollary.core.program import Relation
 from corollary.core.states import State
 from corollary.engines.local.storage.arrangement import Arrangement, Order
 from corollary.engines.local.storage.code_range import Codes
@@ -19,6 +20,7 @@ from corollary.engines.spark.partitioned.partition_files import PartitionedFiles
 from corollary.engines.spark.partitioned.run import PartitionedRun
 from corollary.engines.spark.partitioned.source import PartitionSource
 from corollary.engines.spark.partitioned.staged_table import StagingTable
+from corollary.engines.spark.partitioned.table import PartitionPlace
 
 TupleSet = Words | RemoteTuples
 
@@ -133,7 +135,65 @@ class RemoteTable(StagingTable):
         return PartitionSource(files, self._place.jobs).folded() if is_result else files
 
 
-class WorkingTable(RemoteTable):
+class MovableTable(RemoteTable):
+    """The table of a relation that is in this process until a bulk step moves it to partitions."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, table: Table, relation: Relation, place: PartitionPlace) -> "MovableTable":
+        """Return a table with what another one holds, its open change too."""
+        found = cls(relation, place, table.family)
+        for slot in Table.__slots__:
+            setattr(found, slot, getattr(table, slot))
+        return found
+
+    @property
+    def is_partitioned(self) -> bool:  # type: ignore[override]
+        """Whether some of its tuples are outside of this process."""
+        return self.is_remote(State.NEW)
+
+    def replace(self, words: TupleSet) -> None:
+        """Make NEW equal to the tuples given; the change becomes the difference from OLD."""
+        self._follow(words)
+        super().replace(words)
+
+    def add(self, words: TupleSet) -> None:
+        """Add tuples that are not in NEW; some may have been removed before."""
+        self._follow(words)
+        super().add(words)
+
+    def _follow(self, words: TupleSet) -> None:
+        """Move the committed tuples to where those are that will be added to them."""
+        is_here = self.source is None and self._old and not self.has_change
+        if is_here and isinstance(words, RemoteTuples):
+            self._move_to_partitions(words.files)
+
+    def _move_to_partitions(self, like: PartitionedFiles) -> None:
+        """Write what is here in partitions like those of some files."""
+        empty = like.sets[0].emptied()
+        files = PartitionedFiles(like.root, self.relation, (empty,))
+        rows = self._decode(self.tuples(State.OLD))
+        ranges = own_ranges(self.types, self.layout.columns)
+        source = PartitionSource(files, self._place.jobs)
+        self.adopt(source.changed(rows, rows.slice(0, 0), ranges))
+
+    def prefetch(self) -> None:
+        """Write, or read, what `commit` needs, so that it cannot fail."""
+        if self.is_partitioned:
+            super().prefetch()
+        else:
+            Table.prefetch(self)
+
+    def commit(self) -> None:
+        """Make NEW the OLD; the change must be settled."""
+        if self.is_partitioned:
+            super().commit()
+        else:
+            Table.commit(self)
+
+
+class WorkingTable(MovableTable):
     """The table of a working relation: in partitions only where a bulk step has put it there.
 
     Of one that rounds extend, OLD and ADDED may be in partitions both.
@@ -142,11 +202,6 @@ class WorkingTable(RemoteTable):
     __slots__ = ()
 
     _has_index = False
-
-    @property
-    def is_partitioned(self) -> bool:  # type: ignore[override]
-        """Whether some of its tuples are outside of this process."""
-        return self.is_remote(State.NEW)
 
     @property
     def _is_both(self) -> bool:
@@ -202,10 +257,8 @@ class WorkingTable(RemoteTable):
         """Make NEW the OLD; the change must be settled."""
         if self._is_both:
             self.adopt(self.files_of(State.NEW))
-        elif self.is_remote(State.NEW):
-            super().commit()
         else:
-            Table.commit(self)
+            super().commit()
 
     def extend(self, words: TupleSet) -> None:
         """Commit, then add tuples that are not in NEW; ADDED is these and nothing else."""
@@ -229,15 +282,6 @@ class WorkingTable(RemoteTable):
         self._others = {}  # made again when they are asked for
         self.widen(self._ranges(words.files))
         self._release(self.arrangement(self.primary_order))
-
-    def _move_to_partitions(self, like: PartitionedFiles) -> None:
-        """Write what is here in partitions like those of some files."""
-        empty = like.sets[0].emptied()
-        files = PartitionedFiles(like.root, self.relation, (empty,))
-        rows = self._decode(self.tuples(State.OLD))
-        ranges = own_ranges(self.types, self.layout.columns)
-        source = PartitionSource(files, self._place.jobs)
-        self.adopt(source.changed(rows, rows.slice(0, 0), ranges))
 
 
 class CodedLookup(NamedTuple):
