@@ -14,6 +14,7 @@ from corollary.database.engines import PROBING
 from corollary.engines.spark.partitioned import open_partition, probing_engine, source
 from corollary.errors import InputError
 from corollary.serve.answers import ServiceError
+from corollary.serve.commands import CommandRequest
 from corollary.serve.principals import OWNER
 from corollary.serve.processes.front import FrontService
 from corollary.serve.requests import QueryRequest, SqlRequest
@@ -131,12 +132,16 @@ def test_what_a_reader_refuses_the_writer_answers(
             QueryRequest("sale(x, y, n)"),
             SqlRequest("SELECT count(*) AS n FROM sale"),
             QueryRequest("no_such(x)"),
+            CommandRequest("query", {"places": [str(place)], "goal": "sale(x, y, 3)"}),
         ]
         found = await ask_all(service, asked)
         assert [len(each.json["rows"]) for each in found[:3]] == [5, 100, 1]
         assert found[2].json["rows"] == [[100]]
         assert isinstance(found[3], ServiceError)
-        assert sorted(service.answered) == ["reader"] * 4 + ["writer"] * 2
+        assert found[4].json["status"] == 0
+        lines = found[4].json["output"][0][1].splitlines()
+        assert lines == ["x\ty", "0\titem 3", "1\titem 2", "2\titem 1", "3\titem 0"]
+        assert sorted(service.answered) == ["reader"] * 5 + ["writer"] * 3
         await service.close()
         reader.close()
         writer.close()

@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from corollary.analysis.pragmas import without_allowed
-from corollary.cli.recording import echo
+from corollary.cli.recording import current_recording, echo
 from corollary.console import TerminalConsole
 from corollary.errors import (
+    SCAN_REFUSED,
     ConstraintError,
     CorollaryError,
     Diagnostic,
@@ -33,6 +34,8 @@ def report_errors(console: TerminalConsole, *, is_json: bool) -> Iterator[None]:
         yield
     except CorollaryError as error:
         console.done()
+        if current_recording() is not None and _is_for_another_process(error):
+            raise
         _print_error(error, is_json=is_json)
         sys.exit(error.exit_code)
     except KeyboardInterrupt as error:
@@ -48,6 +51,13 @@ def report_errors(console: TerminalConsole, *, is_json: bool) -> Iterator[None]:
         reason = "out of memory" if isinstance(error, MemoryError) else str(error)
         echo(f"error: {reason}", err=True)
         sys.exit(LimitError.exit_code if isinstance(error, MemoryError) else 1)
+
+
+def _is_for_another_process(error: CorollaryError) -> bool:
+    """Whether a process of the server that has tasks can do what this one has refused."""
+    return isinstance(error, InputError) and any(
+        each.code == SCAN_REFUSED for each in error.diagnostics
+    )
 
 
 def _print_error(error: CorollaryError, *, is_json: bool) -> None:

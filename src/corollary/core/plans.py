@@ -8,7 +8,7 @@ from typing import assert_never
 from corollary.core.logic import Aggregation, Origin
 from corollary.core.pipeline import AntiProbe, Links, Pipeline, Probe, Reference
 from corollary.core.program import SubsumptionOrder
-from corollary.core.states import CHANGES, State
+from corollary.core.states import State
 from corollary.core.types import Type
 
 WORKING_SEPARATOR = "•"
@@ -22,11 +22,6 @@ def working_relation(relation: str, role: str) -> str:
     'link•next'
     """
     return f"{relation}{WORKING_SEPARATOR}{role}"
-
-
-def is_change_relation(name: str) -> bool:
-    """Return whether a relation holds the change of a virtual one, for a transaction."""
-    return name.rpartition(WORKING_SEPARATOR)[2] in CHANGES and WORKING_SEPARATOR in name
 
 
 WATCHED = "watched"

@@ -3,7 +3,7 @@
 import os
 import sys
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import click
 
 from corollary.cli.databases import open_catalog
-from corollary.cli.options import EngineOption, FormatOptions
+from corollary.cli.options import EngineOptions, FormatOptions
 from corollary.cli.parameters import (
     COUNT,
     FLAG,
@@ -145,7 +145,7 @@ class ServiceOptions:
     type=COUNT,
     help="Processes that read; 0 does everything in one. Default: one less than there are cores.",
 )
-@family("engine", EngineOption)
+@family("engine", EngineOptions)
 @click.option(
     "--allow-webhook",
     metavar="URL",
@@ -165,7 +165,7 @@ def command(
     warehouse: str,
     address: AddressOptions,
     readers: int | None,
-    engine: EngineOption,
+    engine: EngineOptions,
     allow_webhook: tuple[str, ...],
     bounds: ServiceOptions,
     log: str | None,
@@ -205,7 +205,7 @@ def command(
             settings=settings,
             limits=bounds.limits,
             options={
-                "engine": engine.engine,
+                **asdict(engine),
                 "webhooks": list(allow_webhook),
                 "functors": list(load_functors(given_functors())),
             },

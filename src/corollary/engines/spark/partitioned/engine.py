@@ -23,7 +23,7 @@ from corollary.core.engine import (
     ValueRange,
 )
 from corollary.core.logic import Value
-from corollary.core.plans import Plan, is_change_relation, relations_written
+from corollary.core.plans import Plan, relations_written
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
@@ -46,6 +46,7 @@ from corollary.engines.spark.partitioned.remote_table import (
     RemoteTable,
     WorkingTable,
     fetch_lookups,
+    is_change_relation,
 )
 from corollary.engines.spark.partitioned.run import LayoutExceeded
 from corollary.engines.spark.partitioned.saved_files import restore_files, save_files

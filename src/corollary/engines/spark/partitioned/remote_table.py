@@ -7,8 +7,9 @@ from typing import Any, ClassVar, NamedTuple
 import pyarrow as pa
 
 from corollary.core.engine import RowLookup
+from corollary.core.plans import WORKING_SEPARATOR
 from corollary.core.program import Relation
-from corollary.core.states import State
+from corollary.core.states import CHANGES, State
 from corollary.engines.local.storage.arrangement import Arrangement, Order
 from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.storage.layout import Words
@@ -304,3 +305,8 @@ def fetch_lookups(asked: Sequence[CodedLookup]) -> None:
     ]
     if needed:
         needed[0].fetch_with(needed[1:])
+
+
+def is_change_relation(name: str) -> bool:
+    """Return whether a relation holds the change of a virtual one, for a transaction."""
+    return name.rpartition(WORKING_SEPARATOR)[2] in CHANGES and WORKING_SEPARATOR in name
