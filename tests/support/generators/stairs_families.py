@@ -270,6 +270,24 @@ r(x, y) <= r(x, z) :- edge(y, z, _), y < z.
         2,
     ),
     "random rules": Family("", -2, 3),
+    "choices and recursion above": Family(
+        EDGE
+        + """
+.decl d(y: number, c: number)
+d(0, 0).
+d(y, c + w) :- d(x, c), edge(x, y, w), w >= 0.
+d(y, a) <= d(y, b) :- b <= a.
+.decl one(c: number, y: number) choice-domain c
+one(c, y) :- d(y, c).
+.decl chain(x: number, y: number)
+chain(x, y) :- one(x, y).
+chain(x, z) :- chain(x, y), one(y, z).
+.decl left(y: number)
+left(y) :- d(y, c), !one(c, y).
+""",
+        0,
+        3,
+    ),
     "negation below and above": Family(
         EDGE
         + """
@@ -346,6 +364,7 @@ def run_family(
     text = family.text or random_rules(rng)
     db.load(text="// corollary: allow C0706\n" + text)
     edges: set[Edge] = set()
+    before = evaluate(text, {"edge": set()}, rounds=ROUNDS)
     for _ in range(transactions):
         added = {
             (rng.randrange(nodes), rng.randrange(nodes), rng.randint(family.least, family.greatest))
@@ -373,6 +392,12 @@ def run_family(
         for relation, rows in wanted.items():
             found = to_python(db.relation(relation).arrow())
             assert typed_rows(found) == typed_rows(rows), f"{name}, seed {seed}: {relation}"
+            change, was = tx.changes[relation], before.get(relation, set())
+            for part, of in ((change.added, rows - was), (change.removed, was - rows)):
+                assert typed_rows(to_python(part)) == typed_rows(of), (
+                    f"{name}, seed {seed}: change of {relation}"
+                )
+        before = wanted or before
         counts["stairs"] += check_stairs(db)
     counts["proofs"] = check_proofs(db, edges)
     db.close()
