@@ -13,6 +13,7 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC
 from typing import assert_never
 
@@ -185,6 +186,18 @@ def dependency_violations(
     >>> [to_python(side) for side in dependency_violations(table, [0], [1])]
     [[(1, 5)], [(1, 6)]]
     """
+    least, most = _extreme_rows(rows, determinants, dependents)
+    several = pc.not_equal(least, most)
+    return rows.take(least.filter(several)), rows.take(most.filter(several))
+
+
+def _extreme_rows(
+    rows: pa.Table, determinants: Sequence[int], dependents: Sequence[int]
+) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
+    """Return the numbers of two rows for each determinant, which differ in the dependents.
+
+    They are the same if all rows agree there.
+    """
     # First one row for each pair of determinant and dependent values; a determinant with two such
     # rows, a least and a greatest, violates the dependency.
     number = "row"
@@ -195,9 +208,52 @@ def dependency_violations(
     pairs = numbered.group_by([*keys, *rest]).aggregate([(number, "min")])
     pairs = pairs.rename_columns([*keys, *rest, number])
     groups = pairs.group_by(keys).aggregate([(number, "min"), (number, "max")])
-    least, most = groups[f"{number}_min"], groups[f"{number}_max"]
-    several = pc.not_equal(least, most)
-    return rows.take(least.filter(several)), rows.take(most.filter(several))
+    return groups[f"{number}_min"], groups[f"{number}_max"]
+
+
+@dataclass(frozen=True, slots=True)
+class Violations:
+    """Pairs of rows that violate a functional dependency: the first ones, and how many pairs."""
+
+    ones: pa.Table
+    others: pa.Table
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class DependencyCheck:
+    """Rows that agree in the determinants should agree in the dependents.
+
+    Attributes:
+        determinants, dependents: columns.
+        max_pairs: of the pairs that do not, so many are of interest.
+    """
+
+    determinants: tuple[int, ...]
+    dependents: tuple[int, ...]
+    max_pairs: int
+
+    def violations(self, rows: pa.Table) -> Violations:
+        """Return what violates the dependency, one pair for each determinant."""
+        ones, others = dependency_violations(rows, self.determinants, self.dependents)
+        first, second = (each.slice(0, self.max_pairs) for each in (ones, others))
+        return Violations(first, second, ones.num_rows)
+
+    def representatives(self, rows: pa.Table) -> pa.Table:
+        """Return one row for each determinant, or two if rows differ in the dependents.
+
+        >>> check = DependencyCheck((0,), (1,), 20)
+        >>> table = pa.table({"k": [1, 1, 1, 2, 2], "v": [5, 6, 7, 8, 8]})
+        >>> to_python(check.representatives(table))
+        [(1, 5), (1, 7), (2, 8)]
+        """
+        chosen = np.concatenate(
+            [
+                fixed_values(each.combine_chunks(), np.int64)
+                for each in _extreme_rows(rows, self.determinants, self.dependents)
+            ]
+        )
+        return rows.take(index_array(np.unique(chosen)))
 
 
 def _to_datetimes(chunk: pa.Array) -> list[Value]:

@@ -25,9 +25,10 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
+    from corollary.core.arrow import DependencyCheck, Violations
+
 MapResult = TypeVar("MapResult")
 Item = TypeVar("Item")
-
 
 BULK_MIN_TUPLES = 100_000
 """A step that is led by this many tuples is bulk…"""
@@ -422,11 +423,11 @@ class Engine(Protocol):
     def size(self, relation: str, state: State = State.NEW) -> int:
         """Return the number of tuples of a relation in a state."""
 
-    def duplicates(self, relation: str, columns: Sequence[int]) -> "pa.Table":
-        """Return the tuples of NEW that agree with another one in some columns."""
+    def violations(self, relation: str, check: "DependencyCheck") -> "Violations":
+        """Return pairs of tuples of NEW that violate a functional dependency."""
 
-    def clashes(self, relation: str, columns: Sequence[int]) -> "pa.Table | None":
-        """Return the tuples of NEW that agree with an added one; None if these are all here."""
+    def clashes(self, relation: str, check: "DependencyCheck") -> "Violations | None":
+        """Return those among the tuples that agree with added ones; None to look them up here."""
 
     def within(self, relation: str, boxes: Sequence[Mapping[int, ValueRange]]) -> "pa.Table":
         """Return the tuples of NEW in one of several boxes, each once, perhaps with others.

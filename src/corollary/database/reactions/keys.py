@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from corollary.core.arrow import dependency_violations, to_python
+from corollary.core.arrow import DependencyCheck, to_python
 from corollary.core.engine import Engine, Limits
 from corollary.core.logic import Value
 from corollary.core.program import NormalProgram, Program, Relation
@@ -114,25 +114,23 @@ def contradictions(
         if normal.relations[name].is_derived:
             continue
         added = engine.size(name, State.ADDED)
+        check = DependencyCheck(each.determinants, each.dependents, MESSAGE_VIOLATIONS)
         if each not in before or added * LOOKUP_MAX_SHARE > engine.size(name):
-            rows = engine.duplicates(name, each.determinants)
+            violated = engine.violations(name, check)
         elif added:
-            found_there = engine.clashes(name, each.determinants)
-            rows = (
+            violated = engine.clashes(name, check) or check.violations(
                 _touched(engine, normal, name, each.determinants, limits)
-                if found_there is None
-                else found_there
             )
         else:
             continue
         relation = normal.relations[each.relation]
-        if each.relation in normal.bags:
-            rows = rows.select(range(relation.arity))  # without the counts
-        sides = dependency_violations(rows, each.determinants, each.dependents)
-        first = (to_python(side.slice(0, MESSAGE_VIOLATIONS)) for side in sides)
-        found = [Contradiction(each, relation, pair) for pair in zip(*first, strict=True)]
+        sides = (
+            to_python(side.select(range(relation.arity)))  # without the counts of a bag
+            for side in (violated.ones, violated.others)
+        )
+        found = [Contradiction(each, relation, pair) for pair in zip(*sides, strict=True)]
         if found:
-            yield found, sides[0].num_rows
+            yield found, violated.count
 
 
 def _touched(

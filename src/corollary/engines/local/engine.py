@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from corollary.core.arrow import DependencyCheck, Violations
 from corollary.core.engine import (
     BulkMode,
     IndexPlaces,
@@ -176,7 +177,11 @@ class LocalEngine(SinglePlacement):
         words = table.duplicates(tuple(columns))
         return table_handle.decode_words(words, table.layout, table.types, names, self._dictionary)
 
-    def clashes(self, relation: str, columns: Sequence[int]) -> pa.Table | None:  # noqa: ARG002
+    def violations(self, relation: str, check: DependencyCheck) -> Violations:
+        """Return pairs of tuples of NEW that violate a functional dependency."""
+        return check.violations(self.duplicates(relation, check.determinants))
+
+    def clashes(self, relation: str, check: DependencyCheck) -> Violations | None:  # noqa: ARG002
         """Return None: the added tuples are here."""
         return None
 

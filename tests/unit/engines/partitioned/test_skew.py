@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import corollary
-from corollary.core.arrow import from_python, to_python
+from corollary.core.arrow import DependencyCheck, from_python, to_python
 from corollary.core.program import Relation
 from corollary.core.types import NUMBER, SYMBOL
 from corollary.database.database import state_of
@@ -162,14 +162,30 @@ def test_tuples_that_agree_are_found_in_several_partitions(
     assert not source.unites((0, 2))
     assert source.is_unique((0, 1))
     assert not source.is_unique((0, 2))
-    for columns in ((0, 2), (0,)):
-        groups: dict[Any, list[Any]] = {}
-        for row in known:
-            groups.setdefault(tuple(row[at] for at in columns), []).append(row)
-        wanted = {row for group in groups.values() if len(group) > 1 for row in group}
-        found = to_python(source.duplicates(columns))
-        assert len(found) == len(wanted)
-        assert set(found) == wanted
+    none = source.no_rows
+    dependency = DependencyCheck((0, 2), (1,), 2)
+    groups = {(row[0], row[2]) for row in known}
+    found = source.violations(dependency, none, none)
+    several = {each for each in groups if sum((r[0], r[2]) == each for r in known) > 1}
+    assert found.count == len(several) > 2
+    assert [len(to_python(each)) for each in (found.ones, found.others)] == [2, 2]
+    for one, other in zip(to_python(found.ones), to_python(found.others), strict=True):
+        assert (one[0], one[2]) == (other[0], other[2])
+        assert one[1] != other[1]
+    held = DependencyCheck((0,), (2,), 9)
+    files = changed(
+        files, jobs, {(7, f"w{n}", 5) for n in range(90)}, {r for r in known if r[2] - 1}
+    )
+    source = PartitionSource(files, jobs)
+    assert source.violations(held, none, none).count == 1
+    ones = from_python([r for r in known if r[2] == 1 and r[0] == 7], VISITS)
+    assert source.violations(held, none, ones).count == 0
+    order = (0, 1, 2)
+    for added, count in (((7, "z", 5), 0), ((7, "z", 6), 1), ((1021, "z", 1), 0), ((3, "z", 1), 0)):
+        rows = from_python([added], VISITS)
+        assert source.violations(held, rows, ones, order).count == count, added
+    both = from_python([(3, "z", 1), (3, "y", 2)], VISITS)
+    assert source.violations(held, both, ones, order).count == 1
 
 
 def test_columns_that_spread() -> None:
@@ -283,3 +299,53 @@ def evaluated(known: set[tuple[int, str, int]], guests: set[str]) -> dict[str, s
         },
         "away": {(name,) for name in guests if not any(r[:2] == (7, name) for r in known)},
     }
+
+
+def change(db: corollary.Database, removed: set[Any], added: set[Any]) -> None:
+    with db.transaction() as tx:
+        tx.delete("r", sorted(removed))
+        tx.insert("r", sorted(added))
+
+
+@pytest.mark.parametrize("staged", [None, 3])
+def test_dependencies_are_checked_where_the_tuples_are(
+    small_partitions: None, monkeypatch: pytest.MonkeyPatch, staged: int | None
+) -> None:
+    """Most tuples agree in a determinant: of these, only what violates it comes to the driver."""
+    chance = random.Random(5)
+    with corollary.open(None) as db:
+        db.load(
+            text=".decl r(town: number, land: symbol, name: number)\n.fd r(town -> land)\n"
+            ".fd r(land, name -> town)"
+        )
+        known = {(7, "x", n) for n in range(60)} | {(n, "y", n) for n in range(8, 20)}
+        with db.transaction() as tx:
+            tx.insert("r", sorted(known))
+        stage_changes(monkeypatch, staged)
+        refused = 0
+        for _ in range(10):
+            picked = [chance.choice((7, 7, 8, 90)) for _ in range(chance.choice((1, 6)))]
+            added = {
+                (each, "xy"[(each != 7) ^ (chance.random() < 0.1)], chance.randrange(80, 110))
+                for each in picked
+            }
+            removed = set(chance.sample(sorted(known), 4))
+            after = known - removed | added
+            lands: dict[int, set[str]] = {}
+            towns: dict[tuple[str, int], set[int]] = {}
+            for town, land, name in after:
+                lands.setdefault(town, set()).add(land)
+                towns.setdefault((land, name), set()).add(town)
+            wrong = sum(len(each) > 1 for each in (*lands.values(), *towns.values()))
+            before = state_of(db).engine.job_counts
+            if not wrong:
+                change(db, removed, added)
+                known = after
+            else:
+                with pytest.raises(corollary.ConstraintError) as raised:
+                    change(db, removed, added)
+                assert str(raised.value).count("two tuples") == wrong
+                refused += 1
+            assert state_of(db).engine.job_counts.since(before).jobs
+            assert set(db.relation("r").rows()) == known
+        assert 1 < refused < 9

@@ -11,6 +11,7 @@ from weakref import WeakSet
 
 import pyarrow as pa
 
+from corollary.core.arrow import DependencyCheck, Violations
 from corollary.core.engine import (
     TUPLE_BYTES,
     BulkMode,
@@ -437,17 +438,16 @@ class PartitioningEngine(LocalEngine):
         handle = self._partitioned_handle(relation, State.NEW)
         return super().within(relation, boxes) if handle is None else handle.within(boxes)
 
-    def duplicates(self, relation: str, columns: Sequence[int]) -> pa.Table:
-        """Return the tuples of NEW that agree with another one in some columns."""
-        return self._widening(partial(super().duplicates, relation, columns))
-
-    def clashes(self, relation: str, columns: Sequence[int]) -> pa.Table | None:
-        """Return the tuples of NEW that agree with another, added one in some columns.
-
-        None if the added tuples are here.
-        """
+    def violations(self, relation: str, check: DependencyCheck) -> Violations:
+        """Return pairs of tuples of NEW that violate a functional dependency."""
         table = self._tables[relation]
-        return table.clashes(tuple(columns)) if isinstance(table, RemoteTable) else None
+        found = table.violations(check) if isinstance(table, RemoteTable) else None
+        return super().violations(relation, check) if found is None else found
+
+    def clashes(self, relation: str, check: DependencyCheck) -> Violations | None:
+        """Return those among the tuples that agree with added ones; None to look them up here."""
+        table = self._tables[relation]
+        return table.clashes(check) if isinstance(table, RemoteTable) else None
 
     # --- plans ---------------------------------------------------------------------------------
 

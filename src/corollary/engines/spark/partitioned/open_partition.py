@@ -196,12 +196,6 @@ class PartitionEngine(LocalEngine):
         places = [self._places[at] for at in columns]
         return self.duplicates(STORED_NAME, places).select(self._places)
 
-    def agreeing_rows(self, rows: pa.Table, columns: Sequence[int]) -> pa.Table:
-        """Return those of some tuples that agree with another one of them in some columns."""
-        found = PartitionEngine(self._relation, [self._columns])
-        found.change(rows, rows.slice(0, 0))
-        return found.duplicate_rows(columns)
-
     def is_unique(self, columns: Sequence[int]) -> bool:
         """Whether no two tuples agree in some columns, the lead among them."""
         length = len(columns)

@@ -107,17 +107,6 @@ class ReadAll:
 
 
 @dataclass(frozen=True, slots=True)
-class FindDuplicates:
-    """Find tuples that agree in some columns, the lead among them."""
-
-    columns: tuple[int, ...]
-
-    def run(self, address: PartitionAddress) -> bytes:
-        """Return the tuples that agree with another one."""
-        return to_bytes(address.read().duplicate_rows(self.columns))
-
-
-@dataclass(frozen=True, slots=True)
 class CheckUnique:
     """Find out whether tuples agree in some columns, the lead among them."""
 

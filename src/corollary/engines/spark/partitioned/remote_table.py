@@ -6,6 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import pyarrow as pa
 
+from corollary.core.arrow import DependencyCheck, Violations
 from corollary.core.engine import RowLookup
 from corollary.core.plans import WORKING_SEPARATOR
 from corollary.core.program import Relation
@@ -22,6 +23,9 @@ from corollary.engines.spark.partitioned.run import PartitionedRun
 from corollary.engines.spark.partitioned.source import PartitionSource
 from corollary.engines.spark.partitioned.staged_table import StagingTable
 from corollary.engines.spark.partitioned.table import PartitionPlace
+
+AGREEING_MAX_TUPLES = 16
+"""If no more tuples agree in the determinants of a dependency on average, they are looked up."""
 
 TupleSet = Words | RemoteTuples
 
@@ -85,6 +89,56 @@ class RemoteTable(StagingTable):
             ranges = own_ranges(self.types, self.layout.columns)
             files = PartitionSource(files, self._place.jobs).changed(added, removed, ranges)
         return RemoteTuples(replace(files, sets=files.sets[:1]))
+
+    def violations(self, check: DependencyCheck) -> Violations | None:
+        """Return pairs of tuples of NEW that violate a functional dependency, found by tasks.
+
+        None if no tuples are in partitions.
+        """
+        if not self.is_remote(State.NEW) or not check.determinants:
+            return None
+        self.arrangement(self.order_for(check.determinants))  # a set has one of them as lead now
+        files, added, removed = self.parts(State.NEW)
+        found = PartitionSource(files, self._place.jobs).violations(check, added, removed)
+        is_key = len(check.determinants) + len(check.dependents) == len(self.types)
+        if is_key and not found.count and not (added.num_rows or removed.num_rows):
+            self._keys[check.determinants] = files.sets[0].partitions, True
+        return found
+
+    def has_few(self, columns: tuple[int, ...]) -> bool:
+        """Whether few tuples agree in some columns, as far as is known."""
+        files = self.files
+        if files is None or not columns:
+            return True
+        if any(
+            each.heavy is not None and not each.partitioning.unites(columns)
+            for each in files.sets
+            if each.lead in columns
+        ):
+            return False
+        return files.size <= AGREEING_MAX_TUPLES * max(files.distinct[at] for at in columns)
+
+    def clashes(self, check: DependencyCheck) -> Violations | None:
+        """Return violations among the tuples of NEW that agree with added ones, found by tasks.
+
+        None if few tuples agree, as those of a key: then others look them up, and keep them.
+        """
+        if not self.is_remote(State.NEW) or not check.determinants:
+            return None
+        if self.staged is None:
+            is_key = len(check.determinants) + len(check.dependents) == len(self.types)
+            if is_key or self.is_loading or self.has_few(check.determinants):
+                return None
+            order = self.order_for(check.determinants)
+            self.arrangement(order)
+            files, added, removed = self.parts(State.NEW)
+            source = PartitionSource(files, self._place.jobs)
+            return source.violations(check, added, removed, order)
+        self.arrangement(self.order_for(check.determinants))
+        assert self.source is not None
+        if self.source.unites(check.determinants):
+            return self.staged.clashes(self.source, check)
+        return self.violations(check)
 
     # --- writing -------------------------------------------------------------------------------
 
@@ -301,6 +355,7 @@ def fetch_lookups(asked: Sequence[CodedLookup]) -> None:
     needed = [
         probe
         for table, lookup, codes in asked
+        if lookup.columns is None or table.has_few(lookup.columns)
         for probe in table.unfetched_rows(lookup.columns, codes)
     ]
     if needed:

@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from corollary.core.arrow import DependencyCheck, Violations
 from corollary.core.engine import TableHandle
 from corollary.core.states import State
 from corollary.engines.spark.partitioned.change_operations import (
     ChangePartition,
-    FindClashes,
+    FindViolations,
     GatherChange,
     GivenTuples,
     ScatterChange,
@@ -93,34 +94,32 @@ class StagedChange:
             return StagedChange(_with_sets(self.files, [part], jobs))
         return StagedChange(self.files.with_set(replace(known, orders=part.orders)))
 
-    def clashes(
-        self, source: PartitionSource, columns: tuple[int, ...], jobs: PartitionJobs
-    ) -> list[bytes]:
-        """Return tuples of NEW that agree with an added one in some columns, the lead of a set one.
+    def clashes(self, source: PartitionSource, check: DependencyCheck) -> Violations:
+        """Return violations of a functional dependency among NEW, one of two tuples was added.
 
         Args:
             source: the committed tuples.
-            columns: a set of the relation has tuples that agree in them in one partition.
-            jobs: runs the job.
+            check: a set of the relation has tuples that agree in the determinants together.
         """
         files = self.applied_to(source.files)
         part, change = next(
             (after, made)
             for after, made in zip(files.sets, self.files.sets, strict=True)
-            if after.partitioning.unites(columns)
+            if after.partitioning.unites(check.determinants)
         )
         tasks = [
             (
                 PartitionAddress(
                     files.root, files.relation, part.orders, number, part.partitions[number]
                 ),
-                FindClashes(columns, each),
+                FindViolations(check, each),
             )
             for number, stored in enumerate(change.partitions)
             for each in stored.changes
             if each.added
         ]
-        return jobs.run(tasks, f"check the key of {files.relation.name}")
+        found = source.jobs.run(tasks, f"check the key of {files.relation.name}")
+        return source.joined_violations(check, found)
 
 
 def pieces_of(source: PartitionSource, rows: TableHandle) -> dict[int, GivenTuples]:

@@ -13,7 +13,6 @@ changes are; one that is in files stays there, whatever is inserted or deleted b
 from collections.abc import Sequence
 
 import numpy as np
-import pyarrow as pa
 
 from corollary.core.engine import TableHandle
 from corollary.core.program import Relation
@@ -145,27 +144,6 @@ class StagingTable(PartitionedTable):
         assert part is not None
         self.staged = self.staged.arranged(part, jobs)
         return self._staged_arrangement(order)
-
-    def duplicates(self, columns: tuple[int, ...]) -> Words:
-        """Return the tuples of NEW that agree with another one in some columns."""
-        if self.staged is None:
-            return super().duplicates(columns)
-        self.arrangement(self.order_for(columns))  # there is a set with one of them as lead now
-        return self._encode_rows(self._new_source().duplicates(columns))
-
-    def clashes(self, columns: tuple[int, ...]) -> pa.Table | None:
-        """Return the tuples of NEW that agree with another, added one in some columns.
-
-        None if the change is here: then others look them up.
-        """
-        if self.staged is None or not columns:
-            return None
-        self.arrangement(self.order_for(columns))
-        assert self.source is not None
-        if not self.source.unites(columns):
-            return self._new_source().duplicates(columns)
-        found = self.staged.clashes(self.source, columns, self._place.jobs)
-        return self.source.joined(found)
 
     def _new_source(self) -> PartitionSource:
         return PartitionSource(self.staged_files(State.NEW), self._place.jobs)

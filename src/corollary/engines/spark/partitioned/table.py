@@ -297,25 +297,13 @@ class PartitionedTable(Table):
         other.catch_up(self._main)
         return other
 
-    def duplicates(self, columns: tuple[int, ...]) -> Words:
-        """Return the tuples of NEW that agree with another one in some columns."""
-        if self.held is None or not columns:
-            return super().duplicates(columns)
-        arrangement = self.arrangement(self.order_for(columns))
-        assert self.held is not None
-        found = self._encode_rows(self.held.duplicates(columns))
-        self._keys[columns] = self.held.files.sets[0].partitions, not len(found)
-        return self._with_agreeing(found, columns, arrangement).duplicates(columns)
-
-    def _with_agreeing(
-        self, some: Words, columns: tuple[int, ...], arrangement: Arrangement
-    ) -> Table:
-        """Return the tuples of NEW that are among some, added, or agree with an added one.
+    def _agreeing(self, columns: tuple[int, ...], arrangement: Arrangement) -> Table:
+        """Return the tuples of NEW that are added, or agree with an added one in some columns.
 
         The arrangement begins with the columns.
         """
         main = self.arrangement(self.primary_order)
-        candidates = [some]
+        candidates = [self.layout.empty]
         added = self._added_here()
         if len(added):
             # An added tuple may agree with one that no other agreed with before.
@@ -351,7 +339,7 @@ class PartitionedTable(Table):
         if state is State.OLD or not known[1]:
             return known[1]
         arrangement = self.arrangement(self.order_for(columns))
-        changed = self._with_agreeing(self.layout.empty, columns, arrangement)
+        changed = self._agreeing(columns, arrangement)
         return changed.is_key(length, State.NEW)
 
     def distinct_values(self) -> tuple[int, ...]:
