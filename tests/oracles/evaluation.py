@@ -441,7 +441,9 @@ def range_of(limit: int, start: Value, stop: Value, step: Value = None) -> list[
     if step is None:
         step = 1 if start <= stop else -1
     if step == 0:
-        raise Fault("range with step 0")
+        return [] if start == stop else [canonical(start)]
+    if start + step == start:
+        raise Fault("range that does not move")
     values = []
     while start < stop if step > 0 else start > stop:
         values.append(canonical(start))

@@ -6,6 +6,8 @@ name means one variable of its clause, so that later passes need not know about 
 
     p(a, b) :- a = count : { q(x) }, b = count : { r(x) }.
     p(a, b) :- a = count : { q(x) }, b = count : { r(x'2) }.
+
+The target of an aggregate is local where it has the name of the result: `x = min x : { q(x) }`.
 """
 
 from collections.abc import Mapping
@@ -40,9 +42,13 @@ class _Renaming:
 
     def __init__(self) -> None:
         self._taken: set[str] = set()
+        self._written: set[str] = set()
 
     def clause(self, clause: logic.Clause) -> logic.Clause:
         head_terms = tuple(term for head in clause.heads for term in head.arguments)
+        self._written = {
+            variable.name for variable in traverse.all_variables_in((*clause.heads, *clause.body))
+        }
         names = self._enter(clause.body, head_terms, {})
         heads = tuple(self._atom(head, names) for head in clause.heads)
         return replace(clause, heads=heads, body=self._body(clause.body, names))
@@ -68,6 +74,14 @@ class _Renaming:
         self._taken.add(fresh)
         return fresh
 
+    def _other(self, name: str) -> str:
+        """Return a name that the user could have written, and that the clause does not have."""
+        number = 2
+        while f"{name}_{number}" in self._written:
+            number += 1
+        self._written.add(f"{name}_{number}")
+        return f"{name}_{number}"
+
     def _body(
         self, items: tuple[logic.BodyItem, ...], names: Mapping[str, str]
     ) -> tuple[logic.BodyItem, ...]:
@@ -80,7 +94,11 @@ class _Renaming:
             case logic.Negation(atom=atom):
                 return replace(item, atom=self._atom(atom, names))
             case logic.Comparison(left=left, right=right):
-                return replace(item, left=self._term(left, names), right=self._term(right, names))
+                sides = (
+                    self._side(left, right, item.operator, names),
+                    self._side(right, left, item.operator, names),
+                )
+                return replace(item, left=sides[0], right=sides[1])
             case logic.Truth():
                 return item
             case logic.Disjunction(alternatives=alternatives):
@@ -90,6 +108,18 @@ class _Renaming:
                 return replace(item, alternatives=branches)
             case _:
                 assert_never(item)
+
+    def _side(
+        self, side: logic.Term, other: logic.Term, operator: str, names: Mapping[str, str]
+    ) -> logic.Term:
+        """Return a side of a comparison; in `x = min x : { … }` the inner `x` is another one."""
+        match side, other:
+            case logic.AggregateTerm(target=logic.Variable(name=inner)), logic.Variable(name=name):
+                if inner == name and operator == "=":
+                    names = {**names, name: self._other(name)}
+            case _:
+                pass
+        return self._term(side, names)
 
     def _atom(self, atom: logic.Atom, names: Mapping[str, str]) -> logic.Atom:
         return replace(atom, arguments=tuple(self._term(term, names) for term in atom.arguments))

@@ -10,7 +10,7 @@ from corollary.errors import Diagnostic
 
 _FILE_PARAMETERS = (
     *("IO", "filename", "delimiter", "rfc4180", "headers", "columns", "compress"),
-    *("attributeNames", "intermediate"),
+    *("attributeNames", "intermediate", "name"),
 )
 _STREAM_ONLY = ("op", "max_files")
 _BOUNDS = ("max_bad", "max_deletes")

@@ -106,7 +106,7 @@ def print_rows(table: pa.Table, stream: BinaryIO, relation: Relation, directive:
         json_documents.write(table, stream, relation, directive)
         return
     dialect = dialect_of(relation, directive)
-    stream.write(f"---------------\n{relation.name}\n".encode())
+    stream.write(f"---------------\n{directive.parameter('name', relation.name)}\n".encode())
     rows = lines_of(sort_rows(table), relation, directive, dialect, escaped=CONTROL_CHARACTERS)
     if dialect.has_header and relation.types:
         stream.write(next(rows))

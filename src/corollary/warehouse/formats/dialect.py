@@ -11,6 +11,7 @@ r"""The syntax of a facts file, by the parameters of its `.input` or `.output` d
 | `compress`  | gzip; detected on input                               | `false`                   |
 | `attributeNames` | the header that an output gets                   | the names of the columns  |
 | `intermediate` | nothing; Soufflé's own                             |                           |
+| `name`      | the name of the file without its ending               | that of the relation      |
 
 Without `delimiter`, a file whose `filename` ends in `.csv` has commas and `rfc4180`. An `.output`
 without `filename` writes tabs into `p.csv`, as Soufflé does; so a `.csv` whose first line is split
@@ -53,7 +54,7 @@ from corollary.errors import Diagnostic, InputError
 
 PARAMETERS = (
     *("IO", "filename", "delimiter", "rfc4180", "headers", "columns", "compress"),
-    *("attributeNames", "intermediate"),
+    *("attributeNames", "intermediate", "name"),
 )
 TEXT_PARAMETERS = ("delimiter", "rfc4180", "headers", "columns", "attributeNames")
 INPUT_PARAMETERS = ("format", "order", "new_columns", "max_bad", "max_deletes")
@@ -223,7 +224,7 @@ def printed_directive(directive: Directive) -> Directive:
     """
     if directive.name != "output" or is_size(directive):
         return directive
-    kept = [pair for pair in directive.parameters if pair[0] in TEXT_PARAMETERS]
+    kept = [pair for pair in directive.parameters if pair[0] in (*TEXT_PARAMETERS, "name")]
     given = {"IO": "stdout", **dict(kept), "headers": "true"}
     return replace(directive, parameters=tuple(given.items()))
 
@@ -274,12 +275,13 @@ def file_name_of(directive: Directive) -> str:
         named = directive.parameter("name", directive.relation)
         default = directive.parameter("dbname", f"{named}.sqlite")
         return directive.parameter("filename", default)
-    if is_json(directive):
-        return directive.parameter("filename", f"{directive.relation}.json")
-    if directive.name != "output":
-        return directive.parameter("filename", f"{directive.relation}.facts")
     suffix = ".csv.gz" if directive.parameter("compress") == "true" else ".csv"
-    return directive.parameter("filename", directive.relation + suffix)
+    if directive.name != "output":
+        suffix = ".facts"
+    if is_json(directive):
+        suffix = ".json"
+    named = directive.parameter("name", directive.relation)
+    return directive.parameter("filename", named + suffix)
 
 
 def _brackets(relation: Relation) -> tuple[tuple[str, str], ...]:

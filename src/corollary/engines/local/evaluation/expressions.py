@@ -277,8 +277,8 @@ def encode_vector(batch: ValueVector, codes: Dictionary) -> Codes:
 class RangeValues:
     """The numbers of `range(a, b, step)` for every row of a frame, in batches.
 
-    Without a step it counts up, or down if the end is below the start. A step that does not change
-    the number (0, or too small beside a large float) is a fault.
+    Without a step it counts up, or down if the end is below the start. A step of 0 gives the start,
+    if it is not the end. One that is too small to change a large float is a fault.
 
     Attributes:
         faulty_rows: the rows whose range has no value.
@@ -298,7 +298,7 @@ class RangeValues:
             faulty |= dense_mask(each.fault_mask, count)
         start, end = inputs[0].values, inputs[1].values
         step = inputs[2].values if len(inputs) > 2 else np.where(start <= end, 1, -1)
-        faulty |= start + step.astype(start.dtype) == start
+        faulty |= (start + step.astype(start.dtype) == start) & (step != 0)
         self.faulty_rows: Codes = np.flatnonzero(faulty & ~skip)
         self._bounds = [
             (row, start[row].item(), end[row].item(), step[row].item())
@@ -318,6 +318,9 @@ class RangeValues:
 
 
 def _between(start: float, end: float, step: float) -> Iterator[float]:
+    if not step:
+        yield from () if start == end else (start,)
+        return
     if isinstance(start, int):
         yield from range(start, int(end), int(step))
         return
