@@ -2,11 +2,14 @@
 
 For each query the estimated number of answers is compared with the real one: projections that keep
 a key or not, references along one and two columns, constants, ranges, joins of many to many. The
-error is a factor, and 1 is exact.
+error is a factor, and 1 is exact. The same for times: the floor of a call and the estimated
+row-operations, at the seconds that one takes in the median of all other queries, against the median
+of some runs.
 """
 
 import statistics
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -14,8 +17,10 @@ import pyarrow as pa
 import corollary
 from bench.figure import Figure
 from bench.tpch.generator import TpchTables
+from corollary.advisor.check.measurement import measure_floor
 from corollary.advisor.cost.estimates import Estimator
 from corollary.advisor.measured_sizes import measure_sizes
+from corollary.advisor.model.candidates import SchemeClause
 from corollary.advisor.model.scheme_reader import read_scheme
 from corollary.advisor.model.shapes import NodeShapes
 from corollary.database.database import Database, state_of
@@ -85,19 +90,28 @@ WITHIN = 2.0
 """The factor that an estimate may be off."""
 
 
+RUNS, SLOW_SECONDS = 3, 2.0
+"""Timed runs of a query, after a first one; one that is slow is timed once."""
+QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
+
+
 @dataclass(frozen=True, slots=True)
 class EstimateError:
-    """The estimated and the real number of answers of a query."""
+    """What was estimated of a query and what was found: a number of answers, or seconds."""
 
     query: str
     estimated: float
-    rows: int
+    found: float
+
+    @property
+    def ratio(self) -> float:
+        """The estimate by what was found."""
+        return self.estimated / self.found
 
     @property
     def factor(self) -> float:
-        """How many times too many or too few, at least 1."""
-        one, other = max(1.0, self.estimated), max(1.0, float(self.rows))
-        return max(one / other, other / one)
+        """How many times too much or too little, at least 1."""
+        return max(self.ratio, 1.0 / self.ratio)
 
 
 def load(scale: float) -> Database:
@@ -125,24 +139,66 @@ def load(scale: float) -> Database:
 
 
 def compare(database: Database) -> Iterator[EstimateError]:
-    """Yield the error of each query."""
+    """Yield the error of the number of answers of each query."""
+    estimator, clauses = _estimator(database)
+    for head, clause in clauses.items():
+        estimated = estimator.estimate_clause(clause, clause.leaves).result.rows
+        rows = database.query(head).num_rows
+        yield EstimateError(head, max(1.0, estimated), max(1.0, float(rows)))
+
+
+def compare_times(database: Database) -> Iterator[EstimateError]:
+    """Yield the error of the expected time of each query."""
+    estimator, clauses = _estimator(database)
+    program = state_of(database).loaded.program
+    floor = measure_floor(program, next(iter(QUERIES)).partition("(")[0])
+    works = [estimator.estimate_clause(each, each.leaves).work for each in clauses.values()]
+    times = [_seconds_of(database, head) for head in clauses]
+    rates = [max(0.0, seconds - floor) / work for seconds, work in zip(times, works, strict=True)]
+    for at, head in enumerate(clauses):
+        rate = statistics.median([*rates[:at], *rates[at + 1 :]])
+        yield EstimateError(head, floor + rate * works[at], times[at])
+
+
+def _estimator(database: Database) -> tuple[Estimator, dict[str, SchemeClause]]:
     loaded = state_of(database).loaded
     scheme = read_scheme(loaded.program, loaded.checked, ())
-    estimator = Estimator(scheme, NodeShapes(scheme), measure_sizes(database))
-    for head in QUERIES:
-        (clause,) = scheme.clauses[head.partition("(")[0]]
-        estimated = estimator.estimate_clause(clause, clause.leaves).result.rows
-        yield EstimateError(head, estimated, database.query(head).num_rows)
+    clauses = {head: scheme.clauses[head.partition("(")[0]][0] for head in QUERIES}
+    return Estimator(scheme, NodeShapes(scheme), measure_sizes(database)), clauses
+
+
+def _seconds_of(database: Database, goal: str) -> float:
+    """Return the median time of a query."""
+    times = []
+    for _ in range(RUNS + 1):
+        began = time.perf_counter()
+        database.query(goal)
+        times.append(time.perf_counter() - began)
+        if times[-1] > SLOW_SECONDS:
+            return times[-1]
+    return statistics.median(times[1:])
 
 
 def run(scale: float) -> Iterator[Figure]:
     """Yield the distribution of the errors; at scale 1 there are 600,000 line items."""
     with load(max(0.001, scale / 10)) as database:
-        errors = sorted(compare(database), key=lambda each: each.factor)
+        yield from _figures("estimate", list(compare(database)), WITHIN)
+        yield from _figures("expected time", list(compare_times(database)), None)
+
+
+def _figures(name: str, found: Sequence[EstimateError], limit: float | None) -> Iterator[Figure]:
+    errors = sorted(found, key=lambda each: each.factor)
     factors = [each.factor for each in errors]
+    ratios = sorted(each.ratio for each in errors)
     within = sum(each <= WITHIN for each in factors)
-    worst = ", ".join(f"{each.query} {each.factor:.2f}" for each in errors[-3:])
-    yield Figure("estimate, median error", statistics.median(factors), "x", None, "TPC-H queries")
-    ninety = factors[int(0.9 * (len(factors) - 1))]
-    yield Figure("estimate, 90 %", ninety, "x", WITHIN, f"{within} of {len(factors)} within 2 x")
-    yield Figure("estimate, worst", factors[-1], "x", None, worst)
+    worst = ", ".join(f"{each.query} {each.ratio:.2f}" for each in errors[-3:])
+    shown = ", ".join(f"{100 * each:.0f} %: {_quantile(ratios, each):.2f}" for each in QUANTILES)
+    about = f"by what was found, in quantiles: {shown}"
+    yield Figure(f"{name}, median error", statistics.median(factors), "x", None, about)
+    about = f"{within} of {len(factors)} within {WITHIN:g} x"
+    yield Figure(f"{name}, 90 %", _quantile(factors, 0.9), "x", limit, about)
+    yield Figure(f"{name}, worst", factors[-1], "x", None, worst)
+
+
+def _quantile(ordered: Sequence[float], share: float) -> float:
+    return ordered[round(share * (len(ordered) - 1))]

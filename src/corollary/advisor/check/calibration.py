@@ -92,7 +92,9 @@ def calibrate_from_measurements(advice: Advice, measurements: Measurements) -> C
         return None
     source = f"{_count(len(found), 'measured run')} of the rules as they are"
     floor = statistics.median(each.floor_seconds for each in measurements.queries)
-    return Calibration(_ratio(found), source, floor)
+    # The median: one query that is far off does not decide for all.
+    rate = statistics.median(seconds / work for work, seconds in found)
+    return Calibration(rate, source, floor)
 
 
 def _over_base_relations(program: NormalProgram) -> frozenset[str]:
