@@ -57,6 +57,7 @@ from support.generators.active_scenarios import (
     shares,
 )
 from support.generators.advisor_programs import program as advised_program
+from support.generators.advisor_workloads import aggregate_workload
 from support.generators.advisor_workloads import workload as random_workload
 from support.generators.choices import judge_choices
 from support.generators.document_collections import CollectionRound
@@ -229,6 +230,7 @@ class Fuzz:
             judge_advice(advised_program(number), number, self.counts)
             judge_uses(random_workload(number), self.counts)
             judge_choice(random_workload(number), self.counts)
+            judge_choice(aggregate_workload(number), self.counts, commits=60.0 * (number % 2))
             self.counts["programs advised on"] += 1
 
     def groups(self) -> None:
