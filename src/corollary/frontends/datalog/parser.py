@@ -15,6 +15,7 @@ from corollary.core.syntax import PRECEDENCE
 from corollary.errors import Diagnostic, InputError, Severity
 from corollary.frontends.datalog import syntax_errors
 from corollary.frontends.datalog.components import expand_components
+from corollary.frontends.datalog.inline_rules import inline_rules
 from corollary.frontends.datalog.lexer import Lexeme, tokenise
 from corollary.frontends.datalog.parse_nodes import ComponentDefinition, Item, WrittenPlan
 from corollary.frontends.datalog.preprocessor import (
@@ -55,7 +56,7 @@ def parse(source: SourceFile, include: Include | None = None) -> program.Program
     items = [] if diagnostics else list(_items(tokenise(expanded, diagnostics), diagnostics))
     if diagnostics:
         raise InputError(_sort_by_place(diagnostics, preprocessor.sources))
-    items = expand_components(items, lambda lexemes: list(_items(lexemes, [])))
+    items = inline_rules(expand_components(items, lambda lexemes: list(_items(lexemes, []))))
     return program.Program(
         tuple(item for item in items if isinstance(item, program.TypeDeclaration)),
         tuple(item for item in items if isinstance(item, program.Declaration)),

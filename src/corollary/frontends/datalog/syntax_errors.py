@@ -9,9 +9,15 @@ from corollary.frontends.datalog.lexer import DIRECTIVES, QUALIFIERS, Lexeme
 from corollary.frontends.datalog.literals import shorten
 from corollary.source import Span
 
+_NOT_A_LATTICE = (
+    "where the least upper bound is `max` or `min`, let subsumption keep the best value: "
+    "`p(x, a) <= p(x, b) :- a <= b.`; bounds that are new values are not maintained"
+)
 UNSUPPORTED_DIRECTIVES = {
-    ".lattice": "lattices (`.lattice`)",
+    ".lattice": ("lattices (`.lattice`)", _NOT_A_LATTICE),
+    ".debug_delta": ("`.debug_delta`", "`corollary trace` shows what each round derives"),
 }
+"""Directives of Soufflé that are refused, each with what to do instead."""
 _UNSUPPORTED_WORDS = {
     "recursive_iteration_cnt": "iteration counters (`recursive_iteration_cnt()`)",
     "__ITERATION__": "iteration counters (`__ITERATION__()`)",
@@ -148,7 +154,7 @@ def _unsupported(lexemes: Sequence[Lexeme], position: int) -> tuple[str, str | N
     clause = _item_before(lexemes, position)
     starts = clause[0].type if clause else ""
     if lexeme.type == "BAD" and lexeme.text in UNSUPPORTED_DIRECTIVES:
-        return UNSUPPORTED_DIRECTIVES[lexeme.text], None
+        return UNSUPPORTED_DIRECTIVES[lexeme.text]
     if lexeme.type == "STATE" and (not clause or clause[-1].type != "IDENT"):
         return _UNSUPPORTED_WORDS["@"], None
     if lexeme.text == "@" and clause and clause[-1].type in ("IDENT", "DOTTED", "QUOTED"):
