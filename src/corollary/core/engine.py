@@ -355,7 +355,7 @@ class RowLookup(NamedTuple):
     rows: "Sequence[tuple[Value, ...]] | pa.Table"
     columns: tuple[int, ...] | None = None
     is_inserted: bool = False
-    """Whether they are tuples that are then inserted: the relation has to fit them."""
+    """Whether tuples with these values are then inserted: the relation has to fit them."""
 
 
 class Engine(Protocol):

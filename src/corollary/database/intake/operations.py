@@ -130,16 +130,17 @@ def _lookups(
     target = parts.get(operation.part)
     if not len(rows) or not isinstance(rows, Sequence | pa.Table):
         return
+    is_inserted = operation.sign is State.ADDED
     if operation.relation in program.bags:  # the counts of the rows are looked up
         columns = tuple(range(program.relations[operation.relation].arity))
-        yield from (RowLookup(name, rows, columns) for name in {base, *parts.values()})
+        for name in {base, *parts.values()}:
+            yield RowLookup(name, rows, columns, is_inserted)
         return
     if operation.key:
         if target is not None:
             names = program.relations[target].columns
             yield RowLookup(target, rows, tuple(names.index(each) for each in operation.key))
         return
-    is_inserted = operation.sign is State.ADDED
     # What several parts assert is looked up in the relation; what is deleted, in all parts.
     concerned = {name for part, name in parts.items() if part == operation.part or not is_inserted}
     if len(parts) > 1:

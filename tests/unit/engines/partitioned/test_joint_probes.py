@@ -168,6 +168,16 @@ def test_parts_of_a_relation_are_one_job(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert len(both.change(lambda tx: tx.delete("r", [(1001, 1), (2, 2)]))) == 1
 
 
+def test_the_counts_of_copies_are_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = ".decl b(x: number, y: number) bag\n.decl p(y: number)\np(y) :- b(_, y).\n"
+    rows: Rows = [(n % 50, n % 7) for n in range(600)]
+    both = Both(text, {"b": rows}, monkeypatch)
+    jobs = both.change(lambda tx: tx.insert("b", [(3, 3), (700, 1), (700, 1)]))
+    assert jobs.count("probe b.rows") == 1
+    jobs = both.change(lambda tx: tx.delete("b", [(3, 3), (700, 1)]))
+    assert jobs.count("probe b.rows") == 1
+
+
 def test_an_order_finds_what_another_one_with_the_same_lead_has_fetched(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -351,7 +351,9 @@ def fetch_lookups(asked: Sequence[CodedLookup]) -> None:
     """Fetch what will be looked up, by one job."""
     for table, lookup, codes in asked:
         if lookup.is_inserted:  # a later change of the layout would repack what is asked for
-            table.fit(codes, (None,) * len(codes))
+            given = dict(zip(lookup.columns or table.primary_order, codes, strict=True))
+            columns = [given.get(at, codes[0][:0]) for at in table.primary_order]
+            table.fit(columns, (None,) * len(columns))
     needed = [
         probe
         for table, lookup, codes in asked

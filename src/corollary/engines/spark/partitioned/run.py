@@ -186,15 +186,40 @@ class PartitionedRun:
         """Return for each needle whether it is among the words."""
         if self._whole is not None:
             return is_member(needles, self.words)
-        if self._has_narrow_leads:
-            # The tuples themselves are few: who looks up a key next finds them here.
-            return is_member(needles, self._with_leads_of(needles))
         if len(missing := self._missing_words(needles)):
-            fetch_probes([RunProbe(self, 0, missing)])
+            fetch_probes([self._probe_of(missing)])
+            missing = self._missing_words(missing)
+            assert not len(missing), "all leads were asked for"
         return is_member(needles, self._present)
 
+    def _probe_of(self, words: Words) -> RunProbe:
+        """Return the probe that says of tuples whether they are there."""
+        if not self._has_narrow_leads:
+            return RunProbe(self, 0, words)
+        # The tuples themselves are few: who looks up a key next finds them here.
+        lead = layout_of(self.layout.columns[:1])
+        codes = self.layout.unpack_column(words, 0)
+        return RunProbe(self, 1, sort_distinct(lead.pack([codes], len(words))))
+
     def _missing_words(self, needles: Words) -> Words:
-        return subtract_words(subtract_words(sort_distinct(needles), self._present), self._absent)
+        """Return the tuples of which it is not known whether they are there."""
+        known = self._present, self._absent
+        missing = subtract_words(subtract_words(sort_distinct(needles), known[0]), known[1])
+        for length, asked in self._slices.items():
+            if not len(missing):
+                break
+            # Of a key that was asked for, all tuples are here.
+            prefix = layout_of(self.layout.columns[:length])
+            codes = [self.layout.unpack_column(missing, at) for at in range(length)]
+            keys = prefix.pack(codes, len(missing))
+            is_asked = is_member(keys, asked.keys)
+            if np.count_nonzero(is_asked):
+                at = asked.keys.searchsorted(sort_distinct(keys[is_asked]))
+                found = sort_distinct(self._gather(asked.starts[at], asked.ends[at]))
+                words = missing[is_asked]
+                self._accept_mask(words, is_member(words, found))
+                missing = missing[~is_asked]
+        return missing
 
     @property
     def _has_narrow_leads(self) -> bool:
@@ -203,11 +228,6 @@ class PartitionedRun:
             files = self.source.files
             self._is_narrow = files.size <= LEAD_MAX_TUPLES * files.distinct[self.order[0]]
         return self._is_narrow
-
-    def _with_leads_of(self, words: Words) -> Words:
-        """Return the words with the first columns of some, sorted."""
-        leads = [self.layout.unpack_column(words, 0)]
-        return sort_distinct(self._gather(*self.ranges(self.layout, leads, len(words))))
 
     def _gather(self, starts: Codes, ends: Codes) -> Words:
         """Return the words of slices of the arena, one after the other."""
@@ -254,10 +274,8 @@ class PartitionedRun:
         """Return the keys that `contains` would ask for, if there are any."""
         if self._whole is not None:
             return None
-        if self._has_narrow_leads:
-            return self.unfetched([self.layout.unpack_column(needles, 0)], len(needles))
         missing = self._missing_words(needles)
-        return RunProbe(self, 0, missing) if len(missing) else None
+        return self._probe_of(missing) if len(missing) else None
 
     def tuples_of_key(self, length: int) -> int:
         """Return about how many tuples an answer has for a key of some first columns."""
