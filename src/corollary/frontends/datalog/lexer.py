@@ -123,7 +123,7 @@ _LEXEME = r"""
   | (?P<address>\d+\.\d+\.\d+\.\d+)
   | (?P<number>0[xXbB]\w*|\d+(?:\.\d+)?(?:[eE][+-]?\d+)?\w*)
   | (?P<word>\?*START INSIDE*(?:\?+INSIDE+)*(?P<dots>(?:\.START INSIDE*(?:\?+INSIDE+)*)*))
-  | (?P<branch>\$START INSIDE*(?:\.START INSIDE*)*)
+  | (?P<branch>\$\?*START(?:INSIDE|\?)*(?:\.START(?:INSIDE|\?)*)*)
   | (?P<directive>(?<![^\s{}])\.[A-Za-z_]\w*|\.(?:DIRECTIVES)(?=\s))
   | (?P<annotation>@!?\[)
   | (?P<state>@(?:old|new)\b)
@@ -255,7 +255,7 @@ def _join_questions(lexemes: Iterable[Lexeme]) -> list[Lexeme]:
         if item == "DECL" and lexeme.type == "RPAR" and not depth:
             item = ""
         after = "" if following is None else following.type
-        is_type = item in ("DECL", "TYPE", "FUNCTOR") and after not in ("LPAR", "_COLON")
+        is_type = item in ("DECL", "TYPE", "FUNCTOR") and after not in ("LPAR", "LBRACE", "_COLON")
         if lexeme.type != "_QUESTION" or is_type or not after:
             joined.append(lexeme)
             continue
