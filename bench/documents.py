@@ -6,6 +6,8 @@
 | update | one tree that arrives: in the largest document against the smallest, the median |
 | useful | which functions matter for a join: what a node costs, largest against smallest |
 | once | three functions that answer once, joined with the labels of a document: the time |
+| typed | an update of a document with a type, which is checked: largest against smallest |
+| advance | time passes, and nothing leaves a window: largest against smallest |
 | orders | payments and deliveries joined on the order, collected when done: a second, and left |
 
 A star is one level; a path is as deep as it has nodes, and the branches of its patterns are behind
@@ -17,7 +19,7 @@ do not count.
 
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 
 import pyarrow as pa
@@ -44,6 +46,8 @@ FLAT = 2.0
 UPDATES = 9
 USEFUL_SIZES = (10_000, 100_000)
 ONCE_LABELS = 1_000
+TYPED_SIZES = (10_000, 100_000)
+ADVANCE_SIZES = (2_000, 20_000)
 ORDERS = 20_000
 ORDERS_AT_ONCE = 2_000
 
@@ -55,6 +59,8 @@ def run(scale: float) -> Iterator[Figure]:
             yield from _scaling(shape, [int(each * scale) for each in SIZES], nodes)
     yield from _useful([int(each * scale) for each in USEFUL_SIZES])
     yield from _once(int(ONCE_LABELS * scale))
+    yield from _typed([int(each * scale) for each in TYPED_SIZES])
+    yield from _advance([int(each * scale) for each in ADVANCE_SIZES])
     yield from _orders(int(ORDERS * scale))
 
 
@@ -169,6 +175,41 @@ def _once(labels: int) -> Iterator[Figure]:
     wrong = () if found == 27 and view.is_exact else (f"{found} possible answers",)
     about = f"three functions, {labels:,} labels in the document"
     yield Figure("once", seconds, "s", None, about, differences=wrong)
+
+
+def _typed(sizes: list[int]) -> Iterator[Figure]:
+    """Yield what it costs to check an update against the type of the whole document."""
+    times, first = [], []
+    for size in sizes:
+        orders = " ".join(["order[number item]"] * (size // 3))
+        type_ = "shop[order[number, item+, paid?]*]"
+        document = ActiveDocument.from_terms(f"shop[{orders} !f]", document_type=type_)
+        taken = [_seconds(document.add, "f", "order[number item]") for _ in range(UPDATES)]
+        first.append(taken[0])
+        times.append(statistics.median(taken[1:]))
+    about = ", ".join(f"{1000 * each:.1f} ms" for each in times)
+    about += f"; the first update looks at all nodes: {first[-1]:.1f} s"
+    yield Figure("typed update", times[-1] / times[0], "×", FLAT, about)
+
+
+def _advance(sizes: list[int]) -> Iterator[Figure]:
+    """Yield what it costs that time passes, in a document with a window from which nothing goes."""
+    times = []
+    for size in sizes:
+        document = ActiveDocument.from_terms("shop[!f]")
+        document.view("/shop/pay arrived $p [*$o] where now - $p <= 10min return $o")
+        document.add("f", " ".join(f"pay[o{at}]" for at in range(size)), at=1)
+        taken = [_seconds(document.advance, at) for at in range(2, 2 + UPDATES)]
+        times.append(statistics.median(taken[1:]))
+    about = ", ".join(f"{1000 * each:.1f} ms" for each in times)
+    yield Figure("advance", times[-1] / times[0], "×", FLAT, f"largest against smallest: {about}")
+
+
+def _seconds(work: Callable[..., object], *arguments: object) -> float:
+    """Return the processor's time that some work takes."""
+    start = time.process_time()
+    work(*arguments)
+    return time.process_time() - start
 
 
 def _orders(number: int) -> Iterator[Figure]:

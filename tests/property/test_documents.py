@@ -32,3 +32,4 @@ def test_rounds_with_document_types_agree() -> None:
     for seed in range(examples(4, 24)):
         found.update(CompletionRound(seed, 6).run())
     assert found["typed instances exact"] > 10
+    assert found["useful exact in typed documents"] > 10
