@@ -2,9 +2,10 @@
 
 | key   | means                                                           |
 |-------|-----------------------------------------------------------------|
-| `fn`  | the function                                                    |
+| `fn`  | the function; without one, only time passes                     |
 | `xml` | what it brings: XML, JSON or a term; nothing if it is left out  |
 | `old` | what it retracts before that                                   |
+| `op`  | `add`, `retract` or `replace`, if that is not plain from `xml` and `old` |
 | `eos` | whether it brings nothing more after that                       |
 | `at`  | when that came, a number or a time; the number of the line if it is left out |
 | `doc` | the document; rows for several are for a collection of them     |
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from corollary.documents.errors import ActiveDocumentError
+from corollary.documents.saved_document import StreamRow
 from corollary.errors import InputError
 from corollary.source import SourceFile, Span
 
@@ -24,6 +26,7 @@ _KEYS = {
     "fn": str,
     "xml": str,
     "old": str,
+    "op": str,
     "eos": bool,
     "at": (str, int, float),
     "doc": str,
@@ -33,7 +36,7 @@ _KEYS = {
 
 @dataclass(frozen=True, slots=True)
 class FileUpdate:
-    """A line of a file of updates."""
+    """A line of a file of updates; one without a function only says what time it is."""
 
     function: str
     data: str | None
@@ -66,12 +69,18 @@ def read_updates(path: Path, *, is_joint: bool = False) -> list[FileUpdate]:
         if len(documents) > 1 and not is_joint:
             note = "keep the rows of one document, or follow all of them with `documents watch`"
             raise _error(source, number, "The rows are for several documents.", note)
-        at = row.get("at")
+        at, name = row.get("at"), row.get("fn") or ""
+        given = StreamRow(name, 0, row.get("xml"), False, row.get("op"), row.get("old"))
+        try:
+            taken, brought = given.taken_and_brought()
+        except InputError as error:
+            note = "there are add (xml), retract (xml or old) and replace (old, xml)"
+            raise _error(source, number, error.diagnostics[0].message, note) from None
         found.append(
             FileUpdate(
-                f"{row['doc']}:{row['fn']}" if is_joint and row.get("doc") else row["fn"],
-                row.get("xml"),
-                row.get("old"),
+                f"{row['doc']}:{name}" if is_joint and name and row.get("doc") else name,
+                brought,
+                taken,
                 bool(row.get("eos")),
                 str(number if at is None else at),
             )
@@ -85,7 +94,8 @@ def _row(line: str, source: SourceFile, number: int) -> dict[str, Any]:
         row = json.loads(line)
     except (json.JSONDecodeError, RecursionError):
         raise _error(source, number, "The line is not JSON.", note) from None
-    if not isinstance(row, dict) or not row.get("fn"):
+    is_time = isinstance(row, dict) and row.keys() <= {"at", "doc", "seq"} and "at" in row
+    if not isinstance(row, dict) or not (row.get("fn") or is_time):
         raise _error(source, number, "The line names no function.", note)
     for key, value in row.items():
         if key not in _KEYS:

@@ -72,6 +72,29 @@ def test_a_file_of_updates_is_applied_in_order(tmp_path: Path) -> None:
     assert plot.read_text("utf-8").startswith("<svg")
 
 
+def test_rows_of_a_file_are_those_that_are_watched(tmp_path: Path) -> None:
+    path = tmp_path / "updates.jsonl"
+    path.write_text(
+        '{"fn": "f", "xml": "a[1]", "op": "add"}\n'
+        '{"fn": "f", "xml": "a[2]", "old": "a[1]", "op": "replace"}\n'
+        '{"fn": "f", "xml": "a[2]", "op": "retract", "at": 9}\n{"at": 20}\n'
+    )
+    assert [(each.function, each.data, each.old, each.at) for each in read_updates(path)] == [
+        ("f", "a[1]", None, "1"),
+        ("f", "a[2]", "a[1]", "2"),
+        ("f", None, "a[2]", "9"),
+        ("", None, None, "20"),
+    ]
+    query = "/s/a arrived $t [*$x] where now - $t <= 10s return $x"
+    lines = cli(*MATCH[:4], "--query", query, "--updates", str(path), "--timeline").stdout
+    assert [each.split()[-3:] for each in lines.splitlines()[-4:]] == [
+        ["1", "1", "1"],
+        ["1", "1", "1"],
+        ["0.5", "0", "1"],
+        ["0.5", "0", "1"],
+    ]
+
+
 @pytest.mark.parametrize(
     "line",
     [
@@ -80,6 +103,8 @@ def test_a_file_of_updates_is_applied_in_order(tmp_path: Path) -> None:
         "{}",
         '{"fn": "f", "more": 1}',
         '{"fn": 1}',
+        '{"at": 1, "xml": "a"}',
+        '{"fn": "f", "op": "upsert"}',
         '{"fn": "f", "doc": "d"}\n{"fn": "f"}',
     ],
 )

@@ -167,7 +167,8 @@ def command(
             brought = [] if row.data is None else [(row.function, row.data)]
             taken = [] if row.old is None else [(row.function, row.old)]
             document.apply(brought, [*ends, *last], taken, at=row.at if has_times else None)
-            followed.note(row.at, f"!{row.function}{' has ended' if row.is_end else ''}")
+            what = f"!{row.function}{' has ended' if row.is_end else ''}"
+            followed.note(row.at, what if row.function else "time has passed")
         if now is not None:
             document.advance(now)
             followed.note(now, "time has passed")
