@@ -21,6 +21,7 @@ import json
 import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -41,7 +42,7 @@ from corollary.frontends.datalog.parser import parse
 from corollary.source import SourceFile
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
 ARRIVALS = (
@@ -70,6 +71,7 @@ EVENT_PROGRAM = """\
 .output document_answer, document_label, document_value
 .output document_waits, document_since, document_closed, document_refused
 """
+_EMPTY_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
 _processors: dict["DocumentTask", StreamProcessor] = {}
 """Of this process: documents stay open from one batch to the next."""
 _databases: dict[str, Database] = {}
@@ -236,11 +238,12 @@ class EventWriter:
         if database is None:
             database = _databases[self.opened.location] = reopen(self.opened, frame.sparkSession)
         events = frame.toArrow().to_pylist()
-        path = Path(self.checkpoint.removeprefix("file:")) / "metadata"
-        query = json.loads(path.read_text("utf-8"))["id"]
-        with state_of(database).lock:
-            write_events(database, events, f"documents {query} {number}")
-            database.publish()
+        if events:  # by the clock there are batches without rows
+            path = Path(self.checkpoint.removeprefix("file:")) / "metadata"
+            query = json.loads(path.read_text("utf-8"))["id"]
+            with state_of(database).lock:
+                write_events(database, events, f"documents {query} {number}")
+                database.publish()
         if self.on_batch is not None:
             self.on_batch(number, len(events))
 
@@ -346,9 +349,27 @@ def watch(
     events = document_events(frame, views, **options)
     writer = events.writeStream.outputMode("append").option("checkpointLocation", place)
     writer = writer.foreachBatch(EventWriter(opened, place, on_batch))
-    query = writer.trigger(**(trigger or {"processingTime": "0 seconds"})).start()
+    writer = writer.trigger(**(trigger or {"processingTime": "0 seconds"}))
+    with _batches_of_rows(frame.sparkSession, is_only=bool(trigger and "availableNow" in trigger)):
+        query = writer.start()
     state_of(database).closing.append(query.stop)
     return query
+
+
+@contextmanager
+def _batches_of_rows(session: "SparkSession", *, is_only: bool) -> Iterator[None]:
+    """Let a query that starts have no batches without rows, so that it ends when all are read.
+
+    Where states have a timeout, Spark would otherwise begin one batch after the other.
+    """
+    before = session.conf.get(_EMPTY_BATCHES)
+    if is_only:
+        session.conf.set(_EMPTY_BATCHES, "false")
+    try:
+        yield
+    finally:
+        if is_only and before is not None:
+            session.conf.set(_EMPTY_BATCHES, before)
 
 
 def _absolute(checkpoint: str | Path) -> str:

@@ -111,6 +111,8 @@ def command(
 
         def report(number: int, events: int) -> None:
             document = {"batch": number, "events": events}
+            if clock and not events:  # there are many: only time has passed
+                return
             output.show(lambda: document, [f"batch {number}: {counted(events, 'event')}"])
 
         with open_warehouse(warehouse, console, create=True, engine="local") as database:
