@@ -17,8 +17,8 @@
 Their names begin with `corollary_`: a server's database may have other tables too.
 """
 
-FORMAT = 4
-"""The version of the format that this code writes."""
+FORMAT = 5
+"""The version of what this code writes: tables, files, and what is stored of a program."""
 
 META_TABLE = "corollary_meta"
 
