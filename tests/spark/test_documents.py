@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,17 @@ def test_documents_of_a_collection_are_joined_in_time(spark: Any, tmp_path: Path
     arrive(folder, "2.json", ("n/a", None, 3, None, False, None, None, "112"))
     found = follow(spark, folder, place, **options)
     assert found["answer"] == {("n", "v", '["o2"]'), ("m", "v", '["o2"]')}
+
+
+def test_what_leaves_a_window_by_the_clock(spark: Any, tmp_path: Path) -> None:
+    folder, place = tmp_path / "arrivals", tmp_path / "warehouse"
+    query = "/r/pay arrived $t [*$o] where now - $t <= 1s return $o"
+    options = {"views": {"v": query}, "template": "r[!pay]", "clock": True}
+    arrive(folder, "1.json", ("d", "pay", 1, "pay[o1]", False))
+    assert follow(spark, folder, place, **options)["answer"] == {("d", "v", '["o1"]')}
+    time.sleep(1.1)
+    arrive(folder, "2.json", ("e", "pay", 1, "pay[o2]", False))  # nothing comes for the first one
+    assert follow(spark, folder, place, **options)["answer"] == {("e", "v", '["o2"]')}
 
 
 def test_the_command_watches(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
