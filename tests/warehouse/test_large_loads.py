@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from deltalake import DeltaTable
 import corollary
 from corollary.core.arrow import to_python
 from corollary.database import warehouse_store
+from corollary.database.intake import bag_operations
 from corollary.database.upkeep.verify import verify
 from corollary.engines.spark.partitioned import handle
 from corollary.engines.spark.partitioned.partition_files import PartitionedFiles
@@ -57,8 +59,12 @@ def totals(rows: list[tuple[int, str, int]]) -> set[tuple[str, int]]:
 ROWS = [(n, f"shop {n % 7}", n % 13) for n in range(300)]
 
 
+def published_copies(place: Path, name: str) -> list[tuple[Any, ...]]:
+    return sorted(to_python(DeltaTable(str(place / "tables" / name)).to_pyarrow_table()))
+
+
 def published(place: Path, name: str) -> set[tuple[Any, ...]]:
-    return set(to_python(DeltaTable(str(place / "tables" / name)).to_pyarrow_table()))
+    return set(published_copies(place, name))
 
 
 def test_a_first_load_and_what_follows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,6 +103,48 @@ def test_a_first_load_and_what_follows(tmp_path: Path, monkeypatch: pytest.Monke
         assert not verify(store_of(db).warehouse).findings
     with corollary.open(place, engine="local") as db:
         assert set(db.relation("total").rows()) == totals(now)
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_a_first_load_of_copies(
+    parts: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tasks count the copies of a bag; later changes bring counts of the rows that change."""
+    program = tmp_path / "p.dl"
+    text = "\n".join([*PROGRAM.splitlines()[:3], ".output sale\n"]).replace(" key(id)", " bag")
+    if parts > 1:
+        text += '.input sale(filename="more.csv", format="csv", delimiter=",", rfc4180=true)\n'
+        (tmp_path / "more.csv").write_text("")
+    program.write_text(text)
+    rows = [(n % 40, f"shop {n % 7}", n % 2) for n in range(300)]
+    write(tmp_path, "a.csv", rows[:200])
+    write(tmp_path, "b.csv", rows[200:])
+    with corollary.open(tmp_path / "w") as db:
+        with monkeypatch.context() as patch:
+            forbid_collecting(patch, 0)
+            patch.setattr(bag_operations, "counted_table", None)
+            run = db.run(program, facts=tmp_path)
+        assert run.changes["sale"].counts == (300, 0)
+        assert sorted(db.relation("sale").rows()) == sorted(rows)
+        assert isinstance(db._state.engine.partitioned_files("sale.rows"), PartitionedFiles)
+    assert published_copies(tmp_path / "w", "sale") == sorted(rows)
+    now = [*rows[50:], (1000, "new", 5), (1000, "new", 5), *rows[60:65]]
+    write(tmp_path, "a.csv", now[:150])
+    write(tmp_path, "c.csv", now[250:])
+    if parts > 1:
+        (tmp_path / "more.csv").write_text("1000,new,5\n")
+        now.append((1000, "new", 5))
+    with corollary.open(tmp_path / "w") as db:
+        run = db.run(program, facts=tmp_path)
+        assert sorted(db.relation("sale").rows()) == sorted(now)
+        before, after = Counter(rows), Counter(now)
+        came, went = after - before, before - after
+        assert run.changes["sale"].counts == (came.total(), went.total())
+        assert not db.run(program, facts=tmp_path).changes
+    assert published_copies(tmp_path / "w", "sale") == sorted(now)
+    with corollary.open(tmp_path / "w", engine="local") as db:
+        assert sorted(db.relation("sale").rows()) == sorted(now)
+        assert not verify(store_of(db).warehouse).findings
 
 
 def test_tasks_rewrite_published_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from corollary.analysis.bags import COPIES_COLUMN
 from corollary.core.arrow import schema_of, single_array
 from corollary.core.arrow_buffers import fixed_array, fixed_values, index_array
 from corollary.core.engine import LocalHandle, MapResult, TableHandle
@@ -154,6 +155,28 @@ def row_difference(before: pa.Table, now: pa.Table) -> tuple[pa.Table, pa.Table]
     came = np.flatnonzero(~match_copies(there, then))
     went = np.flatnonzero(~match_copies(then, there))
     return now.take(index_array(came)), before.take(index_array(went))
+
+
+def counted_difference(before: pa.Table, now: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Return the rows of which there are more in the second table, with how many, and the reverse.
+
+    >>> came, went = counted_difference(pa.table({"x": [1, 2, 2]}), pa.table({"x": [2, 3, 3]}))
+    >>> came.to_pylist(), went.to_pylist()
+    ([{'x': 3, 'copies': 2}], [{'x': 1, 'copies': 1}, {'x': 2, 'copies': 1}])
+    """
+    both = pa.concat_tables([before.cast(now.schema), now])
+    rows, places = distinct_rows(both)
+    then, there = (
+        np.bincount(each, minlength=rows.num_rows)
+        for each in (places[: before.num_rows], places[before.num_rows :])
+    )
+    came, went = (
+        rows.take(index_array(np.flatnonzero(change > 0))).append_column(
+            COPIES_COLUMN, index_array(change[change > 0].astype(np.int64))
+        )
+        for change in (there - then, then - there)
+    )
+    return came, went
 
 
 def difference_of_copies(added: pa.Table, removed: pa.Table) -> tuple[pa.Table, pa.Table]:

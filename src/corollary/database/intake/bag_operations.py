@@ -22,6 +22,7 @@ from corollary.database.program.parts import MANUAL_PART, relations_with_parts, 
 from corollary.errors import InputError
 from corollary.maintain.base_plans import plan_key_lookup
 from corollary.warehouse.copies import (
+    CopiesHandle,
     Counts,
     compose_copies,
     distinct_rows,
@@ -46,12 +47,30 @@ class BagChanges:
         self.counted = {program.bases[bag]: bag for bag in program.bags}
 
     def add(self, sign: State, relation: str, rows: Any, *, part: str, base: str) -> None:
-        """Note an operation on a part of a bag, or of its counts, which `base` holds."""
+        """Note an operation on a part of a bag, or of its counts, which `base` holds.
+
+        Rows outside of this process that are the first of a bag stay there.
+        """
         program = self._program
+        if isinstance(rows, CopiesHandle):
+            if sign is State.ADDED and self._load(rows.counted, part, base):
+                return
+            relation, rows = base, rows.counted.table()
         if (base, part) not in self._operations:
             target = program.parts.get(base, {}).get(part)
             self._operations[base, part] = _PartOperations(target, program.relations[base])
         self._operations[base, part].add(sign, counted_table(program, relation, rows))
+
+    def _load(self, counted: TableHandle, part: str, base: str) -> bool:
+        """Give a bag without rows its first ones; return whether that was done."""
+        parts = self._program.parts.get(base, {})
+        targets = {*parts.values(), base} if len(parts) > 1 else {*parts.values()}
+        is_written = any(each == base for each, _ in self._operations)
+        if part not in parts or is_written or any(map(self._engine.size, targets)):
+            return False
+        for target in {parts[part], base} & targets:
+            self._engine.insert(target, counted)
+        return True
 
     def apply(self) -> dict[str, TableHandle]:
         """Change the counts; return by bag the rows to be deleted that only other parts assert."""

@@ -151,7 +151,8 @@ class SourceGuards:
             if self._is_accepted(each.directive, len(each.removed), sizes[name]):
                 continue
             added = [other.added for other in changes if other.relation.name == name]
-            if tasks is not None and any(map(_is_elsewhere, (each.removed, *added))):
+            is_set = not each.has_copies
+            if tasks is not None and is_set and any(map(_is_elsewhere, (each.removed, *added))):
                 removed, key = each.removed, each.key
                 deleted = count_deleted(each.relation, key, tasks, removed=removed, added=added)
             else:

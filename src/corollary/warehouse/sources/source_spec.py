@@ -6,10 +6,12 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
+from corollary.analysis.bags import COPIES_COLUMN
 from corollary.console import Console, SilentConsole
 from corollary.core.arrow import empty_table, expand_table, nullary_table, schema_of
 from corollary.core.engine import TaskPool
 from corollary.core.program import Directive, Relation
+from corollary.core.types import NUMBER
 from corollary.errors import Diagnostic, InputError
 from corollary.warehouse.copies import row_difference
 from corollary.warehouse.files.durable_files import checksum_of
@@ -58,9 +60,16 @@ class SourceSpec:
 
     def tasks_for(self, rows: int) -> TaskPool | None:
         """Return where files with about so many rows are read; None if that is here."""
-        if self.tasks is None or self.has_copies or not self.relation.types:
+        has_rivals = self.has_copies and self.key.columns
+        if self.tasks is None or has_rivals or not self.relation.types:
             return None
         return self.tasks if self.tasks.is_large(rows) else None
+
+    @property
+    def counts(self) -> Relation:
+        """The relation that has each row of the source once, with the number of its copies."""
+        columns, types = self.relation.columns, self.relation.types
+        return replace(self.relation, columns=(*columns, COPIES_COLUMN), types=(*types, NUMBER))
 
     def settings_digest(self, kind: str) -> str:
         """Return a digest of all settings with which the same files have the same rows."""

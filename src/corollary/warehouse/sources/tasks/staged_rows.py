@@ -18,6 +18,7 @@ from corollary.core.arrow import empty_table, expand_table, schema_of
 from corollary.core.arrow_buffers import index_array
 from corollary.core.engine import PartitionsOf
 from corollary.core.program import Directive, Relation
+from corollary.warehouse.copies import counted_difference
 from corollary.warehouse.files.durable_files import FileBatch
 from corollary.warehouse.files.file_rows import RowsFile
 from corollary.warehouse.files.parquet_encoding import to_parquet
@@ -117,14 +118,15 @@ class PieceComparison:
     relation: Relation
     before: Sequence[RowPieces]
     now: Sequence[RowPieces]
+    has_copies: bool = False
 
     def __call__(self, partition: int) -> tuple[RowsFile | None, RowsFile | None]:
-        """Return the files of added and of removed rows of a partition."""
+        """Return the files of added and of removed rows of a partition, with counts of copies."""
         before = read_pieces(self.before, partition, self.relation)
         now = read_pieces(self.now, partition, self.relation)
+        compare = counted_difference if self.has_copies else difference
         added, removed = (
-            write_rows(self.root, each) if each.num_rows else None
-            for each in difference(before, now)
+            write_rows(self.root, each) if each.num_rows else None for each in compare(before, now)
         )
         return added, removed
 

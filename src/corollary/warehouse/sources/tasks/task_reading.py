@@ -1,12 +1,13 @@
 """Reads files of a source in tasks: the jobs, and what is put together of their reports."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow.parquet as pq
 
 from corollary.core.engine import TableHandle, TaskPool
 from corollary.core.program import Relation
+from corollary.warehouse.copies import CopiesHandle
 from corollary.warehouse.files import input_files
 from corollary.warehouse.files.file_rows import FileRows, StagingDirectory
 from corollary.warehouse.files.places import place_of
@@ -120,24 +121,29 @@ def compare_in_tasks(
     Args:
         inlet: the `.input`.
         tasks: where they are compared.
-        before: the rows that it had.
+        before: the rows that it had, with their copies.
         now: those that it has; or, if it is an extension, those that were added to it.
         is_extension: whether no row was lost.
     """
-    if not len(before):
+    if not len(before) and not inlet.has_copies:
         return now if tasks.is_large(len(now)) else now.table(), inlet.empty_table()
+    relation = inlet.counts if inlet.has_copies else inlet.relation
     partitions = key_partitions(inlet, tasks, len(before) + len(now))
     directory = StagingDirectory(tasks)
     pieces = StagingDirectory(tasks)
     write = PieceWriter(pieces.path, partitions)
-    then, there = before.map_partitions(write), now.map_partitions(write)
-    compare = PieceComparison(directory.path, inlet.relation, then, there)
+    is_compared = len(before) and not (inlet.has_copies and is_extension)
+    then = before.map_partitions(write) if is_compared else []
+    there = now.map_partitions(write)
+    compare = PieceComparison(directory.path, inlet.relation, then, there, inlet.has_copies)
     found = tasks.run(f"compare {inlet.name}", compare, range(partitions.count))
-    added, removed = (
-        FileRows(inlet.relation, [each for each in side if each is not None], tasks, directory)
+    sides: Iterable[TableHandle] = (
+        FileRows(relation, [each for each in side if each is not None], tasks, directory)
         for side in zip(*found, strict=True)
     )
-    few = (each if tasks.is_large(len(each)) else each.table() for each in (added, removed))
+    if inlet.has_copies:
+        sides = map(CopiesHandle, sides)
+    few = (each if tasks.is_large(len(each)) else each.table() for each in sides)
     now_there, gone = few
     return now_there, inlet.empty_table() if is_extension else gone
 
