@@ -87,6 +87,9 @@ INTERNAL = (CHECKED_SUM, PARTITION_OF, "range", "try")
 REWRITTEN = ("as", "autoinc")
 """Functors that no engine sees: passes take them out."""
 
+REWRITTEN_FORMS = frozenset({("+", Kind.SYMBOL)})
+"""Functors that no engine sees with operands of a kind: `+` of texts becomes `cat`."""
+
 VARIABLES = {
     f"{name}{type_}": type_.with_null(name == "n") for name, type_ in product("xyn", TYPES)
 }
@@ -152,7 +155,7 @@ def left_to_us(dialect: SqlDialect) -> list[tuple[str, Kind]]:
         if name not in REWRITTEN and each.result is not Kind.RECORD
         for kind in each.kinds(0) & set(PRIMITIVES)
     }
-    return sorted(every - known)
+    return sorted(every - known - REWRITTEN_FORMS)
 
 
 def random_expression(

@@ -6,7 +6,7 @@ from corollary.core.types import PRIMITIVES, Kind
 from corollary.engines.sql.dialect import SqlDialect
 from corollary.engines.sql.duckdb_dialect import DUCKDB
 from corollary.engines.sql.spark_dialect import SPARK
-from support.sql.expressions import REWRITTEN, applicable
+from support.sql.expressions import REWRITTEN, REWRITTEN_FORMS, applicable
 
 INTERNAL = (CHECKED_SUM, PARTITION_OF)
 
@@ -18,7 +18,8 @@ def functor_table() -> list[str]:
     lines = ["| | DuckDB | Spark SQL |", "|---|---|---|"]
     for name, signature in FUNCTORS.items():
         if name not in (*INTERNAL, *REWRITTEN) and not name.startswith(WORKING_SEPARATOR):
-            kinds = [kind for kind in PRIMITIVES if kind in signature.kinds(0)]
+            left = {kind for kind in signature.kinds(0) if (name, kind) not in REWRITTEN_FORMS}
+            kinds = [kind for kind in PRIMITIVES if kind in left]
             cells = (_cell(name, kinds, each) for each in (DUCKDB, SPARK))
             lines.append(f"| `{name}` | {' | '.join(cells)} |")
     for name in ("match", "contains"):

@@ -8,9 +8,11 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from corollary.engines.spark import scratch_directory
 from corollary.engines.spark.scratch_directory import ScratchDirectory
 
 MAKE = """
@@ -53,3 +55,25 @@ def test_a_directory_goes_with_its_owner(tmp_path: Path) -> None:
     del made
     gc.collect()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_directory_that_is_taken_for_abandoned_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process may look for abandoned ones before the lock is held."""
+    swept: list[bool] = []
+    really = scratch_directory.flock
+
+    def sweep_first(lock: Any, how: int) -> None:
+        if not swept:
+            swept.append(True)
+            scratch_directory._remove_abandoned(tmp_path, "scratch")
+        really(lock, how)
+
+    monkeypatch.setattr(scratch_directory, "flock", sweep_first)
+    made = ScratchDirectory("scratch", tmp_path)
+    assert swept
+    assert made.path.is_dir()
+    assert [each.name for each in tmp_path.glob("*.lock")] == [f"{made.path.name}.lock"]
+    made.close()
+    assert not list(tmp_path.iterdir())

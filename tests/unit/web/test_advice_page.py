@@ -12,6 +12,7 @@ from corollary.advisor.advised_sql import advised_sql
 from corollary.advisor.consultation import consult
 from corollary.advisor.json_report import advice_as_json
 from corollary.web.frame import HERE
+from corollary.web.wording import FILTERS
 
 PROGRAM = """
 .decl e(x: number, y: number)
@@ -38,7 +39,9 @@ def document() -> dict[str, Any]:
 def test_the_page_has_names_and_sql() -> None:
     frame = DictLoader({"base.html": "{% block main %}{% endblock %}"})
     loader = ChoiceLoader([frame, FileSystemLoader(HERE / "templates")])
-    page = Environment(loader=loader, autoescape=True).get_template("advice.html")
+    environment = Environment(loader=loader, autoescape=True)
+    environment.filters |= FILTERS
+    page = environment.get_template("advice.html")
     site = {"warehouse": "wh"}
     text = page.render(visit=Visit, may_see=True, advice=document(), error=None, site=site)
     assert '<h3 class="mono">mv_q_1</h3>' in text

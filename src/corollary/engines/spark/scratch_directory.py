@@ -29,13 +29,11 @@ class ScratchDirectory:
     def __init__(self, prefix: str, parent: Path | None = None) -> None:
         temporary = Path(tempfile.gettempdir())
         try:
-            self.path, made = _make(prefix, parent or temporary)
+            self.path, lock, made = _make(prefix, parent or temporary)
         except OSError:
             if parent is None:
                 raise
-            self.path, made = _make(prefix, temporary)
-        lock = Path(f"{self.path}{LOCK_SUFFIX}").open("wb")  # noqa: SIM115 - held by the finalizer
-        flock(lock, LOCK_EX)
+            self.path, lock, made = _make(prefix, temporary)
         self._finalizer = weakref.finalize(self, _remove, self.path, lock, os.getpid(), made)
 
     def close(self) -> None:
@@ -43,12 +41,18 @@ class ScratchDirectory:
         self._finalizer()
 
 
-def _make(prefix: str, root: Path) -> tuple[Path, list[Path]]:
-    """Make a directory; return it, and those that were made for it, the innermost first."""
+def _make(prefix: str, root: Path) -> tuple[Path, IO[bytes], list[Path]]:
+    """Make a directory; return it, its lock, and those made for it, the innermost first."""
     made = [each for each in (root, *root.parents) if not each.exists()]
     root.mkdir(parents=True, exist_ok=True)
     _remove_abandoned(root, prefix)
-    return Path(tempfile.mkdtemp(prefix=f"{prefix}-", dir=root)).absolute(), made
+    while True:
+        path = Path(tempfile.mkdtemp(prefix=f"{prefix}-", dir=root)).absolute()
+        lock = Path(f"{path}{LOCK_SUFFIX}").open("wb")  # noqa: SIM115 - held by the finalizer
+        flock(lock, LOCK_EX)
+        if path.exists():
+            return path, lock, made
+        lock.close()  # before it was locked, another process has taken it for abandoned
 
 
 def _remove(path: Path, lock: IO[bytes], owner: int, made: list[Path]) -> None:
