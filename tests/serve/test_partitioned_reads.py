@@ -99,7 +99,7 @@ class AnsweringService(FrontService):
                     job.fail(error)
 
     async def watch(self, relations: frozenset[str]) -> None:
-        raise NotImplementedError
+        """No change is told."""
 
     async def close(self) -> None:
         for each in self._loops:

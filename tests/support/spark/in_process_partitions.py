@@ -22,6 +22,7 @@ from corollary.core.engine import (
     TableHandle,
 )
 from corollary.database import opening
+from corollary.engines.local.storage.arrangement import Order
 from corollary.engines.spark.driver import DriverEngine
 from corollary.engines.spark.partitioned import (
     engine,
@@ -116,6 +117,17 @@ class InProcess(DriverEngine):
             worker.serve(pickle.loads(sent), partition)
             for partition in reversed(range(request.partitions))
         ]
+
+
+def matching(found: source.PartitionSource, order: Order, keys: pa.Table) -> pa.Table:
+    """Return the tuples whose first columns in an order are one of some distinct keys."""
+    return found.joined(found.jobs.run(found.match_tasks(order, keys), "probe"))
+
+
+def present(found: source.PartitionSource, rows: pa.Table) -> list[bool]:
+    """Return for each tuple whether it is there."""
+    lookup = found.lookup(rows)
+    return lookup.mask(found.jobs.run(lookup.tasks, "look up")).tolist()
 
 
 @contextmanager

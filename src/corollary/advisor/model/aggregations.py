@@ -38,6 +38,7 @@ from corollary.advisor.model.scheme import (
 from corollary.analysis.traverse import aggregates_in, conjunctions
 from corollary.core import logic
 from corollary.core.types import Kind
+from corollary.rewrite.translation_unit import outer_variables, unused_name
 
 SUMMABLE_OPERATORS = frozenset({"sum", "count", "min", "max"})
 TOTAL_FUNCTORS = frozenset({"+", "-", "*", "neg", "multiply", "to_decimal", "if", "is_null"})
@@ -234,29 +235,20 @@ def _body_for(
             return None
     for variable in term_variables((rule.heads, rule.body)):
         if variable.name not in by:
-            by[variable.name] = logic.Variable(_fresh(variable.name, taken))
+            name = unused_name(variable.name, taken)
+            taken.add(name)
+            by[variable.name] = logic.Variable(name)
     values.update((name, substitute(term, by)) for name, term in expressions.items())
     (items,) = conjunctions(rule.body)
     return list(substitute(items, by))
 
 
-def _fresh(name: str, taken: set[str]) -> str:
-    found, number = name, 1
-    while found in taken:
-        number += 1
-        found = f"{name}{number}"
-    taken.add(found)
-    return found
-
-
 def _outside(clause: logic.Clause, items: Iterable[logic.BodyItem]) -> Iterator[str]:
     """Yield the variables outside of aggregates."""
-    terms = [term for head in clause.heads for term in head.arguments]
-    terms += [term for item in logic.literals_of(tuple(items)) for term in logic.terms_of(item)]
-    for term in terms:
-        for part in logic.subterms(term):
-            if isinstance(part, logic.Variable):
-                yield part.name
+    for head in clause.heads:
+        for term in head.arguments:
+            yield from (each.name for each in logic.variables_of(term))
+    yield from (each.name for each in outer_variables(items))
 
 
 def _aggregates(clause: logic.Clause) -> list[logic.AggregateTerm]:

@@ -29,6 +29,9 @@ from corollary.errors import InputError
 _DIRECT_KINDS = frozenset({Kind.NUMBER, Kind.UNSIGNED, Kind.BOOL})
 """The kinds of which Arrow writes the JSON text."""
 
+_ESCAPED = r'["\\\x00-\x1f]'
+"""What JSON escapes in a text."""
+
 
 @dataclass(frozen=True, slots=True)
 class JsonForm:
@@ -108,11 +111,23 @@ def _value_texts(values: pa.Array, type_: Type, form: JsonForm) -> pa.Array:
     if type_.kind in _DIRECT_KINDS:
         return pc.fill_null(pc.cast(values, pa.string()), "null")
     words = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
-    distinct = [
-        json.dumps(_as_json(value, type_, form), ensure_ascii=False)
-        for value in words.dictionary.to_pylist()
+    if type_.kind is Kind.SYMBOL and type_.record is None:
+        distinct = _quoted(words.dictionary)
+    else:
+        made = (_as_json(value, type_, form) for value in words.dictionary.to_pylist())
+        texts = [json.dumps(each, ensure_ascii=False) for each in made]
+        distinct = pa.array(texts, pa.string())
+    return pc.fill_null(distinct.take(words.indices), "null")
+
+
+def _quoted(texts: pa.Array) -> pa.Array:
+    """Return texts as JSON has them; those with characters to escape one by one."""
+    plain = pc.binary_join_element_wise('"', texts.cast(pa.string()), '"', "")
+    is_special = pc.match_substring_regex(texts, _ESCAPED)
+    escaped = [
+        json.dumps(each, ensure_ascii=False) for each in texts.filter(is_special).to_pylist()
     ]
-    return pc.fill_null(pa.array(distinct, pa.string()).take(words.indices), "null")
+    return pc.replace_with_mask(plain, is_special, pa.array(escaped, pa.string()))
 
 
 def _as_json(value: Any, type_: Type, form: JsonForm) -> Any:

@@ -30,6 +30,7 @@ from corollary.engines.spark.partitioned.partitioning import (
     split_table,
 )
 from corollary.engines.spark.partitioned.source import PartitionSource
+from support.spark.in_process_partitions import matching, present
 
 PAIRS = Relation("p", ("x", "name"), (NUMBER.with_null(True), SYMBOL), False)
 
@@ -219,7 +220,7 @@ def test_a_relation_that_grows_gets_more_partitions(
     assert counts[-1] >= 16
     source = PartitionSource(files, jobs)
     keys = from_python([("t7",), ("none",)], Relation("k", ("k",), (SYMBOL,), False))
-    assert rows_of(source.match((1, 0), keys)) == {each for each in known if each[1] == "t7"}
+    assert rows_of(matching(source, (1, 0), keys)) == {each for each in known if each[1] == "t7"}
 
 
 def test_partitions_share_a_file_of_changes(tmp_path: Path) -> None:
@@ -274,5 +275,5 @@ def test_reading_all_pushes_nothing_out(tmp_path: Path) -> None:
     assert not source.is_unique((0,))
     assert source.is_unique((0, 1))
     assert not opening._open
-    assert source.contains(table).all()
+    assert all(present(source, table))
     assert len(opening._open) == 1

@@ -29,6 +29,8 @@ from corollary.engines.spark.partitioned.source import PartitionSource
 from support.spark.in_process_partitions import (
     InProcess,
     RepeatedRows,
+    matching,
+    present,
     share_out,
     stage_changes,
 )
@@ -73,15 +75,15 @@ def check(files: PartitionedFiles, jobs: PartitionJobs, known: set[Any]) -> None
     assert len(found) == len(known)
     assert set(found) == known
     some = [*sorted(known, key=repr)[::7], (7, "none", 1), (None, "v10", 7)]
-    assert source.contains(from_python(some, VISITS)).tolist() == [each in known for each in some]
+    assert present(source, from_python(some, VISITS)) == [each in known for each in some]
     keys: list[tuple[Any, ...]] = [(7,), (None,), (1021,), (5,)]
-    matched = to_python(source.match((0, 1, 2), from_python(keys, KEY)))
+    matched = to_python(matching(source, (0, 1, 2), from_python(keys, KEY)))
     assert sorted(matched, key=repr) == sorted((r for r in known if (r[0],) in keys), key=repr)
     keys = [(7, "v7"), (7, "v8"), (None, "v10"), (1021, "v21"), (1021, "v22"), (3, "v3")]
-    matched = to_python(source.match((0, 1, 2), from_python(keys, PAIR)))
+    matched = to_python(matching(source, (0, 1, 2), from_python(keys, PAIR)))
     assert sorted(matched, key=repr) == sorted((r for r in known if r[:2] in keys), key=repr)
     days = from_python([(2,)], Relation("k", ("k",), (NUMBER,), False))
-    matched = to_python(source.match((2, 0, 1), days))
+    matched = to_python(matching(source, (2, 0, 1), days))
     assert sorted(matched, key=repr) == sorted((r for r in known if r[2] == 2), key=repr)
 
 

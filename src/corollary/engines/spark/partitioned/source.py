@@ -101,11 +101,6 @@ class PartitionSource:
         """Return the set that answers probes in an order, None if there is none with its lead."""
         return next((each for each in self.files.sets if each.lead == order[0]), None)
 
-    def match(self, order: Order, keys: pa.Table) -> pa.Table:
-        """Return the tuples whose first columns in an order are one of some distinct keys."""
-        found = self.jobs.run(self.match_tasks(order, keys), f"probe {self.files.relation.name}")
-        return self.joined(found)
-
     def match_tasks(self, order: Order, keys: pa.Table) -> list[PartitionTask]:
         """Return what tasks do to find the tuples whose first columns are some distinct keys."""
         part = self.set_for(order)
@@ -117,12 +112,6 @@ class PartitionSource:
             for number, address in self._addresses(part).items()
             if number in rows
         ]
-
-    def contains(self, rows: pa.Table) -> Mask:
-        """Return for each tuple whether it is there."""
-        lookup = self.lookup(rows)
-        found = self.jobs.run(lookup.tasks, f"look up {self.files.relation.name}")
-        return lookup.mask(found)
 
     def lookup(self, rows: pa.Table) -> "TupleLookup":
         """Return what tasks do to say for each tuple whether it is there."""
