@@ -15,8 +15,8 @@ from support.paths import REPOSITORY, TESTS
 
 SOURCE = REPOSITORY / "src"
 PACKAGE = SOURCE / "corollary"
-MODULES_MAX = 20
-LINES_MAX = 500
+MODULES_MAX = 25
+LINES_MAX = 700
 ENGINES = ("corollary.engines.local.", "corollary.engines.spark.")
 """Two engines may have a class of one name each: they are siblings."""
 
@@ -51,7 +51,7 @@ MODULES = {module_of(path): path for path in FILES}
 
 
 @pytest.mark.parametrize("root", [PACKAGE, TESTS], ids=["src", "tests"])
-def test_no_folder_has_more_than_twenty_modules(root: Path) -> None:
+def test_no_folder_has_more_than_25_modules(root: Path) -> None:
     counts = {
         str(folder.relative_to(REPOSITORY)): len(
             [each for each in folder.glob("*.py") if each.name != "__init__.py"]
@@ -61,7 +61,7 @@ def test_no_folder_has_more_than_twenty_modules(root: Path) -> None:
     assert {name: count for name, count in counts.items() if count > MODULES_MAX} == {}
 
 
-def test_no_module_has_more_than_500_lines() -> None:
+def test_no_module_has_more_than_700_lines() -> None:
     lengths = {module_of(path): len(path.read_text("utf-8").splitlines()) for path in FILES}
     assert {name: length for name, length in lengths.items() if length > LINES_MAX} == {}
 
