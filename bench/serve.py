@@ -23,7 +23,7 @@ import numpy as np
 
 import corollary
 from bench.figure import Figure
-from corollary.serve.principals import AccessRole
+from corollary.database.access.principals import AccessRole
 from corollary.serve.tokens import TokenStore
 from corollary.warehouse.warehouse_catalog import WarehouseCatalog
 

@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 import corollary
-from corollary.serve.principals import OWNER
+from corollary.database.access.principals import OWNER
 from corollary.serve.processes.local_service import LocalService
 from corollary.serve.requests import QueryRequest
 from corollary.serve.service import ServiceLimits

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
+from corollary.database.access.principals import AccessRole
 from corollary.errors import InputError
 from corollary.serve import client
-from corollary.serve.principals import AccessRole
 from support.command_line import cli, put
 from support.serve.running_server import RunningServer, running_server
 

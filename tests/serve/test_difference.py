@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 import corollary
+from corollary.database.access.principals import OWNER, AccessRole, Principal
 from corollary.serve.handlers.context import HandlerContext
 from corollary.serve.handlers.dispatch import handle
-from corollary.serve.principals import OWNER, AccessRole, Principal
 from corollary.serve.requests import DifferenceRequest
 from corollary.serve.service import ServiceLimits
 

@@ -8,10 +8,10 @@ import pytest
 
 import corollary
 from corollary.database.access.goal_plans import parse_simple_goal
+from corollary.database.access.principals import OWNER, Principal
 from corollary.serve.answers import Answer, ServiceError
 from corollary.serve.handlers.context import HandlerContext
 from corollary.serve.handlers.dispatch import handle
-from corollary.serve.principals import OWNER, Principal
 from corollary.serve.processes.goal_batches import answer_batch
 from corollary.serve.requests import QueryRequest
 from corollary.serve.service import ServiceLimits

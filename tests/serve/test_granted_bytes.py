@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 import corollary
+from corollary.database.access.principals import OWNER
 from corollary.serve.answers import Answer, ServiceError
-from corollary.serve.principals import OWNER
 from corollary.serve.processes.local_service import LocalService
 from corollary.serve.requests import (
     AlertsRequest,

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import corollary
+from corollary.database.access.principals import OWNER
 from corollary.database.upkeep.backup import copy
 from corollary.serve.answers import Answer, ServiceError
-from corollary.serve.principals import OWNER
 from corollary.serve.processes.local_service import LocalService
 from corollary.serve.requests import (
     ApplyRequest,

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 import corollary
+from corollary.database.access.principals import Principal
 from corollary.serve.answers import Answer, Event
-from corollary.serve.principals import Principal
 from corollary.serve.requests import EventsRequest, Request
 from corollary.serve.service import ServiceMetrics
 from support.serve.threaded_server import ThreadedServer

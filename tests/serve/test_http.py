@@ -13,13 +13,13 @@ import pyarrow as pa
 import pytest
 
 import corollary
+from corollary.database.access.principals import OWNER, AccessRole, Principal
 from corollary.serve.answers import Answer, Event, ServiceError
 from corollary.serve.http import responses
 from corollary.serve.http.application import application
 from corollary.serve.http.endpoints import ENDPOINTS, Endpoint
 from corollary.serve.http.middleware import SECURITY_HEADERS
 from corollary.serve.http.settings import ServerSettings
-from corollary.serve.principals import OWNER, AccessRole, Principal
 from corollary.serve.processes.local_service import LocalService
 from corollary.serve.requests import EventsRequest, Request
 from corollary.serve.service import ServiceMetrics

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 import corollary
+from corollary.database.access.principals import OWNER
 from corollary.database.engines import PROBING
 from corollary.engines.spark.partitioned import open_partition, probing_engine, source
 from corollary.errors import InputError
 from corollary.serve.answers import ServiceError
 from corollary.serve.commands import CommandRequest
-from corollary.serve.principals import OWNER
 from corollary.serve.processes.front import FrontService
 from corollary.serve.requests import QueryRequest, SqlRequest
 from support.serve.services import ask_all

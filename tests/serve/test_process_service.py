@@ -14,8 +14,8 @@ import pytest
 
 import corollary
 from corollary.core.arrow import to_python
+from corollary.database.access.principals import OWNER
 from corollary.serve.answers import Answer, ServiceError
-from corollary.serve.principals import OWNER
 from corollary.serve.processes.process_service import ProcessService
 from corollary.serve.processes.supervision import Worker
 from corollary.serve.requests import CommitRequest, EventsRequest, QueryRequest, SqlRequest

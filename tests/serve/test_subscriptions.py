@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 import corollary
+from corollary.database.access.principals import OWNER, AccessRole, Principal
 from corollary.database.database import Database, state_of
 from corollary.serve.answers import Event, ServiceError
 from corollary.serve.http.events import format_event
-from corollary.serve.principals import OWNER, AccessRole, Principal
 from corollary.serve.requests import EventsRequest
 from corollary.serve.service import ServiceMetrics
 from corollary.serve.subscriptions import feed, hub, recent_commits

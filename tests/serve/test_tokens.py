@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 import corollary
+from corollary.database.access.principals import OWNER, AccessRole, Principal
 from corollary.database.upkeep.backup import copy
 from corollary.errors import InputError
 from corollary.serve import tokens as module
-from corollary.serve.principals import OWNER, AccessRole, Principal
 from corollary.serve.tokens import ScramVerifier, TokenStore
 from corollary.warehouse.warehouse import Warehouse
 from corollary.warehouse.warehouse_catalog import WarehouseCatalog

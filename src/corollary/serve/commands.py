@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
+from corollary.database.access.principals import AccessRole, Principal
 from corollary.database.database import state_of
 from corollary.errors import InputError
 from corollary.registry import EXTENSIONS
 from corollary.serve.answers import Answer
 from corollary.serve.command_names import OWNER_COMMANDS, READING_COMMANDS, WRITING_COMMANDS
 from corollary.serve.handlers.context import HandlerContext
-from corollary.serve.principals import AccessRole, Principal
 from corollary.serve.requests import Request
 
 

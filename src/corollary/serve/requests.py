@@ -14,8 +14,8 @@ from types import UnionType
 from typing import Annotated, Any, ClassVar, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from corollary.analysis.phrases import suggest_name
+from corollary.database.access.principals import AccessRole
 from corollary.errors import InputError
-from corollary.serve.principals import AccessRole
 
 JSON_MAX_ROWS = 10_000
 """The maximum number of rows in an answer of JSON; a cursor leads to the rest."""

@@ -4,8 +4,8 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from corollary.database.access.principals import Principal
 from corollary.serve.answers import Answer, Event
-from corollary.serve.principals import Principal
 from corollary.serve.requests import EventsRequest, Request
 
 

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from corollary.database.access.grants import check_reader_name
+from corollary.database.access.principals import AccessRole, Principal
 from corollary.errors import InputError
-from corollary.serve.principals import AccessRole, Principal
 from corollary.warehouse.catalog.catalog import Catalog
 from corollary.warehouse.catalog.credentials import (
     KEY,

@@ -9,8 +9,8 @@ from urllib.parse import quote, urlencode
 from starlette.requests import Request as HttpRequest
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from corollary.database.access.principals import AccessRole, Principal
 from corollary.serve.answers import ServiceError
-from corollary.serve.principals import AccessRole, Principal
 from corollary.serve.requests import CommitsRequest, Request
 from corollary.web.frame import PageFrame
 from corollary.web.pictures.timeline import Timeline, timeline_of

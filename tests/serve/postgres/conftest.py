@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 import corollary
-from corollary.serve.principals import AccessRole
+from corollary.database.access.principals import AccessRole
 from support.serve.pg_endpoint import Endpoint, running_endpoint
 
 PROGRAM = """

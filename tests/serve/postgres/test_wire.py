@@ -17,10 +17,10 @@ import psycopg
 import pytest
 
 import corollary
+from corollary.database.access.principals import AccessRole
 from corollary.serve.postgres.messages import message, text_field
 from corollary.serve.postgres.problems import PgError
 from corollary.serve.postgres.scram import ScramExchange
-from corollary.serve.principals import AccessRole
 from corollary.serve.tokens import ScramVerifier
 from support.serve.pg_endpoint import Endpoint, running_endpoint
 

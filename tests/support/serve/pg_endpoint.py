@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import corollary
+from corollary.database.access.principals import AccessRole
 from corollary.serve.postgres.server import PgServer, PgSettings
-from corollary.serve.principals import AccessRole
 from corollary.serve.processes.local_service import LocalService
 from corollary.serve.tokens import TokenStore
 from corollary.warehouse.warehouse_catalog import WarehouseCatalog

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import corollary
+from corollary.database.access.principals import OWNER, AccessRole, Principal
 from corollary.serve.answers import Answer, ServiceError
-from corollary.serve.principals import OWNER, AccessRole, Principal
 from corollary.serve.processes.local_service import LocalService
 from corollary.serve.requests import ApplyRequest, Request
 from corollary.serve.service import ServiceLimits

@@ -8,10 +8,10 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+from corollary.database.access.principals import AccessRole
 from corollary.serve.http.application import application
 from corollary.serve.http.server import HttpServer, listen_on
 from corollary.serve.http.settings import ServerSettings
-from corollary.serve.principals import AccessRole
 from corollary.serve.service import Service
 from corollary.serve.tokens import TokenStore
 from corollary.warehouse.warehouse_catalog import WarehouseCatalog

@@ -267,7 +267,7 @@ def _settings(
 
 def _announce(run: "ServerRun", pg_port: int | None, output: FormatOptions) -> None:
     """Print where the server is, and what to do next."""
-    from corollary.serve.principals import OWNER
+    from corollary.database.access.principals import OWNER
 
     url = run.settings.url
     page = f"{url}/#key={run.tokens.new_key(OWNER)}"

@@ -55,7 +55,7 @@ def add(warehouse: str, name: str, role: str, days: int | None, output: FormatOp
       curl -H "Authorization: Bearer $TOKEN" http://127.0.0.1:8765/v1/relations
     """
     with output.reporting() as console, open_catalog(warehouse) as opened:
-        from corollary.serve.principals import AccessRole
+        from corollary.database.access.principals import AccessRole
         from corollary.serve.tokens import TokenStore
 
         tokens = TokenStore(opened.catalog)
@@ -134,7 +134,7 @@ def link(warehouse: str, url: str, output: FormatOptions) -> None:
       corollary token link warehouse
     """
     with output.reporting(), open_catalog(warehouse) as opened:
-        from corollary.serve.principals import OWNER
+        from corollary.database.access.principals import OWNER
         from corollary.serve.tokens import TokenStore
 
         address = f"{url.rstrip('/')}/#key={TokenStore(opened.catalog).new_key(OWNER)}"

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from corollary.database.access.goal_plans import GoalPlans
+from corollary.database.access.principals import AccessRole, Principal
 from corollary.database.access.read_access import ReadAccess
 from corollary.database.access.reader import Reader
 from corollary.database.database import Database, state_of, store_of
@@ -12,7 +13,6 @@ from corollary.database.history import commit_number, read_point
 from corollary.errors import AccessError
 from corollary.serve.answers import ServiceError
 from corollary.serve.handlers.cursors import parse_cursor
-from corollary.serve.principals import AccessRole, Principal
 from corollary.serve.requests import (
     QuarantineRequest,
     QueryRequest,

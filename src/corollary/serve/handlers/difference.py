@@ -4,10 +4,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from corollary.core.program import Relation
+from corollary.database.access.principals import Principal
 from corollary.database.changes import json_rows
 from corollary.serve.answers import Answer
 from corollary.serve.handlers.context import HandlerContext
-from corollary.serve.principals import Principal
 from corollary.serve.requests import DifferenceRequest
 
 if TYPE_CHECKING:

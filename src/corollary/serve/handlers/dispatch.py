@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from corollary.database.access.principals import Principal
 from corollary.serve import commands, requests
 from corollary.serve.answers import Answer
 from corollary.serve.handlers import (
@@ -18,7 +19,6 @@ from corollary.serve.handlers import (
 )
 from corollary.serve.handlers.context import HandlerContext, refuse_below
 from corollary.serve.handlers.failures import service_error
-from corollary.serve.principals import Principal
 
 HANDLERS: dict[type[requests.Request], Callable[[HandlerContext, Principal, Any], Answer]] = {
     commands.CommandRequest: commands.answer_command,

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from corollary.core.printer import print_program
+from corollary.database.access.principals import Principal
 from corollary.database.access.reader import Reader
 from corollary.database.database import state_of
 from corollary.database.intake.pipeline import PipelineRun
@@ -16,7 +17,6 @@ from corollary.serve.handlers.context import HandlerContext
 from corollary.serve.handlers.proofs import SVG_TYPE, unknown_form
 from corollary.serve.handlers.relations import relation_as_json, visible_relations
 from corollary.serve.handlers.writes import finish_commit
-from corollary.serve.principals import Principal
 from corollary.serve.requests import (
     CheckRequest,
     ExplainRequest,

@@ -3,11 +3,11 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from corollary.database.access.principals import Principal
 from corollary.errors import InputError
 from corollary.provenance.limits import ProofLimits
 from corollary.serve.answers import Answer
 from corollary.serve.handlers.context import HandlerContext
-from corollary.serve.principals import Principal
 from corollary.serve.requests import (
     WhatIfRequest,
     WhyAddedRequest,

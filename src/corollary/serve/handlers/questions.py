@@ -10,6 +10,7 @@ from corollary.core.arrow import arrow_type, sort_rows
 from corollary.core.program import Relation
 from corollary.core.types import Kind, Type
 from corollary.core.values import format_value, parse_value
+from corollary.database.access.principals import Principal
 from corollary.database.changes import json_rows
 from corollary.database.program.goals import arrange
 from corollary.database.program.names import list_names
@@ -17,7 +18,6 @@ from corollary.errors import InputError
 from corollary.serve.answers import Answer
 from corollary.serve.handlers.context import HandlerContext, PagedRequest
 from corollary.serve.handlers.cursors import Cursor
-from corollary.serve.principals import Principal
 from corollary.serve.requests import (
     JSON_MAX_ROWS,
     QueryRequest,

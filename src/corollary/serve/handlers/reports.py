@@ -7,6 +7,7 @@ from corollary.core.arrow import to_python
 from corollary.core.printer import print_value
 from corollary.core.types import TIMESTAMP
 from corollary.core.values import format_value
+from corollary.database.access.principals import Principal
 from corollary.database.access.read_access import ReadAccess
 from corollary.database.access.reader import Reader
 from corollary.database.database import state_of, warehouse_of
@@ -14,7 +15,6 @@ from corollary.errors import InputError
 from corollary.serve.answers import Answer
 from corollary.serve.handlers.context import HandlerContext
 from corollary.serve.handlers.questions import answer_rows
-from corollary.serve.principals import Principal
 from corollary.serve.requests import (
     AdviceRequest,
     AlertsRequest,

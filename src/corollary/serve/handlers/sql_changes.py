@@ -1,11 +1,11 @@
 """Changes in SQL: INSERT, DELETE and UPDATE, as one transaction."""
 
+from corollary.database.access.principals import Principal
 from corollary.database.database import state_of
 from corollary.database.sql.session import SqlSession
 from corollary.serve.answers import Answer
 from corollary.serve.handlers.context import HandlerContext
 from corollary.serve.handlers.writes import finish_commit
-from corollary.serve.principals import Principal
 from corollary.serve.requests import SqlChangesRequest
 
 

@@ -2,12 +2,12 @@
 
 from typing import TYPE_CHECKING
 
+from corollary.database.access.principals import AccessRole, Principal
 from corollary.database.database import state_of
 from corollary.database.intake.change_files import ChangeFile, parse_changes
 from corollary.database.intake.day import read_day
 from corollary.serve.answers import Answer
 from corollary.serve.handlers.context import HandlerContext, refuse_below
-from corollary.serve.principals import AccessRole, Principal
 from corollary.serve.requests import ApplyRequest
 
 if TYPE_CHECKING:

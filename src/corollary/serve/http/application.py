@@ -11,6 +11,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
+from corollary.database.access.principals import OWNER, AccessRole, Principal
 from corollary.serve.answers import ServiceError
 from corollary.serve.handlers.failures import service_error
 from corollary.serve.http import refusals
@@ -23,7 +24,6 @@ from corollary.serve.http.parameters import parse_object, read_request
 from corollary.serve.http.responses import json_response, respond, respond_with_error
 from corollary.serve.http.settings import ServerSettings
 from corollary.serve.http.telemetry import Telemetry
-from corollary.serve.principals import OWNER, AccessRole, Principal
 from corollary.serve.requests import EventsRequest, StatusRequest
 from corollary.serve.service import Service
 from corollary.serve.tokens import SESSION_SECONDS, TokenStore

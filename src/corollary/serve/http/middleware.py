@@ -8,6 +8,7 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from corollary.database.access.principals import OWNER, Principal
 from corollary.serve.handlers.failures import service_error
 from corollary.serve.http import refusals
 from corollary.serve.http.http_metrics import HttpMetrics
@@ -15,7 +16,6 @@ from corollary.serve.http.request_log import log_request
 from corollary.serve.http.responses import respond_with_error
 from corollary.serve.http.settings import ServerSettings
 from corollary.serve.http.telemetry import Telemetry
-from corollary.serve.principals import OWNER, Principal
 from corollary.serve.tokens import TokenStore
 
 API_PREFIX = "/v1/"

@@ -1,7 +1,7 @@
 """Requests that are refused before anything is asked of the warehouse."""
 
+from corollary.database.access.principals import AccessRole, Principal
 from corollary.serve.answers import ServiceError
-from corollary.serve.principals import AccessRole, Principal
 
 
 def not_signed_in() -> ServiceError:

@@ -11,6 +11,7 @@ import ssl
 import time
 from dataclasses import dataclass, field
 
+from corollary.database.access.principals import Principal
 from corollary.serve.postgres import messages as ms
 from corollary.serve.postgres import statements as st
 from corollary.serve.postgres.channel import OPENING_MAX_BYTES, PgChannel
@@ -26,7 +27,6 @@ from corollary.serve.postgres.scram import MECHANISM, ScramExchange
 from corollary.serve.postgres.session import STATEMENTS_MAX, PgSession
 from corollary.serve.postgres.settings import REPORTED_SETTINGS, SessionSettings
 from corollary.serve.postgres.shared_state import SharedState
-from corollary.serve.principals import Principal
 from corollary.serve.tokens import TokenStore
 
 TOKEN_CHECK_SECONDS = 1.0

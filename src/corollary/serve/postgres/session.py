@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 from sqlglot import exp
 
+from corollary.database.access.principals import AccessRole, Principal
 from corollary.serve.answers import ServiceError
 from corollary.serve.postgres import statements as st
 from corollary.serve.postgres.catalog.questions import SessionValues, catalog_sql
@@ -38,7 +39,6 @@ from corollary.serve.postgres.translation import (
     parse_tree,
 )
 from corollary.serve.postgres.wire_types import column_type
-from corollary.serve.principals import AccessRole, Principal
 from corollary.serve.requests import SqlChangesRequest, SqlRequest, SqlShapeRequest
 
 Result = TypeVar("Result")

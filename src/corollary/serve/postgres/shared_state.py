@@ -5,9 +5,9 @@ import time
 from collections import OrderedDict
 from dataclasses import dataclass, field
 
+from corollary.database.access.principals import Principal
 from corollary.serve.postgres.catalog.database import CatalogDatabase
 from corollary.serve.postgres.relations import VisibleRelations
-from corollary.serve.principals import Principal
 from corollary.serve.requests import RelationsRequest
 from corollary.serve.service import Service
 

@@ -15,9 +15,9 @@ from typing import Any
 import pyarrow as pa
 
 from corollary.core.arrow import nullary_table
+from corollary.database.access.principals import AccessRole, Principal
 from corollary.serve.answers import Answer, ServiceError
 from corollary.serve.handlers.failures import service_error
-from corollary.serve.principals import AccessRole, Principal
 from corollary.serve.requests import Request, parse_request, request_as_json, request_kind
 from corollary.serve.requests import request_kinds as list_kinds
 

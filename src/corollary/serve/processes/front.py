@@ -6,12 +6,12 @@ from collections import Counter, deque
 from collections.abc import AsyncGenerator, Callable
 from itertools import count
 
+from corollary.database.access.principals import Principal
 from corollary.database.access.read_access import no_history
 from corollary.errors import SCAN_REFUSED
 from corollary.serve.answers import Answer, Event, ServiceError
 from corollary.serve.handlers.context import BEHIND
 from corollary.serve.handlers.failures import service_error
-from corollary.serve.principals import Principal
 from corollary.serve.processes.group_commit import CommitReport
 from corollary.serve.processes.supervision import Job
 from corollary.serve.requests import ApplyRequest, EventsRequest, PutProgramRequest, Request

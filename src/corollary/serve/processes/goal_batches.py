@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from corollary.database.access.goal_plans import GoalPlans, SimpleGoal, parse_simple_goal
+from corollary.database.access.principals import AccessRole, Principal
 from corollary.database.access.reader import Reader
 from corollary.database.changes import json_rows
 from corollary.errors import CorollaryError
@@ -10,7 +11,6 @@ from corollary.serve.answers import Answer, ServiceError
 from corollary.serve.handlers.context import HandlerContext
 from corollary.serve.handlers.cursors import Cursor
 from corollary.serve.handlers.dispatch import handle
-from corollary.serve.principals import AccessRole, Principal
 from corollary.serve.requests import JSON_MAX_ROWS, QueryRequest, Request
 
 AT_ONCE_MAX_ROWS = 20_000

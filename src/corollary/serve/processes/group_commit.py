@@ -16,6 +16,7 @@ from corollary.console import Phase, SilentConsole, Stopwatch
 from corollary.core.arrow import from_python, to_python
 from corollary.core.engine import LocalTable
 from corollary.core.states import CHANGES, State
+from corollary.database.access.principals import Principal
 from corollary.database.changes import Change
 from corollary.database.database import state_of
 from corollary.database.engines import SparkFrames
@@ -27,7 +28,6 @@ from corollary.serve.handlers.context import HandlerContext, refuse_below
 from corollary.serve.handlers.dispatch import handle
 from corollary.serve.handlers.failures import service_error
 from corollary.serve.handlers.writes import finish_commit, read_lines
-from corollary.serve.principals import Principal
 from corollary.serve.requests import ApplyRequest, Request
 
 TIMINGS_MAX = 1000

@@ -27,7 +27,7 @@ class LocalService(FrontService):
     """Answers requests on a database of this process.
 
     >>> import asyncio, corollary
-    >>> from corollary.serve.principals import OWNER
+    >>> from corollary.database.access.principals import OWNER
     >>> from corollary.serve.requests import QueryRequest
     >>> async def ask():
     ...     service = await LocalService.open(lambda: corollary.open(None, engine="local"))

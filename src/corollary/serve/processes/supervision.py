@@ -17,8 +17,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from corollary.database.access.principals import Principal
 from corollary.serve.answers import Answer
-from corollary.serve.principals import Principal
 from corollary.serve.processes.channel import (
     encode_frame,
     parse_answer,

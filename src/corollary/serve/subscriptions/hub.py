@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
+from corollary.database.access.principals import AccessRole, Principal
 from corollary.errors import CorollaryError
 from corollary.serve.answers import Event, ServiceError
 from corollary.serve.handlers.failures import service_error
-from corollary.serve.principals import AccessRole, Principal
 from corollary.serve.requests import EventsRequest
 from corollary.serve.service import ServiceMetrics
 from corollary.serve.subscriptions.feed import (

@@ -5,8 +5,8 @@ from urllib.parse import parse_qsl
 
 from starlette.responses import Response
 
+from corollary.database.access.principals import AccessRole
 from corollary.serve.answers import ServiceError
-from corollary.serve.principals import AccessRole
 from corollary.serve.requests import AdviceRequest
 from corollary.web.page import Page
 from corollary.web.visit import Visit

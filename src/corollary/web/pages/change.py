@@ -6,9 +6,9 @@ from urllib.parse import parse_qsl
 
 from starlette.responses import Response
 
+from corollary.database.access.principals import AccessRole
 from corollary.errors import InputError
 from corollary.serve.answers import ServiceError
-from corollary.serve.principals import AccessRole
 from corollary.serve.requests import ApplyRequest, RelationsRequest
 from corollary.web.change_lines import json_lines_of
 from corollary.web.page import Page

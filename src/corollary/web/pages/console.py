@@ -8,8 +8,8 @@ from typing import Any
 from starlette.responses import Response
 
 from corollary.core.printer import print_relation
+from corollary.database.access.principals import AccessRole
 from corollary.serve.answers import ServiceError
-from corollary.serve.principals import AccessRole
 from corollary.serve.requests import (
     ExplainRequest,
     QueryRequest,

@@ -5,7 +5,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from corollary.serve.principals import AccessRole
+from corollary.database.access.principals import AccessRole
 from corollary.serve.requests import DocumentsRequest
 from corollary.web.page import Page
 from corollary.web.visit import Visit
