@@ -9,6 +9,7 @@ import corollary
 from corollary.database.access.principals import OWNER
 from corollary.serve.answers import Answer, ServiceError
 from corollary.serve.handlers import dispatch
+from corollary.serve.postgres.problems import pg_error
 from corollary.serve.processes.local_service import LocalService
 from corollary.serve.requests import (
     AlertsRequest,
@@ -16,6 +17,7 @@ from corollary.serve.requests import (
     QueryRequest,
     RelationRowsRequest,
     RelationsRequest,
+    SqlChangesRequest,
     SqlRequest,
     WhyRequest,
 )
@@ -39,6 +41,28 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         transaction.insert("edge", [("a", "b"), ("b", "c"), ("c", "d")])
         transaction.insert("stock", [("nut", 3), ("bolt", 5), ("Nutmeg", 1)])
     return place
+
+
+def test_a_fact_of_the_text_cannot_be_deleted(tmp_path: Path) -> None:
+    place = make_warehouse(tmp_path / "w", PROGRAM + 'edge("p", "q").\n')
+
+    async def test(service: LocalService) -> None:
+        statements = ("INSERT INTO stock VALUES ('n', 1)", "DELETE FROM edge WHERE x = 'p'")
+        with pytest.raises(ServiceError, match="C0928") as found:
+            await service.call(OWNER, SqlChangesRequest(statements))
+        assert pg_error(found.value).sqlstate == "55000"
+        assert "(`p`, `q`) of `edge` is asserted by the program text" in found.value.message
+        rows = await service.call(OWNER, QueryRequest("stock(x, n)"))
+        assert rows.json["rows"] == []
+        kept, other = await ask_all(service, [delete("edge", "p", "q"), delete("edge", "q", "p")])
+        assert isinstance(kept, Answer)
+        assert isinstance(other, Answer)
+        assert kept.json["kept"] == {
+            "edge": {"rows": [["p", "q"]], "count": 1, "asserted_by": "the program text"}
+        }
+        assert "kept" not in other.json
+
+    run_local(place, test)
 
 
 def test_too_many_requests_of_one_token(place: Path) -> None:

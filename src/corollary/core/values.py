@@ -183,6 +183,15 @@ def format_row(row: Iterable[Value], types: Iterable[Type]) -> str:
     return f"({', '.join(values)})"
 
 
+def comparable_row(row: Iterable[Value]) -> tuple[tuple[str, str], ...]:
+    """Return a tuple in which NaN equals itself, and 1 is not `true`.
+
+    >>> comparable_row((1, float("nan"))) == comparable_row((1, float("nan")))
+    True
+    """
+    return tuple((type(value).__name__, repr(value)) for value in row)
+
+
 def is_encodable(text: str) -> bool:
     r"""Whether a string can be stored and written: it is UTF-8 and has no NUL character.
 

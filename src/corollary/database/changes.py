@@ -1,7 +1,7 @@
 """What a transaction changed: for each relation the tuples added and removed."""
 
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +15,7 @@ from corollary.core.states import CHANGES
 from corollary.core.values import value_to_json
 from corollary.database.arguments import COUNT, checked
 from corollary.database.engines import SparkFrames
+from corollary.database.program.parts import describe_parts
 from corollary.errors import InputError
 from corollary.maintain.update import Update
 from corollary.warehouse.copies import change_of_copies
@@ -182,6 +183,49 @@ class Changes(Mapping[str, Change]):
 
     def __len__(self) -> int:
         return len(self._changes)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class KeptTuples:
+    """Tuples of a relation that were to be deleted, and stay: another part asserts them.
+
+    Attributes:
+        relation: of the tuples.
+        parts: the parts that the relation has besides manual writes.
+    """
+
+    relation: Relation
+    parts: tuple[str, ...]
+    _rows: TableHandle
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __repr__(self) -> str:
+        count = f"{len(self):,} tuple{'s' * (len(self) != 1)}"
+        return f"<Kept: {count} of {self.relation.name}, from {self.asserted_by}>"
+
+    @property
+    def asserted_by(self) -> str:
+        """Who asserts them, in words."""
+        return describe_parts(self.parts)
+
+    def table(self) -> pa.Table:
+        """Return the tuples."""
+        return self._rows.table()
+
+    def first(self) -> tuple[Any, ...]:
+        """Return one of them, for a message."""
+        return to_python(next(iter(self._rows.slices(JSON_MAX_ROWS))).slice(0, 1))[0]
+
+    def of_rows(self, rows: Sequence[tuple[Any, ...]]) -> "KeptTuples":
+        """Return some of them."""
+        return replace(self, _rows=LocalTable(from_python(rows, self.relation)))
+
+    def as_json(self, max_rows: int) -> dict[str, Any]:
+        """Return them as JSON, cut at `max_rows`, with their number."""
+        rows = json_rows(self.table(), self.relation, max_rows)
+        return {"rows": rows, "count": len(self), "asserted_by": self.asserted_by}
 
 
 def virtual_changes(

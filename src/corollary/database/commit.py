@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, TypeVar
 from corollary.active.events import has_observable_change
 from corollary.console import Phase
 from corollary.core.alerts import Alert
-from corollary.core.engine import TableHandle, within_seconds
+from corollary.core.engine import within_seconds
 from corollary.core.plans import WORKING_SEPARATOR
 from corollary.core.program import NormalProgram, Program, Relation
 from corollary.core.states import CHANGES
 from corollary.database import counters, pending_commit
-from corollary.database.changes import Changes, collect_changes
+from corollary.database.changes import Changes, KeptTuples, collect_changes
 from corollary.database.intake.day import day_operations
 from corollary.database.intake.operations import (
     Operation,
@@ -127,7 +127,7 @@ class CommitOutcome:
     alerts: Sequence[Alert] = ()
     stats: Mapping[str, counters.Stats] = field(default_factory=dict)
     trace: Sequence[counters.TraceRow] = ()
-    kept: Mapping[str, TableHandle] = field(default_factory=dict)
+    kept: Mapping[str, KeptTuples] = field(default_factory=dict)
     triggered: Sequence[TriggerEffects] = ()
     existing: Sequence[Violation] = ()
     violations: Sequence[Violation] = ()

@@ -10,7 +10,7 @@ from corollary.core.program import Program, Relation
 from corollary.core.states import State
 from corollary.core.values import is_encodable, quote_text
 from corollary.database.arguments import COUNT, check_function, checked, wrong_argument
-from corollary.database.changes import JSON_MAX_ROWS, Changes
+from corollary.database.changes import JSON_MAX_ROWS, Changes, KeptTuples
 from corollary.database.commit import CommitOutcome, OpenTransaction, TransactionRequest, commit
 from corollary.database.counters import Stats, TraceRow
 from corollary.database.intake.bag_operations import check_counts
@@ -77,7 +77,7 @@ class Transaction:
         self.alerts: list[Alert] = list(outcome.alerts)
         self.stats: dict[str, Stats] = dict(outcome.stats)
         self.trace: list[TraceRow] = list(outcome.trace)
-        self.kept: dict[str, TableHandle] = dict(outcome.kept)
+        self.kept: dict[str, KeptTuples] = dict(outcome.kept)
         self.triggered: list[TriggerEffects] = list(outcome.triggered)
         self.existing: list[Violation] = list(outcome.existing)
         self.commit_number: int | None = outcome.commit_number
@@ -344,6 +344,8 @@ class Transaction:
             "alerts": [each.as_json() for each in alerts[:max_rows]],
             "stats": {name: each.as_json() for name, each in self.stats.items()},
         }
+        if self.kept:
+            found["kept"] = {name: each.as_json(max_rows) for name, each in self.kept.items()}
         if len(alerts) > max_rows:
             found |= {"truncated": True, "counts": {"alerts": len(alerts)}}
         return found

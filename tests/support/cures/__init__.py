@@ -35,6 +35,8 @@ FILES = {
     "facts/n.facts": "two\n",
     "facts/k.facts": "1\t1\n",
     "short/k.facts": "1\n",
+    "by_hand.dl": KEYED.replace(".input k\n", ""),
+    "first.csv": "1,1\n",
     "second.csv": "1,2\n",
     "day.csv": "2026-11-17\n",
     "rule.jsonl": '{"op": "remove-rule", "rule": "link(x, y) :- edge(y, x)."}\n',

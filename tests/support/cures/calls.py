@@ -81,6 +81,12 @@ CALLS = [
         "500M or 2G",
         "corollary.open(None, driver_memory='2G')",
     ),
+    Call(
+        "C0928",
+        "db.load(text='.decl e(x: number, y: number)\\ne(5, 5).')\ndb.sql('DELETE FROM e')",
+        "change the fact in the program",
+        "with db.transaction() as t:\n    t.remove_rule('e(5, 5).')",
+    ),
     Call("C0924", "db.log(-1)", "0 or more", "db.log(0)"),
     Call(
         "C0925",

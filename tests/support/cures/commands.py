@@ -172,10 +172,30 @@ CURES = [
     Cure(
         "C0937",
         "apply keyed --insert k=second.csv",
-        "",
+        "do without (`1`, `2`)",
         {"second.csv": "2,2\n"},
         "apply keyed --insert k=second.csv --engine local",
         ("run keyed.dl -F facts --warehouse keyed --engine local",),
+    ),
+    Cure(
+        "C0937",
+        "apply keyed --insert k=second.csv",
+        "correct (`1`, `1`) in the source `k.facts`",
+        {"facts/k.facts": "3\t1\n"},
+        "run keyed.dl -F facts --warehouse keyed --engine local --max-deletes 1"
+        " && apply keyed --insert k=second.csv --engine local",
+        ("run keyed.dl -F facts --warehouse keyed --engine local",),
+    ),
+    Cure(
+        "C0937",
+        "apply by_hand --insert k=second.csv",
+        "delete one of them in the same transaction",
+        {},
+        "apply by_hand --delete k=first.csv --insert k=second.csv --engine local",
+        (
+            "run by_hand.dl --warehouse by_hand --engine local",
+            "apply by_hand --insert k=first.csv --engine local",
+        ),
     ),
     Cure(
         "C0972",

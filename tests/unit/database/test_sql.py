@@ -10,6 +10,10 @@ import pytest
 
 import corollary
 from corollary.core.printer import print_program
+from corollary.core.states import State
+from corollary.database.intake.operations import Operation
+from corollary.database.pending_commit import DeferredOperations
+from corollary.database.program.parts import SOURCE_PREFIX
 from corollary.database.transaction import Transaction
 from corollary.database.upkeep.alter import alter
 from corollary.database.upkeep.column_mapping import Alteration
@@ -127,6 +131,69 @@ def test_copies_are_written_and_deleted(db: corollary.Database) -> None:
     assert len(ask(db, "SELECT * FROM u")) == 5
     db.sql("DELETE FROM u WHERE b = 3")
     assert ask(db, "SELECT * FROM u") == [(4, 1), (4, 1)]
+
+
+def take(db: corollary.Database, relation: str, rows: list[tuple[Any, ...]]) -> None:
+    """Insert rows as a source that reads the file `orders.csv` does."""
+    read = Operation(State.ADDED, relation, rows, f"{SOURCE_PREFIX}{relation} < orders.csv")
+    with db.transaction() as transaction:
+        transaction.read(lambda: DeferredOperations([read], {}))
+
+
+@pytest.mark.parametrize(
+    ("statement", "row"),
+    [
+        ("DELETE FROM t WHERE k = 7", "(`7`, `70`) of `t`"),
+        ("DELETE FROM t", "(`7`, `70`) of `t`"),
+        ("UPDATE t SET a = 71 WHERE k = 7", "(`7`, `70`) of `t`"),
+        ("DELETE FROM u WHERE a = 5", "(`5`, `5`) of `u`"),
+        ("UPDATE t SET a = 1; DELETE FROM u", "(`7`, `70`) of `t`"),
+        (
+            "BEGIN; INSERT INTO t VALUES (8, 8); DELETE FROM u WHERE a = 5; COMMIT",
+            "(`5`, `5`) of `u`",
+        ),
+    ],
+)
+def test_a_row_of_a_source_cannot_be_deleted(
+    db: corollary.Database, statement: str, row: str
+) -> None:
+    take(db, "t", [(7, 70)])
+    take(db, "u", [(5, 5)])
+    before = db.commits, ask(db, "SELECT * FROM t"), ask(db, "SELECT * FROM u")
+    message = refusal(db, statement)
+    assert "C0928" in message
+    assert f"The row {row} is asserted by the source `orders.csv`" in message
+    assert "nothing was changed" in message
+    assert (db.commits, ask(db, "SELECT * FROM t"), ask(db, "SELECT * FROM u")) == before
+
+
+def test_rows_beside_those_of_a_source_are_written(db: corollary.Database) -> None:
+    take(db, "t", [(7, 70)])
+    db.sql("DELETE FROM t WHERE k < 3")
+    db.sql("UPDATE t SET a = a WHERE k = 7")  # asks for nothing that the source has not
+    db.sql("UPDATE t SET a = 5 WHERE k = 3")
+    assert ask(db, "SELECT * FROM t") == [(3, 5), (7, 70)]
+
+
+def test_a_key_that_a_source_has_is_named_with_its_source(db: corollary.Database) -> None:
+    take(db, "t", [(7, 70)])
+    message = violated(db, "INSERT INTO t VALUES (7, 71)")
+    assert "correct (`7`, `70`) in the source `orders.csv`, or do without (`7`, `71`)" in message
+    message = violated(db, "INSERT INTO t VALUES (3, 5)")
+    assert "delete one of them in the same transaction" in message
+    db.sql("BEGIN; DELETE FROM t WHERE k = 3; INSERT INTO t VALUES (3, 5); COMMIT")
+    assert ask(db, "SELECT a FROM t WHERE k = 3") == [(5,)]
+
+
+def test_a_transaction_says_which_rows_it_keeps(db: corollary.Database) -> None:
+    take(db, "t", [(7, 70), (8, 80)])
+    with db.transaction() as transaction:
+        transaction.delete("t", [(1, 2), (7, 70)])
+    assert repr(transaction.kept) == "{'t': <Kept: 1 tuple of t, from the source `orders.csv`>}"
+    assert transaction.as_json()["kept"] == {
+        "t": {"rows": [[7, 70]], "count": 1, "asserted_by": "the source `orders.csv`"}
+    }
+    assert ask(db, "SELECT k FROM t") == [(2,), (3,), (7,), (8,)]
 
 
 def test_values_are_converted_when_they_are_assigned(db: corollary.Database) -> None:

@@ -132,7 +132,7 @@ def command(
             outcome.published = database.publish(transaction)
             console.progress("delivering alerts")
             outcome.delivered = database.deliver()
-        report_run(outcome, database, warehouse, output, console)
+        report_run(outcome, warehouse, output, console)
 
 
 def _change_rows(

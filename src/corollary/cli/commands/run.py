@@ -244,7 +244,7 @@ def _update(
                 inspect=None if explainer is None else explainer.look,
             )
         note_proofs(outcome, database, explainer)
-        report_run(outcome, database, warehouse, output, console)
+        report_run(outcome, warehouse, output, console)
     streamed = [each.relation for each in program.directives if is_stream(each)]
     if streamed:
         names = ", ".join(f"`{name}`" for name in dict.fromkeys(streamed))

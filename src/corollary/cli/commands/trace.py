@@ -220,7 +220,7 @@ def _note_idle(
     from corollary.core.arrow import to_python
     from corollary.core.printer import print_value
 
-    for line in retained_lines(transaction, database):
+    for line in retained_lines(transaction):
         console.note(line)
     kept = {name: set(to_python(each.table())) for name, each in transaction.kept.items()}
     for updates, others, remark in (

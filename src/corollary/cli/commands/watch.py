@@ -18,7 +18,7 @@ from corollary.cli.options import (
 )
 from corollary.cli.output import print_json, print_warnings
 from corollary.cli.parameters import family, functors, programs
-from corollary.cli.report.changes import alert_lines, change_summary, note_delivery
+from corollary.cli.report.changes import alert_lines, change_summary, note_delivery, retained_lines
 from corollary.cli.report.tables import counted
 from corollary.console import TerminalConsole
 
@@ -171,8 +171,8 @@ class CommitPrinter:
             origin += ", which was committed before"
         if batch.malformed:
             origin += f", {counted(batch.malformed, 'malformed record')} set aside"
-        for name, rows in batch.transaction.kept.items():
-            origin += f", {counted(len(rows), 'tuple')} of {name} kept: a source asserts them too"
+        for line in retained_lines(batch.transaction):
+            origin += f", {line}"
         click.echo(f"{_line(batch.transaction, batch.seconds)}  {origin}")
         self._print_alerts(batch.transaction)
 

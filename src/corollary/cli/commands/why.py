@@ -190,4 +190,4 @@ def what_if(warehouse: str, fact: str, output: ChangeOutputOptions) -> None:
     with output.reporting(LONG_SECONDS) as console, open_to_read(warehouse, console) as database:
         from corollary.cli.report.changes import report_run
 
-        report_run(database.what_if(fact), database, warehouse, output, console)
+        report_run(database.what_if(fact), warehouse, output, console)

@@ -13,7 +13,6 @@ from corollary.cli.report.plan import plan_lines
 from corollary.cli.report.tables import align, counted, signed
 from corollary.cli.report.violations import proof_texts, proofs_as_json
 from corollary.console import Phase, TerminalConsole
-from corollary.database.database import Database, state_of
 from corollary.errors import ConstraintError, redact_password
 
 if TYPE_CHECKING:
@@ -29,7 +28,6 @@ MAX_VIOLATIONS = 20
 
 def report_run(
     outcome: "PipelineRun",
-    database: Database,
     warehouse: str,
     output: ChangeOutputOptions,
     console: TerminalConsole,
@@ -38,7 +36,6 @@ def report_run(
 
     Args:
         outcome: what was done.
-        database: the database afterwards.
         warehouse: what the user calls the warehouse.
         output: the format, and the maximum number of tuples of a relation and of alerts.
         console: where notes go.
@@ -54,7 +51,7 @@ def report_run(
         if question is not None and not output.is_json:
             console.note(f"why: {question}")
         note_other_seconds(outcome.transaction, console)
-        for line in retained_lines(outcome.transaction, database):
+        for line in retained_lines(outcome.transaction):
             console.note(line)
         for line in _refused(outcome.transaction):
             console.note(line)
@@ -209,14 +206,11 @@ def _refused(transaction: "Transaction") -> Iterator[str]:
             yield f"`{name}` is maintained by {stats.algorithm}, {stats.reason}"
 
 
-def retained_lines(transaction: "Transaction", database: Database) -> Iterator[str]:
+def retained_lines(transaction: "Transaction") -> Iterator[str]:
     """Yield which deleted tuples stay because another part asserts them."""
-    from corollary.database.program.parts import MANUAL_PART, describe_parts
-
-    normal = state_of(database).loaded.normal
-    for name, tuples in transaction.kept.items():
-        parts = normal.parts.get(normal.bases.get(name, name), {})
-        others = describe_parts(part for part in parts if part != MANUAL_PART)
-        stays = "stays" if len(tuples) == 1 else "stay"
-        them = "it" if len(tuples) == 1 else "them"
-        yield f"{counted(len(tuples), 'tuple')} of `{name}` {stays}: {others} asserts {them} too"
+    for name, kept in transaction.kept.items():
+        stays, them = ("stays", "it") if len(kept) == 1 else ("stay", "them")
+        yield (
+            f"{counted(len(kept), 'tuple')} of `{name}` {stays}: "
+            f"{kept.asserted_by} asserts {them} too"
+        )

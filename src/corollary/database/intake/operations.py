@@ -10,16 +10,21 @@ from corollary.core.engine import Engine, Limits, RowLookup, TableHandle
 from corollary.core.program import NormalProgram
 from corollary.core.recorder import CountingRecorder
 from corollary.core.states import State
+from corollary.core.values import format_row
+from corollary.database.changes import KeptTuples
 from corollary.database.intake.bag_operations import BagChanges
 from corollary.database.program.loaded_program import LoadedProgram
 from corollary.database.program.parts import (
     MANUAL_PART,
     TEXT_PART,
     add_parts,
+    describe_parts,
+    find_asserted,
     relations_with_parts,
     working_copy,
 )
 from corollary.database.reactions.keys import ResolvedDependency
+from corollary.errors import Diagnostic, InputError
 from corollary.maintain.base_plans import (
     plan_intersections,
     plan_key_lookup,
@@ -37,6 +42,7 @@ class Operation:
     Attributes:
         key: if it is not empty, the rows have these columns only, and all tuples with these values
             are deleted.
+        is_strict: whether it is an error if another part asserts a tuple that is to be deleted.
     """
 
     sign: State
@@ -44,6 +50,7 @@ class Operation:
     rows: Any
     part: str = MANUAL_PART
     key: tuple[str, ...] = ()
+    is_strict: bool = False
 
 
 def fact_edits(before: NormalProgram, after: NormalProgram) -> list[Operation]:
@@ -96,7 +103,7 @@ def apply_request(
     operations: list[Operation],
     limits: Limits,
     dependencies: Iterable[ResolvedDependency],
-) -> dict[str, TableHandle]:
+) -> dict[str, KeptTuples]:
     """Apply what a transaction asks for; first fetch at once what that looks up.
 
     Args:
@@ -108,6 +115,9 @@ def apply_request(
 
     Returns:
         By relation, the tuples that were to be deleted but that another part asserts.
+
+    Raises:
+        InputError: `C0928`: there are such tuples of a strict operation.
     """
     determinants: dict[str, list[tuple[int, ...]]] = {}
     for each in dependencies:
@@ -116,8 +126,36 @@ def apply_request(
     engine.prefetch(
         lookup for each in operations for lookup in _lookups(program, each, determinants)
     )
+    strict = {each.relation for each in operations if each.is_strict}
     every = operations if program.active.triggers else drain(operations)
-    return apply_operations(engine, program, every, limits)
+    kept = apply_operations(engine, program, every, limits)
+    findings = [
+        _asserted_finding(engine, program, name, kept[name], limits)
+        for name in sorted(strict & kept.keys())
+    ]
+    if findings:
+        raise InputError(findings)
+    return kept
+
+
+def _asserted_finding(
+    engine: Engine, program: NormalProgram, name: str, kept: KeptTuples, limits: Limits
+) -> Diagnostic:
+    """Return which rows cannot be deleted, since another part asserts them."""
+    row = kept.first()
+    parts = find_asserted(engine, program, name, [row], limits).keys() - {MANUAL_PART}
+    cure = "change it there, and run the program on the warehouse again"
+    if parts == {TEXT_PART}:
+        cure = "change the fact in the program, and load it again"
+    others = len(kept) - 1
+    more = f", and so are {others:,} more" if others else ""
+    return Diagnostic(
+        "C0928",
+        f"The row {format_row(row, program.relations[name].types)} of `{name}` is asserted by "
+        f"{describe_parts(sorted(parts), ' and ')}, which alone can delete or update it{more}.",
+        None,
+        f"{cure}; nothing was changed",
+    )
 
 
 def _lookups(
@@ -160,7 +198,7 @@ def _project(rows: Any, columns: Sequence[int]) -> Any:
 
 def apply_operations(
     engine: Engine, program: NormalProgram, operations: Iterable[Operation], limits: Limits
-) -> dict[str, TableHandle]:
+) -> dict[str, KeptTuples]:
     """Apply operations to base relations, in the order given.
 
     Returns:
@@ -204,7 +242,15 @@ def apply_operations(
         if any(each.sign is State.REMOVED for each in every)
     }
     kept = _still_there(engine, program, deleted, limits) if deleted else {}
-    return {**kept, **bags.apply()}
+    return {
+        name: _kept_tuples(program, name, rows) for name, rows in {**kept, **bags.apply()}.items()
+    }
+
+
+def _kept_tuples(program: NormalProgram, name: str, rows: TableHandle) -> KeptTuples:
+    parts = program.parts[program.bases.get(name, name)]
+    others = tuple(part for part in parts if part != MANUAL_PART)
+    return KeptTuples(program.relations[name], others, rows)
 
 
 def _find_by_key(

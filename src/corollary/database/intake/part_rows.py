@@ -6,10 +6,8 @@ from typing import TYPE_CHECKING
 from corollary.core.arrow import empty_table
 from corollary.core.engine import LocalTable, TableHandle, ValueRange
 from corollary.core.program import Relation
-from corollary.core.recorder import CountingRecorder
-from corollary.database.program.parts import working_copy
+from corollary.database.program.parts import find_agreeing
 from corollary.database.state import DatabaseState
-from corollary.maintain.base_plans import plan_key_matches
 from corollary.warehouse.copies import CopiesHandle
 
 if TYPE_CHECKING:
@@ -50,17 +48,11 @@ class PartRows:
         """Return those that agree with one of some rows in some columns, each once."""
         if self._at is None:
             return self._empty
-        engine, normal = self._state.engine, self._state.loaded.normal
-        relation = normal.relations[self._at]
-        given, found = (working_copy(relation, role) for role in ("given", "found"))
-        engine.declare({each.name: each for each in (given, found)})
-        try:
-            engine.insert(given.name, rows)
-            plan = plan_key_matches(normal, relation.name, columns, found.name, given.name)
-            engine.run(plan, CountingRecorder(), self._state.limits)
-            return engine.read(found.name)
-        finally:
-            engine.drop([given.name, found.name])
+        state = self._state
+        normal = state.loaded.normal
+        return find_agreeing(
+            state.engine, normal, self._at, rows, columns=columns, limits=state.limits
+        )
 
     @property
     def _empty(self) -> "pa.Table":

@@ -1,12 +1,23 @@
 """Who asserts the tuples of base relations: the program text, each source, and manual writes."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from corollary.core.engine import Engine
+from corollary.core.arrow import from_python, to_python
+from corollary.core.engine import Engine, Limits
+from corollary.core.logic import Value
 from corollary.core.plans import working_relation
 from corollary.core.program import NormalProgram, Relation
+from corollary.core.recorder import CountingRecorder
 from corollary.core.states import CHANGES, State
+from corollary.core.values import comparable_row
+from corollary.maintain.base_plans import plan_key_matches
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Row = tuple[Value, ...]
 
 TEXT_PART, MANUAL_PART = "text", "manual"
 SOURCE_PREFIX = "source "
@@ -86,6 +97,52 @@ def working_copy(relation: Relation, role: str) -> Relation:
     """Return a working relation of the shape of another."""
     name = working_relation(relation.name, role)
     return replace(relation, name=name, is_declared=False, is_derived=False)
+
+
+def find_agreeing(
+    engine: Engine,
+    normal: NormalProgram,
+    at: str,
+    rows: "pa.Table",
+    *,
+    columns: Sequence[int],
+    limits: Limits,
+) -> "pa.Table":
+    """Return the tuples of a part that agree with one of some rows in some columns, each once."""
+    given, found = (working_copy(normal.relations[at], role) for role in ("given", "found"))
+    engine.declare({each.name: each for each in (given, found)})
+    try:
+        engine.insert(given.name, rows)
+        plan = plan_key_matches(normal, at, columns, found.name, given.name)
+        engine.run(plan, CountingRecorder(), limits)
+        return engine.read(found.name)
+    finally:
+        engine.drop([given.name, found.name])
+
+
+def find_asserted(
+    engine: Engine, normal: NormalProgram, name: str, rows: Sequence[Row], limits: Limits
+) -> dict[str, list[Row]]:
+    """Return for each part of a base relation which of some tuples it has.
+
+    The tuples of a bag have no counts; parts that have none of them are left out.
+    """
+    counts = normal.bags.get(name, name)
+    found: dict[str, list[Row]] = {}
+    for part, at in normal.parts.get(normal.bases.get(counts, counts), {}).items():
+        if not engine.size(at):
+            continue
+        relation, arity = normal.relations[at], len(rows[0])
+        there: set[tuple[tuple[str, str], ...]] = {()}
+        if arity:
+            asked = [(*row, 0) for row in rows] if relation.arity > arity else rows
+            table = from_python(asked, relation)
+            agreeing = find_agreeing(engine, normal, at, table, columns=range(arity), limits=limits)
+            there = {comparable_row(row[:arity]) for row in to_python(agreeing)}
+        held = [row for row in rows if comparable_row(row) in there]
+        if held:
+            found[part] = held
+    return found
 
 
 def copied_base(engine: Engine, program: NormalProgram, name: str) -> str | None:

@@ -1,17 +1,22 @@
 """Keys and functional dependencies of base relations, enforced at every commit."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from corollary.core.arrow import DependencyCheck, to_python
 from corollary.core.engine import Engine, Limits
-from corollary.core.logic import Value
 from corollary.core.program import NormalProgram, Program, Relation
 from corollary.core.recorder import CountingRecorder
 from corollary.core.states import State
 from corollary.core.values import format_row
-from corollary.database.program.parts import working_copy
+from corollary.database.program.parts import (
+    MANUAL_PART,
+    Row,
+    describe_parts,
+    find_asserted,
+    working_copy,
+)
 from corollary.errors import WHY_HINT, ConstraintError, Diagnostic
 from corollary.maintain.base_plans import plan_key_matches
 from corollary.source import Span
@@ -21,8 +26,6 @@ if TYPE_CHECKING:
 
 MESSAGE_VIOLATIONS = 20
 """The maximum number of violations in a message."""
-
-Row = tuple[Value, ...]
 
 LOOKUP_MAX_SHARE = 4
 """Added tuples are looked up one by one unless they are more than one in this many."""
@@ -90,7 +93,10 @@ def check_keys(
     """
     findings: list[Diagnostic] = []
     for found, count in contradictions(engine, before, program, normal, limits):
-        findings += map(_finding, found)
+        rows = [row for each in found for row in each.rows]
+        asserted = find_asserted(engine, normal, found[0].relation.name, rows, limits)
+        asserted.pop(MANUAL_PART, None)
+        findings += (_finding(each, asserted) for each in found)
         if count > len(found):
             more = f"and {count - len(found)} more of `{found[0].relation.name}`"
             findings.append(Diagnostic("C0937", more, found[0].dependency.span))
@@ -147,16 +153,29 @@ def _touched(
         engine.drop([into.name])
 
 
-def _finding(found: Contradiction) -> Diagnostic:
+def _finding(found: Contradiction, asserted: Mapping[str, Sequence[Row]]) -> Diagnostic:
+    """Return the message; a tuple that a source or the text asserts can only be corrected there."""
     each, relation = found.dependency, found.relation
     named = ", ".join(relation.columns[at] for at in each.determinants)
     depend = ", ".join(relation.columns[at] for at in each.dependents)
     what = f"the key ({named})" if each.is_key else f"the same {named} and another {depend}"
-    one, other = sorted(format_row(row, relation.types) for row in found.rows)
+    sides = sorted(
+        (
+            format_row(row, relation.types),
+            [part for part, held in asserted.items() if row in held],
+        )
+        for row in found.rows
+    )
+    (one, _), (other, _) = sides
+    cure = "delete one of them in the same transaction"
+    if any(parts for _, parts in sides):
+        cure = ", or ".join(
+            f"correct {row} in {describe_parts(parts, ' and ')}" if parts else f"do without {row}"
+            for row, parts in sides
+        )
     return Diagnostic(
         "C0937",
         f"`{relation.name}` would hold two tuples with {what}: {one} and {other}.",
         each.span,
-        "delete one of them in the same transaction; nothing was changed"
-        f"{WHY_HINT}says where both are from",
+        f"{cure}; nothing was changed{WHY_HINT}says where both are from",
     )

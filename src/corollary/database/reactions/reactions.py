@@ -16,7 +16,7 @@ from corollary.core.arrow import to_python
 from corollary.core.plans import event_relation, working_relation
 from corollary.core.program import NormalProgram, Reaction, Relation
 from corollary.core.states import State
-from corollary.core.values import format_row
+from corollary.core.values import comparable_row, format_row
 from corollary.database.counters import ProgressRecorder
 from corollary.database.reactions.trigger_causes import TriggerCauses
 from corollary.database.reactions.trigger_rounds import TriggerRounds
@@ -210,15 +210,10 @@ def _split_existing(
     if not state.commits:
         return rows, []
     was, now = (_contents(state, normal, name, data) for data in (State.OLD, State.NEW))
-    known = set(map(_identity, was))
-    new = [row for row in now if _identity(row) not in known]
-    there = [row for row in now if _identity(row) in known]
+    known = set(map(comparable_row, was))
+    new = [row for row in now if comparable_row(row) not in known]
+    there = [row for row in now if comparable_row(row) in known]
     return sorted(new, key=_sort_key), sorted(there, key=_sort_key)
-
-
-def _identity(row: Row) -> tuple[tuple[str, str], ...]:
-    # By type and text: 1 == True == 1.0 in Python, and NaN does not equal itself.
-    return tuple((type(value).__name__, repr(value)) for value in row)
 
 
 def _contents(state: DatabaseState, normal: NormalProgram, name: str, data: State) -> list[Row]:

@@ -331,18 +331,23 @@ class SqlSession:
 
 
 def _operations(statement: nodes.Write, relation: Relation, rows: "pa.Table") -> list[Operation]:
-    """Return what a statement does with the rows of its question."""
+    """Return what a statement does with the rows of its question.
+
+    A row that a source asserts cannot be deleted here: who writes DELETE expects it to be gone.
+    """
     match statement:
         case nodes.Insert():
             return [Operation(State.ADDED, relation.name, check_rows(rows, relation))]
         case nodes.Delete():
-            return [Operation(State.REMOVED, relation.name, check_rows(rows, relation))]
+            gone = check_rows(rows, relation)
+            return [Operation(State.REMOVED, relation.name, gone, is_strict=True)]
         case nodes.UpdateStatement():
             names = list(relation.columns)
             before = rows.select(list(range(relation.arity))).rename_columns(names)
             after = rows.select(list(range(relation.arity, 2 * relation.arity)))
+            gone = check_rows(before, relation)
             return [
-                Operation(State.REMOVED, relation.name, check_rows(before, relation)),
+                Operation(State.REMOVED, relation.name, gone, is_strict=True),
                 Operation(
                     State.ADDED, relation.name, check_rows(after.rename_columns(names), relation)
                 ),

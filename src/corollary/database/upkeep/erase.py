@@ -28,7 +28,12 @@ from corollary.core.values import format_row, quote_text
 from corollary.database.alerts.jsonlines import truncate_files
 from corollary.database.database import Database, state_of, warehouse_store_of
 from corollary.database.program.loaded_program import read_facts
-from corollary.database.program.parts import MANUAL_PART, TEXT_PART, describe_parts
+from corollary.database.program.parts import (
+    MANUAL_PART,
+    TEXT_PART,
+    describe_parts,
+    find_asserted,
+)
 from corollary.database.transaction import Transaction
 from corollary.database.upkeep.retention import force_restore, remove_files, stored_relations_at
 from corollary.database.warehouse_store import WarehouseStore
@@ -127,10 +132,14 @@ def _refuse_asserted(database: Database, rows: TuplesByRelation) -> None:
     with database.transaction(is_dry=True) as transaction:
         _delete(database, transaction, rows)
     findings = []
+    state = state_of(database)
+    normal = state.loaded.normal
     for name, kept in transaction.kept.items():
-        types = state_of(database).loaded.normal.relations[name].types
-        for row in sorted(set(to_python(kept.table())), key=repr):
-            parts = _asserting_parts(database, name, row)
+        types = normal.relations[name].types
+        stay = sorted(set(to_python(kept.table())), key=repr)
+        asserted = find_asserted(state.engine, normal, name, stay, state.limits)
+        for row in stay:
+            parts = [part for part, held in asserted.items() if part != MANUAL_PART and row in held]
             cure = "remove it there and run the program on the warehouse again, then erase it"
             if set(parts) == {TEXT_PART}:
                 cure = "remove the fact from the program and load it again, then erase it"
@@ -139,18 +148,6 @@ def _refuse_asserted(database: Database, rows: TuplesByRelation) -> None:
             findings.append(Diagnostic("C0961", text, None, cure))
     if findings:
         raise InputError(findings)
-
-
-def _asserting_parts(database: Database, name: str, row: tuple[Value, ...]) -> list[str]:
-    """Return the parts other than manual writes that have a tuple."""
-    normal = state_of(database).loaded.normal
-    parts = normal.parts.get(normal.bases.get(name, name), {})
-    width, engine = normal.relations[name].arity, state_of(database).engine
-    return [
-        part
-        for part, at in parts.items()
-        if part != MANUAL_PART and row in {each[:width] for each in to_python(engine.read(at))}
-    ]
 
 
 def _drop_history(database: Database, store: WarehouseStore) -> retention.DroppedHistory:

@@ -10,10 +10,15 @@ from pathlib import Path
 
 from corollary.core import logic
 from corollary.core.arrow import from_python, to_python
-from corollary.core.logic import Value
 from corollary.core.program import Directive, Relation
-from corollary.database.intake.part_rows import PartRows
-from corollary.database.program.parts import MANUAL_PART, SOURCE_PREFIX, TEXT_PART
+from corollary.core.values import comparable_row
+from corollary.database.program.parts import (
+    MANUAL_PART,
+    SOURCE_PREFIX,
+    TEXT_PART,
+    Row,
+    find_asserted,
+)
 from corollary.database.state import DatabaseState
 from corollary.provenance.nodes import CutReason, FactOrigin, ProofCut, ProofKind, ProofNode
 from corollary.provenance.origins.additions import Additions
@@ -22,8 +27,6 @@ from corollary.rewrite.clauses.expressions import fold_negative
 from corollary.source import Span
 from corollary.warehouse.formats.dialect import file_name_of
 from corollary.warehouse.warehouse import Warehouse
-
-Row = tuple[Value, ...]
 
 SOURCE_PART = "source"
 """What the part of a source is called in answers."""
@@ -72,10 +75,8 @@ class OriginFinder:
         if base not in normal.relations:
             return {}
         found: dict[Row, list[FactOrigin]] = {}
-        for part in normal.parts.get(base, {}):
-            held = self._held(normal.relations[base], part, rows)
-            if not held:
-                continue
+        asserted = find_asserted(self.state.engine, normal, name, rows, self.state.limits)
+        for part, held in asserted.items():
             commits = self._commits(base, part, normal.relations[base], held)
             places = self._places(name, part, held)
             for row in held:
@@ -83,18 +84,6 @@ class OriginFinder:
                 origin = FactOrigin(_part_word(part), file, line, commits.get(row))
                 found.setdefault(row, []).append(origin)
         return {row: tuple(each) for row, each in found.items()}
-
-    def _held(self, relation: Relation, part: str, rows: Sequence[Row]) -> list[Row]:
-        """Return which of some tuples a part has; counts of a bag do not matter."""
-        arity = len(rows[0])
-        has_counts = len(relation.types) > arity
-        asked = [(*row, 0) for row in rows] if has_counts else rows
-        part_rows = PartRows(self.state, relation, part)
-        if not arity:
-            return list(rows) if len(part_rows) else []
-        table = part_rows.matching(from_python(asked, relation), range(arity))
-        there = {_comparable(row[:arity]) for row in to_python(table)}
-        return [row for row in rows if _comparable(row) in there]
 
     def _commits(
         self, base: str, part: str, relation: Relation, rows: Sequence[Row]
@@ -112,14 +101,14 @@ class OriginFinder:
 
     def _places_in_text(self, name: str, rows: Sequence[Row]) -> Mapping[Row, Place]:
         """Return in which lines of the program facts are, each its first one."""
-        wanted = {_comparable(row): row for row in rows}
+        wanted = {comparable_row(row): row for row in rows}
         facts = list(_facts(self.state.loaded.checked.program.clauses, name))
         relation = self.state.loaded.normal.relations[name]
         # As the engine has them: decimals with all their digits, integers as floats.
         values = to_python(from_python([row for row, _ in facts], relation))
         found: dict[Row, Place] = {}
         for row, (_, span) in zip(values, facts, strict=True):
-            asked = wanted.pop(_comparable(row), None)
+            asked = wanted.pop(comparable_row(row), None)
             if asked is not None and span is not None:
                 found[asked] = span.file.name, span.line
         return found
@@ -167,11 +156,6 @@ def _facts(clauses: Iterable[logic.Clause], name: str) -> Iterator[tuple[Row, Sp
             values = [each.value for each in terms if isinstance(each, logic.Constant)]
             if head.relation == name and len(values) == len(head.arguments):
                 yield tuple(values), clause.span
-
-
-def _comparable(row: Row) -> tuple[tuple[str, str], ...]:
-    """Return a tuple in which NaN equals itself, and 1 is not `true`."""
-    return tuple((type(value).__name__, repr(value)) for value in row)
 
 
 def _part_word(part: str) -> str:

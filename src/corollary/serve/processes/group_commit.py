@@ -327,6 +327,7 @@ class _Answers:
         common = self._documents[max_rows] | {"commit": self._commit}
         if not self._is_shared:
             return common
+        common.pop("kept", None)
         changes = dict(common["changes"])
         for name, change in self._transaction.changes.items():
             if name in self._asked:
@@ -339,6 +340,11 @@ class _Answers:
                 if any(each.get(key) for key in ("added", "removed"))
             },
         }
+        for name, kept in self._transaction.kept.items():
+            asked = _own_rows(member, State.REMOVED, name)
+            own = kept.of_rows([row for row in to_python(kept.table()) if row_key(row) in asked])
+            if own:
+                found.setdefault("kept", {})[name] = own.as_json(max_rows)
         return {**found, "grouped": self._size} if self._size > 1 else found
 
     def _own(self, member: _Member, change: Change) -> Change:
@@ -357,12 +363,7 @@ class _Answers:
         asked = self._asked[name]
         tables: list[LocalTable] = []
         for sign, rows in zip(CHANGES, self._rows[name], strict=True):
-            own = {
-                row_key(row)
-                for each, relation, given in member.changes.operations
-                if each is sign and relation == name
-                for row in given
-            }
+            own = _own_rows(member, sign, name)
             is_repeated = self._transaction.is_repeated
             shown = [
                 row
@@ -371,3 +372,13 @@ class _Answers:
             ]
             tables.append(LocalTable(from_python(shown, change.relation)))
         return Change(change.relation, tables[0], tables[1], SparkFrames())
+
+
+def _own_rows(member: _Member, sign: State, name: str) -> set[Any]:
+    """Return the keys of the rows that a write adds to a relation, or deletes from it."""
+    return {
+        row_key(row)
+        for each, relation, given in member.changes.operations
+        if each is sign and relation == name
+        for row in given
+    }
