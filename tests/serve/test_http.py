@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import logging
+import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -25,6 +27,7 @@ from corollary.serve.requests import EventsRequest, Request
 from corollary.serve.service import ServiceMetrics
 from corollary.serve.tokens import TokenStore
 from corollary.warehouse.warehouse_catalog import WarehouseCatalog
+from support.paths import REPOSITORY
 from support.serve.asgi_client import BASE, AsgiClient, LoopThread
 
 PROGRAM = """
@@ -455,7 +458,7 @@ def test_the_log_has_no_secrets(server: Server, caplog: pytest.LogCaptureFixture
 def test_the_description_has_every_path(server: Server) -> None:
     found = server.anonymous.get("/openapi.json").json()
     assert found["openapi"] == "3.1.0"
-    for endpoint in (each for each in ENDPOINTS if each.is_public):
+    for endpoint in ENDPOINTS:
         operation = found["paths"][endpoint.path.replace(":path", "")][endpoint.method.lower()]
         assert operation["summary"]
         names = {each["name"] for each in operation["parameters"]}
@@ -464,6 +467,25 @@ def test_the_description_has_every_path(server: Server) -> None:
     assert len(names) == len(set(names))
     goal = found["paths"]["/v1/query"]["post"]["requestBody"]["content"]["application/json"]
     assert goal["schema"]["required"] == ["goal"]
+
+
+def test_the_documentation_has_every_path_and_its_fields() -> None:
+    """In a row of the table, fields in braces belong to the paths since the last braces."""
+    text = (REPOSITORY / "docs" / "server.md").read_text("utf-8")
+    requests = {each.path.partition("/{")[0]: each for each in ENDPOINTS}
+    seen: set[str] = set()
+    for row in re.findall(r"^\| (?:GET|POST).*$", text, re.MULTILINE):
+        paths: list[str] = []
+        for path, query, fields in re.findall(r"(/v1/[\w.-]+)|\?([\w=&]+)`|`\{([^`]+)\}`", row):
+            paths += [path] if path else []
+            names = [each.partition("=")[0] for each in query.split("&") if query]
+            for name in [*names, *re.findall(r'"(\w+)"', fields)]:
+                for each in paths[-1:] if query else paths:
+                    known = {item.name for item in dataclasses.fields(requests[each].request)}
+                    assert name in known | set(requests[each].aliases.values()), (each, name)
+            paths = [] if fields else paths
+            seen |= {path} - {""}
+    assert seen == set(requests)
 
 
 # --- failures ----------------------------------------------------------------------------------

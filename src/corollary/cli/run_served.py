@@ -1,7 +1,6 @@
 """Runs a command on the database of a server, for a client that prints what it prints."""
 
 import base64
-import binascii
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +47,7 @@ def run_command(
     command = group.get_command(click.Context(group), request.command)
     assert command is not None, "the server knows its commands"
     arguments = _arguments(command, _limited_to(reader, request.options))
+    _check_files(request)
     with recording_to(recording):
         status = _run(group, [request.command, *arguments], request.program, recording)
     return {"output": [list(each) for each in recording.output], "status": status}
@@ -112,6 +112,17 @@ def _option(option: click.Option, name: str, value: Any) -> Iterator[str]:
         yield f"{option.opts[-1]}={each}"
 
 
+def _check_files(request: "CommandRequest") -> None:
+    """Refuse a command whose files the client has not sent."""
+    options, files = request.options, request.files
+    named = [each for name in ("insert", "delete") for each in _texts(name, options.get(name, []))]
+    missing = [each for each in named if each not in files]
+    if CHANGES in options and not isinstance(files.get(CHANGES), str):
+        missing.append(CHANGES)
+    if missing:
+        raise _refused(f"`files` has no text of `{missing[0]}`")
+
+
 def _texts(name: str, value: Any) -> list[str]:
     found = value if isinstance(value, list) else [value]
     if not all(isinstance(each, str) for each in found):
@@ -127,7 +138,7 @@ def _table(encoded: Any) -> "pa.Table":
         content = base64.b64decode(encoded, validate=True)
         with pa.ipc.open_stream(content) as stream:
             return stream.read_all()
-    except (TypeError, ValueError, binascii.Error, pa.ArrowInvalid):
+    except (TypeError, ValueError, OSError, pa.ArrowException):
         raise _refused("rows of a file are not an Arrow stream in base64") from None
 
 

@@ -22,6 +22,7 @@ from corollary.core.plans import WORKING_SEPARATOR
 from corollary.core.program import NormalProgram, Program, Relation
 from corollary.core.states import CHANGES
 from corollary.database import counters, pending_commit
+from corollary.database.access.principals import AccessRole, Principal
 from corollary.database.changes import Changes, KeptTuples, collect_changes
 from corollary.database.intake.day import day_operations
 from corollary.database.intake.operations import (
@@ -67,6 +68,7 @@ class TransactionRequest:
     """What a transaction asks for.
 
     Attributes:
+        author: on whose behalf it is made.
         operations: on base relations, in the order given.
         columns: the relations that rows were given for, as they were declared then.
         reads: functions that return further operations, called on the state that is committed to.
@@ -79,6 +81,7 @@ class TransactionRequest:
     The others are described in `Database.transaction`.
     """
 
+    author: Principal
     # What may be added until the commit.
     operations: list[Operation] = field(default_factory=list)
     columns: dict[str, Relation] = field(default_factory=dict)
@@ -94,6 +97,17 @@ class TransactionRequest:
     delivers: DeliveredAlerts | None = None
     keys: tuple[str, ...] = ()
     inspect: "Callable[[OpenTransaction], None] | None" = None
+
+    def check_rights(self) -> None:
+        """Refuse what the author may not do.
+
+        Raises:
+            AccessError: `C1601`.
+        """
+        if self.edits:
+            self.author.require(AccessRole.ADMIN, "change rules")
+        if not self.is_dry:
+            self.author.require(AccessRole.WRITE, "change data")
 
     def edit(self, program: Program) -> Program:
         """Return a program with all edits."""
@@ -149,6 +163,7 @@ def commit(state: DatabaseState, store: Store, request: TransactionRequest) -> C
     """Do what a transaction asks for, and maintain what depends on it; all or nothing.
 
     Raises:
+        AccessError: its author may not do this.
         InputError: the rules do not fit, or an expression has no value.
         ConstraintError: a key, a functional dependency or a constraint would not hold.
         LimitError: a limit was hit.
@@ -325,7 +340,12 @@ def _react(state: DatabaseState, request: TransactionRequest, transaction: OpenT
 def _gather(
     state: DatabaseState, request: TransactionRequest
 ) -> tuple[LoadedProgram, list[Operation], dict[str, pending_commit.Position]]:
-    """Return the program after all edits, all operations, and how far sources have been read."""
+    """Return the program after all edits, all operations, and how far sources have been read.
+
+    Raises:
+        AccessError: the author may not do this.
+    """
+    request.check_rights()
     loaded, program = state.loaded, _edited_program(state, request)
     if request.reads:
         state.console.enter(Phase.READ)

@@ -10,6 +10,7 @@ from corollary.console import Phase
 from corollary.core.alerts import SinkKind
 from corollary.core.program import Program
 from corollary.database.access.grants import check_grantable, check_reader_name
+from corollary.database.access.principals import OWNER
 from corollary.database.access.read_access import ReadAccess
 from corollary.database.access.reader import Reader
 from corollary.database.alerts.delivery import Delivered, Outlets, SenderFactory, deliver
@@ -248,6 +249,7 @@ class Database(ReadAccess):
             parse_algorithms(algorithm)
         self.refresh()
         request = TransactionRequest(
+            self._state.author,
             algorithm=algorithm,
             is_traced=is_traced,
             idempotency=idempotency,
@@ -453,7 +455,7 @@ class Database(ReadAccess):
     def _begin_delivery(self, cause: DeliveredAlerts) -> Transaction:
         """Begin the transaction that delivers alerts into a relation."""
         self.refresh()
-        request = TransactionRequest(existing=self._existing, delivers=cause)
+        request = TransactionRequest(OWNER, existing=self._existing, delivers=cause)
         return Transaction(self._state, self._store, request)
 
 

@@ -24,6 +24,7 @@ from corollary.core.plans import (
 )
 from corollary.core.program import NormalProgram, Program, Reaction, Relation
 from corollary.core.states import CHANGES, State
+from corollary.database.access.principals import OWNER, Principal
 from corollary.database.counters import ProgressRecorder
 from corollary.database.engines import SparkFrames
 from corollary.database.pending_commit import PendingCommit, PlanRun
@@ -54,6 +55,7 @@ class DatabaseState:
         reactions: alerts and constraints by the relation that holds what they react to, and by
             event.
         commits: the number of the last commit.
+        author: on whose behalf transactions are made.
         day: what the next commit makes of `today()`; None if it stays as it is.
         watched: the virtual relations whose changes are asked for.
         callbacks: the functions that ask for events, by event.
@@ -87,6 +89,7 @@ class DatabaseState:
         self.planned_program = EMPTY_PROGRAM
         self.reactions: dict[str, dict[str, list[Reaction]]] = {}
         self.commits = 0
+        self.author: Principal = OWNER
         self.day: date | None = None
         self.watched: dict[str, frozenset[State]] = {}
         self.callbacks: dict[str, list[Callable[[Any], object]]] = {}

@@ -62,7 +62,7 @@ class Transaction:
     ) -> None:
         self._state = state
         self._store = store
-        self._request = request or TransactionRequest()
+        self._request = request or TransactionRequest(state.author)
         self._is_open = True
         self._is_done = False
         key = self._request.idempotency

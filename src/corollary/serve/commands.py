@@ -29,8 +29,8 @@ class CommandRequest(Request):
     is_terminal: Annotated[bool, "Whether notes go to a terminal."] = False
     files: Annotated[
         Mapping[str, Any],
-        "What the client has read: for a relation and a file the rows, an Arrow stream in base64; "
-        "and under `changes` the lines of changes.",
+        "What the client has read of the files that options name: for `edge=new.csv` of `insert` "
+        "or `delete` the rows, an Arrow stream in base64; for `changes` its lines.",
     ] = field(default_factory=dict)
 
 

@@ -49,6 +49,15 @@ LIKELY = {
     "question": st.sampled_from(['link("a", y)', "SELECT * FROM link"]),
     "relation": st.sampled_from(["link", "edge", "weight", "no_such"]),
     "min_commit": st.none(),
+    "command": st.sampled_from(["query", "log", "apply", "what-if", "run"]),
+    "options": st.sampled_from(
+        [
+            {"places": ["wh"], "goal": 'link("a", y)'},
+            {"warehouse": "wh", "fact": 'edge("a", "b")'},
+            {"warehouse": "wh", "insert": ["edge=new.csv"]},
+            {"warehouse": "wh", "changes": "c.jsonl", "idempotency_key": "k"},
+        ]
+    ),
     "changes": st.sampled_from(
         [
             '{"op": "insert", "relation": "edge", "row": ["c", "d"]}',

@@ -1,7 +1,9 @@
-"""Who asks: a name and a role."""
+"""Who asks, and on whose behalf a transaction is made: a name and a role."""
 
 from dataclasses import dataclass
 from enum import StrEnum
+
+from corollary.errors import AccessError
 
 
 class AccessRole(StrEnum):
@@ -38,6 +40,23 @@ class Principal:
     name: str
     role: AccessRole
 
+    def require(self, role: AccessRole, what: str) -> None:
+        """Refuse what needs a higher role.
+
+        Raises:
+            AccessError: `C1601`.
+        """
+        if not self.role.includes(role):
+            raise AccessError.of(
+                "C1601",
+                f"`{self.name}` has the role `{self.role}`, and cannot {what}.",
+                None,
+                f"ask with a token of the role `{role}`: "
+                f"`corollary token add W NAME --role {role}`",
+            )
+
 
 OWNER = Principal("owner", AccessRole.ADMIN)
-"""Who runs the server, and could open the files of the warehouse as well."""
+"""Who has opened the files of the warehouse, or runs the server and could do so as well."""
+NOBODY = Principal("nobody", AccessRole.READ)
+"""On whose behalf a server acts between requests."""

@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 from corollary.core.program import Program
 from corollary.core.states import State
+from corollary.database.access.principals import OWNER
 from corollary.database.commit import OpenTransaction, TransactionRequest, rehearse
 from corollary.database.intake.operations import Operation
 from corollary.database.program.parts import MANUAL_PART
@@ -76,6 +77,7 @@ class Trials:
             self._state,
             self._store,
             TransactionRequest(
+                OWNER,  # only the answer shows what was tried
                 operations=operations,
                 edits=[] if edit is None else [edit],
                 is_dry=True,

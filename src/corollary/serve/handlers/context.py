@@ -1,11 +1,13 @@
 """The database that requests are answered on, as each principal sees it, now and earlier."""
 
 from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 from corollary.database.access.goal_plans import GoalPlans
-from corollary.database.access.principals import AccessRole, Principal
+from corollary.database.access.principals import NOBODY, AccessRole, Principal
 from corollary.database.access.read_access import ReadAccess
 from corollary.database.access.reader import Reader
 from corollary.database.database import Database, state_of, store_of
@@ -43,6 +45,7 @@ class HandlerContext:
 
     def __init__(self, database: Database, limits: ServiceLimits) -> None:
         self.database = database
+        state_of(database).author = NOBODY
         self.limits = limits
         self.timings: dict[int, dict[str, Any]] = {}
         self.goal_plans = GoalPlans(state_of(database), store_of(database))
@@ -91,6 +94,16 @@ class HandlerContext:
         self.database.close()
 
     # --- who asks ------------------------------------------------------------------------------
+
+    @contextmanager
+    def acting_as(self, who: Principal) -> Iterator[None]:
+        """Let all transactions be made on behalf of who asks; at other times nobody may."""
+        state = state_of(self.database)
+        before, state.author = state.author, who
+        try:
+            yield
+        finally:
+            state.author = before
 
     def view(self, who: Principal, at: int | str | None = None) -> tuple[ReadAccess, int]:
         """Return the database as a principal sees it, and the commit that it shows.
@@ -163,18 +176,3 @@ class HandlerContext:
             return *self.view(who, request.at), 0
         cursor = parse_cursor(request.cursor, request)
         return *self.view(who, cursor.commit), cursor.offset
-
-
-def refuse_below(who: Principal, role: AccessRole, what: str) -> None:
-    """Refuse what needs a higher role.
-
-    Raises:
-        AccessError: `C1601`.
-    """
-    if not who.role.includes(role):
-        raise AccessError.of(
-            "C1601",
-            f"`{who.name}` has the role `{who.role}`, and cannot {what}.",
-            None,
-            f"ask with a token of the role `{role}`: `corollary token add W NAME --role {role}`",
-        )

@@ -17,7 +17,7 @@ from corollary.serve.handlers import (
     sql_changes,
     writes,
 )
-from corollary.serve.handlers.context import HandlerContext, refuse_below
+from corollary.serve.handlers.context import HandlerContext
 from corollary.serve.handlers.failures import service_error
 
 HANDLERS: dict[type[requests.Request], Callable[[HandlerContext, Principal, Any], Answer]] = {
@@ -60,8 +60,9 @@ def handle(context: HandlerContext, who: Principal, request: requests.Request) -
         ServiceError: it has no answer.
     """
     try:
-        refuse_below(who, request.role, f"ask for `{requests.request_kind(type(request))}`")
+        who.require(request.role, f"ask for `{requests.request_kind(type(request))}`")
         context.require_commit(request.min_commit)
-        return HANDLERS[type(request)](context, who, request)
+        with context.acting_as(who):
+            return HANDLERS[type(request)](context, who, request)
     except Exception as error:  # noqa: BLE001 - whatever it is, the server goes on
         raise service_error(error) from None

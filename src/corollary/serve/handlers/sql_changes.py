@@ -13,7 +13,7 @@ def answer_sql_changes(
     context: HandlerContext, who: Principal, request: SqlChangesRequest
 ) -> Answer:
     """Make a transaction of statements; the answer has how many rows each of them has written."""
-    del who  # the role was checked
+    del who  # the transaction has it
     database = context.database
     session = SqlSession(
         state_of(database),

@@ -46,7 +46,6 @@ class Endpoint:
         answer: what comes back.
         aliases: fields whose parameters have another name.
         fixed: fields that the path has decided.
-        is_public: whether it is described; those of the command line are for it alone.
     """
 
     method: str
@@ -56,7 +55,6 @@ class Endpoint:
     answer: AnswerForm = AnswerForm.DOCUMENT
     aliases: Mapping[str, str] = field(default_factory=dict)
     fixed: Mapping[str, Any] = field(default_factory=dict)
-    is_public: bool = True
 
     @property
     def path_fields(self) -> tuple[str, ...]:
@@ -71,10 +69,6 @@ def _get(path: str, request: type[Request], answer: AnswerForm = AnswerForm.DOCU
 
 def _post(path: str, request: type[Request], answer: AnswerForm = AnswerForm.DOCUMENT) -> Endpoint:
     return Endpoint("POST", f"/v1/{path}", request, BodyForm.OBJECT, answer)
-
-
-def _internal(path: str, request: type[Request]) -> Endpoint:
-    return Endpoint("POST", f"/v1/{path}", request, BodyForm.OBJECT, is_public=False)
 
 
 ENDPOINTS = (
@@ -116,8 +110,8 @@ ENDPOINTS = (
     _get("advice", requests.AdviceRequest),
     _post("advice", requests.AdviceRequest),
     _get("documents", requests.DocumentsRequest),
-    _internal("command", commands.CommandRequest),
-    _internal("writing-command", commands.WritingCommandRequest),
-    _internal("declarations", commands.DeclarationsRequest),
+    _post("command", commands.CommandRequest),
+    _post("writing-command", commands.WritingCommandRequest),
+    _post("declarations", commands.DeclarationsRequest),
 )
 """All that asks something of the warehouse."""

@@ -16,7 +16,7 @@ from corollary.console import Phase, SilentConsole, Stopwatch
 from corollary.core.arrow import from_python, to_python
 from corollary.core.engine import LocalTable
 from corollary.core.states import CHANGES, State
-from corollary.database.access.principals import Principal
+from corollary.database.access.principals import ORDER, Principal
 from corollary.database.changes import Change
 from corollary.database.database import state_of
 from corollary.database.engines import SparkFrames
@@ -24,7 +24,7 @@ from corollary.database.intake.change_files import ChangeFile, row_key
 from corollary.database.transaction import Transaction
 from corollary.errors import CorollaryError, UnknownOutcomeError
 from corollary.serve.answers import Answer, ServiceError
-from corollary.serve.handlers.context import HandlerContext, refuse_below
+from corollary.serve.handlers.context import HandlerContext
 from corollary.serve.handlers.dispatch import handle
 from corollary.serve.handlers.failures import service_error
 from corollary.serve.handlers.writes import finish_commit, read_lines
@@ -174,8 +174,8 @@ class GroupCommitter:
             if not isinstance(request, ApplyRequest) or request.dry_run:
                 return
             try:
-                refuse_below(write.who, request.role, "change data")
-                member = _Member(write, request, read_lines(context, write.who, request))
+                write.who.require(request.role, "change data")
+                member = _Member(write, request, read_lines(context, request))
                 if not group.may_join(member):
                     return
                 replay = self._replay(member)
@@ -197,7 +197,8 @@ class GroupCommitter:
         if key is None:
             return None
         database = self._context.database
-        transaction = database.transaction(idempotency=key)
+        with self._context.acting_as(member.write.who):
+            transaction = database.transaction(idempotency=key)
         if not transaction.is_repeated:
             transaction.rollback()
             return None
@@ -239,7 +240,9 @@ class GroupCommitter:
         began = time.monotonic()
         self._console.stopwatch = Stopwatch()
         single = keys[0] if len(keys) == 1 else None
-        transaction = database.transaction(idempotency=single)
+        least = min((each.write.who for each in members), key=lambda who: ORDER.index(who.role))
+        with self._context.acting_as(least):
+            transaction = database.transaction(idempotency=single)
         if not transaction.is_repeated:
             if single is None:
                 transaction.share(each for each in keys if each is not None)
