@@ -24,6 +24,15 @@ def rows_name(bag: str) -> str:
     return bag + ROWS_SUFFIX
 
 
+def counts_copies(name: str) -> bool:
+    """Return whether a relation that rewriting made is the aggregate of a bag's counts.
+
+    >>> counts_copies("u.rows.aggregate1"), counts_copies("u.aggregate1")
+    (True, False)
+    """
+    return name.rpartition(".")[0].endswith(ROWS_SUFFIX)
+
+
 def bags_of(program: Program) -> dict[str, Declaration]:
     """Return the relations that are declared with copies, each by its first declaration."""
     first: dict[str, Declaration] = {}

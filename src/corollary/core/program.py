@@ -333,6 +333,14 @@ class Relation:
         return not (self.is_derived and self.is_virtual)
 
 
+class RelationKind(StrEnum):
+    """What a relation is: written to, a view that is stored, or one that is computed."""
+
+    BASE = "base"
+    DERIVED = "derived"
+    VIRTUAL = "virtual"
+
+
 MarkedRelation = tuple[str, State]
 """A relation and a state: the meaning of `+p`, `-p` and `p@old`."""
 
@@ -495,3 +503,24 @@ class NormalProgram:
     arithmetic: Arithmetic = Arithmetic.EXACT
     counters: Mapping[str, str] = field(default_factory=dict)
     subsumption: Mapping[str, SubsumptionOrder] = field(default_factory=dict)
+
+    @property
+    def declared_relations(self) -> dict[str, Relation]:
+        """The relations that users know; the counts of a bag are a part of it."""
+        counts = set(self.bags.values())
+        return {
+            name: each
+            for name, each in self.relations.items()
+            if each.is_declared and name not in counts
+        }
+
+    def holder_of(self, name: str) -> Relation:
+        """Return the relation that has the tuples of a relation: of a bag, that of its counts."""
+        return self.relations[self.bags.get(name, name)]
+
+    def kind_of(self, name: str) -> RelationKind:
+        """Return what a relation is; a bag is what the relation of its counts is."""
+        holder = self.holder_of(name)
+        if not holder.is_derived:
+            return RelationKind.BASE
+        return RelationKind.VIRTUAL if holder.is_virtual else RelationKind.DERIVED

@@ -150,9 +150,10 @@ def _summaries(
         oldest.number - 1, newest.number
     ):
         commit = by_number.get(number)
-        is_granted = granted is None or {name, programs.bag_of(commit, name)} & granted
+        shown = programs.bag_of(commit, name) or name
+        is_granted = granted is None or shown in granted
         if is_granted and programs.declared(commit, name) is not None:
-            changes[number][name] = added, removed
+            changes[number][shown] = added, removed
     parents = [*commits[1:], warehouse.catalog.find_commit(oldest.number - 1)]
 
     def is_new(commit: Commit, parent: Commit | None) -> bool:

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+from corollary.analysis.bags import counts_copies
 from corollary.analysis.strata import Polarity, dependency_polarities, strata
 from corollary.core.graph import strongly_connected_components
-from corollary.core.program import NormalProgram
+from corollary.core.program import NormalProgram, RelationKind
 
 STYLES = {Polarity.POSITIVE: "solid", Polarity.NEGATIVE: "dashed", Polarity.AGGREGATE: "dotted"}
 DASHES = {Polarity.POSITIVE: "", Polarity.NEGATIVE: "6 4", Polarity.AGGREGATE: "2 3"}
@@ -65,7 +66,7 @@ def graph_as_json(program: NormalProgram, shown: Collection[str] | None = None) 
         shown: the relations to show; all that are declared if it is not given. Arrows through a
             declared relation that is not shown are left out.
     """
-    declared = {name for name, each in program.relations.items() if each.is_declared}
+    declared = program.declared_relations.keys()
     visible = declared if shown is None else declared & {*shown}
     arcs = {
         name: reads for name, reads in _declared_arcs(program, declared).items() if name in visible
@@ -75,7 +76,7 @@ def graph_as_json(program: NormalProgram, shown: Collection[str] | None = None) 
     nodes: dict[str, dict[str, Any]] = {}
     for number, names in enumerate(strongly_connected_components(successors)):
         below = [floors[each] for name in names for each in successors[name] if each in floors]
-        is_base = not any(program.relations[name].is_derived for name in names)
+        is_base = all(program.kind_of(name) is RelationKind.BASE for name in names)
         floor = 0 if is_base else max(below, default=0) + 1
         floors |= dict.fromkeys(names, floor)
         is_recursive = len(names) > 1 or names[0] in successors[names[0]]
@@ -94,8 +95,13 @@ def graph_as_json(program: NormalProgram, shown: Collection[str] | None = None) 
 def _declared_arcs(
     program: NormalProgram, declared: Collection[str]
 ) -> dict[str, dict[str, set[Polarity]]]:
-    """Return which declared relations each of them reads, also through undeclared ones."""
+    """Return which declared relations each of them reads, also through undeclared ones.
+
+    Who reads the counts of a bag reads the bag. That a view has copies, which are counted, does not
+    make its arrows those of an aggregate.
+    """
     graph = dependency_polarities(program)
+    bags = {rows: bag for bag, rows in program.bags.items()}
     found: dict[str, dict[str, set[Polarity]]] = {}
     for name in program.relations:
         if name not in declared:
@@ -105,9 +111,12 @@ def _declared_arcs(
         waiting = [(name, Polarity.POSITIVE)]
         while waiting:
             at, so_far = waiting.pop()
-            for below, polarities in graph.get(at, {}).items():
-                for polarity in polarities:
-                    combined = so_far if polarity is Polarity.POSITIVE else polarity
+            for read, polarities in graph.get(at, {}).items():
+                is_own = at == name and read == program.bags.get(name)
+                below = read if is_own else bags.get(read, read)
+                for polarity in sorted(polarities):
+                    is_plain = polarity is Polarity.POSITIVE or counts_copies(at)
+                    combined = so_far if is_plain else polarity
                     if below in declared:
                         reads.setdefault(below, set()).add(combined)
                     elif (below, combined) not in seen:

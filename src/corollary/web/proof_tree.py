@@ -229,7 +229,8 @@ def _beside(node: Mapping[str, Any]) -> str:
     """Return what stands beside a node: where it is from, of a group its rows."""
     aggregate = node.get("aggregate")
     if aggregate is not None:
-        rows = f"{aggregate['operator']} of {number(aggregate['rows'])} rows"
+        count = aggregate["rows"]
+        rows = f"{aggregate['operator']} of {number(count)} row{'s' * (count != 1)}"
         rest = aggregate["rest"]
         return rows if rest is None else f"{rows}, the rest {rest}"
     found = []
@@ -239,8 +240,9 @@ def _beside(node: Mapping[str, Any]) -> str:
         if file and line is not None:
             place = f"{file.rpartition('/')[2]}:{line}"
         found.append(place)
-    if node.get("copies"):
-        found.append(f"{number(node['copies'])} copies")
+    copies = node.get("copies") or 1
+    if copies > 1:
+        found.append(f"{number(copies)} copies")
     if node["kind"] == "sealed":
         found.append("you may not see more of it")
     return ", ".join(filter(None, found))

@@ -61,7 +61,9 @@ def test_the_column_of_counts_has_a_name_of_its_own() -> None:
 
 
 def test_a_relation_says_that_it_is_a_bag() -> None:
-    assert repr(opened().relation("u")) == "<relation u(a: number?, b: symbol?), bag>"
+    assert repr(opened().relation("u")) == (
+        "<relation u(a: number?, b: symbol?), base, copies, 0 tuples>"
+    )
 
 
 def test_a_set_with_tuples_does_not_become_a_bag_nor_the_reverse() -> None:
@@ -264,7 +266,7 @@ def test_a_reader_of_a_bag_sees_its_counts(tmp_path: Path) -> None:
         assert alice.changes(2)["u"].counts == (2, 0)
         assert set(alice.changes(1)) == set()
         assert [(each.name, table.num_rows) for each, table in alice.feed()] == [("u", 2)]
-        assert [each.changes for each in alice.log()] == [{"u.rows": (1, 0)}, {}]
+        assert [each.changes for each in alice.log()] == [{"u": (1, 0)}, {}]
         with pytest.raises(corollary.AccessError, match=r"may not see `secret\.rows`"):
             alice.relation("secret.rows")
         db.revoke("alice", "u")

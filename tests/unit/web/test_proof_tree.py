@@ -115,3 +115,11 @@ def test_where_a_base_tuple_is_from() -> None:
     ]
     line = ProofTree(proof(node(0, "q(1)", "base", sources=sources))).lines()[0]
     assert (line.beside, line.commit) == ("q.facts:2, by hand", 3)
+
+
+def test_copies_are_said_where_there_are_several() -> None:
+    beside = {
+        copies: ProofTree(proof(node(0, "u(1)", "base", copies=copies))).lines()[0].beside
+        for copies in (None, 1, 2)
+    }
+    assert beside == {None: "", 1: "", 2: "2 copies"}

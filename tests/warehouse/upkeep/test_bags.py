@@ -109,9 +109,9 @@ def test_the_status_says_what_is_a_bag(db: Database) -> None:
     warehouse = warehouse_of(db)
     assert warehouse is not None
     found = status(warehouse)
-    kinds = {each.name: (each.kind, each.tuples) for each in found.relations}
-    assert kinds["u"] == ("bag", None)
-    assert kinds["u.rows"] == ("base", 4)
+    kinds = {each.name: (each.kind, each.tuples, each.copies) for each in found.relations}
+    assert kinds["u"] == ("base", 4, True)
+    assert "u.rows" not in kinds
     assert [(each.relation, each.lag) for each in found.tables] == [("u", 0)]
     with db.transaction() as tx:
         tx.insert("u", [(9, "z")])

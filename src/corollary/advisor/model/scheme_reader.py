@@ -22,6 +22,7 @@ from corollary.advisor.model.scheme import (
     WorkloadQuery,
 )
 from corollary.advisor.model.shapes import NodeShapes, VariableBits
+from corollary.analysis.bags import with_bags
 from corollary.analysis.check import CheckedProgram
 from corollary.analysis.traverse import atom_uses
 from corollary.core.graph import strongly_connected_components
@@ -47,6 +48,7 @@ def read_scheme(
         queries: the query predicates.
         opaque: whether simple comparisons may move into candidates.
     """
+    program = with_bags(program)  # as the checked one has them
     clauses = [each for each in program.clauses if not _is_active(each, checked)]
     component = _components(clauses)
     types = {name: each.types for name, each in checked.signatures.items()}

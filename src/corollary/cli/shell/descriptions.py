@@ -9,7 +9,7 @@ from corollary.database.database import Database, state_of
 from corollary.database.program.names import readable_relation
 
 if TYPE_CHECKING:
-    from corollary.core.program import Relation
+    from corollary.core.program import NormalProgram
 
 
 def relation_lines(database: Database) -> Iterator[str]:
@@ -19,28 +19,22 @@ def relation_lines(database: Database) -> Iterator[str]:
     loaded = state_of(database).loaded
     texts = sql_texts(loaded.program)
     rows = [
-        (name, _kind(database, relation), _size(database, name, relation), "SQL" * (name in texts))
-        for name, relation in loaded.normal.relations.items()
-        if relation.is_declared
+        (name, _kind(loaded.normal, name), _size(database, name), "SQL" * (name in texts))
+        for name in loaded.normal.declared_relations
     ]
     if rows:
         yield from align([("relation", "kind", "tuples", ""), *sorted(rows)])
 
 
-def _kind(database: Database, relation: "Relation") -> str:
-    bags = state_of(database).loaded.normal.bags
-    rows = bags.get(relation.name)
-    if rows is not None:
-        relation = state_of(database).loaded.normal.relations[rows]
-    kind = "base" if not relation.is_derived else "view" if relation.is_virtual else "stored view"
-    return f"{kind}, copies" if rows is not None else kind
+def _kind(normal: "NormalProgram", name: str) -> str:
+    words = {"base": "base", "derived": "stored view", "virtual": "view"}
+    return words[normal.kind_of(name)] + ", copies" * (name in normal.bags)
 
 
-def _size(database: Database, name: str, relation: "Relation") -> str:
+def _size(database: Database, name: str) -> str:
     state = state_of(database)
-    rows = state.loaded.normal.bags.get(name, name)
-    is_stored = state.loaded.normal.relations[rows].is_stored
-    return f"{state.engine.size(rows):,}" if is_stored else ""
+    holder = state.loaded.normal.holder_of(name)
+    return f"{state.engine.size(holder.name):,}" if holder.is_stored else ""
 
 
 def description_lines(database: Database, name: str) -> Iterator[str]:
@@ -62,7 +56,7 @@ def description_lines(database: Database, name: str) -> Iterator[str]:
     if text is not None:
         yield from text.splitlines()
         return
-    defined = {relation.name, loaded.normal.bags.get(relation.name, relation.name)}
+    defined = {relation.name, loaded.normal.holder_of(relation.name).name}
     for declaration in loaded.program.declarations:
         if declaration.name == relation.name:
             yield print_declaration(declaration)

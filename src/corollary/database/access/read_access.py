@@ -13,7 +13,7 @@ from corollary.core.arrow import schema_of
 from corollary.core.engine import within_seconds
 from corollary.core.logic import Literal, Variable
 from corollary.core.plans import Plan
-from corollary.core.program import Relation
+from corollary.core.program import NormalProgram, Relation
 from corollary.core.records.record_rows import to_python_rows
 from corollary.core.records.record_structs import TEXT, with_records
 from corollary.core.states import CHANGES
@@ -54,18 +54,16 @@ class RelationView:
     _read: "Callable[[str], pa.Table]"
     _frames: SparkFrames
     _size: Callable[[str], int | None]
-    _is_bag: Callable[[str], bool]
+    _program: Callable[[], NormalProgram]
 
     def __repr__(self) -> str:
         try:
-            relation, size = self.shape, self._size(self.name)
+            relation, size, program = self.shape, self._size(self.name), self._program()
         except CorollaryError:  # the database is closed, or the relation is gone
             return f"<relation {self.name}>"
         columns = zip(relation.columns, relation.types, strict=True)
         listed = ", ".join(f"{column}: {type_}" for column, type_ in columns)
-        kind = "base" if not relation.is_derived else "virtual" if size is None else "derived"
-        if self._is_bag(self.name):
-            kind = "bag"
+        kind = program.kind_of(self.name) + ", copies" * (self.name in program.bags)
         counted = "" if size is None else f", {size:,} tuple{'s' * (size != 1)}"
         return f"<relation {self.name}({listed}), {kind}{counted}>"
 
@@ -96,7 +94,7 @@ class RelationView:
         return self._frames.create_frame(self.arrow(), schema_of(self.shape), view)
 
     def __len__(self) -> int:
-        known = None if self._is_bag(self.name) else self._size(self.name)
+        known = None if self.name in self._program().bags else self._size(self.name)
         return int(self.arrow().num_rows) if known is None else known
 
 
@@ -128,16 +126,19 @@ class ReadAccess(WhyAccess):
         self.refresh()
         self._columns(name)
         return RelationView(
-            name, self._columns, self._read, self._state.frames, self._size, self._is_bag
+            name,
+            self._columns,
+            self._read,
+            self._state.frames,
+            self._size,
+            lambda: self._state.loaded.normal,
         )
 
     def _size(self, name: str) -> int | None:
         """Return how many tuples a relation has; None if they would have to be computed."""
         with self._state.lock:
-            return self._state.engine.size(name) if self._columns(name).is_stored else None
-
-    def _is_bag(self, name: str) -> bool:
-        return name in self._state.loaded.normal.bags
+            holder = self._state.loaded.normal.holder_of(self._columns(name).name)
+            return self._state.engine.size(holder.name) if holder.is_stored else None
 
     def _columns(self, name: str) -> Relation:
         self._state.check_open()

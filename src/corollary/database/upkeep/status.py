@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from corollary.core.program import NormalProgram
+from corollary.core.program import NormalProgram, RelationKind
 from corollary.database.program.names import published_relations
 from corollary.frontends.datalog.parser import parse
 from corollary.source import SourceFile
@@ -23,11 +23,16 @@ from corollary.warehouse.warehouse_catalog import TABLES_DIRECTORY, WarehouseCat
 
 @dataclass(frozen=True, slots=True)
 class RelationState:
-    """A declared relation; `tuples` is None where it is virtual, or has copies."""
+    """A declared relation; `tuples` is None where it is virtual.
+
+    Attributes:
+        copies: whether it has copies of rows, which `tuples` does not count.
+    """
 
     name: str
-    kind: str
+    kind: RelationKind
     tuples: int | None
+    copies: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,13 +165,10 @@ def format_time(seconds: float) -> str:
 
 
 def _relations(program: NormalProgram, counts: dict[str, int]) -> Iterable[RelationState]:
-    for name, relation in program.relations.items():
-        if relation.is_declared:
-            kind = "derived" if relation.is_derived else "base"
-            is_virtual = relation.is_derived and relation.is_virtual
-            tuples = None if is_virtual else counts.get(name, 0)
-            kind = "virtual" if is_virtual else kind
-            yield RelationState(name, "bag" if name in program.bags else kind, tuples)
+    for name in program.declared_relations:
+        holder = program.holder_of(name)
+        tuples = counts.get(holder.name, 0) if holder.is_stored else None
+        yield RelationState(name, program.kind_of(name), tuples, name in program.bags)
 
 
 def _index(warehouse: WarehouseCatalog, latest: Commit | None) -> IndexState:

@@ -25,13 +25,7 @@ def answer_relations(context: HandlerContext, who: Principal, request: Relations
 
 def visible_relations(database: ReadAccess) -> dict[str, Relation]:
     """Return the declared relations that may be seen, in the order of the program."""
-    normal = state_of(database).loaded.normal
-    counts = set(normal.bags.values())
-    every = {
-        name: each
-        for name, each in normal.relations.items()
-        if each.is_declared and name not in counts
-    }
+    every = state_of(database).loaded.normal.declared_relations
     if not isinstance(database, Reader):
         return every
     return {name: each for name, each in every.items() if name in database.granted}
@@ -40,20 +34,20 @@ def visible_relations(database: ReadAccess) -> dict[str, Relation]:
 def relation_as_json(database: ReadAccess, name: str, relation: Relation) -> dict[str, Any]:
     """Return what a relation is."""
     state = state_of(database)
-    is_bag = name in state.loaded.normal.bags
-    is_virtual = relation.is_derived and relation.is_virtual
-    kind = "virtual" if is_virtual else "derived" if relation.is_derived else "base"
+    normal = state.loaded.normal
+    holder = normal.holder_of(name)
     tuples = None
-    if not is_virtual and not is_bag:
+    if holder.is_stored:
         with state.lock:
-            tuples = state.engine.size(name)
+            tuples = state.engine.size(holder.name)
     return {
         "name": name,
         "columns": [
             {"name": column, "type": str(type_)}
             for column, type_ in zip(relation.columns, relation.types, strict=True)
         ],
-        "kind": "bag" if is_bag else kind,
+        "kind": normal.kind_of(name),
+        "copies": name in normal.bags,
         "tuples": tuples,
         "key": list(_key(state.program, name)),
     }

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from corollary.core.program import RelationKind
 from corollary.core.types import Kind, Type
 
 _TYPE = re.compile(r"(\w+)(?:\((\d+),(\d+)\))?(\?)?")
@@ -23,7 +24,7 @@ class VisibleRelation:
     """A relation.
 
     Attributes:
-        kind: base, derived, virtual or bag.
+        kind: base, derived or virtual.
         tuples: how many there are; None if that is not known.
         key: the columns whose values tell its tuples apart, if it has a key.
     """
@@ -37,7 +38,7 @@ class VisibleRelation:
     @property
     def is_base(self) -> bool:
         """Whether it can be written to."""
-        return self.kind in ("base", "bag")
+        return self.kind == RelationKind.BASE
 
 
 class VisibleRelations(Mapping[str, VisibleRelation]):

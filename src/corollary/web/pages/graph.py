@@ -85,7 +85,7 @@ def _nodes(
                 name=name,
                 floor=each["floor"],
                 component=each["group"],
-                kind=kind_of(relation["kind"], is_recursive=each["recursive"]),
+                kind=describe_kind(relation, is_recursive=each["recursive"]),
                 is_base=is_base,
                 is_stored=relation["kind"] != "virtual",
                 is_recursive=each["recursive"],
@@ -98,15 +98,18 @@ def _nodes(
     return found
 
 
-def kind_of(kind: str, *, is_recursive: bool) -> str:
+def describe_kind(relation: Mapping[str, Any], *, is_recursive: bool) -> str:
     """Return what a relation is, in words.
 
-    >>> kind_of("derived", is_recursive=True), kind_of("base", is_recursive=False)
-    ('recursive, stored', 'base')
+    >>> describe_kind({"kind": "derived", "copies": True}, is_recursive=False)
+    'derived, stored, with copies'
+    >>> describe_kind({"kind": "virtual", "copies": False}, is_recursive=True)
+    'recursive, virtual'
     """
-    words = {"base": "base", "derived": "stored", "virtual": "virtual", "bag": "bag, stored"}
-    word = words.get(kind, kind)
-    return f"recursive, {word}" if is_recursive else word if kind == "base" else f"derived, {word}"
+    word = {"base": "base", "derived": "stored", "virtual": "virtual"}[relation["kind"]]
+    if relation["kind"] != "base":
+        word = f"{'recursive' if is_recursive else 'derived'}, {word}"
+    return f"{word}, with copies" if relation["copies"] else word
 
 
 def _floors(nodes: Sequence[MapNode], arcs: Iterable[MapArc]) -> list[Floor]:

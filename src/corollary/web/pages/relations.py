@@ -6,7 +6,9 @@ from typing import Any
 
 from starlette.responses import Response
 
+from corollary.analysis.bags import rows_name
 from corollary.core.printer import print_clause
+from corollary.core.program import sql_texts
 from corollary.frontends.datalog.parser import parse
 from corollary.serve.requests import (
     DifferenceRequest,
@@ -18,7 +20,7 @@ from corollary.serve.requests import (
 )
 from corollary.source import SourceFile
 from corollary.web.page import Page
-from corollary.web.pages.graph import kind_of
+from corollary.web.pages.graph import describe_kind
 from corollary.web.visit import Visit
 from corollary.web.wording import goal
 
@@ -81,7 +83,7 @@ async def show_relations(visit: Visit) -> Response:
 
 
 def _kind(relation: Mapping[str, Any], on_map: Mapping[str, Any] | None) -> str:
-    return kind_of(relation["kind"], is_recursive=bool(on_map and on_map["recursive"]))
+    return describe_kind(relation, is_recursive=bool(on_map and on_map["recursive"]))
 
 
 async def show_relation(visit: Visit) -> Response:
@@ -92,7 +94,13 @@ async def show_relation(visit: Visit) -> Response:
     on_map = next((each for each in graph["nodes"] if each["name"] == name), None)
     if relation is None:  # an error with a suggestion
         await visit.ask(RelationRowsRequest(name, at=visit.at, limit=1))
-        relation = {"name": name, "kind": "derived", "columns": [], "tuples": None}
+        relation = {
+            "name": name,
+            "kind": "derived",
+            "copies": False,
+            "columns": [],
+            "tuples": None,
+        }
     context: dict[str, Any] = {
         "relation": relation,
         "kind": _kind(relation, on_map),
@@ -115,29 +123,35 @@ async def show_relation(visit: Visit) -> Response:
     return await visit.render("relation.html", **context)
 
 
-def _neighbours(
-    graph: Mapping[str, Any], own: str, other: str, name: str
-) -> list[Mapping[str, Any]]:
-    """Return the arrows that begin or end at a relation, but for those to itself."""
-    return [each for each in graph["edges"] if each[own] == name and each[other] != name]
+def _neighbours(graph: Mapping[str, Any], own: str, other: str, name: str) -> dict[str, bool]:
+    """Return the relations at the other end of a relation's arrows, and which are only negated."""
+    found: dict[str, bool] = {}
+    for each in graph["edges"]:
+        if each[own] == name and each[other] != name:
+            is_negated = each["kind"] == "negative"
+            found[each[other]] = found.get(each[other], True) and is_negated
+    return found
 
 
 async def _definition(visit: Visit, name: str) -> dict[str, Any]:
     """Return the rules of a relation as they are written, and the steps that evaluate it."""
     text = (await visit.ask(ProgramRequest(at=visit.at)))["program"]
-    clauses = parse(SourceFile("program", text)).clauses
+    program = parse(SourceFile("program", text))
+    defined = {name, rows_name(name)}
     rules = [
         print_clause(each)
-        for each in clauses
-        if each.body and any(head.relation == name and not head.sign for head in each.heads)
+        for each in program.clauses
+        if each.body and any(head.relation in defined and not head.sign for head in each.heads)
     ]
+    written = sql_texts(program).get(name)
+    rules = rules if written is None else [written]
     if visit.parameters.get("show") != "plan":
         return {"rules": rules}
     procedures = (await visit.ask(ExplainRequest()))["procedures"]
     found = [
         line
         for heading, lines in procedures.items()
-        if name in heading.replace(",", " ").split()
+        if defined & {*heading.replace(",", " ").split()}
         for line in (f"procedure {heading}", *(f"    {each}" for each in lines), "")
     ]
     return {"rules": rules, "plan": "\n".join(found).rstrip() or "no steps of its own"}

@@ -54,7 +54,11 @@ def _lines(state: "Status") -> Iterator[str]:
         seconds = time.time() - each.heartbeat
         yield f"writer   {each.writer}, since {seconds:,.0f} seconds"
     relations = [
-        (each.name, each.kind, "" if each.tuples is None else f"{each.tuples:,}")
+        (
+            each.name,
+            each.kind + ", copies" * each.copies,
+            "" if each.tuples is None else f"{each.tuples:,}",
+        )
         for each in state.relations
     ]
     yield from _table(("relation", "kind", "tuples"), relations)
