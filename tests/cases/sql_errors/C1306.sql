@@ -27,3 +27,11 @@ select if(b, 1) from t
 select next_day(d, 'someday') from t
 
 select ntile(k) over (order by k) from t
+
+select date_format(d, 'yyyy[-MM') from t
+
+select date_format(d, 'yyyy]-MM') from t
+
+select to_date(s, 'yyyy#MM') from t
+
+select to_date(s, '[yyyy][-MM][-dd][ HH][:mm][ss]') from t

@@ -1,9 +1,5 @@
 select a from t where s = 1
 
-select a from t where a = '1'
-
-select a from t where d > '2026-01-01'
-
 select a from t where d = s
 
 select s + 1 from t
@@ -12,7 +8,7 @@ select a from t where a
 
 select not k from t
 
-select case when b then 1 else 'x' end from t
+select case when b then 1 else s end from t
 
 select coalesce(s, 1) from t
 
@@ -28,7 +24,7 @@ select sqrt(s) from t
 
 select a from t union select w from u
 
-select k from t where k in ('1', '2')
+select k from t where k in (s, '2')
 
 select k from t where k in (select w from u)
 
@@ -49,3 +45,9 @@ select hour(k) from t
 select k from t join u on t.s = u.c
 
 select -s from t
+
+select +d from t
+
+select +date '2026-01-01'
+
+select +b from t

@@ -15,3 +15,7 @@ select a from t order by 1 limit 2 offset 'x'
 select a from t union select c from u order by 3
 
 select *, 1 from t group by 2
+
+select a from t order by -1
+
+select a from t group by -1

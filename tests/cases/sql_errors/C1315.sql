@@ -19,3 +19,7 @@ select a from t where (a, k) in ((1, 2, 3))
 with recursive r as (select 1 as x union select x, x from r) select * from r
 
 select a from t where a in ()
+
+select k from t where s like all ()
+
+select k from t where s not like any ()

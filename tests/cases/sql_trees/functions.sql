@@ -29,3 +29,11 @@ select k | 1, k ^ 2, d is null, b is true, b is not false, (b and a > 1) is unkn
 select cast(m as decimal(38, 20)) * cast(m as decimal(38, 20)), cast(m as decimal(38, 20)) + cast(m as decimal(38, 0)), cast(m as decimal(38, 20)) / cast(m as decimal(38, 0)), coalesce(cast(m as decimal(38, 0)), cast(m as decimal(38, 10))) from t
 
 select unix_date(d), date_from_unix_date(5), unix_seconds(ts), next_day(d, 'mo'), next_day(d, 'Sat'), next_day(d, 'SUNDAY'), dayname(d), monthname(ts) from t
+
+select +k, + +m, +1, positive(f), -128Y, -9223372036854775808L, -1.5BD from t
+
+select k from t where d > '2026-01-05' and ts <= ' 2026-1-5 8:00 ' and k in ('7', a) and f < '1e1' and m <> '1.5' and b = 'true' and d between '2026' and '2026-02'
+
+select case when b then d else '2026-01-05' end, coalesce(a, '7'), nullif(d, '2026-01-05'), datediff('2026-01-05', d), k + '1', year('2026-01-05') from t
+
+select date_format(d, "yyyy[-MM]'['dd']'"), to_date(s, 'yyyy[-MM[-dd]]'), to_timestamp(s, '[yyyy][MM]') from t

@@ -62,3 +62,8 @@ CREATE VIEW by_month AS SELECT YEAR(day) AS y, MONTH(day) AS m, COUNT(*) AS c, M
 
 -- the latest by a scalar subquery
 CREATE VIEW latest AS SELECT id FROM item WHERE day = (SELECT MAX(day) FROM sale);
+
+-- literals of text beside dates and timestamps are read as those
+-- sqlite: SELECT id, day > '2026-01-05' AS a, at <= '2026-01-05 00:00:00' AS b FROM item WHERE day BETWEEN '2026-01-01' AND '2026-12-01' OR day IN ('2026-01-05', '2025-12-31')
+CREATE VIEW literal_days AS SELECT id, day > '2026-01-05' AS a, at <= '2026-01-05' AS b FROM item
+WHERE day BETWEEN '2026-01-01' AND '2026-12-01' OR day IN ('2026-01-05', '2025-12-31');

@@ -143,3 +143,10 @@ CREATE VIEW doubles AS SELECT qty, SUM(rate) AS s, AVG(rate) AS m, MIN(rate) AS 
 
 -- a constant as key
 CREATE VIEW constant_column AS SELECT 'all' AS name, COUNT(*) AS c FROM u GROUP BY a % 2;
+
+-- a sum of decimals that only literals give, over copies
+CREATE VIEW literal_sum AS SELECT a, SUM(CASE WHEN b > 0 THEN 1.5 ELSE 0 END) AS x, SUM(0.25) AS y FROM u GROUP BY a;
+
+-- aggregates of a NULL that has a type
+CREATE VIEW null_aggregates AS SELECT a, SUM(CAST(NULL AS INT)) AS s, COUNT(CAST(NULL AS INT)) AS c, MIN(CAST(NULL AS DATE)) AS l,
+    AVG(CAST(NULL AS DOUBLE)) AS m, COUNT(DISTINCT CAST(NULL AS STRING)) AS d FROM u GROUP BY a;

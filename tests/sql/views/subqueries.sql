@@ -153,3 +153,8 @@ CREATE VIEW exists_having AS SELECT k FROM t WHERE EXISTS (SELECT b FROM u WHERE
 -- a subquery inside of CASE
 CREATE VIEW subquery_case AS SELECT k, CASE WHEN EXISTS (SELECT * FROM u WHERE u.a = t.a) THEN 'u'
 WHEN a IN (SELECT a FROM n) THEN 'n' ELSE s END AS place FROM t;
+
+-- greater than one of a bag with nulls, over a bag with nulls
+-- not sqlite: it has no quantified comparisons
+-- not spark: it has no quantified comparisons with queries
+CREATE VIEW any_of_bag AS SELECT a, b FROM u WHERE b > ANY (SELECT b FROM u);

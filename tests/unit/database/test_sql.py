@@ -125,6 +125,46 @@ def test_insert_update_delete(db: corollary.Database) -> None:
     assert ask(db, "SELECT k FROM t") == [(15,), (2,), (3,), (4,)]
 
 
+def test_rows_without_a_key_are_updated(db: corollary.Database) -> None:
+    transaction = db.sql("UPDATE u SET b = b + a WHERE a = 2")
+    assert isinstance(transaction, Transaction)
+    assert str(transaction.changes) == "<Changes: u +2 −2>"
+    assert ask(db, "SELECT * FROM u") == [(2, 5), (2, 5), (4, 1)]
+    db.sql("UPDATE u SET a = 2, b = CASE b WHEN 1 THEN 5 ELSE NULL END")  # each copy once
+    assert ask(db, "SELECT * FROM u") == [(2, 5), (2, None), (2, None)]
+
+
+def test_with_before_insert_and_nulls_without_a_type(db: corollary.Database) -> None:
+    tables = "w AS (SELECT 7 AS k), x AS (SELECT k + 1 AS k FROM w)"
+    db.sql(f"WITH {tables} INSERT INTO t SELECT k, NULL FROM x")
+    db.sql("INSERT INTO t (a, k) WITH w AS (SELECT 9 AS k) SELECT NULL AS n, k FROM w")
+    assert ask(db, "SELECT * FROM t WHERE k > 3") == [(8, None), (9, None)]
+    assert "`WITH` cannot stand before `DELETE`" in refusal(
+        db, "WITH w AS (SELECT 1 k) DELETE FROM t"
+    )
+    twice = "WITH w AS (SELECT 1 AS k) INSERT INTO t WITH x AS (SELECT * FROM w) SELECT k, k FROM x"
+    assert "C1361" in refusal(db, twice)
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("SELECT -128Y, -32768S, - 9223372036854775808L", (-128, -32768, -(2**63))),
+        ("SELECT make_date(12, 12, 12)", (date(12, 12, 12),)),
+        ("SELECT to_date('2026', 'yyyy[-MM[-dd]]')", (date(2026, 1, 1),)),
+        ("SELECT to_date('2026-03-04', 'yyyy[-MM[-dd]]')", (date(2026, 3, 4),)),
+        ("SELECT date_format(DATE '2026-03-04', 'yyyy[-MM]')", ("2026-03",)),
+        ("SELECT 1 / 0 + NULL, CAST(NULL AS INT) = CAST(NULL AS INT)", (None, None)),
+        ("SELECT COALESCE(CAST(NULL AS INT), CAST(NULL AS INT)) IS NULL", (True,)),
+        ("SELECT MAX(k) FROM t WHERE CAST(NULL AS INT) IS NULL", (3,)),
+        ("SELECT COUNT(*) FROM t WHERE CAST(NULL AS INT) = CAST(NULL AS INT)", (0,)),
+        ("SELECT COUNT(*) FROM t WHERE a > '2' AND k IN ('1', 3)", (1,)),
+    ],
+)
+def test_what_spark_answers(db: corollary.Database, question: str, answer: tuple[Any, ...]) -> None:
+    assert ask(db, question) == [answer]
+
+
 def test_copies_are_written_and_deleted(db: corollary.Database) -> None:
     db.sql("INSERT INTO u VALUES (2, 3)")
     db.sql("INSERT INTO u SELECT * FROM u WHERE a = 4")

@@ -42,11 +42,22 @@ class PositionParser(SparkParser):
         for name, parse in SparkParser.FUNCTION_PARSERS.items()
         if name in _CALLS_WITH_SYNTAX
     }
+    UNARY_PARSERS: ClassVar[dict[TokenType, Callable[..., Any]]] = {
+        **SparkParser.UNARY_PARSERS,
+        TokenType.PLUS: lambda self: self.parse_plus(),
+    }
     NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
         name: parse
         for name, parse in SparkParser.NO_PAREN_FUNCTION_PARSERS.items()
         if name in _CALLS_WITHOUT_PARENTHESES
     }
+
+    def parse_plus(self) -> Any:
+        """Parse `+x`, which Spark calls `positive(x)`; a number with a plus is a number."""
+        operand = self._parse_unary()
+        if isinstance(operand, exp.Literal) and not operand.is_string:
+            return operand
+        return self.expression(exp.Anonymous(this="positive", expressions=[operand]))
 
     def raise_error(self, message: str, token: Token | None = None) -> None:
         """Raise the problem with the place of its token, or of the end of the text."""

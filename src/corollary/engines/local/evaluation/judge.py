@@ -264,5 +264,8 @@ def _row_values(
                 seen.add(slot.name)
                 code = frame.columns[slot.name][row : row + 1]
                 type_ = expressions.type_of(slot)
+                if code[0] == 0:
+                    yield slot.name, "null"
+                    continue
                 value = native.to_python(dictionary.decode(code, type_)[0], type_)
-                yield slot.name, "null" if code[0] == 0 else format_value(value, type_)
+                yield slot.name, format_value(value, type_)

@@ -6,8 +6,8 @@ from corollary.core.types import DATE, NUMERIC, TIMESTAMP, Kind
 from corollary.frontends.sql.binder.context import ExpressionContext
 from corollary.frontends.sql.binder.problems import type_name
 from corollary.frontends.sql.binder.values import literals
-from corollary.frontends.sql.binder.values.conversions import cast
-from corollary.frontends.sql.binder.values.operators import Site
+from corollary.frontends.sql.binder.values.conversions import cast, fits_bits
+from corollary.frontends.sql.binder.values.operators import EXAMPLES, Site, negative
 from corollary.frontends.sql.column_types import ColumnType, read_type
 from corollary.frontends.sql.query_tree import ConstantValue, Expression, FunctionCall
 
@@ -28,13 +28,10 @@ def bind_cast(context: ExpressionContext, node: exp.Cast) -> Expression:
     if folded is not None:
         return ConstantValue(folded.value, folded.type, session.span(node))
     if is_literal and isinstance(operand, ConstantValue) and isinstance(operand.value, str):
-        word = type_name(target.type)
+        word, kind = type_name(target.type), target.type.kind
         message = f"`{operand.value}` is not a {word.lower()}."
-        raise session.error("C1309", message, node, f"write it as in `{_EXAMPLES.get(word, word)}`")
+        raise session.error("C1309", message, node, f"write it as in `{EXAMPLES.get(kind, word)}`")
     return cast_value(operand, target, is_try, context.site(node, node.this))
-
-
-_EXAMPLES = {"DATE": "DATE '2026-11-16'", "TIMESTAMP": "TIMESTAMP '2026-11-16 08:00:00'"}
 
 
 def cast_value(operand: Expression, target: ColumnType, is_try: bool, site: Site) -> Expression:
@@ -68,11 +65,17 @@ def _folded(operand: Expression, target: ColumnType) -> ConstantValue | None:
     return None
 
 
+def negative_literal(context: ExpressionContext, node: exp.Cast) -> Expression | None:
+    """Return the value of `-128Y`, given `128Y`, which is too large without its sign."""
+    target = read_type(node.args["to"], context.session.file)
+    return _suffixed_number(context, node, target, is_negative=True)
+
+
 def _suffixed_number(
-    context: ExpressionContext, node: exp.Cast, target: ColumnType
+    context: ExpressionContext, node: exp.Cast, target: ColumnType, *, is_negative: bool = False
 ) -> Expression | None:
     """Return the value of `10L`, `1.5BD` or `2D`, which sqlglot makes casts."""
-    session, inner = context.session, node.this
+    session, inner, site = context.session, node.this, context.site(node)
     written = session.text(node)
     if not isinstance(inner, exp.Literal) or target.type.kind not in NUMERIC:
         return None
@@ -81,9 +84,18 @@ def _suffixed_number(
     if "::" in written or not written[-1:].isalpha():
         return None
     if target.type.kind is Kind.DECIMAL:
-        return literals.decimal_literal(inner.this, node, session)
-    if target.type.kind is Kind.FLOAT and target.bits == 64:
-        return literals.double_literal(inner.this, node, session)
-    return cast_value(
-        literals.number_literal(inner.this, node, session), target, False, context.site(node)
-    )
+        found: Expression = literals.decimal_literal(inner.this, node, session)
+    elif target.type.kind is Kind.FLOAT and target.bits == 64:
+        found = literals.double_literal(inner.this, node, session)
+    else:
+        found = literals.number_literal(inner.this, node, session)
+    if is_negative:
+        found = negative(found, site)
+    if target.type.kind is not Kind.NUMBER:
+        return cast_value(found, target, False, site) if target.bits == 32 else found
+    if not isinstance(found, ConstantValue) or not fits_bits(found.value, target.bits):
+        sign, largest = "-" if is_negative else "", 2 ** (target.bits - 1)
+        message = f"`{sign}{written}` is out of its range."
+        note = f"numbers with this letter go from {-largest} to {largest - 1}"
+        raise session.error("C1309", message, node, note)
+    return found

@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from corollary.core.types import BOOL, DATE, SYMBOL, Kind
 from corollary.frontends.sql.binder.aggregates import AGGREGATES, aggregate_call
-from corollary.frontends.sql.binder.casts import bind_cast
+from corollary.frontends.sql.binder.casts import bind_cast, negative_literal
 from corollary.frontends.sql.binder.context import ExpressionContext, name_of
 from corollary.frontends.sql.binder.functions import check_accepted, function_call
 from corollary.frontends.sql.binder.names import resolve_column
@@ -201,7 +201,8 @@ class ExpressionBinder(ExpressionContext):
         inner = node.this
         if isinstance(inner, exp.Literal) and not inner.is_string and inner.this == str(2**63):
             return literals.value_literal(-(2**63), self.session.span(node))  # type: ignore[return-value]
-        return negative(self.bind(inner), self.site(node, inner))
+        literal = negative_literal(self, inner) if isinstance(inner, exp.Cast) else None
+        return literal or negative(self.bind(inner), self.site(node, inner))
 
     def _comparison(self, node: exp.Expr, functor: str) -> Expression:
         self.session.check(node, "this", "expression")

@@ -131,8 +131,8 @@ class GroupReader:
 
     def _key(self, node: exp.Expr) -> int:
         """Return the number of a key, which an ordinal or an alias may stand for."""
-        if isinstance(node, exp.Literal) and not node.is_string and node.this.isdigit():
-            position = int(node.this)
+        position = ordinal_of(node)
+        if position is not None:
             if not 1 <= position <= len(self.items):
                 message = f"There is no column {position} in the SELECT."
                 note = f"write a number from 1 to {len(self.items)}"
@@ -163,3 +163,11 @@ def _cube(parts: list[KeySet]) -> list[KeySet]:
         for length in range(len(parts), -1, -1)
         for chosen in combinations(parts, length)
     ]
+
+
+def ordinal_of(node: exp.Expr) -> int | None:
+    """Return the integer that a node is written as: it is the number of a column."""
+    sign, inner = (-1, node.this) if isinstance(node, exp.Neg) else (1, node)
+    if isinstance(inner, exp.Literal) and not inner.is_string and inner.this.isdigit():
+        return sign * int(inner.this)
+    return None

@@ -44,6 +44,9 @@ def _like_several(context: ExpressionContext, node: exp.Expr, several: exp.Expr)
     context.session.check(several, "this")
     inner = several.this.unnest() if isinstance(several.this, exp.Paren) else several.this
     patterns = inner.expressions if isinstance(inner, exp.Tuple) else [inner]
+    if not patterns:
+        message = f"`LIKE {type(several).__name__.upper()}` has no patterns."
+        raise context.session.error("C1315", message, node, "write at least one")
     tests = []
     for pattern in patterns:
         part = node.copy()

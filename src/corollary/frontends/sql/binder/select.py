@@ -5,7 +5,12 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from corollary.frontends.sql.binder.expressions import ExpressionBinder
-from corollary.frontends.sql.binder.grouping import Grouping, GroupReader, has_aggregate
+from corollary.frontends.sql.binder.grouping import (
+    Grouping,
+    GroupReader,
+    has_aggregate,
+    ordinal_of,
+)
 from corollary.frontends.sql.binder.names import near_names, qualifier_of
 from corollary.frontends.sql.binder.problems import unsupported
 from corollary.frontends.sql.binder.scopes import Scope, ScopeColumn
@@ -273,8 +278,8 @@ def ordered_terms(
     term = node.this
     if isinstance(term, exp.Var) and term.name.upper() == "ALL":
         return [(index, term) for index in range(len(columns))]
-    if isinstance(term, exp.Literal) and not term.is_string and term.this.isdigit():
-        position = int(term.this)
+    position = ordinal_of(term)
+    if position is not None:
         if not 1 <= position <= len(columns):
             message = f"There is no column {position} in the SELECT."
             raise session.error("C1314", message, term, f"write a number from 1 to {len(columns)}")

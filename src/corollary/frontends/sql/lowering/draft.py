@@ -23,6 +23,7 @@ from corollary.core.logic import (
 from corollary.core.program import Column, Declaration, TypeName
 from corollary.core.types import Kind, Type
 from corollary.errors import Diagnostic
+from corollary.frontends.sql.lowering.null_folding import fold_comparison, fold_nulls
 from corollary.source import Span
 
 NamedType = tuple[str, Type]
@@ -191,7 +192,7 @@ def _map_term(term: Term, change: Callable[[Variable], Variable]) -> Term:
         case Constant(value=value):
             return Constant(value)
         case Functor(name=name, arguments=arguments):
-            return Functor(name, tuple(_map_term(each, change) for each in arguments))
+            return fold_nulls(Functor(name, tuple(_map_term(each, change) for each in arguments)))
         case AggregateTerm(operator=operator, target=target, body=body):
             goal = None if target is None else _map_term(target, change)
             return AggregateTerm(operator, goal, tuple(_map_items(body, change)))
@@ -212,7 +213,8 @@ def _map_items(
             case Negation(atom=atom):
                 yield Negation(_map_atom(atom, change))
             case Comparison(operator=operator, left=left, right=right):
-                yield Comparison(operator, _map_term(left, change), _map_term(right, change))
+                sides = _map_term(left, change), _map_term(right, change)
+                yield fold_comparison(Comparison(operator, *sides))
             case Disjunction(alternatives=alternatives):
                 changed = (tuple(_map_items(each, change)) for each in alternatives)
                 yield Disjunction(tuple(changed))

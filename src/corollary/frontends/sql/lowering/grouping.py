@@ -115,7 +115,9 @@ class Groups:
                     source, number = self._distinct(call, arguments)
                     total = self._total("sum", source, source[0], "total", _sum_type(type_))
                 else:
-                    column = self._column("value", self._weighted(term, type_), type_)
+                    weighted = self._weighted(term, type_)
+                    wide = type_ if weighted is term else _sum_type(type_)
+                    column = self._column("value", weighted, wide)
                     total = self._total("sum", EVERY_ROW, column, "total", _sum_type(type_))
                     if call.name == "sum" and not may_be_null:
                         return total
@@ -179,6 +181,8 @@ class Groups:
             return term
         if type_.kind is Kind.FLOAT:
             copies = Functor("to_float", (copies,))
+        elif type_.kind is Kind.DECIMAL:
+            copies = Functor("to_decimal", (copies, ZERO))
         return Functor("*", (term, copies))
 
     def _total(

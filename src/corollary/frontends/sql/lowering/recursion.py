@@ -11,6 +11,7 @@ W are the values that tell the instances of a step apart.
 from collections.abc import Sequence
 from dataclasses import replace
 
+from corollary.core.graph import strongly_connected_components
 from corollary.core.logic import Atom, Constant, Functor, Term, Variable
 from corollary.core.types import NUMBER, SYMBOL, Kind
 from corollary.frontends.sql.lowering.blocks import ResultColumn, emit_block, output_keys
@@ -72,25 +73,46 @@ def define_recursive(
     lowering: ViewLowering, query: WithRecursive, relation: str, body: RuleBody, *, storage: str
 ) -> LoweredQuery:
     """Make the rules of recursive tables, and of the query that reads them."""
-    names = {table.name for table in query.tables}
-    for table in query.tables:
-        for step in table.steps:
-            check_uses(step, names)
     inner = without_order(query.query)
     is_set = isinstance(inner, Select) and (
         (body.is_set or inner.is_distinct) and is_inlinable(replace(inner, is_distinct=False))
     )
     is_view = relation == lowering.draft.view and _is_renaming(query, inner)
-    tables = [_relation_of(lowering, table) for table in query.tables]
-    if is_view:
-        tables[0].relation, tables[0].storage = relation, storage
-        tables[0].names = [each.name for each in query.columns]
-    _open_tables(lowering, tables, names, is_set=is_set)
-    _emit(lowering, tables)
-    if is_view and not tables[0].has_way:
-        types = tuple(tables[0].types)
-        return LoweredQuery(relation, (), tuple(tables[0].names), types, False, tables[0].keys)
+    for circle in _circles(query.tables):
+        names = {table.name for table in circle}
+        for table in circle:
+            for step in table.steps:
+                check_uses(step, names)
+        tables = [_relation_of(lowering, table) for table in circle]
+        if is_view:
+            tables[0].relation, tables[0].storage = relation, storage
+            tables[0].names = [each.name for each in query.columns]
+        readers = [
+            branch
+            for table in query.tables
+            if table.name not in names
+            for branch in (*table.bases, *table.steps)
+            if references(branch, names)
+        ]
+        is_read_as_set = is_set and all(is_inlinable(without_order(each)) for each in readers)
+        _open_tables(lowering, tables, names, is_set=is_read_as_set)
+        _emit(lowering, tables, names)
+        if is_view and not tables[0].has_way:
+            types = tuple(tables[0].types)
+            return LoweredQuery(relation, (), tuple(tables[0].names), types, False, tables[0].keys)
     return lowering.define(inner, relation, body, storage=storage)
+
+
+def _circles(tables: Sequence[RecursiveTable]) -> list[list[RecursiveTable]]:
+    """Return the tables that depend on each other together, after those that they read."""
+    by_name = {table.name: table for table in tables}
+    reads = {
+        table.name: sorted({each.cte for each in references(table, by_name)}) for table in tables
+    }
+    return [
+        [table for table in tables if table.name in component]
+        for component in strongly_connected_components(reads)
+    ]
 
 
 def _relation_of(lowering: ViewLowering, table: RecursiveTable) -> RecursiveRelation:
@@ -127,9 +149,9 @@ def _open_tables(
     """Open the bodies of recursive tables, and decide how their derivations are told apart."""
     tables = [each.table for each in made]
     if is_set or not any(table.is_all for table in tables):
-        _open_branches(lowering, made, is_set=True)
+        _open_branches(lowering, made, names, is_set=True)
         return
-    if len(made) == 1 and _has_single_derivations(lowering, made[0]):
+    if len(made) == 1 and _has_single_derivations(lowering, made[0], names):
         return
     for table in tables:
         for step in table.steps:
@@ -148,14 +170,16 @@ def _open_tables(
     relation.has_way, relation.keys = True, ()
     relation.names = [each.name for each in relation.table.columns]
     relation.storage = "stored" if lowering.draft.is_materialized else "virtual"
-    _open_branches(lowering, made, is_set=False)
+    _open_branches(lowering, made, names, is_set=False)
 
 
 def _shown(table: RecursiveTable) -> str:
     return table.name.rsplit(".", 1)[-1] or "r"
 
 
-def _has_single_derivations(lowering: ViewLowering, relation: RecursiveRelation) -> bool:
+def _has_single_derivations(
+    lowering: ViewLowering, relation: RecursiveRelation, names: set[str]
+) -> bool:
     """Whether no row has two derivations; the branches are open then."""
     table = relation.table
     if len(table.bases) != 1 or len(table.steps) != 1:
@@ -167,7 +191,7 @@ def _has_single_derivations(lowering: ViewLowering, relation: RecursiveRelation)
         return False
     relation.keys = (key,)
     mark = lowering.mark()
-    _open_branches(lowering, [relation], is_set=False)
+    _open_branches(lowering, [relation], names, is_set=False)
     for branch in relation.branches:
         if branch.body.counts or not branch.keys or not is_inlinable(branch.query):
             lowering.rollback(mark)
@@ -178,7 +202,11 @@ def _has_single_derivations(lowering: ViewLowering, relation: RecursiveRelation)
 
 
 def _open_branches(
-    lowering: ViewLowering, relations: Sequence[RecursiveRelation], *, is_set: bool
+    lowering: ViewLowering,
+    relations: Sequence[RecursiveRelation],
+    names: set[str],
+    *,
+    is_set: bool,
 ) -> None:
     """Open the bodies of all branches; repeat it with columns that turn out to be nullable."""
     for each in relations:
@@ -189,7 +217,8 @@ def _open_branches(
         for relation in relations:
             table = relation.table
             relation.branches = [
-                _open(lowering, branch, is_set=is_set) for branch in (*table.bases, *table.steps)
+                _open(lowering, branch, names, is_set=is_set)
+                for branch in (*table.bases, *table.steps)
             ]
             for branch in relation.branches:
                 if branch.body.counts and relation.has_way and not relation.has_count:
@@ -203,7 +232,7 @@ def _open_branches(
         lowering.rollback(mark)
 
 
-def _open(lowering: ViewLowering, query: Query, *, is_set: bool) -> OpenBranch:
+def _open(lowering: ViewLowering, query: Query, names: set[str], *, is_set: bool) -> OpenBranch:
     query = without_order(query)
     body = RuleBody(lowering.draft, is_set=is_set)
     if not is_inlinable(query):
@@ -218,7 +247,7 @@ def _open(lowering: ViewLowering, query: Query, *, is_set: bool) -> OpenBranch:
         for column, expression in query.columns
     ]
     keys = output_keys(body, columns)
-    if is_set or keys or references(query, set(lowering.recursive)):
+    if is_set or keys or references(query, names):
         return OpenBranch(query, body, [each.term for each in columns], keys)
     part = emit_block(lowering, lowering.draft.relation("q"), body, columns, span=query.span)
     outside = RuleBody(lowering.draft)
@@ -228,7 +257,7 @@ def _open(lowering: ViewLowering, query: Query, *, is_set: bool) -> OpenBranch:
 # --- rules ---------------------------------------------------------------------------------------
 
 
-def _emit(lowering: ViewLowering, relations: Sequence[RecursiveRelation]) -> None:
+def _emit(lowering: ViewLowering, relations: Sequence[RecursiveRelation], names: set[str]) -> None:
     draft = lowering.draft
     for relation in relations:
         span = relation.table.span
@@ -238,24 +267,32 @@ def _emit(lowering: ViewLowering, relations: Sequence[RecursiveRelation]) -> Non
         for number, branch in enumerate(relation.branches):
             row = list(branch.row)
             if relation.has_way:
-                row.append(_way(lowering, branch, number + 1, is_step=number >= bases))
+                own = references(branch.query, names) if number >= bases else []
+                row.append(_way(lowering, branch, number + 1, own))
             if relation.has_count:
                 row.append(branch.body.count_term() or ONE)
             draft.add(relation.relation, row, branch.body.closed_items(), branch.query.span)
 
 
-def _way(lowering: ViewLowering, branch: OpenBranch, number: int, *, is_step: bool) -> Term:
-    """Return the text that tells a derivation apart from others of the same row."""
+def _way(
+    lowering: ViewLowering, branch: OpenBranch, number: int, own: Sequence[RecursiveSource]
+) -> Term:
+    """Return the text that tells a derivation apart from others of the same row.
+
+    Args:
+        lowering: of the view.
+        branch: the branch that derives the row.
+        number: that of the branch.
+        own: its reference to its own table; a base has none.
+    """
+    if not own:
+        return Constant(str(number))
     draft = lowering.draft
     shown = {draft.resolve(each).name for each in branch.row if isinstance(each, Variable)}
-    parts: list[Term] = [Constant(str(number))]
-    if is_step:
-        (source,) = references(branch.query, set(lowering.recursive))
-        way = lowering.ways[source.number]
-        shown.add(way.name)
-        parts = [way, Constant(f"/{number}:")]
-    else:
-        return parts[0]
+    (source,) = own
+    way = lowering.ways[source.number]
+    shown.add(way.name)
+    parts: list[Term] = [way, Constant(f"/{number}:")]
     seen = set()
     for variable in branch.body.witnesses:
         name = draft.resolve(variable).name

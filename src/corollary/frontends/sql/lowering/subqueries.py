@@ -134,6 +134,8 @@ class _Comparison:
                 keys.setdefault(draft.resolve(each).name, each)
         test = RuleBody(draft, tuple(keys.values()), is_set=True, items=items)
         test.take_nulls(test.outer, self.body)
+        if not or_unknown:
+            test.known.not_null |= names_of(*self.left)
         test.make_outer = lambda: self.lowering.project(test.outer, self.body, "of")
         self._tests[or_unknown] = self.lowering.project(
             test.outer, test, "some", self.quantified.span

@@ -80,6 +80,8 @@ def parse_statement(tokens: Sequence[Token], file: SourceFile) -> nodes.Statemen
     """
     cursor = TokenCursor(tokens, file)
     word = cursor.word()
+    if word == "WITH" and (start := _write_after_with(cursor)):
+        return _insert(TokenCursor(tokens[start:], file), tokens[:start])
     if word in QUESTION_WORDS:
         return nodes.QueryStatement(parse_query(tokens, file), _whole(cursor))
     match word:
@@ -95,6 +97,29 @@ def parse_statement(tokens: Sequence[Token], file: SourceFile) -> nodes.Statemen
             return _update(cursor)
         case _:
             return _boundary(cursor)
+
+
+def _write_after_with(cursor: TokenCursor) -> int:
+    """Return where the INSERT after common table expressions begins; 0 if a query follows them.
+
+    Raises:
+        InputError: another statement follows them.
+    """
+    depth = 0
+    for at in range(len(cursor.tokens)):
+        word = cursor.word(at)
+        depth += (word == "(") - (word == ")")
+        if depth or word not in ("INSERT", "DELETE", "UPDATE"):
+            continue
+        if word == "INSERT":
+            return at
+        raise InputError.of(
+            "C1363",
+            f"`WITH` cannot stand before `{word}`.",
+            cursor.span_of(cursor.tokens[at]),
+            f"write `WITH` in a subquery of the condition, after `{word}`",
+        )
+    return 0
 
 
 def _whole(cursor: TokenCursor) -> Span:
@@ -273,7 +298,8 @@ def _drop(cursor: TokenCursor) -> nodes.Drop:
 # --- writes ------------------------------------------------------------------------------------
 
 
-def _insert(cursor: TokenCursor) -> nodes.Insert:
+def _insert(cursor: TokenCursor, tables: Sequence[Token] = ()) -> nodes.Insert:
+    """Return an INSERT; the common table expressions before it belong to its query."""
     cursor.expect("INSERT")
     if cursor.is_next("OVERWRITE"):
         raise InputError.of(
@@ -290,7 +316,9 @@ def _insert(cursor: TokenCursor) -> nodes.Insert:
         columns = cursor.names("a column")
     if cursor.word() not in QUESTION_WORDS:
         cursor.fail("`VALUES` or a query")
-    query = parse_query(cursor.rest(), cursor.file)
+    if tables and cursor.is_next("WITH"):
+        cursor.fail("a query without a `WITH` of its own")
+    query = parse_query([*tables, *cursor.rest()], cursor.file)
     return nodes.Insert(table, columns, query, _whole(cursor))
 
 

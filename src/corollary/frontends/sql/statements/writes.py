@@ -79,7 +79,12 @@ def rows_to_insert(
 
 
 def _is_null(query: exp.Expr, number: int) -> bool:
-    """Return whether a column of VALUES is NULL in all rows: it has no type of its own."""
+    """Return whether a column is written as NULL, in all rows: it has no type of its own."""
+    if isinstance(query, exp.Select):
+        before = query.expressions[: number + 1]
+        return isinstance(before[-1].unalias(), exp.Null) and not any(
+            each.is_star for each in before
+        )
     return isinstance(query, exp.Values) and all(
         isinstance(row, exp.Tuple)
         and number < len(row.expressions)
@@ -103,15 +108,8 @@ def rows_to_update(
     """Return the question for the rows that an UPDATE replaces, each beside the new one.
 
     Raises:
-        InputError: the table has no key, or a value does not fit.
+        InputError: a value does not fit.
     """
-    if table.is_bag or not table.keys:
-        raise InputError.of(
-            "C1377",
-            f"`{table.relation}` has no key, so its rows cannot be updated.",
-            statement.table.span,
-            "give it a `PRIMARY KEY`, or write `DELETE` and `INSERT`",
-        )
     names = [column.name for column in table.columns]
     assigned: dict[int, exp.Expr] = {}
     for name, value in statement.assignments:

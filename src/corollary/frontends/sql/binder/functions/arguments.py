@@ -15,7 +15,7 @@ from corollary.core.types import (
     Type,
 )
 from corollary.frontends.sql.binder.values.conversions import call, convert, is_untyped, to_decimal
-from corollary.frontends.sql.binder.values.operators import Site, unfit
+from corollary.frontends.sql.binder.values.operators import Site, read_literal, unfit
 from corollary.frontends.sql.query_tree import ConstantValue, Expression
 
 Builder = Callable[[list[Expression], Site], Expression]
@@ -69,6 +69,8 @@ def fitted(argument: Expression, parameter: str, site: Site) -> Expression:
         return call("to_date", (argument,), DATE, argument.span)
     if parameter == MOMENT and kind is Kind.DATE:
         return convert(argument, TIMESTAMP)
+    if isinstance(argument, ConstantValue) and isinstance(argument.value, str):
+        return read_literal(argument, wanted, site)
     raise unfit(site, argument, DATE if parameter == TIME else wanted)
 
 

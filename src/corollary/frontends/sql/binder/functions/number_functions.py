@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from corollary.core.types import BOOL, FLOAT, NUMBER, SYMBOL, Kind, Type
+from corollary.core.types import BOOL, FLOAT, NUMBER, NUMERIC, SYMBOL, Kind, Type
 from corollary.frontends.sql.binder.functions.arguments import (
     DOUBLE,
     WHOLE,
@@ -12,6 +12,7 @@ from corollary.frontends.sql.binder.functions.arguments import (
     plain,
     simple,
 )
+from corollary.frontends.sql.binder.problems import type_name
 from corollary.frontends.sql.binder.values.conversions import (
     call,
     common_type,
@@ -106,6 +107,14 @@ def _negative(arguments: list[Expression], site: Site) -> Expression:
     return negative(arguments[0], site)
 
 
+def _positive(arguments: list[Expression], site: Site) -> Expression:
+    kind = arguments[0].type.kind
+    if kind not in NUMERIC and kind is not Kind.SYMBOL:
+        message = f"`+` does not take {type_name(arguments[0].type)}."
+        raise site.error("C1307", message, "leave it out")
+    return numeric(arguments[0], replace(site, name="+"))
+
+
 def _bits(functor: str) -> SqlFunction:
     return simple(functor, NUMBER, *([WHOLE] * (1 if functor == "bnot" else 2)))
 
@@ -116,7 +125,7 @@ def _bits(functor: str) -> SqlFunction:
 def _widest(arguments: list[Expression], site: Site) -> tuple[tuple[Expression, ...], Type | None]:
     """Return the arguments in the type that they have together; None if all are `NULL`."""
     values = aligned(arguments, site, f"`{site.name}`")
-    type_ = common_type(list(arguments))
+    type_ = common_type(list(values))
     return values, None if type_ is None or type_.precision < 0 else plain(type_)
 
 
@@ -213,6 +222,7 @@ NUMBER_FUNCTIONS: dict[str, SqlFunction] = {
     "pow": simple("power", FLOAT, DOUBLE, DOUBLE),
     "mod": _operator("%"),
     "div": _operator("DIV"),
+    "positive": SqlFunction(1, 1, _positive),
     "pmod": SqlFunction(2, 2, _positive_rest),
     "negative": SqlFunction(1, 1, _negative),
     "try_add": _operator("+", is_try=True),

@@ -3,7 +3,7 @@
 import re
 from decimal import Decimal
 
-from corollary.core.types import DATE, NUMBER, SYMBOL, TIMESTAMP, Kind, decimal
+from corollary.core.types import BOOL, DATE, NUMBER, SYMBOL, TIMESTAMP, Kind, decimal
 from corollary.frontends.sql.binder.functions.arguments import (
     DAY,
     MOMENT,
@@ -16,7 +16,7 @@ from corollary.frontends.sql.binder.functions.arguments import (
     simple,
 )
 from corollary.frontends.sql.binder.values.conversions import EPOCH, call, constant, integer
-from corollary.frontends.sql.binder.values.operators import Site, negative
+from corollary.frontends.sql.binder.values.operators import Site, choose, negative
 from corollary.frontends.sql.query_tree import ConstantValue, Expression, FunctionCall
 
 _PATTERNS = {
@@ -35,6 +35,9 @@ _PATTERNS = {
     "EEEE": "%A",
 }
 """Spark's patterns of dates, and what they are in the rule language."""
+
+PATTERNS_MAX = 16
+"""The maximum number of patterns that one with optional sections stands for."""
 
 _WEEKDAYS = ("MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY")
 _UNITS = {
@@ -164,8 +167,32 @@ def time_format(pattern: str, site: Site) -> str:
     return found
 
 
+def _patterns(written: str, site: Site) -> list[str]:
+    """Return a pattern with its optional sections, then without some: `yyyy[-MM]` is two."""
+    found, around = [""], list[list[str]]()
+    for part in re.findall(r"'(?:[^']|'')*'|[^\[\]'#{}]+|.", written):
+        if part == "[":
+            around.append(found)
+            found = [""]
+        elif part == "]" and around:
+            before = around.pop()
+            found = [one + other for one in before for other in (*found, "")]
+            if len(found) > PATTERNS_MAX:
+                message = f"The pattern `{written}` has too many optional sections."
+                raise site.error("C1306", message, "write fewer of them")
+        elif part in "]#{}":
+            message = f"`{part}` has no meaning in the pattern `{written}`."
+            raise site.error("C1306", message, "write text that stands for itself in quotes")
+        else:
+            found = [one + part for one in found]
+    if around:
+        message = f"An optional section of the pattern `{written}` has no end."
+        raise site.error("C1306", message, "write `]` after it")
+    return [time_format(each, site) for each in dict.fromkeys(found)]
+
+
 def _format(arguments: list[Expression], site: Site) -> Expression:
-    pattern = time_format(literal_text(arguments[1], site), site)
+    pattern = _patterns(literal_text(arguments[1], site), site)[0]
     value = fitted(arguments[0], TIME, site)
     return call("format_time", (value, ConstantValue(pattern, SYMBOL)), SYMBOL, site.span)
 
@@ -179,9 +206,17 @@ def _to_time(kind: Kind) -> SqlFunction:
     def build(arguments: list[Expression], site: Site) -> Expression:
         value = arguments[0]
         if len(arguments) > 1:
-            pattern = time_format(literal_text(arguments[1], site), site)
             text = fitted(value, TEXT, site)
-            return call(functor, (text, ConstantValue(pattern, SYMBOL)), result, site.span)
+            *tried, last = (
+                call(functor, (text, ConstantValue(pattern, SYMBOL)), result, site.span)
+                for pattern in _patterns(literal_text(arguments[1], site), site)
+            )
+            if not tried:
+                return last
+            values = tuple(
+                call("try", (each,), result.with_null(True), site.span) for each in tried
+            )
+            return FunctionCall("coalesce", (*values, last), last.type, site.span)
         if value.type.kind is Kind.SYMBOL and value.type.precision >= 0:
             parse = "parse_day" if kind is Kind.DATE else "parse_moment"
             return call(parse, (value,), result, site.span)
@@ -242,9 +277,13 @@ def _named(pattern: str) -> SqlFunction:
 
 def _make_date(arguments: list[Expression], site: Site) -> Expression:
     """`make_date(y, m, d)`: the text of the date is parsed, so that only real days pass."""
-    dash = ConstantValue("-", SYMBOL)
-    texts = [call("show", (fitted(each, WHOLE, site),), SYMBOL, site.span) for each in arguments]
-    text = call("cat", (texts[0], dash, texts[1], dash, texts[2]), SYMBOL, site.span)
+    dash, zero = ConstantValue("-", SYMBOL), ConstantValue("0", SYMBOL)
+    parts = [fitted(each, WHOLE, site) for each in arguments]
+    year, month, day = (call("show", (each,), SYMBOL, site.span) for each in parts)
+    is_short = call("lt", (parts[0], integer(1000)), BOOL, site.span)
+    padded = call("lpad", (year, integer(4), zero), SYMBOL, site.span)
+    digits = choose([(is_short, padded)], year, SYMBOL, site.span)
+    text = call("cat", (digits, dash, month, dash, day), SYMBOL, site.span)
     return call("parse_day", (text,), DATE, site.span)
 
 

@@ -3,9 +3,11 @@
 import re
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from math import isfinite
 
 from sqlglot import exp
 
+from corollary.core.logic import Value
 from corollary.core.types import (
     BOOL,
     DATE,
@@ -14,6 +16,8 @@ from corollary.core.types import (
     NUMBER,
     SYMBOL,
     TIMESTAMP,
+    Kind,
+    Type,
     decimal,
 )
 from corollary.core.values import NUMBER_RANGE, is_encodable
@@ -23,6 +27,7 @@ from corollary.frontends.sql.query_tree import ConstantValue, Expression
 from corollary.source import Span
 
 _NUMBER = re.compile(r"[0-9]+|(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_SIGNED = re.compile(f"[+-]?(?:{_NUMBER.pattern})")
 _DAY = re.compile(r"\s*([+-]?[0-9]{4,7})(?:-([0-9]{1,2})(?:-([0-9]{1,2})(?:[T ].*)?)?)?\s*")
 _MOMENT = re.compile(
     r"\s*([0-9]{4})(?:-([0-9]{1,2})(?:-([0-9]{1,2})"
@@ -115,6 +120,26 @@ def read_moment(text: str) -> datetime | None:
         return value - _offset(found[8])
     except (ValueError, OverflowError):
         return None
+
+
+def read_value(text: str, type_: Type) -> Value:
+    """Return the value of a type that a text stands for; None if it does not.
+
+    >>> read_value(" 7 ", NUMBER), read_value("7.5", NUMBER), read_value("7.5", FLOAT)
+    (7, None, 7.5)
+    """
+    match type_.kind:
+        case Kind.DATE:
+            return read_day(text)
+        case Kind.TIMESTAMP:
+            return read_moment(text)
+        case Kind.NUMBER if _SIGNED.fullmatch(text.strip()) and text.strip().lstrip("+-").isdigit():
+            value = int(text)
+            return value if NUMBER_RANGE[0] <= value <= NUMBER_RANGE[1] else None
+        case Kind.FLOAT if _SIGNED.fullmatch(text.strip()) and isfinite(float(text)):
+            return float(text)
+        case _:
+            return None
 
 
 def _offset(text: str | None) -> timedelta:

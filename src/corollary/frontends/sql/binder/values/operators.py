@@ -22,6 +22,7 @@ from corollary.frontends.sql.binder.values.conversions import (
     is_untyped,
     to_decimal,
 )
+from corollary.frontends.sql.binder.values.literals import read_value
 from corollary.frontends.sql.query_tree import ConstantValue, Expression, FunctionCall
 from corollary.source import Span
 
@@ -117,6 +118,7 @@ def _operands(
     sign: str, left: Expression, right: Expression, site: Site
 ) -> tuple[Expression, Expression]:
     what = SIGNS.get(sign, f"`{sign}`")
+    left, right = _read_texts((left, right), site)
     for each in (left, right):
         if each.type.kind not in NUMERIC and not is_untyped(each):
             if each.type.kind is Kind.SYMBOL or {left.type.kind, right.type.kind} & NUMERIC:
@@ -212,12 +214,50 @@ def negative(operand: Expression, site: Site) -> Expression:
 
 def aligned(arguments: Sequence[Expression], site: Site, what: str) -> tuple[Expression, ...]:
     """Return values converted to the type that they have together."""
+    arguments = _read_texts(arguments, site)
     type_ = common_type(list(arguments))
     if type_ is None:
         raise mismatch(site, arguments, what)
     if type_.precision < 0:
         return tuple(arguments)
     return tuple(convert(each, type_) for each in arguments)
+
+
+def _read_texts(arguments: Sequence[Expression], site: Site) -> Sequence[Expression]:
+    """Return values with the literals among them that are texts, beside others, read as those."""
+    others = [each for each in arguments if each.type.kind is not Kind.SYMBOL]
+    wanted = common_type(others) if others else None
+    if wanted is None:
+        return arguments
+    return [
+        read_literal(each, wanted, site)
+        if isinstance(each, ConstantValue) and isinstance(each.value, str)
+        else each
+        for each in arguments
+    ]
+
+
+EXAMPLES = {
+    Kind.DATE: "DATE '2026-11-16'",
+    Kind.TIMESTAMP: "TIMESTAMP '2026-11-16 08:00:00'",
+    Kind.NUMBER: "7",
+    Kind.FLOAT: "1.5",
+}
+
+
+def read_literal(text: ConstantValue, wanted: Type, site: Site) -> Expression:
+    """Return the value of a text where one of another type is wanted."""
+    if wanted.kind is Kind.DECIMAL:
+        wanted = FLOAT  # as in Spark
+    if wanted.kind is Kind.BOOL:
+        return call("parse_bool", (text,), BOOL, text.span)
+    if wanted.kind not in EXAMPLES:
+        return text
+    value = read_value(str(text.value), wanted)
+    if value is None:
+        message = f"`{text.value}` is not a {type_name(wanted)}."
+        raise site.error("C1309", message, f"write one, as in `{EXAMPLES[wanted.kind]}`")
+    return ConstantValue(value, wanted.with_null(False), text.span)
 
 
 def compare(functor: str, left: Expression, right: Expression, site: Site) -> Expression:
