@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import closing
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ import corollary
 from corollary.core.printer import print_program
 from corollary.frontends.datalog.parser import parse
 from corollary.source import SourceFile
-from support.generators.sql_queries import SqlScenario, sql_scenarios
+from support.generators.sql_queries import BULK_MODES, SqlScenario, sql_scenarios
 from support.selection import examples, sampled, seed_of_today
 from support.sql.corpus import FOLDER, GRAPHS, corpus, corpus_tables, has_no_cycle
 from support.sql.query_judge import judge_query
@@ -25,14 +26,16 @@ FILES = sorted({each.file for each in corpus()})
 SEEDS = examples(1, 3)
 
 
-@pytest.mark.parametrize(("label", "kind"), sampled(((v, k) for v in VIEWS for k in KINDS), 40))
-def test_views_are_maintained(label: str, kind: str) -> None:
+@pytest.mark.parametrize(("label", "kind", "bulk"), sampled(product(VIEWS, KINDS, BULK_MODES), 60))
+def test_views_are_maintained(label: str, kind: str, bulk: str) -> None:
     for seed in range(SEEDS):
-        judge_views(corpus_tables(), [VIEWS[label]], f"{label} {seed}", kind=kind)
+        judge_views(corpus_tables(), [VIEWS[label]], f"{label} {seed}", kind=kind, bulk=bulk)
 
 
-@pytest.mark.parametrize(("label", "kind"), sampled(((v, k) for v in RECURSIVE for k in KINDS), 20))
-def test_recursive_views_are_maintained_under_deletes(label: str, kind: str) -> None:
+@pytest.mark.parametrize(
+    ("label", "kind", "bulk"), sampled(product(RECURSIVE, KINDS, BULK_MODES), 30)
+)
+def test_recursive_views_are_maintained_under_deletes(label: str, kind: str, bulk: str) -> None:
     tables = corpus_tables("recursive_tables.sql")
     for seed in range(SEEDS):
         judge_views(
@@ -43,6 +46,7 @@ def test_recursive_views_are_maintained_under_deletes(label: str, kind: str) -> 
             values=GRAPHS,
             accepts=has_no_cycle,
             changes=8,
+            bulk=bulk,
         )
 
 

@@ -27,3 +27,9 @@ SELECT t.k, u.b FROM t LEFT JOIN u ON t.k IS NOT DISTINCT FROM u.a
 SELECT t.k, e2.src FROM t FULL JOIN (SELECT src, dst + 1 AS d FROM e) e2 ON t.a = e2.d WHERE t.k IS NULL OR e2.src IS NULL
 
 SELECT COALESCE(t.a, u.a), COUNT(*) FROM t FULL JOIN u ON t.a = u.a GROUP BY COALESCE(t.a, u.a)
+
+SELECT t.k, e.dst, e2.dst, e3.dst, e4.dst FROM t LEFT JOIN e ON t.a = e.src LEFT JOIN e e2 ON e.dst = e2.src LEFT JOIN e e3 ON e2.dst = e3.src LEFT JOIN e e4 ON e3.dst = e4.src
+
+SELECT COUNT(*) FROM t LEFT JOIN p ON t.a = p.x WHERE p.x IS NULL
+
+SELECT t.k, u.b FROM t LEFT JOIN u ON t.a = u.a WHERE u.b > 1

@@ -88,3 +88,8 @@ CREATE VIEW null_nodes AS WITH RECURSIVE r(x, y) AS (SELECT x, y FROM link UNION
 
 -- null joins null where it is asked to
 CREATE VIEW null_safe_nodes AS WITH RECURSIVE r(x, y) AS (SELECT x, y FROM link UNION SELECT r.x, l.y FROM r JOIN link l ON r.y <=> l.x) SELECT x, y FROM r;
+
+-- an order inside and one around by columns that are not selected
+-- not sqlite: it has no order in a branch
+-- duckdb: WITH RECURSIVE r(x, y) AS (SELECT x, y FROM edge UNION SELECT r.x, e.y FROM r JOIN edge e ON r.y = e.x) SELECT x FROM r
+CREATE VIEW ordered_starts AS WITH RECURSIVE r(x, y) AS ((SELECT x, y FROM edge ORDER BY x + y) UNION SELECT r.x, e.y FROM r JOIN edge e ON r.y = e.x) SELECT x FROM r ORDER BY y;

@@ -114,3 +114,12 @@ JOIN (SELECT t.k, t.a, u.b FROM t LEFT JOIN u ON t.b = u.a) j ON j.a = n.a;
 -- four tables in one body
 CREATE VIEW four_tables AS SELECT t.k, p.q, n.s, u.b FROM t JOIN p ON t.a = p.x JOIN n ON n.a = p.y
 JOIN u ON u.a = n.a;
+
+-- rows without a match
+CREATE VIEW unmatched AS SELECT COUNT(*) AS c FROM t LEFT JOIN p ON t.a = p.x WHERE p.x IS NULL;
+
+-- a chain of outer joins, each on the one before
+CREATE VIEW chain AS SELECT t.k, u.b, p.q, f.v FROM t LEFT JOIN u ON t.a = u.a LEFT JOIN p ON u.b = p.x LEFT JOIN f ON p.q = f.k;
+
+-- a condition that no padded row meets
+CREATE VIEW chain_matched AS SELECT t.k, u.b, p.q FROM t LEFT JOIN u ON t.a = u.a LEFT JOIN p ON u.b = p.x WHERE u.b = t.k OR p.q > 0;

@@ -80,3 +80,7 @@ CREATE VIEW union_values AS SELECT a FROM u UNION ALL VALUES (1), (1), (NULL);
 
 -- intersect of both, symmetric difference
 CREATE VIEW symmetric AS (SELECT a FROM u EXCEPT SELECT a FROM n) UNION (SELECT a FROM n EXCEPT SELECT a FROM u);
+
+-- branches ordered by a column that they do not select
+-- sqlite: SELECT a FROM t UNION ALL SELECT * FROM (SELECT b FROM u ORDER BY a) EXCEPT SELECT * FROM (SELECT x FROM p ORDER BY q)
+CREATE VIEW ordered_branches AS SELECT a FROM t UNION ALL (SELECT b FROM u ORDER BY a) EXCEPT (SELECT x FROM p ORDER BY q);

@@ -158,3 +158,14 @@ WHEN a IN (SELECT a FROM n) THEN 'n' ELSE s END AS place FROM t;
 -- not sqlite: it has no quantified comparisons
 -- not spark: it has no quantified comparisons with queries
 CREATE VIEW any_of_bag AS SELECT a, b FROM u WHERE b > ANY (SELECT b FROM u);
+
+-- an order by a column that is not selected has no effect in IN, ANY and EXISTS
+CREATE VIEW ordered_in AS SELECT k FROM t WHERE a IN (SELECT b FROM u ORDER BY a) AND EXISTS (SELECT b FROM u ORDER BY a, b);
+
+-- the same in ANY
+-- not sqlite: it has no quantified comparisons
+-- not spark: it has no quantified comparisons with queries
+CREATE VIEW ordered_any AS SELECT k FROM t WHERE a = ANY (SELECT b FROM u ORDER BY a DESC);
+
+-- with LIMIT it has one
+CREATE VIEW ordered_first AS SELECT k FROM t WHERE a IN (SELECT q FROM p ORDER BY y, x LIMIT 2);

@@ -50,6 +50,8 @@ WINDOWS = (
     "DENSE_RANK() OVER (ORDER BY {0}, {1} DESC)",
     "SUM({0}) OVER (ORDER BY {1})",
 )
+BULK_MODES = ("auto", "always")
+"""With as few rows as here, `auto` is `never`."""
 
 Names = list[str]
 
@@ -63,6 +65,7 @@ class SqlScenario:
     rows: int
     changes: int
     is_stored: bool
+    bulk: str
     features: frozenset[str] = field(compare=False)
 
 
@@ -272,5 +275,6 @@ def sql_scenarios(draw: Callable[[st.SearchStrategy], object], depth: int = 2) -
         rows=writer.number(3, 8),
         changes=writer.number(1, 4),
         is_stored=not writer.chance(4),
+        bulk=writer.pick(BULK_MODES),
         features=frozenset(writer.features),
     )

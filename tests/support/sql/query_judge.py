@@ -67,7 +67,7 @@ def judge_query(scenario: SqlScenario) -> Counter[str]:
     kind = MATERIALIZED if scenario.is_stored else VIRTUAL
     with (
         closing(_Votes(view)) as votes,
-        closing(MaintainedViews(query_tables(), [view], kind)) as maintained,
+        closing(MaintainedViews(query_tables(), [view], kind, bulk=scenario.bulk)) as maintained,
     ):
         return _judge(scenario, votes, maintained)
 
@@ -86,6 +86,11 @@ def _judge(scenario: SqlScenario, votes: _Votes, maintained: MaintainedViews) ->
             f"after change {number} of {scenario}:\n{scenario.query}\n"
             f"missing {dict(said[0] - held)}, wrong {dict(held - said[0])}\n"
             f"the change {change}\nthe tables { {n: dict(r) for n, r in source.state.items()} }"
+        )
+        answer = maintained.answer(maintained.views[0])
+        assert answer == held, (
+            f"the question after change {number} of {scenario}:\n{scenario.query}\n"
+            f"missing {dict(held - answer)}, wrong {dict(answer - held)}"
         )
         found["states of queries"] += 1
         found["disputed"] += any(each != held for each in said)

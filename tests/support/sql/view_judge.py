@@ -101,6 +101,10 @@ class MaintainedViews:
         """Return what a view holds."""
         return bag(self.database.relation(name).rows())
 
+    def answer(self, view: CorpusView) -> Counter[Row]:
+        """Return the rows of a view's query, asked as a question."""
+        return bag(self.database.sql(view.query).rows())
+
     def close(self) -> None:
         """Give everything back."""
         self.database.close()
@@ -149,6 +153,7 @@ def _judge(
                 f"missing {dict(expected - found)}, wrong {dict(found - expected)}\n"
                 f"the change {change}\nthe tables { {n: dict(r) for n, r in source.state.items()} }"
             )
+            assert maintained.answer(view) == found, f"{view.label} as a question: {view.query}"
     return full
 
 

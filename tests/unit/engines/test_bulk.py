@@ -149,6 +149,18 @@ def test_null_has_no_length_even_where_the_variable_cannot_be_null() -> None:
     assert rows_of(engine, "d") == [("b", "c")]
 
 
+def test_a_rule_that_compares_null_has_no_rows() -> None:
+    """The alternative without a match: `y is null` binds what the comparison reads."""
+    text = """
+    .decl b(x: number)
+    .decl c(x: number)
+    .decl d(x: number, y: number?)
+    d(x, y) := b(x), y is null, c(y2), y = y2, x < 3.
+    """
+    engine, _ = evaluate(text, {"b": [(1,)], "c": [(2,)]}, BulkMode.ALWAYS)
+    assert rows_of(engine, "d") == []
+
+
 def test_statistics_say_that_a_stratum_was_bulk(tmp_path: Path) -> None:
     program = tmp_path / "sales.dl"
     program.write_text(SALES, "utf-8")

@@ -283,11 +283,10 @@ class _Compiler:
             expression = frame.constants[copied.name]
         if isinstance(expression, Constant):
             if expression.value is None and not stage.accepts_null:
-                return self._select(
+                frame = self._select(
                     frame, needed, {}, frame.source(), where=exp.Boolean(this=False)
                 )
-            constants = {**frame.constants, name: expression}
-            return QueryFrame(frame.query, frame.columns, constants, frame.has_mark)
+            return replace(frame, constants={**frame.constants, name: expression})
         if copied is not None:
             return self._copy(stage, copied.name, frame, needed)
         frame, lowered = self._lower(frame, expression)

@@ -289,7 +289,7 @@ class Ordered:
     ones; `width` says how many columns are the user's.
     """
 
-    query: "Query"
+    query: Select
     order: tuple[tuple[int, bool, bool], ...]
     """Column, whether descending, whether nulls come first."""
     limit: int | None

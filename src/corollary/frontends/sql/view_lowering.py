@@ -1,6 +1,6 @@
 """From the query of a view to its relations and rules."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from corollary.core.logic import Clause
 from corollary.core.program import Declaration
@@ -8,7 +8,13 @@ from corollary.errors import Diagnostic
 from corollary.frontends.sql.lowering.bodies import RuleBody
 from corollary.frontends.sql.lowering.draft import ViewDraft
 from corollary.frontends.sql.lowering.queries import QueryLowering
-from corollary.frontends.sql.query_tree import Ordered, Query, QueryColumn
+from corollary.frontends.sql.query_tree import (
+    Ordered,
+    Query,
+    QueryColumn,
+    WithRecursive,
+    output_columns,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +56,13 @@ class SqlQuestion:
 
 def question_of(query: Query) -> SqlQuestion:
     """Return a query without the order at its top, and that order."""
-    if isinstance(query, Ordered):
-        return SqlQuestion(query.query, query.order, query.limit, query.offset, query.width)
-    return SqlQuestion(query)
+    ordered = query.query if isinstance(query, WithRecursive) else query
+    if not isinstance(ordered, Ordered):
+        return SqlQuestion(query)
+    asked: Query = ordered.query
+    if isinstance(query, WithRecursive):
+        asked = replace(query, query=asked, columns=output_columns(asked))
+    return SqlQuestion(asked, ordered.order, ordered.limit, ordered.offset, ordered.width)
 
 
 def lower_view(name: str, query: Query, *, is_materialized: bool) -> LoweredView:

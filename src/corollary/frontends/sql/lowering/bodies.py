@@ -11,7 +11,9 @@ from corollary.core.logic import (
     Constant,
     Disjunction,
     Functor,
+    Negation,
     Term,
+    Truth,
     Variable,
 )
 from corollary.core.types import NUMBER, Type
@@ -127,13 +129,57 @@ class RuleBody:
 
     def closed_items(self, needed: Iterable[Variable] = ()) -> list[BodyItem]:
         """Return the items, with a literal for outer variables that they do not bind."""
-        items = self.all_items()
+        items = self._live_items()
         resolved = {self.draft.resolve(each).name for each in (*self.outer, *needed)}
         outer = {self.draft.resolve(each).name for each in self.outer}
         bound = bound_names(self.draft.plain_items(items))
         if outer & resolved <= bound or self.make_outer is None:
             return items
         return [self.make_outer(), *items]
+
+    def _live_items(self) -> list[BodyItem]:
+        """Return all items, without alternatives that can never hold."""
+        items = self.all_items()
+        if not any(isinstance(item, Disjunction) for item in items):
+            return items
+        plain = [item for item in items if not isinstance(item, Disjunction)]
+        present = {self.draft.resolve(Variable(name)).name for name in self.known.not_null}
+        found: list[BodyItem] = []
+        for item in items:
+            if not isinstance(item, Disjunction):
+                found.append(item)
+                continue
+            live = [each for each in item.alternatives if not self._is_dead(each, plain, present)]
+            if len(live) > 1:
+                found.append(Disjunction(tuple(live)))
+            else:
+                found += live[0] if live else [Truth(value=False)]
+        return found
+
+    def _is_dead(
+        self, one: Iterable[BodyItem], other: Iterable[BodyItem], present: Iterable[str] = ()
+    ) -> bool:
+        """Whether items say together that a variable is null and that it is not.
+
+        Args:
+            one: some items.
+            other: further ones.
+            present: the names of variables that are not null anyway.
+        """
+        nulls: set[str] = set()
+        compared = set(present)
+        for item in (*one, *other):
+            if isinstance(item, Comparison):
+                sides = {
+                    self.draft.resolve(each).name
+                    for each in (item.left, item.right)
+                    if isinstance(each, Variable)
+                }
+                if item.operator != "is":  # no other comparison holds for null
+                    compared |= sides
+                elif NULL in (item.left, item.right):
+                    nulls |= sides
+        return not nulls.isdisjoint(compared)
 
     def count_term(self) -> Term | None:
         """Return the number of copies of a row; None where each is there once."""
@@ -268,6 +314,7 @@ class RuleBody:
         alternatives: Sequence[Sequence[BodyItem]],
         cut: Callable[["RuleBody"], None],
         values: Iterable[Variable] = (),
+        test: Atom | None = None,
     ) -> None:
         """Add alternatives that exclude each other; a body with too many becomes a relation first.
 
@@ -275,7 +322,11 @@ class RuleBody:
             alternatives: the items of each.
             cut: makes the body a relation.
             values: the variables for values that all of them bind.
+            test: a literal that holds where the first alternative does, and nowhere else.
         """
+        if self._extend_alternatives(alternatives, test):
+            self.values += values
+            return
         if len(alternatives) > 1 and self.alternatives * len(alternatives) > ALTERNATIVES_MAX:
             cut(self)
         self.values += values
@@ -284,6 +335,30 @@ class RuleBody:
             return
         self.alternatives *= len(alternatives)
         self.items.append(Disjunction(tuple(tuple(each) for each in alternatives)))
+
+    def _extend_alternatives(
+        self, alternatives: Sequence[Sequence[BodyItem]], test: Atom | None
+    ) -> bool:
+        """Add alternatives to earlier ones, if some do not go together: a chain of outer joins.
+
+        A join after a padded row pads again: each join of a chain adds one alternative.
+        """
+        negated = [] if test is None else [Negation(test)]
+        for item in self.items:
+            if not isinstance(item, Disjunction):
+                continue
+            live: list[tuple[BodyItem, ...]] = []
+            for earlier in item.alternatives:
+                further = [each for each in alternatives if not self._is_dead(earlier, each)]
+                if alternatives[0] not in further:
+                    further = [[part for part in each if part not in negated] for each in further]
+                live += [(*earlier, *each) for each in further]
+            if len(live) == len(item.alternatives) + 1:
+                self.alternatives += self.alternatives // len(item.alternatives)
+                self.items.remove(item)
+                self.items.append(Disjunction(tuple(live)))
+                return True
+        return False
 
 
 def _domain(variable: Variable) -> object:

@@ -213,7 +213,8 @@ def _add_left(lowering: ViewLowering, join: JoinedSource, body: RuleBody) -> Non
     known = body.known
     both = Dependencies([*known.rules, *side.known.rules, *matched.known.rules])
     determines_right = both.determines(left, witnesses)
-    body.choose([items, [Negation(test), *_absent(lowering, side)]], lowering.cut)
+    padded = [Negation(test), *_absent(lowering, side)]
+    body.choose([items, padded], lowering.cut, test=test)
     # Whether a row is padded depends on its left side only.
     for lefts, rights in (*side.known.rules, *matched.known.rules):
         known.add({*left, *lefts}, rights)

@@ -20,7 +20,8 @@ from corollary.errors import Diagnostic, Severity
 from corollary.frontends.sql.lowering.blocks import ResultColumn, emit_block
 from corollary.frontends.sql.lowering.bodies import NULL, RuleBody
 from corollary.frontends.sql.lowering.context import LoweredQuery, ViewLowering, refuse
-from corollary.frontends.sql.query_tree import Ordered, output_columns
+from corollary.frontends.sql.lowering.tree_walk import without_order
+from corollary.frontends.sql.query_tree import Ordered
 
 OrderTerm = tuple[Variable, Variable, bool, bool]
 """A value of another row, that of this row, whether descending, whether nulls come first."""
@@ -66,9 +67,8 @@ def define_ordered(
                     severity=Severity.WARNING,
                 )
             )
-        if ordered.width == len(output_columns(ordered.query)):
-            return lowering.define(ordered.query, relation, body, storage=storage)
-    elif not ordered.order:
+        return lowering.define(without_order(ordered), relation, body, storage=storage)
+    if not ordered.order:
         raise refuse(
             "C1341",
             "Which rows `LIMIT` takes is not defined without an order.",
@@ -82,8 +82,6 @@ def define_ordered(
         ResultColumn(column.name, variable, variable.type or NUMBER)
         for column, variable in zip(ordered.columns, this, strict=False)
     ][: ordered.width]
-    if ordered.limit is None and not ordered.offset:
-        return emit_block(lowering, relation, rows, shown, storage=storage, span=ordered.span)
     others = [draft.variable(draft.hint(each), each.type or NUMBER) for each in this]
     copies = draft.variable("m", NUMBER) if inner.is_bag else None
     chosen = [number for number, _, _ in ordered.order]

@@ -1,7 +1,7 @@
 """Walks over query trees: what they contain, and which columns of queries around they name."""
 
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from functools import lru_cache
 
 from corollary.core.logic import Value
@@ -99,9 +99,12 @@ def constant_of(expression: Expression) -> Value:
 
 
 def without_order(query: Query) -> Query:
-    """Return a query without an `ORDER BY` that has no effect: one without `LIMIT`."""
+    """Return a query without an `ORDER BY` that has no effect: one without `LIMIT`.
+
+    Columns that are only there for the order go with it.
+    """
     while isinstance(query, Ordered) and query.limit is None and not query.offset:
-        if query.width != len(query.columns):
-            return query
-        query = query.query
+        shown = zip(query.columns, query.query.columns, strict=False)
+        columns = tuple((column, expression) for column, (_, expression) in shown)
+        query = replace(query.query, columns=columns)
     return query
