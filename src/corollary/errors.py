@@ -198,10 +198,10 @@ class WarehouseError(InputError):
     """A warehouse cannot be read or written as it is."""
 
     @classmethod
-    def missing(cls, place: object) -> "WarehouseError":
+    def missing(cls, place: object, cure: str | None = None) -> "WarehouseError":
         """Return the error of a place without a warehouse."""
         text = f"There is no warehouse in `{place}`."
-        cure = "make one with `corollary run PROGRAM --warehouse DIR`"
+        cure = cure or "make one with `corollary run PROGRAM --warehouse DIR`"
         return cls([Diagnostic("C0930", text, None, cure)])
 
     @classmethod
@@ -245,7 +245,10 @@ class WarehouseError(InputError):
     def lost_catalog(cls, place: str, files: object) -> "WarehouseError":
         """Return the error of an empty catalog beside data files."""
         text = f"`{place}` is missing or empty, but there are data files in `{files}`."
-        cure = "restore the catalog from a backup; or name another place for a new warehouse"
+        cure = (
+            "put the catalog back, or make the warehouse again of a backup with `corollary "
+            "restore`; name another place for a new one"
+        )
         return cls([Diagnostic("C0933", text, None, cure)])
 
     @classmethod

@@ -1101,8 +1101,16 @@ def test_a_first_manual_write_is_no_new_program() -> None:
     assert [each["new_program"] for each in commits()] == [False, True]
 
 
+@pytest.mark.parametrize("words", [("query", SEEN), ("sql", "SELECT 1"), ("log",), ("status",)])
+def test_a_misspelled_warehouse(words: tuple[str, ...]) -> None:
+    run()
+    command, *rest = words
+    refused(cli(command, "vwh", *rest), "C0930", "did you mean `wh`?")
+    assert not Path("vwh").exists()
+
+
 def test_a_warehouse_without_commits() -> None:
-    corollary.open("wh").close()
+    Warehouse.open("wh").catalog.insert_intent()
     assert cli("log", "wh").stdout == "no commit yet\n"
     assert commits() == []
     result = done(cli("changes", "wh"))

@@ -54,7 +54,7 @@ class Pipeline:
         self._where, self._spark = directory / "warehouse", spark
 
     def run(self) -> pipeline.PipelineRun:
-        with corollary.open(self._where, spark=self._spark, create_on_commit=True) as db:
+        with corollary.open(self._where, spark=self._spark) as db:
             self.outcome = pipeline.run(db, self._program, self._inputs)
             self.edges = sorted(db.relation("edge").rows())
             is_there = "quarantine" in db._state.loaded.normal.relations

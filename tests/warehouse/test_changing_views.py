@@ -63,7 +63,7 @@ class Shop:
         (self.root / "shop.dl").write_text(text)
         (self.root / "sale.csv").write_text("".join(f"{line}\n" for line in self.sales))
         program, inputs = read_programs([self.root / "shop.dl"]), Inputs(self.root)
-        with self.open(create_on_commit=True, **options) as db:
+        with self.open(**options) as db:
             before = self.files()
             dry = run(db, program, inputs, is_dry=True)
             assert self.files() == before

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from errno import ENOSPC
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pyarrow as pa
@@ -235,9 +237,6 @@ def test_looking_back_changes_nothing(place: str) -> None:
 
 def test_commits_that_there_are_not(place: str) -> None:
     db = reopened("", place=place)
-    assert db.log() == []
-    with pytest.raises(WarehouseError, match=r"C0936"):
-        db.at(1)
     db.load(text=closure())
     assert [each.number for each in db.log()] == [1]
     for number in (-1, 0, 2):
@@ -257,11 +256,73 @@ def test_a_transaction_begins_from_what_others_have_committed(place: str) -> Non
         assert db.relation("later").rows() == [("a",)]
 
 
+READS: tuple[Callable[[Database], object], ...] = (
+    lambda db: db.relation("p"),
+    lambda db: db.query("p(x)"),
+    lambda db: db.sql("SELECT 1"),
+    lambda db: db.explain("p(x)"),
+    lambda db: db.why("p(1)"),
+    lambda db: db.at(0),
+    lambda db: db.log(),
+    lambda db: db.changes(1),
+    lambda db: db.feed(),
+    lambda db: db.follow("p"),
+    lambda db: db.grant("alice", "p"),
+    lambda db: db.revoke("alice", "p"),
+    lambda db: db.refresh(),
+)
+
+
+def test_reading_creates_nothing_and_is_an_error_until_something_is_written(place: str) -> None:
+    with reopened("", place=place) as db:
+        for read in READS:
+            with pytest.raises(WarehouseError, match="C0930"):
+                read(db)
+        db.set_today("2026-11-17")
+        db.deliver()
+        with db.transaction(is_dry=True) as tx:
+            tx.set_program(parse(SourceFile("program", ".decl p(x: number)\np(1).\n")))
+    with pytest.raises(WarehouseError, match="C0930"):
+        corollary.open(place, create=False)
+    with reopened("", place=place) as db:
+        db.sql("CREATE TABLE p (x BIGINT); INSERT INTO p VALUES (1)")
+        assert db.query("p(x)").to_pylist() == [{"x": 1}]
+
+
+def test_a_lost_catalog_is_damage(tmp_path: Path) -> None:
+    with corollary.open(tmp_path / "wh", engine="local") as db:
+        db.load(text=".decl p(x: number)\n.output p\np(1).\n")
+        db.publish()
+    for file in (tmp_path / "wh").glob("catalog.sqlite*"):
+        file.unlink()
+    for create in (False, True):  # all rows are in the catalog; the published table is beside it
+        with pytest.raises(WarehouseError, match=r"C0933.*(\n.*)*corollary restore"):
+            corollary.open(tmp_path / "wh", create=create)
+
+
+def test_threads_that_read_while_a_warehouse_is_made(tmp_path: Path) -> None:
+    with corollary.open(tmp_path / "wh", engine="local") as db, ThreadPoolExecutor(4) as pool:
+        catalog, done = store_of(db).warehouse.catalog, Event()
+
+        def read() -> int | None:
+            while not done.is_set():
+                catalog.latest_commit()
+            found = catalog.latest_commit()
+            return None if found is None else found.number
+
+        readers = [pool.submit(read) for _ in range(4)]
+        try:
+            db.load(text=".decl p(x: number)\np(1).\n")
+        finally:
+            done.set()
+        assert [each.result() for each in readers] == [1] * 4
+
+
 def test_a_warehouse_that_is_made_late(tmp_path: Path) -> None:
     place = tmp_path / "deep" / "warehouse"
     with (
-        corollary.open(place, create_on_commit=True) as db,
-        corollary.open(place, create_on_commit=True) as other,
+        corollary.open(place) as db,
+        corollary.open(place) as other,
     ):
         assert db.commits == other.commits == 0
         assert not place.parent.exists()

@@ -26,7 +26,9 @@ def is_warehouse(place: str) -> bool:
     """Whether a name on the command line is a warehouse rather than a program."""
     if current_recording() is not None:  # a server answers, and has a warehouse
         return True
-    return place.startswith(CATALOG_SCHEMES) or Path(place).is_dir()
+    path = Path(place)
+    is_unknown = not path.suffix and not path.exists()  # programs have an ending
+    return place.startswith(CATALOG_SCHEMES) or path.is_dir() or is_unknown
 
 
 def open_catalog(place: str) -> "closing[WarehouseCatalog]":

@@ -202,7 +202,7 @@ class Database(ReadAccess):
         Raises:
             InputError: it is not a day.
         """
-        self.refresh()
+        self._catch_up()
         self._state.day = read_day(day)
         if TODAY_RELATION not in self._state.loaded.normal.relations:
             return None
@@ -247,7 +247,7 @@ class Database(ReadAccess):
         """
         if algorithm is not None:
             parse_algorithms(algorithm)
-        self.refresh()
+        self._catch_up()
         request = TransactionRequest(
             self._state.author,
             algorithm=algorithm,
@@ -405,7 +405,7 @@ class Database(ReadAccess):
     @checked(reader=str, relations=str)
     def revoke(self, reader: str, *relations: str) -> None:
         """Withdraw grants; what was not granted is ignored."""
-        self._state.check_open()
+        self.refresh()
         self._store.grants.remove(check_reader_name(reader), relations)
 
     def grants(self) -> dict[str, list[str]]:
@@ -454,7 +454,7 @@ class Database(ReadAccess):
 
     def _begin_delivery(self, cause: DeliveredAlerts) -> Transaction:
         """Begin the transaction that delivers alerts into a relation."""
-        self.refresh()
+        self._catch_up()
         request = TransactionRequest(OWNER, existing=self._existing, delivers=cause)
         return Transaction(self._state, self._store, request)
 

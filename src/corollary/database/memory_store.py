@@ -40,6 +40,9 @@ class MemoryStore:
         self._done: dict[str, Replay] = {}
         """By idempotency key, what its commit did."""
 
+    def check_exists(self) -> None:
+        """Do nothing: it always exists."""
+
     def catch_up(self, state: DatabaseState) -> None:
         """Do nothing: no other process commits here."""
 

@@ -36,7 +36,6 @@ def open_database(
     limits: Limits | None = None,
     console: Console | None = None,
     create: bool = True,
-    create_on_commit: bool = False,
     webhooks: Sequence[str] = (),
     alerts: str | Path | None = None,
     log_queries: bool = True,
@@ -74,7 +73,6 @@ def open_database(
     existing=str,
     limits=Limits,
     create=bool,
-    create_on_commit=bool,
     webhooks=TEXTS,
     alerts=PATH,
     log_queries=bool,
@@ -95,7 +93,6 @@ def open_database(
     limits: Limits | None = None,
     console: Console | None = None,
     create: bool = True,
-    create_on_commit: bool = False,
     webhooks: Sequence[str] = (),
     alerts: str | Path | None = None,
     log_queries: bool = True,
@@ -130,9 +127,8 @@ def open_database(
             `report`, `refuse` or `accept`.
         limits: bounds on every transaction.
         console: where progress is shown; nowhere if it is not given.
-        create: whether to create the warehouse if there is none; a reader never does.
-        create_on_commit: whether to create it with the first commit only, so that no files are
-            left if there is none.
+        create: whether to create the warehouse, with the first write, if there is none; reading
+            it before that is an error. If not, opening it is. A reader never creates one.
         webhooks: the permitted beginnings of URLs that alerts are posted to; none by default.
         alerts: the directory that the files of alerts may not leave; `alerts` in the warehouse if
             it is not given, or where the process runs for a database in memory.
@@ -187,7 +183,7 @@ def open_database(
         from corollary.database.warehouse_store import WarehouseStore
         from corollary.warehouse.warehouse import Warehouse
 
-        warehouse = Warehouse.open(path, create=create and reader is None, is_lazy=create_on_commit)
+        warehouse = Warehouse.open(path, create=create and reader is None)
         is_url = "://" in str(path)
         opened = OpenArguments(str(path) if is_url else str(warehouse.root.absolute()), options)
         store = WarehouseStore(

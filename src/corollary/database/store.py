@@ -67,6 +67,13 @@ class Store(Protocol):
     def grants(self) -> Grants:
         """Which reader may see which relation."""
 
+    def check_exists(self) -> None:
+        """Refuse to read what nobody has written yet.
+
+        Raises:
+            WarehouseError: there is no warehouse.
+        """
+
     def catch_up(self, state: DatabaseState) -> None:
         """Apply to a state what other processes have committed."""
 

@@ -99,7 +99,7 @@ class WarehouseStore:
         open_arguments: OpenArguments | None = None,
         has_query_log: bool = False,
     ) -> None:
-        self.warehouse = warehouse
+        self.warehouse, self.check_exists = warehouse, warehouse.check_exists
         self.open_arguments = open_arguments
         self.location = redact_password(open_arguments.location if open_arguments else "")
         self._engine = engine

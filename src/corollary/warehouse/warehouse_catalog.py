@@ -10,12 +10,11 @@ from urllib.parse import parse_qsl, quote, urlencode
 
 from corollary.core.types import TIMESTAMP
 from corollary.core.values import format_value, is_encodable, quote_text
-from corollary.errors import WarehouseError
+from corollary.errors import WarehouseError, redact_password
 from corollary.warehouse.catalog import catalog_rows
 from corollary.warehouse.catalog.catalog import Catalog
 from corollary.warehouse.catalog.connections import POSTGRESQL_SCHEME
 from corollary.warehouse.catalog.lazy_catalog import LazyCatalog
-from corollary.warehouse.files.object_path import ObjectPath
 from corollary.warehouse.files.places import Place, has_files, is_object_url, place_of
 
 CATALOG_FILE = "catalog.sqlite"
@@ -40,65 +39,45 @@ class WarehouseCatalog:
         self.catalog = catalog
 
     @classmethod
-    def open(cls, place: str | Path, *, create: bool = True, is_lazy: bool = False) -> Self:
+    def open(cls, place: str | Path, *, create: bool = True) -> Self:
         """Open a warehouse: a directory with its catalog, or a catalog that names its directory.
 
         Args:
             place: the directory, or `postgresql://user@host/name?data=PLACE`, with a directory or
                 an object store, `s3://bucket/name`.
-            create: whether to create it if there is none.
-            is_lazy: whether to create it only when something is written to it.
+            create: whether to create it, with the first write, if there is none.
 
         Raises:
             WarehouseError: there is none, it cannot be read, or it has another format.
         """
         root, url = parse_location(str(place))
-        if isinstance(root, ObjectPath):
-            return cls._open_objects(root, str(url), create=create)
-        if create and is_lazy and url is None and not _has_catalog(root):
-            if has_files(root / DATA_DIRECTORY):
-                raise WarehouseError.lost_catalog(str(root / CATALOG_FILE), root / DATA_DIRECTORY)
-            return cls(root, LazyCatalog(root / CATALOG_FILE))
-        if create:
-            try:
-                root.mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                raise WarehouseError.cannot_write(root, error) from error
-        elif url is None and not _has_catalog(root):
-            raise WarehouseError.missing(root)
-        # The catalog is created before any data file: files without tables in it mean a lost one.
-        is_filled = has_files(root / DATA_DIRECTORY)
         catalog = Catalog(str(root / CATALOG_FILE) if url is None else url)
-        try:
-            if is_filled:
-                catalog.check_not_lost(root / DATA_DIRECTORY)
-            if create and not (_has_catalog(root) and catalog.is_read_only()):
-                catalog.create()
-            catalog.check_format()
-        except BaseException:
-            catalog.close()
-            raise
-        return cls(root, catalog)
 
-    @classmethod
-    def _open_objects(cls, root: ObjectPath, url: str, *, create: bool) -> Self:
-        """Open a warehouse in an object store, which is listed only if there is no catalog yet."""
-        catalog = Catalog(url)
+        def has_catalog() -> bool:
+            return (url is not None or _has_catalog(root)) and catalog.exists()
+
         try:
-            if not catalog.exists():
-                try:
-                    is_filled = has_files(root / DATA_DIRECTORY)
-                except OSError as error:
-                    raise WarehouseError.cannot_read(root, error) from error
-                if is_filled:
-                    catalog.check_not_lost(root / DATA_DIRECTORY)
-                if create:
-                    catalog.create()
-            catalog.check_format()
+            if has_catalog():
+                catalog.check_format()
+                return cls(root, catalog)
+            # The catalog is created before any data file, by another process perhaps just now.
+            if _has_data(root) and not has_catalog():
+                raise WarehouseError.lost_catalog(redact_password(catalog.location), root)
+            if not create:
+                raise _missing(root, catalog.location)
+            return cls(root, LazyCatalog(root, catalog))
         except BaseException:
             catalog.close()
             raise
-        return cls(root, catalog)
+
+    def check_exists(self) -> None:
+        """Refuse to read a warehouse to which nothing was written yet.
+
+        Raises:
+            WarehouseError: there is none.
+        """
+        if isinstance(self.catalog, LazyCatalog) and not self.catalog.is_created():
+            raise _missing(self.root, self.catalog.location)
 
     def close(self) -> None:
         """Close the connections to the catalog."""
@@ -160,7 +139,18 @@ def _time(commit: catalog_rows.Commit) -> str:
     return format_value(commit.time, TIMESTAMP)
 
 
-def _has_catalog(root: Path) -> bool:
+def _missing(root: Place, location: str) -> WarehouseError:
+    """Return the error of a place without a warehouse, with a name beside it that is near."""
+    if not isinstance(root, Path) or "://" in location:
+        return WarehouseError.missing(redact_password(location))
+    from corollary.analysis.phrases import suggest_name
+
+    beside = root.absolute().parent
+    others = [each.parent.name for each in beside.glob(f"*/{CATALOG_FILE}")]
+    return WarehouseError.missing(root, suggest_name(root.name, others))
+
+
+def _has_catalog(root: Place) -> bool:
     try:
         (root / CATALOG_FILE).stat()
     except (FileNotFoundError, NotADirectoryError):
@@ -168,6 +158,16 @@ def _has_catalog(root: Path) -> bool:
     except OSError as error:
         raise WarehouseError.cannot_read(root, error) from error
     return True
+
+
+def _has_data(root: Place) -> bool:
+    """Return whether there are files that only a catalog gives a meaning."""
+    try:
+        return has_files(root / DATA_DIRECTORY) or (
+            isinstance(root, Path) and any(root.glob(f"{TABLES_DIRECTORY}/*/_delta_log/*"))
+        )
+    except OSError as error:
+        raise WarehouseError.cannot_read(root, error) from error
 
 
 def scratch_directory(root: Place) -> Path | None:

@@ -63,7 +63,8 @@ CALLS = [
         "C0918",
         "corollary.open(None, engine='local').log()",
         "corollary.open(DIRECTORY)",
-        "corollary.open('other', engine='local').log()",
+        "other = corollary.open('other', engine='local')\nother.load(text='.decl e(x: number)')\n"
+        "other.log()",
     ),
     Call("C0920", "db.transaction(idempotency='')", "1 to 200", "db.transaction(idempotency='k')"),
     Call(

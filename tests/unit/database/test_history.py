@@ -13,7 +13,7 @@ import pytest
 
 import corollary
 from corollary.core.arrow import nullary_table, to_python
-from corollary.database.database import Database, warehouse_of
+from corollary.database.database import Database, store_of, warehouse_of
 from corollary.errors import AccessError, InputError, WarehouseError
 from support.command_line import cli
 
@@ -199,11 +199,10 @@ def test_before_the_first_commit(dated: Database, tmp_path: Path) -> None:
     )
     with pytest.raises(WarehouseError, match=said):
         dated.at("2026-11-13")
-    with (
-        corollary.open(tmp_path / "empty") as empty,
-        pytest.raises(WarehouseError, match="there is no commit yet"),
-    ):
-        empty.at("2026-11-13")
+    with corollary.open(tmp_path / "empty") as empty:
+        store_of(empty).grants.remove("alice", ())  # a write that is no commit
+        with pytest.raises(WarehouseError, match="there is no commit yet"):
+            empty.at("2026-11-13")
 
 
 def test_a_time_of_the_log_is_that_commit(db: Database) -> None:

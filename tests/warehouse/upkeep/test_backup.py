@@ -245,7 +245,7 @@ def test_killed_half_way(house: House, tmp_path: Path) -> None:
     target = tmp_path / "copy"
     command = [sys.executable, "-c", COPY, house.place, str(target)]
     assert subprocess.run(command, check=False, env=os.environ).returncode == -9
-    with pytest.raises(WarehouseError, match="C0930"):
+    with pytest.raises(WarehouseError, match="C0933"):
         Warehouse.open(target, create=False)
     copy(house.warehouse, target)
     demand_copy(house, str(target))

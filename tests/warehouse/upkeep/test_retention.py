@@ -184,7 +184,7 @@ def test_history_dropped_while_it_is_read(house: House, monkeypatch: pytest.Monk
     house.change(4)
     house.fold()
     house.change(6)
-    real = type(house.warehouse.catalog).changes
+    real = catalogs.Catalog.changes
     once = [True]
 
     def meanwhile(catalog: Any, after: int, upto: int, relation: str | None = None) -> Any:
@@ -194,7 +194,7 @@ def test_history_dropped_while_it_is_read(house: House, monkeypatch: pytest.Monk
         return real(catalog, after, upto, relation)
 
     house.note()
-    monkeypatch.setattr(type(house.warehouse.catalog), "changes", meanwhile)
+    monkeypatch.setattr(catalogs.Catalog, "changes", meanwhile)
     house.demand_past(house.db.commits)
     assert not once
 

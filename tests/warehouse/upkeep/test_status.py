@@ -128,9 +128,15 @@ def test_without_a_commit(place: str) -> None:
 # --- places that are no warehouse ----------------------------------------------------------------
 
 
+def create_empty(place: Any) -> None:
+    """Create a warehouse without a commit, as a writer does that dies then."""
+    with closing(Warehouse.open(place)) as found:
+        found.catalog.insert_intent()
+
+
 def refused(place: Any, *, create: bool = False) -> str:
     with pytest.raises(WarehouseError) as raised:
-        Warehouse.open(place, create=create)
+        Warehouse.open(place, create=create).catalog.insert_intent()
     assert all(each.note for each in raised.value.diagnostics)
     return str(raised.value)
 
@@ -138,6 +144,8 @@ def refused(place: Any, *, create: bool = False) -> str:
 def test_nothing_there(tmp_path: Path) -> None:
     assert "C0930" in refused(tmp_path / "nothing")
     assert "corollary run PROGRAM --warehouse" in refused(tmp_path)
+    create_empty(tmp_path / "warehouse")
+    assert "did you mean `warehouse`?" in refused(tmp_path / "warehuose")
     assert not (tmp_path / "nothing").exists()
 
 
@@ -173,7 +181,8 @@ def test_the_database_of_another_program(tmp_path: Path, create: bool) -> None:
 def test_an_empty_database(tmp_path: Path) -> None:
     (tmp_path / "catalog.sqlite").touch()
     assert "C0930" in refused(tmp_path)
-    Warehouse.open(tmp_path).close()
+    create_empty(tmp_path)
+    Warehouse.open(tmp_path, create=False).close()
 
 
 @pytest.mark.parametrize("create", [False, True])
@@ -248,7 +257,7 @@ def as_nobody() -> Iterator[Path]:
 
 
 def test_a_directory_that_cannot_be_read(as_nobody: Path) -> None:
-    Warehouse.open(as_nobody / "warehouse").close()
+    create_empty(as_nobody / "warehouse")
     (as_nobody / "warehouse").chmod(0o700)
     os.seteuid(NOBODY)
     said = refused(as_nobody / "warehouse")
@@ -257,7 +266,7 @@ def test_a_directory_that_cannot_be_read(as_nobody: Path) -> None:
 
 
 def test_a_directory_that_cannot_be_written(as_nobody: Path) -> None:
-    Warehouse.open(as_nobody / "warehouse").close()
+    create_empty(as_nobody / "warehouse")
     os.seteuid(NOBODY)
     for create in (False, True):
         with closing(Warehouse.open(as_nobody / "warehouse", create=create)) as found:

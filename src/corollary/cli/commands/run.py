@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from corollary.analysis.pragmas import without_allowed
-from corollary.cli.databases import CATALOG_SCHEMES, open_warehouse
+from corollary.cli.databases import open_warehouse
 from corollary.cli.options import (
     ChangeOutputOptions,
     FileOptions,
@@ -228,9 +228,7 @@ def _update(
     with open_warehouse(
         warehouse,
         console,
-        # A catalog on a server is made at once, which a dry run must not do.
-        create=not (request.is_dry and warehouse.startswith(CATALOG_SCHEMES)),
-        create_on_commit=True,
+        create=True,
         today=request.today,
         **proving_keywords(maintenance.keywords, is_asked=request.is_proved),
     ) as database:

@@ -308,7 +308,15 @@ class ReadAccess(WhyAccess):
         )
 
     def refresh(self) -> None:
-        """See what other processes have committed."""
+        """See what other processes have committed.
+
+        Raises:
+            WarehouseError: nobody has written anything to the warehouse yet.
+        """
+        self._catch_up()
+        self._store.check_exists()
+
+    def _catch_up(self) -> None:
         self._state.check_open()
         with self._state.lock:
             if not self._state.is_committing:
@@ -321,6 +329,7 @@ class ReadAccess(WhyAccess):
         from corollary.database.warehouse_store import WarehouseStore
 
         self._state.check_open()
+        self._store.check_exists()
         if isinstance(self._store, WarehouseStore):
             return self._store
         raise no_history()

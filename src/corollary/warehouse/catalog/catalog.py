@@ -61,35 +61,20 @@ class Catalog(CatalogReader):
             self._refuse_foreign(connection)
             for statement in schema.CREATE:
                 connection.execute(statement)
-            if is_empty or self.find_meta(connection, "format") is not None:
+            if is_empty or self._has_format(connection):
                 return
-            if connection.first("SELECT name FROM corollary_meta") is not None:
-                raise WarehouseError.damaged(redact_password(self.location))
             properties = {"format": schema.FORMAT, "id": secrets.token_hex(8), "oldest": 0}
             rows = [{"name": name, "value": str(each)} for name, each in properties.items()]
             connection.insert(schema.META_TABLE, rows)
-
-    def check_not_lost(self, data_directory: object) -> None:
-        """Refuse an empty catalog beside data files: the real one has been lost.
-
-        Raises:
-            WarehouseError: it has no tables.
-        """
-        with self.read_transaction() as connection:
-            if schema.META_TABLE not in connection.tables():
-                raise WarehouseError.lost_catalog(redact_password(self.location), data_directory)
 
     def check_format(self) -> None:
         """Refuse a warehouse of another format.
 
         Raises:
-            WarehouseError: it is not a warehouse, has a format that this version does not know, or
-                tables with other columns.
+            WarehouseError: it has a format that this version does not know, or tables with other
+                columns.
         """
         with self.read_transaction() as connection:
-            self._refuse_foreign(connection)
-            if schema.META_TABLE not in connection.tables():
-                raise WarehouseError.missing(redact_password(self.location))
             found = self.find_meta(connection, "format")
             definitions = connection.rows(schema.DEFINITIONS) if self.is_file else []
         if found != str(schema.FORMAT):
@@ -112,10 +97,21 @@ class Catalog(CatalogReader):
             raise WarehouseError.foreign_database(self.location, tables)
 
     def exists(self) -> bool:
-        """Return whether it is the catalog of a warehouse."""
+        """Return whether it is the catalog of a warehouse.
+
+        Raises:
+            WarehouseError: it is the database of another program, or damaged.
+        """
         with self.read_transaction() as connection:
-            has_table = schema.META_TABLE in connection.tables()
-            return has_table and self.find_meta(connection, "format") is not None
+            self._refuse_foreign(connection)
+            return schema.META_TABLE in connection.tables() and self._has_format(connection)
+
+    def _has_format(self, connection: CatalogConnection) -> bool:
+        if self.find_meta(connection, "format") is not None:
+            return True
+        if connection.first("SELECT name FROM corollary_meta") is not None:
+            raise WarehouseError.damaged(redact_password(self.location))
+        return False
 
     # --- writing -------------------------------------------------------------------------------
 
