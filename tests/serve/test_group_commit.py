@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import corollary
-from corollary.database.access.principals import OWNER
+from corollary.database.access.principals import OWNER, AccessRole, Principal
 from corollary.database.upkeep.backup import copy
 from corollary.serve.answers import Answer, ServiceError
 from corollary.serve.processes.local_service import LocalService
@@ -92,6 +92,43 @@ def test_alone_means_alone(place: Path) -> None:
         assert all("grouped" not in each for each in found)
 
     run_local(place, test)
+
+
+def test_keys_of_a_group(place: Path) -> None:
+    """Two tokens may use one key; of one token, another change under it is refused."""
+
+    async def test(service: LocalService) -> None:
+        carol = Principal("carol", AccessRole.WRITE)
+        sent = [(WRITER, "a"), (carol, "b"), (OWNER, "c"), (WRITER, "d"), (WRITER, "a")]
+        calls = [
+            service.call(who, insert("edge", row, "m", idempotency_key="k")) for who, row in sent
+        ]
+        found = await asyncio.gather(*calls, return_exceptions=True)
+        refused = found.pop(3)
+        assert isinstance(refused, ServiceError)
+        assert (refused.status, refused.has_code("C0929")) == (422, True)
+        assert {each.commit for each in found if isinstance(each, Answer)} == {2}
+        own = [each.json["changes"]["edge"]["added"] for each in found if isinstance(each, Answer)]
+        assert own == [[["a", "m"]], [["b", "m"]], [["c", "m"]], [["a", "m"]]]
+        late = await asyncio.gather(
+            service.call(carol, insert("edge", "z", "m", idempotency_key="k")),
+            service.call(carol, insert("edge", "b", "m", idempotency_key="k")),
+            return_exceptions=True,
+        )
+        assert isinstance(late[0], ServiceError)
+        assert isinstance(late[1], Answer)
+        assert late[1].json["commit"] == 2
+        assert service.metrics.commit == 2
+
+    run_local(place, test)
+    with closing(Warehouse.open(place)) as warehouse:
+        copy(warehouse, str(place.parent / "copy"))
+
+    async def again(service: LocalService) -> None:
+        with pytest.raises(ServiceError, match="C0929"):
+            await service.call(WRITER, insert("edge", "z", "m", idempotency_key="k"))
+
+    run_local(place.parent / "copy", again)
 
 
 @pytest.mark.parametrize("bad", range(8))

@@ -228,6 +228,37 @@ def test_changes_are_made_once(server: Server) -> None:
     assert server.writer.post("/v1/apply", json=back).status_code == 200
 
 
+def test_a_key_stands_for_one_change_of_one_token(server: Server) -> None:
+    def send(client: AsgiClient, *row: str, key: str = "k1", **options: Any) -> Any:
+        change = {"op": "insert", "relation": "edge", "row": list(row)}
+        fields = {"changes": [change], "idempotency_key": key, **options}
+        return client.post("/v1/apply", json=fields)
+
+    def edges() -> list[list[str]]:
+        rows: list[list[str]] = server.admin.get("/v1/relations/edge?where=x=k1").json()["rows"]
+        return sorted(rows)
+
+    first = send(server.writer, "k1", "a").json()["commit"]
+    for way in ({}, {"alone": True}):
+        other = send(server.writer, "k1", "b", **way)
+        assert (other.status_code, code_of(other)) == (422, "C0929")
+    assert edges() == [["k1", "a"]]
+    day = send(server.writer, "k1", "a", today="2026-11-17")
+    assert (day.status_code, code_of(day)) == (422, "C0929")
+    line = ' {"row":["k1","a"], "relation":"edge","op" : "insert"}\n\n'
+    written = server.writer.post("/v1/apply", content=line, headers={"Idempotency-Key": "k1"})
+    assert written.json()["commit"] == first
+    second = send(server.admin, "k1", "b").json()["commit"]
+    assert second > first
+    assert edges() == [["k1", "a"], ["k1", "b"]]
+    assert send(server.admin, "k1", "b").json()["commit"] == second
+    commits = {each["commit"]: each for each in server.admin.get("/v1/commits").json()["commits"]}
+    assert {commits[each]["idempotency_key"] for each in (first, second)} == {"k1"}
+    long = send(server.writer, "k1", "c", key="k" * 197)
+    assert (long.status_code, code_of(long)) == (400, "C0920")
+    assert "1 to 196 characters" in long.text
+
+
 def test_errors_have_the_status_of_commands(server: Server) -> None:
     negative = {"changes": [{"op": "insert", "relation": "secret", "row": ["x", -1]}]}
     violated = server.writer.post("/v1/apply", json=negative)

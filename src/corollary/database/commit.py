@@ -50,9 +50,13 @@ from corollary.errors import ConflictError, ConstraintError, Diagnostic, InputEr
 from corollary.maintain.maintenance import Maintenance
 from corollary.maintain.update import Update
 from corollary.warehouse.catalog.catalog_rows import DeliveredAlerts
+from corollary.warehouse.catalog.group_keys import given_key
 
 if TYPE_CHECKING:
     from corollary.warehouse.publishing.publisher import PublishResult
+
+KEY_REUSED = "C0929"
+"""The code of an idempotency key that comes with another change."""
 
 MAX_TRIES = 10
 """How often a transaction is tried when other processes commit first."""
@@ -74,7 +78,9 @@ class TransactionRequest:
         reads: functions that return further operations, called on the state that is committed to.
         edits: of the program, in the order given.
         delivers: the alerts that the commit itself delivers.
+        idempotency: the key of the whole transaction, with the name of who has chosen it.
         keys: the idempotency keys of the requests that share the commit, if it is a group.
+        digests: of the changes of these keys, as far as they are known.
         inspect: called when everything is maintained, before it is recorded or rolled back; with
             it, a violated key is noted first, and raised at the end.
 
@@ -96,7 +102,29 @@ class TransactionRequest:
     existing: ExistingViolations = ExistingViolations.REPORT
     delivers: DeliveredAlerts | None = None
     keys: tuple[str, ...] = ()
+    digests: dict[str, str] = field(default_factory=dict)
     inspect: "Callable[[OpenTransaction], None] | None" = None
+
+    def find_replay(self, store: Store) -> pending_commit.Replay | None:
+        """Return what an earlier transaction of the same key did.
+
+        Raises:
+            InputError: `C0929`, it has made another change.
+        """
+        key = self.idempotency
+        replay = None if key is None else store.replay_of(key)
+        if key is None or replay is None:
+            return None
+        known, digest = replay.digest, self.digests.get(key)
+        if known is not None and digest is not None and known != digest:
+            raise InputError.of(
+                KEY_REUSED,
+                f"The idempotency key `{given_key(key)}` stands for another change, that of commit "
+                f"{replay.number}.",
+                None,
+                "use a new key for a new change: nothing was changed",
+            )
+        return replay
 
     def check_rights(self) -> None:
         """Refuse what the author may not do.
@@ -227,7 +255,7 @@ def retry_on_conflict(state: DatabaseState, store: Store, work: Callable[[], Res
 
 def _attempt(state: DatabaseState, store: Store, request: TransactionRequest) -> CommitOutcome:
     """Try to commit on the state as it is now."""
-    replay = None if request.idempotency is None else store.replay_of(request.idempotency)
+    replay = request.find_replay(store)
     if replay is not None:
         return CommitOutcome.of_replay(replay)
     outcome = CommitOutcome()
@@ -236,7 +264,7 @@ def _attempt(state: DatabaseState, store: Store, request: TransactionRequest) ->
     state.console.enter(Phase.PLAN)
     with state.begin(with_written_parts(program, operations)) as pending:
         pending.positions, pending.idempotency = positions, request.idempotency
-        pending.keys = request.keys
+        pending.keys, pending.digests = request.keys, request.digests
         pending.delivers, pending.depth = request.delivers, pending_commit.ALERT_DEPTH.get()
         after = pending.planned
 

@@ -25,7 +25,7 @@ from corollary.database.program.loaded_program import load_program, read_program
 from corollary.database.reactions.reactions import ExistingViolations
 from corollary.database.state import DatabaseState
 from corollary.database.store import OpenArguments, Store
-from corollary.database.transaction import Transaction
+from corollary.database.transaction import Transaction, scoped_key
 from corollary.errors import InputError
 from corollary.frontends.datalog.parser import parse
 from corollary.registry import EXTENSIONS
@@ -213,6 +213,7 @@ class Database(ReadAccess):
         algorithm=(str, Mapping),
         is_traced=bool,
         idempotency=str,
+        digest=str,
         is_dry=bool,
         publish=bool,
         existing=str,
@@ -223,6 +224,7 @@ class Database(ReadAccess):
         algorithm: str | Mapping[str, str] | None = None,
         is_traced: bool = False,
         idempotency: str | None = None,
+        digest: str | None = None,
         is_dry: bool = False,
         publish: bool = False,
         existing: str | None = None,
@@ -238,6 +240,8 @@ class Database(ReadAccess):
             is_traced: whether to keep the rows of the papers' tables in `trace`.
             idempotency: a key of the caller's; a second transaction of the same key does nothing
                 and reports what the first one did. In memory keys are known until it is closed.
+            digest: of what is going to be asked, at most 64 characters: a key that comes with
+                another digest is an error (`C0929`).
             is_dry: whether to report what would change, and change nothing.
             publish: whether to bring the tables of `.output` relations up to date after the
                 commit.
@@ -248,11 +252,14 @@ class Database(ReadAccess):
         if algorithm is not None:
             parse_algorithms(algorithm)
         self._catch_up()
+        author = self._state.author
+        key = None if idempotency is None else scoped_key(author, idempotency)
         request = TransactionRequest(
-            self._state.author,
+            author,
             algorithm=algorithm,
             is_traced=is_traced,
-            idempotency=idempotency,
+            idempotency=key,
+            digests={} if key is None or digest is None else {key: digest},
             is_dry=is_dry,
             publishes=publish,
             existing=ExistingViolations.of(existing) if existing else self._existing,

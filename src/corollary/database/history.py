@@ -19,6 +19,7 @@ from corollary.database.access.grants import require_grant, unknown_relation
 from corollary.database.program.names import readable_relation
 from corollary.errors import InputError
 from corollary.warehouse.catalog.catalog_rows import Commit, RecordedChange, StoredChange
+from corollary.warehouse.catalog.group_keys import given_key
 from corollary.warehouse.catalog.program_layout import program_of_layout
 from corollary.warehouse.warehouse_catalog import WarehouseCatalog
 
@@ -167,7 +168,7 @@ def _summaries(
             each.time,
             changes[each.number],
             is_new(each, parent),
-            each.idempotency if granted is None else None,
+            given_key(each.idempotency) if granted is None else None,
         )
         for each, parent in zip(commits, parents, strict=True)
     ]

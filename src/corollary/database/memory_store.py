@@ -61,7 +61,7 @@ class MemoryStore:
         if keys:
             stats = {name: Stats.from_json(each) for name, each in pending.stats.items()}
             replay = Replay(number, pending.changes, stats, pending.alerts)
-            self._done |= dict.fromkeys(keys, replay)
+            self._done |= {key: replace(replay, digest=pending.digests.get(key)) for key in keys}
         return number
 
     def source_positions(self) -> Mapping[str, Position]:

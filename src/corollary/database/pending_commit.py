@@ -62,6 +62,7 @@ class PendingCommit:
         positions: how far sources have been read, by the name of the source.
         idempotency: the key that the caller gave.
         keys: those of the requests that share the commit, if it is a group.
+        digests: of the changes of these keys, as far as they are known.
         alerts: go to the outbox with the commit.
         delivers: the alerts that the commit itself delivers, if a sink makes it.
         depth: how many commits led to this one, each made by alerts of the one before.
@@ -81,6 +82,7 @@ class PendingCommit:
     positions: Mapping[str, Position] = field(default_factory=dict)
     idempotency: str | None = None
     keys: tuple[str, ...] = ()
+    digests: Mapping[str, str] = field(default_factory=dict)
     alerts: Sequence[Alert] = ()
     delivers: DeliveredAlerts | None = None
     depth: int = 0
@@ -95,9 +97,10 @@ class PendingCommit:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """What an earlier transaction of the same idempotency key did."""
+    """What an earlier transaction of the same idempotency key did; `digest`: of its change."""
 
     number: int
     changes: Changes
     stats: Mapping[str, Stats]
     alerts: Sequence[Alert] = ()
+    digest: str | None = None

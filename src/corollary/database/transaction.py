@@ -9,6 +9,7 @@ from corollary.core.engine import TableHandle
 from corollary.core.program import Program, Relation
 from corollary.core.states import State
 from corollary.core.values import is_encodable, quote_text
+from corollary.database.access.principals import OWNER, Principal
 from corollary.database.arguments import COUNT, check_function, checked, wrong_argument
 from corollary.database.changes import JSON_MAX_ROWS, Changes, KeptTuples
 from corollary.database.commit import CommitOutcome, OpenTransaction, TransactionRequest, commit
@@ -25,14 +26,12 @@ from corollary.database.reactions.trigger_rounds import TriggerEffects
 from corollary.database.state import DatabaseState
 from corollary.database.store import Store
 from corollary.errors import ConstraintError, InputError
+from corollary.warehouse.catalog.group_keys import KEY_MAX_CHARACTERS, SCOPE_END, scope_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from corollary.warehouse.publishing.publisher import PublishResult
-
-KEY_MAX_CHARACTERS = 200
-"""The maximum length of an idempotency key."""
 
 
 class Transaction:
@@ -65,10 +64,7 @@ class Transaction:
         self._request = request or TransactionRequest(state.author)
         self._is_open = True
         self._is_done = False
-        key = self._request.idempotency
-        if key is not None:
-            _check_key(key)
-        replay = None if key is None else store.replay_of(key)
+        replay = self._request.find_replay(store)
         self._report(CommitOutcome() if replay is None else CommitOutcome.of_replay(replay))
 
     def _report(self, outcome: CommitOutcome) -> None:
@@ -287,17 +283,16 @@ class Transaction:
                 "begin another one with `db.transaction()`",
             )
 
-    def share(self, keys: Iterable[str]) -> None:
-        """Note the idempotency keys of several requests that this transaction does together.
+    def share(self, requests: Iterable[tuple[Principal, str, str]]) -> None:
+        """Note the requests that this transaction does together: authors, keys and digests.
 
-        None of them may have been used before: whoever groups requests looks that up.
+        None of the keys may have been used before: whoever groups requests looks that up.
 
         Raises:
             InputError: one is not an idempotency key.
         """
-        self._request.keys = tuple(keys)
-        for each in self._request.keys:
-            _check_key(each)
+        digests = {scoped_key(who, key): digest for who, key, digest in requests}
+        self._request.keys, self._request.digests = tuple(digests), digests
 
     def inspect(self, function: Callable[[OpenTransaction], None]) -> None:
         """Call a function at the commit, when everything is maintained.
@@ -351,14 +346,20 @@ class Transaction:
         return found
 
 
-def _check_key(idempotency: str) -> None:
-    """Refuse an idempotency key that a catalog cannot store."""
-    is_sized = 0 < len(idempotency) <= KEY_MAX_CHARACTERS
-    if not is_sized or not is_encodable(idempotency):
+def scoped_key(who: Principal, key: str) -> str:
+    """Return an idempotency key as it is stored, with the name of who has chosen it.
+
+    Raises:
+        InputError: a catalog cannot store it.
+    """
+    scope = "" if who == OWNER else scope_of(who.name)
+    most = KEY_MAX_CHARACTERS - len(scope)
+    if not 0 < len(key) <= most or not is_encodable(key) or SCOPE_END in key:
         raise InputError.of(
             "C0920",
-            f"{quote_text(idempotency[:KEY_MAX_CHARACTERS])} is not an idempotency key.",
+            f"{quote_text(key[:KEY_MAX_CHARACTERS])} is not an idempotency key.",
             None,
-            f"use a text of 1 to {KEY_MAX_CHARACTERS} characters, none of them NUL or "
-            "half a surrogate pair",
+            f"use a text of 1 to {most} characters, none of them NUL, a tab or half a surrogate "
+            "pair",
         )
+    return scope + key

@@ -297,6 +297,7 @@ class WarehouseStore:
                 sources=pending.positions,
                 idempotency=pending.idempotency,
                 keys=pending.keys,
+                digests=pending.digests,
                 alerts=pending.alerts,
                 delivers=pending.delivers,
                 depth=pending.depth,
@@ -368,7 +369,8 @@ class WarehouseStore:
             return None
         stats = {name: Stats.from_json(each) for name, each in found.stats.items()}
         alerts = alerts_of_commit(self.warehouse.catalog, found.number)
-        return Replay(found.number, self.changes_of(found), stats, alerts)
+        digest = self.warehouse.catalog.find_key_digest(idempotency)
+        return Replay(found.number, self.changes_of(found), stats, alerts, digest)
 
     def changes_of(self, commit: Commit) -> Changes:
         """Return what a commit changed."""

@@ -10,11 +10,13 @@ import sys
 from collections import abc
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import date
 from types import UnionType
 from typing import Annotated, Any, ClassVar, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from corollary.analysis.phrases import suggest_name
 from corollary.database.access.principals import AccessRole
+from corollary.database.intake.day import read_day
 from corollary.errors import InputError
 
 JSON_MAX_ROWS = 10_000
@@ -127,10 +129,21 @@ class ApplyRequest(Request):
     dry_run: Annotated[bool, "Whether to report what would change, and change nothing."] = False
     alone: Annotated[bool, "Whether no other request may share the commit."] = False
     idempotency_key: Annotated[
-        str | None, "A second request with the same key does nothing, and gets the first answer."
+        str | None,
+        "A second request of the token with the same key does nothing, and gets the first answer; "
+        "one with another change is refused.",
     ] = None
     today: Annotated[str | None, "The day that `today()` gives from now on."] = None
     max_rows: Annotated[int, "The maximum number of rows of a relation in the answer."] = 1000
+
+    @property
+    def day(self) -> date | None:
+        """The day that `today()` gives from now on.
+
+        Raises:
+            InputError: it is not a day.
+        """
+        return None if self.today is None else read_day(self.today)
 
 
 @dataclass(frozen=True, slots=True)

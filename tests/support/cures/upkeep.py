@@ -14,6 +14,14 @@ CURES = [
         "1 to 200 characters",
         helps=f"apply wh --insert edge=more.csv --engine local --idempotency-key {LONG[1:]}",
     ),
+    Cure(
+        "C0929",
+        "apply wh --insert edge=more.csv --delete edge=more.csv --idempotency-key k",
+        "use a new key",
+        helps="apply wh --insert edge=more.csv --delete edge=more.csv --idempotency-key l "
+        "--engine local",
+        before=("apply wh --insert edge=more.csv --engine local --idempotency-key k",),
+    ),
     Cure("C0960", "backup wh facts", "does not exist yet", helps="backup wh copy"),
     Cure(
         "C0961",

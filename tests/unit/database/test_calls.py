@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import corollary
 from corollary import AccessError, CorollaryError, Database, InputError
+from corollary.database.intake.change_files import digest_change
 from corollary.database.intake.pipeline import PipelineRun
 
 PROGRAM = """
@@ -282,3 +285,36 @@ def test_run_again_under_a_key(tmp_path: Path) -> None:
     with corollary.open(tmp_path / "w", engine="local") as db:
         for _ in range(2):
             assert db.run(tmp_path / "shop.dl", facts=tmp_path, idempotency="monday").commit == 1
+
+
+def test_the_digest_of_a_change_does_not_depend_on_its_way() -> None:
+    rows = pa.table({"x": ["a", None, "c"], "n": [1, 2, 3]})
+    chunks = pa.concat_tables([rows.slice(0, 1), rows.slice(1)])
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, chunks.schema) as stream:
+        stream.write_table(chunks)
+    sent = pa.ipc.open_stream(sink.getvalue()).read_all()
+    assert sent.column("x").num_chunks == 2
+    of_rows = {digest_change(None, None, [("insert", "p", each)]) for each in (rows, chunks, sent)}
+    assert len(of_rows) == 1
+    others = [("delete", "p", rows), ("insert", "q", rows), ("insert", "p", rows.slice(1))]
+    of_rows |= {digest_change(None, None, [each]) for each in others}
+    assert len(of_rows | {digest_change(None, date(2026, 11, 17))}) == 5
+
+
+def test_a_key_with_another_digest_is_refused(tmp_path: Path) -> None:
+    for place in (None, tmp_path / "w"):
+        with corollary.open(place, engine="local") as db:
+            db.load(text=".decl e(x: number)")
+
+            def write(*rows: int, digest: str | None, db: Database = db) -> int | None:
+                with db.transaction(idempotency="k", digest=digest) as tx:
+                    tx.insert("e", [(each,) for each in rows])
+                return tx.commit_number
+
+            assert write(1, digest="one") == 2
+            assert write(1, digest="one") == 2
+            assert write(1, digest=None) == 2  # nothing is known of it
+            with pytest.raises(InputError, match="C0929"):
+                write(2, digest="two")
+            assert db.relation("e").rows() == [(1,)]

@@ -1,6 +1,5 @@
 """`corollary apply`."""
 
-from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -27,7 +26,9 @@ from corollary.database.database import Database, state_of
 if TYPE_CHECKING:
     from datetime import date
 
-    from corollary.database.transaction import Transaction
+    import pyarrow as pa
+
+    from corollary.database.intake.change_files import ChangeFile
     from corollary.errors import Diagnostic
 
 RELATION_FILE = pair("is not a relation and a file; write edge=new.csv")
@@ -109,20 +110,31 @@ def command(
         proving(database, is_asked=why) as explainer,
     ):
         from corollary.cli.report.changes import report_run
+        from corollary.database.intake.change_files import digest_change
         from corollary.database.intake.dry_run import try_out
         from corollary.database.intake.pipeline import PipelineRun
 
         maintenance.check(state_of(database).loaded.normal)
         outcome = PipelineRun()
-        transaction = database.transaction(idempotency=idempotency_key, is_dry=dry_run)
+        console.enter(Phase.READ)
+        tables = [
+            (operation, name, _read_rows(database, name, file, headers, outcome.warnings))
+            for operation, name, file in files
+        ]
+        lines = None if changes is None else _read_lines(database, changes)
+        transaction = database.transaction(
+            idempotency=idempotency_key,
+            digest=None if idempotency_key is None else digest_change(lines, today, tables),
+            is_dry=dry_run,
+        )
         outcome.transaction = transaction
         if explainer is not None:
             transaction.inspect(explainer.look)
-        if not transaction.is_repeated:
-            console.enter(Phase.READ)
-            outcome.warnings += _change_rows(database, transaction, files, headers)
-            if changes is not None:
-                _change_lines(database, transaction, changes)
+        for operation, name, rows in tables:
+            change = transaction.insert if operation == "insert" else transaction.delete
+            change(name, rows)
+        if lines is not None:
+            lines.apply_to(transaction)
         if dry_run:
             outcome.plan = try_out(database, transaction)
             note_proofs(outcome, database, explainer)
@@ -135,40 +147,30 @@ def command(
         report_run(outcome, warehouse, output, console)
 
 
-def _change_rows(
-    database: Database,
-    transaction: "Transaction",
-    files: list[tuple[str, str, str]],
-    has_headers: bool,
-) -> Iterator["Diagnostic"]:
-    """Add the rows of files to a transaction; yield warnings about them."""
+def _read_rows(
+    database: Database, name: str, file: str, has_headers: bool, warnings: "list[Diagnostic]"
+) -> "pa.Table":
+    """Return the rows of a file for a relation; add warnings about them."""
     from corollary.database.intake.change_files import read_rows
 
+    progress = state_of(database).console.progress(f"reading {file}")
+    relation = state_of(database).writable_relation(name)
     recording = current_recording()
-    for operation, name, file in files:
-        progress = state_of(database).console.progress(f"reading {file}")
-        relation = state_of(database).writable_relation(name)
-        warnings: Sequence[Diagnostic] = ()
-        if recording is None:
-            rows, warnings = read_rows(file, relation, has_headers=has_headers)
-        else:
-            rows = recording.rows[file_key(name, file)]
-        progress.advance(rows=rows.num_rows)
-        yield from warnings
-        if operation == "insert":
-            transaction.insert(name, rows)
-        else:
-            transaction.delete(name, rows)
+    if recording is None:
+        rows, found = read_rows(file, relation, has_headers=has_headers)
+        warnings += found
+    else:
+        rows = recording.rows[file_key(name, file)]
+    progress.advance(rows=rows.num_rows)
+    return rows
 
 
-def _change_lines(database: Database, transaction: "Transaction", changes: str) -> None:
-    """Add the lines of a file of changes to a transaction."""
+def _read_lines(database: Database, changes: str) -> "ChangeFile":
+    """Return the lines of a file of changes."""
     from corollary.database.intake.change_files import changes_name, parse_changes, read_changes
 
     state_of(database).console.progress(f"reading {changes}")
     normal, recording = state_of(database).loaded.normal, current_recording()
     if recording is None:
-        found = read_changes(changes, normal)
-    else:
-        found = parse_changes(recording.changes, changes_name(changes), normal)
-    found.apply_to(transaction)
+        return read_changes(changes, normal)
+    return parse_changes(recording.changes, changes_name(changes), normal)

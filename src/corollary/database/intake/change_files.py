@@ -13,8 +13,9 @@ Operations apply in order: of several on one tuple the last one wins; in a relat
 adds or removes one. Empty lines are ignored.
 """
 
+import hashlib
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from io import BytesIO
 from pathlib import Path
@@ -43,6 +44,8 @@ from corollary.warehouse.sources.earlier_rows import TableRows
 from corollary.warehouse.sources.source_factory import source_of
 
 if TYPE_CHECKING:
+    from datetime import date
+
     import pyarrow as pa
 
 HEADERS_HINT = "if the first line names the columns, say `--headers`"
@@ -112,6 +115,30 @@ class ChangeFile:
                 findings.append(list(error.diagnostics))
         if findings:
             raise InputError(first_findings(findings, self.name))
+
+
+def digest_change(
+    lines: ChangeFile | None, day: "date | None", tables: Iterable[tuple[str, str, "pa.Table"]] = ()
+) -> str:
+    """Return a digest of a change: of the same change it is the same, in whatever way it comes.
+
+    Args:
+        lines: of a file of changes, if there is one.
+        day: that `today()` is set to, if it is.
+        tables: rows that are inserted or deleted besides: the operation, the relation, the rows.
+    """
+    edits = [] if lines is None else [(each.operation, each.rule) for each in lines.edits]
+    operations = [] if lines is None else lines.operations
+    found = hashlib.sha256(repr((operations, edits, day)).encode())
+    for operation, relation, rows in tables:
+        import pyarrow as pa
+
+        found.update(repr((operation, relation)).encode())
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, rows.schema) as stream:
+            stream.write_table(rows.combine_chunks())
+        found.update(sink.getvalue())
+    return found.hexdigest()
 
 
 def read_changes(file: str, program: NormalProgram) -> ChangeFile:

@@ -3,6 +3,7 @@
 import logging
 import secrets
 
+from corollary.database.commit import KEY_REUSED
 from corollary.errors import (
     AccessError,
     ConflictError,
@@ -72,4 +73,4 @@ def _status(error: CorollaryError) -> int:
         case WarehouseError():
             return 404 if codes == {NO_SUCH_COMMIT} else 500
         case _:
-            return 400
+            return 422 if codes == {KEY_REUSED} else 400

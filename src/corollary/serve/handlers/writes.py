@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING
 
 from corollary.database.access.principals import Principal
 from corollary.database.database import state_of
-from corollary.database.intake.change_files import ChangeFile, parse_changes
-from corollary.database.intake.day import read_day
+from corollary.database.intake.change_files import ChangeFile, digest_change, parse_changes
 from corollary.serve.answers import Answer
 from corollary.serve.handlers.context import HandlerContext
 from corollary.serve.requests import ApplyRequest
@@ -26,16 +25,17 @@ def answer_apply(context: HandlerContext, who: Principal, request: ApplyRequest)
     database = context.database
     database.refresh()
     state = state_of(database)
-    day = None if request.today is None else read_day(request.today)
     outcome = PipelineRun()
-    state.day = day
+    state.day = day = request.day
     try:
+        lines = read_lines(context, request)
         transaction = database.transaction(
-            idempotency=request.idempotency_key, is_dry=request.dry_run
+            idempotency=request.idempotency_key,
+            digest=digest_change(lines, day),
+            is_dry=request.dry_run,
         )
         outcome.transaction = transaction
-        if not transaction.is_repeated:
-            read_lines(context, request).apply_to(transaction)
+        lines.apply_to(transaction)
         if request.dry_run:
             outcome.plan = try_out(database, transaction)
         else:

@@ -27,7 +27,8 @@ ERROR_STATUSES = {
     409: "Others have committed first; exit status 4.",
     413: "The body is too large.",
     421: "The server has another name.",
-    422: "A constraint is violated, or a limit was reached; exit status 3 or 5.",
+    422: "A constraint is violated (exit status 3), a limit was reached (5), or an idempotency key "
+    "stands for another change (1).",
     429: "Too many requests of this token are under way.",
     500: "The server has failed; its log has the details.",
     503: "The server is overloaded, stops, or has not seen the commit yet.",

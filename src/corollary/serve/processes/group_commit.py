@@ -20,7 +20,7 @@ from corollary.database.access.principals import ORDER, Principal
 from corollary.database.changes import Change
 from corollary.database.database import state_of
 from corollary.database.engines import SparkFrames
-from corollary.database.intake.change_files import ChangeFile, row_key
+from corollary.database.intake.change_files import ChangeFile, digest_change, row_key
 from corollary.database.transaction import Transaction
 from corollary.errors import CorollaryError, UnknownOutcomeError
 from corollary.serve.answers import Answer, ServiceError
@@ -68,11 +68,25 @@ class CommitReport:
 
 @dataclass(slots=True)
 class _Member:
-    """A write of a group, with its changes."""
+    """A write of a group, with its changes.
+
+    Attributes:
+        key: who has chosen its idempotency key, the key, and the digest of the change.
+    """
 
     write: Write
     request: ApplyRequest
     changes: ChangeFile
+    key: tuple[Principal, str, str] | None
+
+    @classmethod
+    def of(cls, write: Write, request: ApplyRequest, changes: ChangeFile) -> "_Member":
+        """Return a write with its changes."""
+        key = request.idempotency_key
+        if key is None:
+            return cls(write, request, changes, None)
+        digest = digest_change(changes, request.day)
+        return cls(write, request, changes, (write.who, key, digest))
 
 
 @dataclass(slots=True)
@@ -80,7 +94,7 @@ class _Group:
     """Writes that can be done together."""
 
     members: list[_Member] = field(default_factory=list)
-    keys: set[str] = field(default_factory=set)
+    keys: set[tuple[Principal, str]] = field(default_factory=set)
     signs: dict[tuple[str, Any], State] = field(default_factory=dict)
 
     def may_join(self, member: _Member) -> bool:
@@ -89,7 +103,7 @@ class _Group:
             return True
         if is_lonely(member.request) or member.changes.edits:
             return False
-        if member.request.idempotency_key in self.keys:
+        if member.key is not None and member.key[:2] in self.keys:
             return False
         return all(
             self.signs.get((relation, row_key(row)), sign) is sign
@@ -100,8 +114,8 @@ class _Group:
     def add(self, member: _Member) -> None:
         """Add a write."""
         self.members.append(member)
-        if member.request.idempotency_key is not None:
-            self.keys.add(member.request.idempotency_key)
+        if member.key is not None:
+            self.keys.add(member.key[:2])
         for sign, relation, rows in member.changes.operations:
             self.signs.update(dict.fromkeys(((relation, row_key(row)) for row in rows), sign))
 
@@ -175,7 +189,7 @@ class GroupCommitter:
                 return
             try:
                 write.who.require(request.role, "change data")
-                member = _Member(write, request, read_lines(context, request))
+                member = _Member.of(write, request, read_lines(context, request))
                 if not group.may_join(member):
                     return
                 replay = self._replay(member)
@@ -193,12 +207,12 @@ class GroupCommitter:
 
     def _replay(self, member: _Member) -> Answer | None:
         """Return the answer to a write whose key was used before."""
-        key = member.request.idempotency_key
-        if key is None:
+        if member.key is None:
             return None
         database = self._context.database
-        with self._context.acting_as(member.write.who):
-            transaction = database.transaction(idempotency=key)
+        who, key, digest = member.key
+        with self._context.acting_as(who):
+            transaction = database.transaction(idempotency=key, digest=digest)
         if not transaction.is_repeated:
             transaction.rollback()
             return None
@@ -236,15 +250,15 @@ class GroupCommitter:
     def _transact(self, members: Sequence[_Member]) -> Transaction:
         """Make one transaction of a group."""
         database = self._context.database
-        keys = [each.request.idempotency_key for each in members]
+        keys = [each.key for each in members]
         began = time.monotonic()
         self._console.stopwatch = Stopwatch()
-        single = keys[0] if len(keys) == 1 else None
+        _, key, digest = keys[0] if len(keys) == 1 and keys[0] is not None else (None, None, None)
         least = min((each.write.who for each in members), key=lambda who: ORDER.index(who.role))
         with self._context.acting_as(least):
-            transaction = database.transaction(idempotency=single)
+            transaction = database.transaction(idempotency=key, digest=digest)
         if not transaction.is_repeated:
-            if single is None:
+            if key is None:
                 transaction.share(each for each in keys if each is not None)
             for each in members:
                 each.changes.apply_to(transaction)

@@ -23,7 +23,7 @@ from corollary.errors import (
     WarehouseError,
     redact_password,
 )
-from corollary.warehouse.catalog import group_keys, outbox, schema
+from corollary.warehouse.catalog import group_keys, key_digests, outbox, schema
 from corollary.warehouse.catalog.catalog_reader import CatalogReader, program_checksum
 from corollary.warehouse.catalog.catalog_rows import (
     NewCommit,
@@ -196,7 +196,7 @@ class Catalog(CatalogReader):
             WarehouseError: it was not made.
             UnknownOutcomeError: the catalog cannot be reached.
         """
-        number, key = commit["number"], commit["idempotency"]
+        number, key = commit["number"], group_keys.given_key(commit["idempotency"])
         pauses = iter(RECONNECT_SECONDS)
         while True:
             try:
@@ -244,6 +244,7 @@ class Catalog(CatalogReader):
         changes = [{"commit_number": number, **asdict(each)} for each in new.changes]
         connection.insert("corollary_changes", changes)
         group_keys.record_keys(connection, number, new.keys)
+        key_digests.record_digests(connection, new.digests)
         Catalog._replace_snapshots(connection, new.snapshots)
         Catalog._move(connection, new.sources, number)
         statement = "DELETE FROM corollary_grants WHERE relation = ?"

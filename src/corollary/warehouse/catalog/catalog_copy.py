@@ -6,7 +6,7 @@ The rows are read in one transaction, so that a copy is one state even while oth
 from collections.abc import Iterator
 from typing import Any
 
-from corollary.warehouse.catalog import credentials, group_keys, query_log, schema
+from corollary.warehouse.catalog import credentials, group_keys, key_digests, query_log, schema
 from corollary.warehouse.catalog.catalog import Catalog
 
 COPY_BATCH_ROWS = 500
@@ -22,7 +22,7 @@ def copy_rows(source: Catalog, target: Catalog) -> None:
     with source.read_transaction() as reading, target.write_transaction() as writing:
         tables = [each for each in schema.TABLES if each not in NOT_COPIED]
         there = reading.tables()
-        for optional in (query_log, credentials, group_keys):
+        for optional in (query_log, credentials, group_keys, key_digests):
             if optional.TABLE in there:
                 writing.execute(optional.CREATE)
                 tables.append(optional.TABLE)

@@ -117,6 +117,7 @@ class NewCommit:
         depth: the length of the chain of commits in which alerts of each one caused the next.
         exact: the relations whose ranks are least heights.
         keys: the idempotency keys of the requests that share it, if it is a group.
+        digests: of the changes of its keys, as far as they are known.
     """
 
     parent: int
@@ -133,6 +134,7 @@ class NewCommit:
     depth: int = 0
     exact: frozenset[str] = frozenset()
     keys: tuple[str, ...] = ()
+    digests: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,12 @@
 
 A commit of one request has its key in its own row. The table is created with the first commit of
 several, so that a warehouse that is not served has none.
+
+What clients of a server call a key is stored with their name before it: two of them may use the
+same.
 """
 
+import hashlib
 from collections.abc import Sequence
 
 from corollary.warehouse.catalog.connections import CatalogConnection, DuplicateRowError
@@ -14,6 +18,24 @@ CREATE = f"""
         idempotency VARCHAR(200) NOT NULL,
         commit_number INTEGER NOT NULL,
         PRIMARY KEY (idempotency))"""
+
+KEY_MAX_CHARACTERS = 200
+"""The maximum length of a key as it is stored."""
+SCOPE_END = "\t"
+"""Ends the name of a client, which has none."""
+SCOPE_MAX_CHARACTERS = 64
+
+
+def scope_of(name: str) -> str:
+    """Return what stands before the keys of a client."""
+    if len(name) > SCOPE_MAX_CHARACTERS:
+        name = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
+    return name + SCOPE_END
+
+
+def given_key(stored: str | None) -> str | None:
+    """Return a key as its client calls it."""
+    return None if stored is None else stored.rpartition(SCOPE_END)[2]
 
 
 def record_keys(connection: CatalogConnection, number: int, keys: Sequence[str]) -> None:
