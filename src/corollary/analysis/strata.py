@@ -7,6 +7,7 @@ from functools import cached_property
 
 from corollary.core.graph import strongly_connected_components
 from corollary.core.logic import Aggregation, Rule, rules_by_head
+from corollary.core.once import once_per_program
 from corollary.core.program import NormalProgram, SubsumptionOrder
 
 
@@ -49,6 +50,7 @@ class Stratum:
         return rules_by_head(self.rules)
 
 
+@once_per_program
 def dependency_polarities(
     program: NormalProgram,
 ) -> Mapping[str, Mapping[str, frozenset[Polarity]]]:
@@ -71,6 +73,7 @@ def dependency_polarities(
     }
 
 
+@once_per_program
 def strata(program: NormalProgram) -> tuple[Stratum, ...]:
     """Return the strata of the derived relations, each after those it reads."""
     graph = dependency_polarities(program)

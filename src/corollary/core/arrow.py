@@ -220,6 +220,9 @@ class Violations:
     count: int
 
 
+NO_VIOLATIONS = Violations(pa.table({}), pa.table({}), 0)
+
+
 @dataclass(frozen=True, slots=True)
 class DependencyCheck:
     """Rows that agree in the determinants should agree in the dependents.

@@ -423,6 +423,9 @@ class Engine(Protocol):
     def size(self, relation: str, state: State = State.NEW) -> int:
         """Return the number of tuples of a relation in a state."""
 
+    def changed(self) -> set[str]:
+        """Return the relations that have an open change."""
+
     def violations(self, relation: str, check: "DependencyCheck") -> "Violations":
         """Return pairs of tuples of NEW that violate a functional dependency."""
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import assert_never
+from typing import Any, assert_never
 
 from corollary.core.logic import (
     Aggregation,
@@ -489,6 +489,7 @@ class NormalProgram:
         constants: the tuples of relations that hold constants of rules; they never change.
         arithmetic: how its numbers are computed; its rules say it all.
         counters: for each base relation of rows that `autoinc()` numbers, the relation of the rows.
+        conclusions: what functions have found out about it, by function; see `once_per_program`.
     """
 
     relations: Mapping[str, Relation]
@@ -503,6 +504,9 @@ class NormalProgram:
     arithmetic: Arithmetic = Arithmetic.EXACT
     counters: Mapping[str, str] = field(default_factory=dict)
     subsumption: Mapping[str, SubsumptionOrder] = field(default_factory=dict)
+    conclusions: dict[object, Any] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
 
     @property
     def declared_relations(self) -> dict[str, Relation]:

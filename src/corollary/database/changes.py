@@ -1,14 +1,15 @@
 """What a transaction changed: for each relation the tuples added and removed."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
 from corollary.analysis.relevance import BOTH_SIGNS, Signs
-from corollary.core.arrow import from_python, schema_of, sort_rows, to_python
+from corollary.core.arrow import empty_table, from_python, schema_of, sort_rows, to_python
 from corollary.core.engine import Engine, LocalTable, TableHandle
+from corollary.core.once import in_order
 from corollary.core.plans import watched_name, working_relation
 from corollary.core.program import NormalProgram, Relation
 from corollary.core.states import CHANGES
@@ -137,34 +138,55 @@ class Changes(Mapping[str, Change]):
     Iteration yields the relations that changed; any stored or watched one can be looked up.
     """
 
-    def __init__(self, changes: Mapping[str, Change], known: Mapping[str, Change]) -> None:
+    def __init__(
+        self,
+        changes: Mapping[str, Change],
+        others: Callable[[str], Change | None] = lambda _: None,
+    ) -> None:
         self._changes = changes
-        self._known = known
+        self._others = others
 
     @classmethod
-    def of(cls, known: Mapping[str, Change], program: NormalProgram) -> "Changes":
+    def of(
+        cls,
+        changed: Mapping[str, Change],
+        program: NormalProgram,
+        watched: Collection[str],
+        frames: SparkFrames,
+    ) -> "Changes":
         """Return changes with those of bags, which are changes of copies, instead of their counts.
 
         Args:
-            known: the change of each relation, also where nothing changes.
+            changed: the changes of relations.
             program: that of the relations.
+            watched: the relations that are not stored, and whose changes are known.
+            frames: make Spark frames of them.
         """
         of_rows = {rows: bag for bag, rows in program.bags.items()}
+        counts: dict[str, Change] = {}
         shown: dict[str, Change] = {}
-        changes: dict[str, Change] = {}
-        for name, each in known.items():
-            if name in program.bags:
-                continue  # the set of its rows
+        for name, each in changed.items():
+            if name in program.bags or not any(each.counts):
+                continue  # of a bag, its counts say what has changed
             bag = of_rows.get(name)
-            shown[name] = each
-            if bag is not None:
-                shown[bag] = each.of_copies(program.relations[bag])
-            if any(each.counts):
-                changes[bag or name] = shown[bag or name]
-        return cls(changes, shown)
+            if bag is None:
+                shown[name] = each
+            else:
+                counts[name], shown[bag] = each, each.of_copies(program.relations[bag])
+
+        def others(name: str) -> Change | None:
+            relation = program.relations.get(name)
+            if relation is None or not relation.is_declared:
+                return None
+            if not (relation.is_stored or name in watched or name in program.bags):
+                return None
+            empty = LocalTable(empty_table(relation))
+            return counts.get(name) or Change(relation, empty, empty, frames)
+
+        return cls(shown, others)
 
     def __getitem__(self, relation: str) -> Change:
-        found = self._changes.get(relation) or self._known.get(relation)
+        found = self._changes.get(relation) or self._others(relation)
         if found is None:
             raise UnknownChangeError.of(
                 "C0926",
@@ -255,8 +277,9 @@ def collect_changes(
 
     A relation that was created for it, or has other columns, gains all its tuples.
     """
-    known: dict[str, Change] = {}
-    for name, relation in update.new.relations.items():
+    found: dict[str, Change] = {}
+    for name in in_order(update.new, (*engine.changed(), *watched, *created)):
+        relation = update.new.relations[name]
         if relation.is_declared and (name in watched or not relation.is_virtual):
             added, removed = (
                 engine.handle(working_relation(name, sign))
@@ -266,6 +289,6 @@ def collect_changes(
             )
             is_full = name in created and relation.is_stored
             if is_full:
-                added, removed = engine.handle(name), LocalTable(from_python((), relation))
-            known[name] = Change(relation, added, removed, frames, is_full)
-    return Changes.of(known, update.new)
+                added, removed = engine.handle(name), LocalTable(empty_table(relation))
+            found[name] = Change(relation, added, removed, frames, is_full)
+    return Changes.of(found, update.new, watched, frames)

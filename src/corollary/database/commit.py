@@ -18,6 +18,7 @@ from corollary.active.events import has_observable_change
 from corollary.console import Phase
 from corollary.core.alerts import Alert
 from corollary.core.engine import within_seconds
+from corollary.core.once import in_order
 from corollary.core.plans import WORKING_SEPARATOR
 from corollary.core.program import NormalProgram, Program, Relation
 from corollary.core.states import CHANGES
@@ -37,7 +38,7 @@ from corollary.database.program.loaded_program import LoadedProgram
 from corollary.database.program.names import writable_relation
 from corollary.database.program.program_edits import load_next_program
 from corollary.database.program.relation_plans import RelationPlan, plan_relations
-from corollary.database.reactions.keys import check_keys, resolve_dependencies
+from corollary.database.reactions.keys import check_keys
 from corollary.database.reactions.reactions import ExistingViolations, Violation, evaluate_reactions
 from corollary.database.reactions.trigger_rounds import (
     TriggerEffects,
@@ -165,7 +166,7 @@ class OpenTransaction:
 class CommitOutcome:
     """What a transaction did; see the attributes of `Transaction`."""
 
-    changes: Changes = field(default_factory=lambda: Changes({}, {}))
+    changes: Changes = field(default_factory=lambda: Changes({}))
     alerts: Sequence[Alert] = ()
     stats: Mapping[str, counters.Stats] = field(default_factory=dict)
     trace: Sequence[counters.TraceRow] = ()
@@ -270,8 +271,9 @@ def _attempt(state: DatabaseState, store: Store, request: TransactionRequest) ->
 
         # Net change of base relations and rules.
         operations = [*fact_edits(pending.before, after), *operations]
-        known = resolve_dependencies(state.program, state.loaded.normal)
-        outcome.kept = apply_request(state.engine, after, operations, state.limits, known)
+        outcome.kept = apply_request(
+            state.engine, after, operations, state.limits, state.loaded.dependencies
+        )
 
         update, maintenance = _plan(
             state, request, pending.before, after, refilled=pending.refilled
@@ -413,7 +415,7 @@ def _is_empty(state: DatabaseState, update: Update) -> bool:
     if update.changed or (before.rules, before.subsumption) != (after.rules, after.subsumption):
         return False
     parts = {at for name, by_part in after.parts.items() for at in by_part.values() if at != name}
-    if any(engine.size(at, sign) for at in parts for sign in CHANGES):
+    if engine.changed() & parts:
         return False
     old, new = (
         {name: relation for name, relation in each.relations.items() if name not in parts}
@@ -429,10 +431,8 @@ def _check_keys(
     outcome: CommitOutcome,
 ) -> None:
     """Refuse what violates a key; a dry run notes it, and goes on."""
-    after = pending.after
-    known = set(resolve_dependencies(state.program, state.loaded.normal))
     try:
-        check_keys(state.engine, known, after.program, after.normal, state.limits)
+        check_keys(state.engine, state.loaded, pending.after, state.limits)
     except ConstraintError as error:
         if not request.is_dry and request.inspect is None:
             raise
@@ -453,10 +453,10 @@ def _plan(
 ) -> tuple[Update, Maintenance]:
     engine = state.engine
     changes = {
-        name: sizes
-        for name, relation in after.relations.items()
-        if not relation.is_derived and WORKING_SEPARATOR not in name
-        if (sizes := {sign: size for sign in CHANGES if (size := engine.size(name, sign))})
+        name: {sign: size for sign in CHANGES if (size := engine.size(name, sign))}
+        for name in in_order(after, engine.changed())
+        if not after.relations[name].is_derived
+        if WORKING_SEPARATOR not in name
     }
     if before is after is state.loaded.normal:
         before = after = state.planned_program

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from corollary.core.alerts import Alert
+from corollary.core.once import stored_relations
 from corollary.core.program import NormalProgram
 from corollary.database.changes import Changes
 from corollary.database.counters import Stats, StatsRecorder
@@ -77,7 +78,7 @@ class PendingCommit:
     dropped: frozenset[str] = frozenset()
     has_other_relations: bool = False
     rebuilt: set[str] = field(default_factory=set)
-    changes: Changes = field(default_factory=lambda: Changes({}, {}))
+    changes: Changes = field(default_factory=lambda: Changes({}))
     stats: Mapping[str, Any] = field(default_factory=dict)
     positions: Mapping[str, Position] = field(default_factory=dict)
     idempotency: str | None = None
@@ -91,8 +92,7 @@ class PendingCommit:
     @property
     def stored(self) -> frozenset[str]:
         """The relations that are stored after it."""
-        relations = self.after.normal.relations
-        return frozenset(name for name, each in relations.items() if each.is_stored)
+        return stored_relations(self.after.normal)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from corollary.analysis.relevance import Signs
 from corollary.analysis.strata import strata
 from corollary.core.engine import Engine, Limits
 from corollary.core.monitoring_optimisations import NO_OPTIMISATIONS, MonitoringOptimisation
+from corollary.core.once import once_per_program, stored_relations
 from corollary.core.plans import Plan
 from corollary.core.program import NormalProgram, Relation
 from corollary.core.recorder import CountingRecorder
@@ -89,6 +90,9 @@ class Planner:
         self._is_strict = is_strict
         self._without = without
         self._work: dict[str, int] = {}
+        self._measured: NormalProgram | None = None
+        self._resized: set[str] = set()
+        """The relations that have changed since all were compared with the statistics."""
         self._plans: dict[object, tuple[Update, Maintenance]] = {}
         self._reactions: dict[object, tuple[Update, Plan]] = {}
         self._formed = EMPTY_PROGRAM, frozenset[str](), EMPTY_PROGRAM
@@ -99,6 +103,7 @@ class Planner:
         self._engine = engine
         self._formed = EMPTY_PROGRAM, frozenset[str](), EMPTY_PROGRAM
         self.statistics = Statistics()
+        self._measured = None
         self._work.clear()
         self._plans.clear()
 
@@ -214,9 +219,11 @@ class Planner:
     def _measure(self, program: NormalProgram) -> None:
         """Measure statistics again if sizes have changed much."""
         rows = self.statistics.rows
-        for name, each in program.relations.items():
-            if each.is_derived and each.is_virtual:
-                continue
+        resized = stored_relations(program)
+        if self._measured is program:
+            resized &= self._resized
+        self._measured, self._resized = program, set()
+        for name in resized:
             size = self._engine.size(name, State.OLD)
             if (size and name not in rows) or not _is_similar(size, rows.get(name, 0)):
                 self.statistics = with_virtual_sizes(program, self._engine.statistics())
@@ -271,16 +278,11 @@ class Planner:
             if _is_full(choices[procedure], record)
             for name in choices[procedure].relations
         }
-        ranked = {
-            name
-            for stratum in strata(update.new)
-            if has_ranks(stratum, update.new) and not (stratum.subsumption or stratum.dominated)
-            for name in stratum.relations
-        }
-        return (self.exact - update.candidates.keys() | full) & ranked
+        return (self.exact - update.candidates.keys() | full) & _ranked_relations(update.new)
 
     def record_run(self, update: Update, maintenance: Maintenance, recorder: StatsRecorder) -> None:
         """Note after a transaction which payload is valid, and what an evaluation costs."""
+        self._resized |= self._engine.changed()
         self.exact = self.exact_after(update, maintenance, recorder)
         self.payload = self.payload_after(update, maintenance, recorder)
         for procedure, record in recorder.strata.items():
@@ -288,6 +290,11 @@ class Planner:
             if _is_full(choice, record):
                 self._work |= dict.fromkeys(choice.relations, 0)
                 self._work[choice.relations[0]] = record.handled
+
+    def advance(self, payload: frozenset[str], exact: frozenset[str]) -> None:
+        """Note which payload is valid after commits of others, which have changed any relation."""
+        self.payload, self.exact = payload, exact
+        self._measured = None
 
     def forget_columns(self, relations: Collection[str]) -> None:
         """Forget what was measured of the columns of relations, which have others now."""
@@ -298,7 +305,8 @@ class Planner:
 
     def drop_plans(self, program: NormalProgram) -> None:
         """Drop all plans, and the payload of relations that a program does not store."""
-        self.payload &= {name for name, each in program.relations.items() if each.is_stored}
+        self.payload &= stored_relations(program)
+        self._measured = None
         self._plans.clear()
 
     def _valid(self, old: NormalProgram, new: NormalProgram) -> frozenset[str]:
@@ -319,6 +327,17 @@ class Planner:
             ):
                 found |= members if members <= set(was.relations) else set()
         return self.payload & found
+
+
+@once_per_program
+def _ranked_relations(program: NormalProgram) -> frozenset[str]:
+    """Return the relations that have ranks."""
+    return frozenset(
+        name
+        for stratum in strata(program)
+        if has_ranks(stratum, program) and not (stratum.subsumption or stratum.dominated)
+        for name in stratum.relations
+    )
 
 
 def _is_similar(size: int, was: int) -> bool:

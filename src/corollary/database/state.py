@@ -356,7 +356,7 @@ class DatabaseState:
             exact: those of them whose ranks are least heights.
         """
         self.commits = number
-        self.planner.payload, self.planner.exact = payload, exact & payload
+        self.planner.advance(payload, exact & payload)
 
     def invalidate_payload(self, relations: Iterable[str]) -> None:
         """Note that the ranks or counts of relations are no longer valid."""

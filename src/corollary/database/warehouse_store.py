@@ -10,7 +10,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from corollary.core.arrow import empty_table
 from corollary.core.engine import Engine, LocalTable, TableHandle, TaskPool
 from corollary.core.logic import Literal
 from corollary.core.plans import WORKING_SEPARATOR, watched_relation
@@ -376,12 +375,8 @@ class WarehouseStore:
         """Return what a commit changed."""
         program = program_of_layout(self.warehouse.catalog.program(commit.program).layout)
         relations = program.relations
-        known = {
-            name: self._no_change(each)
-            for name, each in relations.items()
-            if each.is_declared and each.is_stored
-        }
-        found = {}
+        found: dict[str, Change] = {}
+        watched: set[str] = set()
         for _, stored in self.warehouse.catalog.changes(commit.number - 1, commit.number):
             relation = relations.get(watched_relation(stored.relation) or stored.relation)
             if relation is None or not relation.is_declared:
@@ -391,12 +386,8 @@ class WarehouseStore:
                 kept = LocalTable(delta.added), LocalTable(delta.removed)
                 found[relation.name] = Change(relation, *kept, self._frames, stored.is_full)
             elif not relation.is_stored:  # it was watched, and has not changed
-                known[relation.name] = self._no_change(relation)
-        return Changes.of({**found, **{n: e for n, e in known.items() if n not in found}}, program)
-
-    def _no_change(self, relation: Relation) -> Change:
-        empty = LocalTable(empty_table(relation))
-        return Change(relation, empty, empty, self._frames)
+                watched.add(relation.name)
+        return Changes.of(found, program, watched, self._frames)
 
     def changes_at(self, number: int) -> Changes:
         """Return what a commit that is kept changed."""

@@ -25,7 +25,7 @@ from corollary.core.logic import Constant, Value, subterms
 from corollary.core.program import NormalProgram, Program, Relation
 from corollary.core.types import Kind, Type
 from corollary.database.database import Database, state_of
-from corollary.database.reactions.keys import ResolvedDependency, resolve_dependencies
+from corollary.database.program.dependencies import ResolvedDependency, resolve_dependencies
 from corollary.database.upkeep.expected_contents import recompute
 from corollary.errors import ConstraintError, CorollaryError
 from corollary.warehouse.set_difference import difference

@@ -235,7 +235,9 @@ class _GrantedChanges(Changes):
 
     def __init__(self, every: Changes, reader: Reader) -> None:
         granted = reader.granted
-        super().__init__({name: every[name] for name in every if name in granted}, every)
+        super().__init__(
+            {name: every[name] for name in every if name in granted}, every.__getitem__
+        )
         self._reader = reader
 
     def __getitem__(self, relation: str) -> Change:

@@ -230,7 +230,7 @@ def fill_engine(
     for name, tables in counted.items():
         if tables:
             engine.insert(name, sum_counts(tables, normal.relations[name]))
-    check_keys(engine, (), loaded.program, normal, Limits())
+    check_keys(engine, None, loaded, Limits())
     return engine
 
 

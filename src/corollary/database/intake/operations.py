@@ -13,6 +13,7 @@ from corollary.core.states import State
 from corollary.core.values import format_row
 from corollary.database.changes import KeptTuples
 from corollary.database.intake.bag_operations import BagChanges
+from corollary.database.program.dependencies import ResolvedDependency
 from corollary.database.program.loaded_program import LoadedProgram
 from corollary.database.program.parts import (
     MANUAL_PART,
@@ -23,7 +24,6 @@ from corollary.database.program.parts import (
     relations_with_parts,
     working_copy,
 )
-from corollary.database.reactions.keys import ResolvedDependency
 from corollary.errors import Diagnostic, InputError
 from corollary.maintain.base_plans import (
     plan_intersections,
@@ -102,7 +102,7 @@ def apply_request(
     program: NormalProgram,
     operations: list[Operation],
     limits: Limits,
-    dependencies: Iterable[ResolvedDependency],
+    dependencies: Mapping[str, Sequence[ResolvedDependency]],
 ) -> dict[str, KeptTuples]:
     """Apply what a transaction asks for; first fetch at once what that looks up.
 
@@ -111,7 +111,7 @@ def apply_request(
         program: of the relations.
         operations: taken out of the list one by one, unless triggers may want to begin anew.
         limits: of the work.
-        dependencies: what is checked of added tuples.
+        dependencies: what is checked of added tuples, by base relation.
 
     Returns:
         By relation, the tuples that were to be deleted but that another part asserts.
@@ -119,12 +119,8 @@ def apply_request(
     Raises:
         InputError: `C0928`: there are such tuples of a strict operation.
     """
-    determinants: dict[str, list[tuple[int, ...]]] = {}
-    for each in dependencies:
-        base = program.bases.get(each.relation, each.relation)
-        determinants.setdefault(base, []).append(each.determinants)
     engine.prefetch(
-        lookup for each in operations for lookup in _lookups(program, each, determinants)
+        lookup for each in operations for lookup in _lookups(program, each, dependencies)
     )
     strict = {each.relation for each in operations if each.is_strict}
     every = operations if program.active.triggers else drain(operations)
@@ -161,7 +157,7 @@ def _asserted_finding(
 def _lookups(
     program: NormalProgram,
     operation: Operation,
-    determinants: Mapping[str, Sequence[tuple[int, ...]]],
+    dependencies: Mapping[str, Sequence[ResolvedDependency]],
 ) -> Iterator[RowLookup]:
     base, rows = program.bases.get(operation.relation, operation.relation), operation.rows
     parts = program.parts.get(base, {})
@@ -185,8 +181,8 @@ def _lookups(
         concerned.add(base)
     for name in concerned:
         yield RowLookup(name, rows, is_inserted=is_inserted)
-    for columns in determinants.get(base, ()) if is_inserted else ():
-        yield RowLookup(base, _project(rows, columns), columns)
+    for each in dependencies.get(base, ()) if is_inserted else ():
+        yield RowLookup(base, _project(rows, each.determinants), each.determinants)
 
 
 def _project(rows: Any, columns: Sequence[int]) -> Any:

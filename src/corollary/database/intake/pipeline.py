@@ -97,7 +97,7 @@ class PipelineRun:
     @property
     def changes(self) -> Changes:
         """What was added and removed, by relation."""
-        return Changes({}, {}) if self.transaction is None else self.transaction.changes
+        return Changes({}) if self.transaction is None else self.transaction.changes
 
     def as_json(self, max_rows: int) -> dict[str, Any]:
         """Return what happened as `run --warehouse` prints it."""

@@ -1,7 +1,8 @@
 """Reads what users write: programs (read, check, normalise), and tuples."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from corollary.core.program import NormalProgram, Program
 from corollary.core.syntax import COUNTER
 from corollary.core.user_functors.registration import missing_function, registered_function
 from corollary.core.user_functors.user_functor import SIGN
+from corollary.database.program.dependencies import ResolvedDependency, resolve_dependencies
 from corollary.database.program.names import writable_relation
 from corollary.errors import Diagnostic, InputError, Severity
 from corollary.frontends.datalog.parser import parse, parse_file
@@ -25,7 +27,7 @@ Fact = tuple[str, tuple[logic.Value, ...]]
 WRITING_DIRECTIVES = ("output", "printsize")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LoadedProgram:
     """A program in its three forms: as written, checked, normal.
 
@@ -37,6 +39,21 @@ class LoadedProgram:
     checked: CheckedProgram
     normal: NormalProgram
     goals: dict[object, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
+
+    @cached_property
+    def dependencies(self) -> Mapping[str, tuple[ResolvedDependency, ...]]:
+        """The keys and `.fd`s that are enforced, by the base relation that has the tuples."""
+        found: dict[str, list[ResolvedDependency]] = {}
+        for each in resolve_dependencies(self.program, self.normal):
+            name = self.normal.bases.get(each.relation, each.relation)
+            if not self.normal.relations[name].is_derived:
+                found.setdefault(name, []).append(each)
+        return {name: tuple(every) for name, every in found.items()}
+
+    @cached_property
+    def known_dependencies(self) -> frozenset[ResolvedDependency]:
+        """All of them, for look-ups."""
+        return frozenset(each for every in self.dependencies.values() for each in every)
 
     @property
     def written_relations(self) -> frozenset[str]:

@@ -1,15 +1,17 @@
 """Keys and functional dependencies of base relations, enforced at every commit."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from corollary.core.arrow import DependencyCheck, to_python
 from corollary.core.engine import Engine, Limits
-from corollary.core.program import NormalProgram, Program, Relation
+from corollary.core.program import NormalProgram, Relation
 from corollary.core.recorder import CountingRecorder
 from corollary.core.states import State
 from corollary.core.values import format_row
+from corollary.database.program.dependencies import ResolvedDependency
+from corollary.database.program.loaded_program import LoadedProgram
 from corollary.database.program.parts import (
     MANUAL_PART,
     Row,
@@ -19,7 +21,6 @@ from corollary.database.program.parts import (
 )
 from corollary.errors import WHY_HINT, ConstraintError, Diagnostic
 from corollary.maintain.base_plans import plan_key_matches
-from corollary.source import Span
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,37 +30,6 @@ MESSAGE_VIOLATIONS = 20
 
 LOOKUP_MAX_SHARE = 4
 """Added tuples are looked up one by one unless they are more than one in this many."""
-
-
-@dataclass(frozen=True, slots=True)
-class ResolvedDependency:
-    """Tuples that agree in the determinants agree in the dependents."""
-
-    relation: str
-    determinants: tuple[int, ...]
-    dependents: tuple[int, ...]
-    is_key: bool
-    span: Span | None = field(compare=False)
-
-
-def resolve_dependencies(program: Program, normal: NormalProgram) -> Iterator[ResolvedDependency]:
-    """Yield the keys and `.fd`s of a program, with columns by position."""
-    for declaration in program.declarations:
-        relation = normal.relations.get(declaration.name)
-        if declaration.key and relation is not None:
-            key = tuple(relation.columns.index(name) for name in declaration.key)
-            rest = tuple(at for at in range(relation.arity) if at not in key)
-            yield ResolvedDependency(relation.name, key, rest, True, declaration.span)
-    for each in program.dependencies:
-        relation = normal.relations.get(each.relation)
-        if relation is not None:
-            key, rest = (
-                tuple(relation.columns.index(name) for name in names)
-                for names in (each.determinants, each.dependents)
-            )
-            rest = tuple(at for at in rest if at not in key)  # those agree anyway
-            if rest:
-                yield ResolvedDependency(relation.name, key, rest, False, each.span)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,24 +47,26 @@ class Contradiction:
 
 
 def check_keys(
-    engine: Engine,
-    before: Collection[ResolvedDependency],
-    program: Program,
-    normal: NormalProgram,
-    limits: Limits,
+    engine: Engine, before: LoadedProgram | None, after: LoadedProgram, limits: Limits
 ) -> None:
     """Refuse a change that violates a key or functional dependency.
 
     Only tuples that agree with added ones are checked; all tuples if the dependency is new, or if
     many are added.
 
+    Args:
+        engine: of the relations.
+        before: the program whose dependencies hold in OLD; None if nothing is known to hold.
+        after: the program whose dependencies have to hold in NEW.
+        limits: of the work.
+
     Raises:
         ConstraintError: with the tuples that contradict each other.
     """
     findings: list[Diagnostic] = []
-    for found, count in contradictions(engine, before, program, normal, limits):
+    for found, count in contradictions(engine, before, after, limits):
         rows = [row for each in found for row in each.rows]
-        asserted = find_asserted(engine, normal, found[0].relation.name, rows, limits)
+        asserted = find_asserted(engine, after.normal, found[0].relation.name, rows, limits)
         asserted.pop(MANUAL_PART, None)
         findings += (_finding(each, asserted) for each in found)
         if count > len(found):
@@ -105,23 +77,19 @@ def check_keys(
 
 
 def contradictions(
-    engine: Engine,
-    before: Collection[ResolvedDependency],
-    program: Program,
-    normal: NormalProgram,
-    limits: Limits,
+    engine: Engine, before: LoadedProgram | None, after: LoadedProgram, limits: Limits
 ) -> Iterator[tuple[list[Contradiction], int]]:
     """Yield the first tuples that violate each key or functional dependency, and how many pairs do.
 
     The arguments are those of `check_keys`.
     """
-    for each in resolve_dependencies(program, normal):
-        name = normal.bases.get(each.relation, each.relation)
-        if normal.relations[name].is_derived:
-            continue
+    normal, dependencies = after.normal, after.dependencies
+    known = frozenset[ResolvedDependency]() if before is None else before.known_dependencies
+    names = engine.changed() & dependencies.keys() if before is after else dependencies
+    for name, each in ((at, each) for at in names for each in dependencies[at]):
         added = engine.size(name, State.ADDED)
         check = DependencyCheck(each.determinants, each.dependents, MESSAGE_VIOLATIONS)
-        if each not in before or added * LOOKUP_MAX_SHARE > engine.size(name):
+        if each not in known or added * LOOKUP_MAX_SHARE > engine.size(name):
             violated = engine.violations(name, check)
         elif added:
             violated = engine.clashes(name, check) or check.violations(
@@ -129,14 +97,17 @@ def contradictions(
             )
         else:
             continue
+        if not violated.count:
+            continue
         relation = normal.relations[each.relation]
         sides = (
             to_python(side.select(range(relation.arity)))  # without the counts of a bag
             for side in (violated.ones, violated.others)
         )
-        found = [Contradiction(each, relation, pair) for pair in zip(*sides, strict=True)]
-        if found:
-            yield found, violated.count
+        yield (
+            [Contradiction(each, relation, pair) for pair in zip(*sides, strict=True)],
+            violated.count,
+        )
 
 
 def _touched(

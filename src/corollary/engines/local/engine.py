@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from corollary.core.arrow import DependencyCheck, Violations
+from corollary.core.arrow import NO_VIOLATIONS, DependencyCheck, Violations
 from corollary.core.engine import (
     BulkMode,
     IndexPlaces,
@@ -52,6 +52,8 @@ class LocalEngine(SinglePlacement):
         self._relations: dict[str, Relation] = {}
         self._tables: dict[str, Table] = {}
         self._prepared: OrderedDict[int, PreparedPlan] = OrderedDict()
+        self._written: set[str] = set()
+        """The relations that may have an open change, so that nobody looks at the others."""
 
     # --- relations -----------------------------------------------------------------------------
 
@@ -70,6 +72,7 @@ class LocalEngine(SinglePlacement):
         """Remove relations."""
         for name in relations:
             del self._relations[name], self._tables[name]
+            self._written.discard(name)
             self._unprepare(name)
 
     def rename(self, old: str, new: str) -> None:
@@ -77,6 +80,8 @@ class LocalEngine(SinglePlacement):
         assert new not in self._relations, f"`{new}` is taken"
         self._relations[new] = replace(self._relations.pop(old), name=new)
         self._tables[new] = self._tables.pop(old)
+        if old in self._written:
+            self._written.add(new)
         self._unprepare(old)
         self._unprepare(new)
 
@@ -97,10 +102,12 @@ class LocalEngine(SinglePlacement):
 
     def insert(self, relation: str, rows: Sequence[tuple[Any, ...]] | pa.Table) -> None:
         """Add tuples to the NEW state of a relation; those that it contains have no effect."""
+        self._written.add(relation)
         self._tables[relation].insert(*self._encode(relation, rows))
 
     def delete(self, relation: str, rows: Sequence[tuple[Any, ...]] | pa.Table) -> None:
         """Remove tuples from the NEW state of a relation; those not in it have no effect."""
+        self._written.add(relation)
         self._tables[relation].delete(*self._encode(relation, rows))
 
     def prefetch(self, lookups: Iterable[RowLookup]) -> None:
@@ -134,13 +141,14 @@ class LocalEngine(SinglePlacement):
 
     def commit(self, relations: Iterable[str] | None = None) -> None:
         """Make NEW the OLD of some relations, or of all."""
-        names = self._tables if relations is None else relations
-        changed = [table for name in names if (table := self._tables[name]).has_change]
+        names = self.changed()
+        changed = [self._tables[name] for name in (names if relations is None else relations)]
         # All reading of files comes first: after the first `commit` nothing may fail.
         for table in changed:
             table.prefetch()
         for table in changed:
             table.commit()
+        self._written = set() if relations is None else names
 
     def clear(self, relations: Iterable[str]) -> None:
         """Remove all tuples of relations, in every state."""
@@ -149,9 +157,9 @@ class LocalEngine(SinglePlacement):
 
     def rollback(self) -> None:
         """Make OLD the NEW of every relation."""
-        for table in self._tables.values():
-            if table.has_change:
-                table.rollback()
+        for name in self.changed():
+            self._tables[name].rollback()
+        self._written.clear()
 
     # --- reading -------------------------------------------------------------------------------
 
@@ -171,6 +179,14 @@ class LocalEngine(SinglePlacement):
         """Return the number of tuples of a relation in a state."""
         return self._tables[relation].size(state)
 
+    def changed(self) -> set[str]:
+        """Return the relations that have an open change."""
+        return {
+            name
+            for name in self._written
+            if (table := self._tables.get(name)) is not None and table.has_change
+        }
+
     def duplicates(self, relation: str, columns: Sequence[int]) -> pa.Table:
         """Return the tuples of NEW that agree with another one in some columns."""
         table, names = self._tables[relation], self._relations[relation].columns
@@ -181,9 +197,10 @@ class LocalEngine(SinglePlacement):
         """Return pairs of tuples of NEW that violate a functional dependency."""
         return check.violations(self.duplicates(relation, check.determinants))
 
-    def clashes(self, relation: str, check: DependencyCheck) -> Violations | None:  # noqa: ARG002
-        """Return None: the added tuples are here."""
-        return None
+    def clashes(self, relation: str, check: DependencyCheck) -> Violations | None:
+        """Return that there are none, if no tuple agrees with an added one; None otherwise."""
+        has_match = self._tables[relation].has_match(check.determinants)
+        return None if has_match else NO_VIOLATIONS
 
     def within(self, relation: str, boxes: Sequence[Mapping[int, ValueRange]]) -> pa.Table:
         """Return the tuples of NEW in one of several boxes, each once, perhaps with others."""
@@ -288,6 +305,7 @@ class LocalEngine(SinglePlacement):
         """
         self._dictionary.release()
         prepared = self._prepare(plan)
+        self._written |= prepared.written
         prepared.begin_run(recorder, limits)
         try:
             Interpreter(prepared).run()

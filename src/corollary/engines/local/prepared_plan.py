@@ -88,6 +88,7 @@ class PreparedPlan:
             local stands for the table of the innermost invocation, so prepared steps look up
             tables here at every run and never keep them.
         relations: those of the engine.
+        written: those of the engine that the plan writes.
         budget, recorder: of the current run.
     """
 
@@ -106,6 +107,7 @@ class PreparedPlan:
         self.dictionary = dictionary
         self.relations = relations
         self._held = engine_tables
+        self.written = engine_tables.keys() & set(plans.relations_written(plan))
         self._working = [name for name in plan.types if name not in engine_tables]
         self.tables = {
             name: engine_tables[name]
@@ -118,6 +120,7 @@ class PreparedPlan:
                 self.tables[one].share_layout(self.tables[other])
         for name in plan.orders:
             self._arrange(name, self.tables[name])
+        self._movable = [name for name, each in self.tables.items() if type(each) is not Table]
         self._elsewhere: RemoteSteps | None = None
         self._bulk: BulkSteps | None = None
         self._groups: BulkGroups | None = None
@@ -135,7 +138,7 @@ class PreparedPlan:
         """Begin a run."""
         self.recorder = recorder
         self.budget = Budget(limits, self._all_tables, self.dictionary)
-        is_remote = any(each.is_partitioned for each in self.tables.values())
+        is_remote = any(self.tables[name].is_partitioned for name in self._movable)
         self._context = RunContext(self.budget, recorder, is_remote=is_remote)
 
     def _all_tables(self) -> Iterator[Table]:

@@ -386,6 +386,14 @@ class DriverEngine(PartitioningEngine):
             return self._remote[relation].size(relation, state)
         return super().size(relation, state)
 
+    def changed(self) -> set[str]:
+        """Return the relations that have an open change."""
+        return super().changed() | {
+            name
+            for name in filter(self._is_remote_only, self._remote)
+            if any(self.size(name, sign) for sign in remote.CHANGES)
+        }
+
     def within(self, relation: str, boxes: Sequence[Mapping[int, ValueRange]]) -> pa.Table:
         """Return the tuples of NEW in one of several boxes, each once, perhaps with others."""
         if self._is_remote_only(relation):

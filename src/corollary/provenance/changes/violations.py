@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from corollary.core.values import format_value
 from corollary.database.commit import OpenTransaction
-from corollary.database.reactions.keys import Contradiction, contradictions, resolve_dependencies
+from corollary.database.reactions.keys import Contradiction, contradictions
 from corollary.database.reactions.reactions import Violation
 from corollary.database.state import DatabaseState
 from corollary.provenance.absences.why_not import with_attempts
@@ -110,10 +110,7 @@ class ViolationExplainer:
 
     def _contradictions(self, transaction: OpenTransaction) -> Iterator[Contradiction]:
         state, after = self.state, transaction.after
-        known = set(resolve_dependencies(state.program, state.loaded.normal))
-        for found, _ in contradictions(
-            state.engine, known, after.program, after.normal, state.limits
-        ):
+        for found, _ in contradictions(state.engine, state.loaded, after, state.limits):
             yield from found
 
     def _contradiction(

@@ -29,6 +29,7 @@ def engine() -> Iterator[InProcess]:
     assert files is not None
     assert isinstance(table, PartitionedTable)
     table.load(files)
+    made._written.add("p")  # as `load` of the engine does
     yield made
     made.close()
 

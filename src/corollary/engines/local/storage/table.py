@@ -12,6 +12,7 @@ from corollary.engines.local.storage.code_range import CodeInterval, CodeRange, 
 from corollary.engines.local.storage.layout import Layout, LayoutFamily, Mask, Words
 from corollary.engines.local.storage.runs import (
     SAMPLE_TUPLES,
+    MemoryRun,
     PendingProbe,
     SortedRun,
     estimate_distinct_values,
@@ -219,6 +220,21 @@ class Table:
         found = layout.unpack(words[mask])
         by_column = [found[order.index(column)] for column in self.primary_order]
         return np.sort(self.layout.pack(by_column, len(found[0])))
+
+    def has_match(self, columns: tuple[int, ...]) -> bool:
+        """Whether another tuple of NEW agrees with an added one in some columns."""
+        arrangement = self.arrangement(self.order_for(columns))
+        layout, added = arrangement.layout, arrangement.words(State.ADDED)
+        keys = [layout.unpack_column(added, at) for at in range(len(columns))]
+        layers = arrangement.layers(State.NEW)
+        # What is excluded lies in one of the runs, so that its copies there are subtracted.
+        absent = [MemoryRun(words) for words in (layers[0].excluded if layers else ())]
+        found = -len(added)  # each agrees with itself
+        for sign, runs in ((1, [each.run for each in layers]), (-1, absent)):
+            for run in runs:
+                starts, ends = run.ranges(layout, keys, len(added))
+                found += sign * int((ends - starts).sum())
+        return found > 0
 
     def within(self, boxes: Sequence[Mapping[int, CodeInterval]]) -> Words:
         """Return the tuples of NEW whose codes are in the intervals of one of several boxes."""

@@ -94,6 +94,8 @@ class PartitioningEngine(LocalEngine):
         super().__init__(bulk)
         self._is_forced = is_forced
         self._memory = memory
+        self._headroom = -1
+        """The bytes that tables here may still grow by until they are measured again."""
         self._made_place: PartitionPlace | None = None
         self._trimmed_bytes = 0
         """The size of the dictionary when it was trimmed last."""
@@ -158,6 +160,8 @@ class PartitioningEngine(LocalEngine):
         return super()._new_table(relation)
 
     def _partitioned_tables(self) -> list[RemoteTable]:
+        if self._made_place is None:
+            return []
         return [each for each in self._tables.values() if isinstance(each, RemoteTable)]
 
     def _partitioned_table(self, relation: str, state: State = State.OLD) -> RemoteTable | None:
@@ -182,7 +186,7 @@ class PartitioningEngine(LocalEngine):
 
     def _partition_large(self) -> None:
         """Partition the largest relations, until the others fit into the budget."""
-        if self._memory is None:
+        if self._memory is None or self._headroom >= 0:
             return
         here = {
             name: TUPLE_BYTES * table.size(State.NEW)
@@ -195,6 +199,7 @@ class PartitioningEngine(LocalEngine):
                 break
             self._partition(name)
             total -= here[name]
+        self._headroom = self._memory - total
 
     def _partition(self, name: str) -> None:
         """Move a relation to partitions; a change that is open stays here."""
@@ -213,6 +218,8 @@ class PartitioningEngine(LocalEngine):
 
     def _settle_moved(self) -> None:
         """Let relations that a transaction has moved to partitions stay there."""
+        if self._made_place is None:
+            return
         for name, table in list(self._tables.items()):
             if isinstance(table, MovableTable) and table.source and not is_change_relation(name):
                 self._set_table(name, RemoteTable(self._relations[name], self._partition_place))
@@ -243,6 +250,7 @@ class PartitioningEngine(LocalEngine):
     def load(self, relation: str, rows: TableHandle) -> None:
         """Add tuples that are outside of this process to a relation without any, as ADDED."""
         assert not self.size(relation), f"`{relation}` is not empty"
+        self._written.add(relation)
         table, place = self._make_partitioned(relation), self._partition_place
         orders = table.known_orders
         declared = self._relations[relation]
@@ -252,6 +260,8 @@ class PartitioningEngine(LocalEngine):
         self, relation: str, rows: Sequence[tuple[Value, ...]] | pa.Table | TableHandle
     ) -> None:
         """Add tuples to NEW of a relation; those already there are no change."""
+        self._written.add(relation)
+        self._headroom -= TUPLE_BYTES * len(rows)
         if isinstance(rows, pa.Table | Sequence):
             super().insert(relation, rows)
         elif not rows.is_distributed:
@@ -270,6 +280,7 @@ class PartitioningEngine(LocalEngine):
         self, relation: str, rows: Sequence[tuple[Value, ...]] | pa.Table | TableHandle
     ) -> None:
         """Remove tuples from NEW of a relation; those not in it are no change."""
+        self._written.add(relation)
         if isinstance(rows, pa.Table | Sequence):
             super().delete(relation, rows)
             return
@@ -319,6 +330,7 @@ class PartitioningEngine(LocalEngine):
     def restore(self, files: Mapping[str, pa.Buffer], paths: IndexPlaces | None = None) -> set[str]:
         """Fill declared relations from the files of an index; return which ones."""
         found = super().restore(files)
+        self._headroom = -1
         if paths:
             stored = restore_files(Path(self._partition_place.root), self._relations, files, paths)
             for name, each in stored.items():
@@ -346,12 +358,14 @@ class PartitioningEngine(LocalEngine):
         if self._partitioned_table(source) is not None and not self.is_partitioned(target):
             self._set_table(target, RemoteTable(self._relations[target], self._partition_place))
         super().copy(source, target)
+        self._headroom = -1
 
     # --- changes -------------------------------------------------------------------------------
 
     def commit(self, relations: Iterable[str] | None = None) -> None:
         """Make NEW the OLD of some relations, or of all."""
         names = None if relations is None else list(relations)
+        self._headroom -= TUPLE_BYTES * sum(self.size(n, State.ADDED) for n in self.changed())
         super().commit(names)
         self._release()
         if names is None:
@@ -376,7 +390,7 @@ class PartitioningEngine(LocalEngine):
         limit = max(DICTIONARY_MAX_BYTES, DICTIONARY_GROWTH * self._trimmed_bytes)
         if self._made_place is None or self._dictionary.nbytes <= limit:
             return
-        if any(table.has_change for table in self._tables.values()):
+        if self.changed():
             return
         fresh = Dictionary()
         for name, table in self._tables.items():
@@ -447,7 +461,9 @@ class PartitioningEngine(LocalEngine):
     def clashes(self, relation: str, check: DependencyCheck) -> Violations | None:
         """Return those among the tuples that agree with added ones; None to look them up here."""
         table = self._tables[relation]
-        return table.clashes(check) if isinstance(table, RemoteTable) else None
+        if isinstance(table, RemoteTable):
+            return table.clashes(check)
+        return super().clashes(relation, check)
 
     # --- plans ---------------------------------------------------------------------------------
 

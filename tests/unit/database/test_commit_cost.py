@@ -1,0 +1,49 @@
+"""A commit costs what it touches: nothing for views, keys and relations that it does not reach."""
+
+import sys
+from types import FrameType
+
+import corollary
+
+TOUCHED = """
+.decl item(id: number, v: number) key(id)
+.decl large(id: number, v: number)
+large(i, v) :- item(i, v), v > 50.
+"""
+
+UNTOUCHED = """
+.decl base{0}(a: number, b: number) key(a)
+.decl view{0}(a: number, n: number)
+view{0}(a, n) :- base{0}(a, _), n = count : {{ base{0}(_, a) }}.
+.output view{0}
+"""
+
+
+def commit_calls(views: int) -> int:
+    """Return how many functions a commit of one row calls, beside views that it does not touch."""
+    with corollary.open() as db:
+        db.load(text=TOUCHED + "".join(map(UNTOUCHED.format, range(views))))
+        for number in range(3):  # the plan is made, and statistics are taken
+            with db.transaction() as tx:
+                tx.insert("item", [(number, 60)])
+        calls = 0
+
+        def count(frame: FrameType, event: str, argument: object) -> None:
+            nonlocal calls
+            calls += event in {"call", "c_call"}
+
+        with db.transaction() as tx:
+            tx.insert("item", [(10, 60)])
+            sys.setprofile(count)
+            try:
+                tx.commit()
+            finally:
+                sys.setprofile(None)
+        assert tx.changes["large"].added.num_rows == 1
+        assert not tx.changes["item"].removed.num_rows
+        return calls
+
+
+def test_views_that_a_change_does_not_reach_cost_nothing() -> None:
+    few, many = commit_calls(1), commit_calls(101)
+    assert many <= 1.02 * few + 20, "each view adds calls to every commit"
