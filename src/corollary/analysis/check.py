@@ -21,7 +21,7 @@ from corollary.analysis.checks.safety import safety
 from corollary.analysis.checks.stratification import stratification
 from corollary.analysis.checks.subtypes import subtypes
 from corollary.analysis.checks.unused import unused
-from corollary.analysis.checks.value_invention import value_invention
+from corollary.analysis.checks.value_invention import mark_endless, value_invention
 from corollary.analysis.pragmas import unknown_pragmas, without_allowed
 from corollary.analysis.resolution import ResolvedProgram, resolve_program
 from corollary.analysis.subsumption import with_subsumption
@@ -110,9 +110,8 @@ def check(program: Program, before: NormalProgram | None = None) -> CheckedProgr
     errors = [finding for finding in findings if finding.severity is Severity.ERROR]
     if errors:
         raise InputError(errors)
-    return CheckedProgram(
-        replace(program, clauses=typed.clauses), _signatures(resolved, typed), findings
-    )
+    clauses = mark_endless(resolved, typed.clauses)
+    return CheckedProgram(replace(program, clauses=clauses), _signatures(resolved, typed), findings)
 
 
 def diagnose(program: Program) -> tuple[Diagnostic, ...]:

@@ -118,6 +118,9 @@ def driver_memory(amount: int | str | None = None) -> int:
 ROUNDS_MAX = 10_000_000
 """The rounds of a loop after which it is taken to be endless, unless a limit is set."""
 
+RECURSION_MAX_ROUNDS, RECURSION_MAX_TUPLES = 25_000, 50_000_000
+"""The same for a recursion in SQL that makes new values, and the tuples that it may make."""
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -125,7 +128,7 @@ class Limits:
 
     Attributes:
         rounds: the maximum number of rounds of any one loop; None for `ROUNDS_MAX`, for which
-            those of a search along a relation do not count.
+            those of a search along a relation do not count, and for less in some recursions of SQL.
         tuples: the maximum number of tuples in all relations together.
         seconds: the maximum duration of the whole run.
         memory: the maximum number of bytes of relations, batches and computed symbols.

@@ -198,6 +198,8 @@ class Clause:
     dominating: Atom | None = None
     plan: "QueryPlan" = field(default=(), compare=False, repr=False)
     """`.plan 0:(2,1)`: a hint that changes nothing of what the rule means."""
+    may_never_end: bool = field(default=False, compare=False, repr=False)
+    """Whether it is a null-safe rule, as SQL's are, that makes new values without end."""
 
 
 # --- normal form -------------------------------------------------------------------------------
@@ -210,6 +212,7 @@ class Origin:
     Attributes:
         alternative: of a clause with disjunctions, the number of its conjunction, from 1.
         plan: the order of its atoms, as a hint.
+        may_never_end: whether a loop over it is stopped by default, see `Clause`.
     """
 
     text: str
@@ -217,6 +220,7 @@ class Origin:
     passes: tuple[str, ...] = ()
     alternative: int | None = field(default=None, compare=False, repr=False)
     plan: QueryPlan = field(default=(), compare=False, repr=False)
+    may_never_end: bool = field(default=False, compare=False, repr=False)
 
     def with_pass(self, name: str) -> "Origin":
         """Return the origin with one more pass."""

@@ -1,6 +1,6 @@
 """Plans: procedures made of steps on named relations. Engines run them, `explain` prints them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import assert_never
@@ -399,7 +399,13 @@ class Plan:
 
 def steps_of(plan: Plan) -> Iterator[Step]:
     """Yield every step of every procedure, those inside others included."""
-    work = [step for steps in reversed(list(plan.procedures.values())) for step in reversed(steps)]
+    for steps in plan.procedures.values():
+        yield from steps_inside(steps)
+
+
+def steps_inside(steps: Iterable[Step]) -> Iterator[Step]:
+    """Yield steps, and those inside them."""
+    work = [*steps][::-1]
     while work:
         step = work.pop()
         yield step

@@ -1,9 +1,10 @@
 """Commit: the one place that knows the order in which things happen.
 
 net change of base relations and rules
+→ keys, but for those that triggers may repair
 → plan
 → maintain every relevant relation, stratum by stratum
-→ rounds of triggers, until one changes nothing
+→ rounds of triggers, until one changes nothing; all keys
 → constraints, alerts and other event predicates, on the net change
 → record, all or nothing
 → publish
@@ -12,6 +13,7 @@ net change of base relations and rules
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from corollary.active.events import has_observable_change
@@ -43,6 +45,7 @@ from corollary.database.reactions.reactions import ExistingViolations, Violation
 from corollary.database.reactions.trigger_rounds import (
     TriggerEffects,
     TriggerRounds,
+    deleted_by_triggers,
     trigger_effects,
 )
 from corollary.database.state import DatabaseState
@@ -288,14 +291,15 @@ def _attempt(state: DatabaseState, store: Store, request: TransactionRequest) ->
         rounds: TriggerRounds | None = None
         if must_record or not _is_empty(state, update):
             has_triggers = _has_triggers(update)
-            if not has_triggers:  # triggers may still repair a violated key
-                _check_keys(state, request, pending, outcome)
+            # A trigger may still repair a violated key of a relation from which it deletes.
+            late = deleted_by_triggers(update.new) if has_triggers else frozenset()
+            check = partial(_check_keys, state, request, pending, outcome, late)
+            check()
             run = _maintain(state, pending, update, maintenance)
             if has_triggers:
                 rounds = TriggerRounds(state, store, pending)
-                _run_triggers(state, request, rounds, run)
-                operations = [*operations, *rounds.operations]
-                outcome.triggered = rounds.chain
+                _run_triggers(state, request, rounds, run, check)
+                operations, outcome.triggered = [*operations, *rounds.operations], rounds.chain
                 if rounds.chain:  # undone: apply what was asked and what they added in one step
                     outcome.kept = apply_operations(state.engine, after, operations, state.limits)
                 _check_keys(state, request, pending, outcome)
@@ -429,10 +433,12 @@ def _check_keys(
     request: TransactionRequest,
     pending: pending_commit.PendingCommit,
     outcome: CommitOutcome,
+    late: frozenset[str] = frozenset(),
 ) -> None:
-    """Refuse what violates a key; a dry run notes it, and goes on."""
+    """Refuse what violates a key; a dry run notes it, and goes on; `late` are checked later."""
+    outcome.failures = []
     try:
-        check_keys(state.engine, state.loaded, pending.after, state.limits)
+        check_keys(state.engine, state.loaded, pending.after, state.limits, late)
     except ConstraintError as error:
         if not request.is_dry and request.inspect is None:
             raise
@@ -504,8 +510,9 @@ def _run_triggers(
     request: TransactionRequest,
     rounds: TriggerRounds,
     run: pending_commit.PlanRun,
+    check: Callable[[], None],
 ) -> None:
-    """Run triggers round by round; at the end all rounds are undone."""
+    """Run triggers round by round, and check each; at the end all rounds are undone."""
     normal = rounds.pending.planned
     effects = trigger_effects(state.engine, normal)
     if not effects.operations:
@@ -514,6 +521,7 @@ def _run_triggers(
         while effects.operations:
             rounds.advance(effects, run)
             apply_operations(state.engine, normal, effects.operations, state.limits)
+            check()
             plan = _plan(state, request, normal, normal)
             run = _maintain(state, rounds.pending, *plan)
             effects = trigger_effects(state.engine, normal)

@@ -4,7 +4,8 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from corollary.core.engine import ROUNDS_MAX, Limits, deadline_start
+from corollary.core import engine
+from corollary.core.engine import Limits, deadline_start
 from corollary.core.pipeline import Pipeline
 from corollary.core.states import State
 from corollary.errors import LimitError
@@ -44,6 +45,7 @@ class Budget:
     Attributes:
         handled_rows: the rows that have passed stages of pipelines so far.
         row_ceiling: the value of `handled_rows` above which the innermost `Within` is given up.
+        is_endless: whether the loop that runs is a recursion of SQL that may never end.
     """
 
     def __init__(
@@ -65,6 +67,7 @@ class Budget:
         self._shadowed_bytes = 0
         self.handled_rows = 0
         self.row_ceiling = UNLIMITED_ROWS
+        self.is_endless = False
 
     def count_tuples(self, pipeline: Pipeline, tuples: TupleBatch) -> None:
         """Count a batch of tuples that a pipeline has derived, until the step's result exists."""
@@ -112,18 +115,22 @@ class Budget:
             self._shadowed_tuples += sign * sum(table.size(State.NEW) for table in tables)
             self._shadowed_bytes += sign * sum(table.nbytes for table in tables)
 
-    def check_rounds(self, rounds: int, searched: int = 0) -> None:
+    def check_rounds(self, rounds: int, searched: int = 0, made: int = 0) -> None:
         """Stop a loop that has run too many rounds.
 
         Args:
             rounds: how many.
             searched: those of them that were a search along a relation, which always ends.
+            made: the tuples that they have made.
         """
         limit = self._limits.rounds
         if limit is None:
-            limit, rounds = ROUNDS_MAX, rounds - searched
+            limit = engine.RECURSION_MAX_ROUNDS if self.is_endless else engine.ROUNDS_MAX
+            rounds -= searched
         if rounds > limit:
-            raise self._error(f"{limit} rounds", "--limit-rounds")
+            raise self._error(f"{limit:,} rounds", "--limit-rounds")
+        if self.is_endless and self._limits.tuples is None and made > engine.RECURSION_MAX_TUPLES:
+            raise self._error(f"{engine.RECURSION_MAX_TUPLES:,} tuples", "--limit-tuples")
 
     def check_totals(self) -> None:
         """Measure all tables and stop if they are too large."""
@@ -146,10 +153,13 @@ class Budget:
             raise self._error(f"{limits.memory} bytes", "--limit-memory")
 
     def _error(self, what: str, option: str) -> LimitError:
-        rule = ""
+        rule, cure = "", "bound the values the rule makes"
         if self._last_pipeline is not None:
             rule = f", at work on the rule `{self._last_pipeline.origin.text}`"
+        if self.is_endless:
+            what += " for a recursion that makes new values"
+            cure = "bound these values, as `WHERE n < 1000` does"
         return LimitError(
             f"the evaluation was stopped at its limit of {what}{rule}; nothing was changed\n"
-            f"  = raise the limit with `{option}`, or bound the values the rule makes"
+            f"  = raise the limit with `{option}`, or {cure}"
         )

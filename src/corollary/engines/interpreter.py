@@ -142,11 +142,13 @@ class _Rounds(_Frame):
 
     Attributes:
         searched: the rounds that were a search along a relation.
+        made: the tuples that a recursion which may never end has made.
         schedule: which steps have something to do, if there are many.
     """
 
     loop: plans.Loop | None = None
     searched: int = 0
+    made: int = 0
     schedule: LoopSchedule | None = None
 
 
@@ -175,6 +177,7 @@ class Interpreter:
         self._stack: list[_Frame] = []
         self._depths: Counter[str] = Counter()
         self._loop_steps: dict[int, LoopSteps | None] = {}
+        self._endless: dict[int, bool] = {}
 
     def run(self) -> None:
         """Run the main procedure."""
@@ -221,6 +224,13 @@ class Interpreter:
             self._leave()
 
     def _begin_round(self, frame: _Rounds, loop: plans.Loop) -> None:
+        self._budget.is_endless = self._endless[id(loop)]
+        try:
+            self._run_round(frame, loop)
+        finally:
+            self._budget.is_endless = False
+
+    def _run_round(self, frame: _Rounds, loop: plans.Loop) -> None:
         rounds, is_search = self._prepared.run_narrow_rounds(loop, frame.round)
         if rounds:
             frame.round += rounds
@@ -239,7 +249,9 @@ class Interpreter:
         if schedule is not None:
             schedule.begin_round()
             frame.at = schedule.next_index(0)
-        self._budget.check_rounds(frame.round, frame.searched)
+        if self._budget.is_endless:
+            frame.made += sum(self._tables[each.relation].size(each.state) for each in ends)
+        self._budget.check_rounds(frame.round, frame.searched, frame.made)
 
     def _leave(self) -> None:
         frame = self._stack.pop()
@@ -404,6 +416,12 @@ class Interpreter:
     def _loop(self, loop: plans.Loop) -> None:
         if id(loop) not in self._loop_steps:
             self._loop_steps[id(loop)] = analyse_loop(loop)
+            self._endless[id(loop)] = any(
+                pipeline.origin.may_never_end
+                for step in plans.steps_inside(loop.steps)
+                if isinstance(step, plans.Derive)
+                for pipeline in step.pipelines
+            )
         steps = self._loop_steps[id(loop)]
         schedule = None if steps is None else LoopSchedule(steps)
         rounds = _Rounds(loop.steps, loop=loop, schedule=schedule)

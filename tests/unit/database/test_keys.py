@@ -16,7 +16,7 @@ from corollary.core.states import State
 from corollary.database.database import Database
 from corollary.database.intake.operations import Operation
 from corollary.database.pending_commit import DeferredOperations
-from corollary.errors import ConstraintError
+from corollary.errors import ConstraintError, LimitError
 from support.comparison import comparable
 from support.maintained_database import apply, delete, insert, opened, reopened
 from support.warehouse_scenarios import stored
@@ -268,3 +268,53 @@ def test_a_violation_in_the_middle_that_is_mended(bank: Database) -> None:
     assert tx.changes["rich"].counts == (0, 1)
     delete(bank, "account", [("ann", 1), ("bob", 20)])
     assert len(bank.relation("account")) == 0
+
+
+# ------------------------------------------------------------------- keys and triggers
+
+PARTS = """
+.decl part(id: number, parent: number) key(id)
+.decl depth(id: number, n: number)
+depth(1, 0).
+depth(i, n + 1) :- part(i, p), depth(p, n).
+.decl log(id: number) key(id)
++log(i) :- +part(i, _).
+"""
+"""A part that has two parents may close a cycle, on which the depth grows without end."""
+
+
+def test_a_key_is_checked_before_maintenance_also_with_triggers(place: str) -> None:
+    with opened(PARTS, place=place) as db:
+        insert(db, "part", [(2, 1), (3, 2)])
+        message = refused(db, ({"part": [(2, 3)]}, {}))
+        assert "two tuples with the key (id): (`2`, `1`) and (`2`, `3`)" in message
+        assert db.relation("log").rows() == [(2,), (3,)]
+
+
+def test_what_a_trigger_inserts_is_checked_before_maintenance(place: str) -> None:
+    text = PARTS + ".decl wish(id: number, parent: number)\n+part(i, p) :- +wish(i, p).\n"
+    with opened(text, place=place) as db:
+        insert(db, "part", [(2, 1), (3, 2)])
+        message = refused(db, ({"wish": [(2, 3)]}, {}))
+        assert "(`2`, `1`) and (`2`, `3`)" in message
+
+
+def test_a_dry_run_says_it_once(place: str) -> None:
+    text = PARTS.replace("depth(i, n + 1)", "depth(i, n)")
+    with opened(text, place=place) as db:
+        insert(db, "part", [(2, 1), (3, 2)])
+        with pytest.raises(ConstraintError) as caught, db.transaction(is_dry=True) as tx:
+            tx.insert("part", [(2, 3)])
+        assert [each.code for each in caught.value.diagnostics] == ["C0937"]
+
+
+def test_a_trigger_repairs_a_key_or_is_bounded(place: str) -> None:
+    text = PARTS + "-part(i, p) :- +part(i, q), part@old(i, p), p != q, q < 9.\n"
+    with opened(text, place=place, limits=corollary.Limits(rounds=50)) as db:
+        insert(db, "part", [(2, 1), (3, 2)])
+        insert(db, "part", [(3, 1)])
+        assert sorted(db.relation("part").rows()) == [(2, 1), (3, 1)]
+        assert sorted(db.relation("depth").rows()) == [(1, 0), (2, 1), (3, 1)]
+        with pytest.raises(LimitError, match="50 rounds"):
+            insert(db, "part", [(2, 2)])
+        assert sorted(db.relation("part").rows()) == [(2, 1), (3, 1)]

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+import corollary
+from corollary.core import engine as core_engine
 from corollary.core.arrow import to_python
 from corollary.core.engine import Limits
 from corollary.core.recorder import CountingRecorder
@@ -188,3 +190,68 @@ def test_an_endless_range_stops(values: str) -> None:
     loaded, engine = prepared(f".decl r(x: {kind})\nr(x) :- x = {values}.\n", {})
     with stopped("100000 tuples"):
         run(loaded, engine, tuples=100_000)
+
+
+# --- recursion in SQL ----------------------------------------------------------------------------
+
+EDGES = "CREATE TABLE e (a INT, b INT);"
+COUNTED = """
+WITH RECURSIVE d(a, n) AS (SELECT 1, 0 UNION SELECT e.b, d.n + 1 FROM e JOIN d ON e.a = d.a)
+SELECT a, n FROM d
+"""
+REACHED = """
+WITH RECURSIVE d(a) AS (SELECT 1 UNION SELECT e.b FROM e JOIN d ON e.a = d.a) SELECT a FROM d
+"""
+NUMBERS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION SELECT x + 1 FROM n {}) SELECT COUNT(*) FROM n"
+GROWING = """
+WITH RECURSIVE n(x) AS (
+  SELECT 1 UNION SELECT 2 * x FROM n UNION SELECT 2 * x + 1 FROM n
+) SELECT COUNT(*) FROM n
+"""
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The default bounds of recursion in SQL, made small."""
+    monkeypatch.setattr(core_engine, "RECURSION_MAX_ROUNDS", 200)
+    monkeypatch.setattr(core_engine, "RECURSION_MAX_TUPLES", 1000)
+
+
+def test_the_default_bound_leaves_room() -> None:
+    assert core_engine.RECURSION_MAX_ROUNDS > 2 * 10_000
+
+
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize("kind", ["MATERIALIZED VIEW", "VIEW"])
+def test_a_recursion_in_sql_is_bounded(kind: str) -> None:
+    with corollary.open(None, engine="local") as db:
+        db.sql(f"{EDGES} CREATE {kind} r AS {COUNTED}")
+        with db.transaction() as tx:
+            tx.insert("e", [(at, at + 1) for at in range(1, 190)])
+        assert db.sql("SELECT MAX(n) FROM r").rows() == [(189,)]
+        commits = db.commits
+        with stopped("200 rounds for a recursion that makes new values", "WHERE n < 1000"):
+            db.sql("INSERT INTO e VALUES (190, 1)")
+            db.sql("SELECT MAX(n) FROM r")
+        assert db.commits == commits + (kind == "VIEW")
+
+
+@pytest.mark.usefixtures("few")
+def test_what_is_bounded_by_itself_goes_on() -> None:
+    with corollary.open(None, engine="local") as db:
+        assert db.sql(NUMBERS.format("WHERE x < 500")).rows() == [(500,)]
+        with stopped("200 rounds"):
+            db.sql(NUMBERS.format(""))
+        with stopped("1,000 tuples"):
+            db.sql(GROWING)
+        db.sql(f"{EDGES} CREATE VIEW far AS {REACHED}")
+        with db.transaction() as tx:
+            tx.insert("e", [(at, at + 1) for at in range(1, 400)])
+        assert db.sql("SELECT COUNT(*) FROM far").rows() == [(400,)]
+
+
+@pytest.mark.usefixtures("few")
+def test_a_limit_of_the_user_counts_instead() -> None:
+    limits = Limits(rounds=300)
+    with corollary.open(None, engine="local", limits=limits) as db, stopped("300 rounds"):
+        db.sql(NUMBERS.format(""))

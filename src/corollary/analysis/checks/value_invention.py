@@ -6,7 +6,8 @@ something that does not come from the recursion, or because they are handed on u
 in `rev(s, k + 1) :- rev(s, k), k < strlen(s).`
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from corollary.analysis.dependencies import DependencyGraph, dependency_graph
 from corollary.analysis.patterns import equated_terms, pattern_terms, pattern_variables
@@ -22,12 +23,47 @@ _ORDER_COMPARISONS = ("<", "<=", ">", ">=")
 
 def value_invention(resolved: ResolvedProgram) -> Iterator[Diagnostic]:
     """Yield a warning for each recursive rule that may make new values without end."""
+    for clause, head, what in _inventing_clauses(resolved, resolved.clauses):
+        yield Diagnostic(
+            "C0706",
+            f"This recursive rule computes {what} from `{head.relation}` itself and may never end.",
+            clause.span,
+            "bound it, as in `x < 1000`; otherwise it runs until a limit such as "
+            "`--limit-rounds` or `--limit-tuples` stops it",
+            severity=Severity.WARNING,
+        )
+
+
+def mark_endless(
+    resolved: ResolvedProgram, typed: Sequence[logic.Clause]
+) -> tuple[logic.Clause, ...]:
+    """Return clauses in which those of SQL that may make new values without end are marked.
+
+    Args:
+        resolved: the program.
+        typed: its clauses with types, in the same order.
+    """
+    safe = [each for each in resolved.clauses if each.is_null_safe and each.body]
+    endless = {id(clause) for clause, _, _ in _inventing_clauses(resolved, safe)} if safe else set()
+    return tuple(
+        replace(each, may_never_end=True) if id(clause) in endless else each
+        for clause, each in zip(resolved.clauses, typed, strict=True)
+    )
+
+
+def _inventing_clauses(
+    resolved: ResolvedProgram, clauses: Iterable[logic.Clause]
+) -> Iterator[tuple[logic.Clause, logic.Atom, str]]:
+    """Yield the clauses that may make new values without end, the head, and what is made."""
     graph = dependency_graph(resolved)
     values = _compared_columns(resolved)
-    for clause in resolved.clauses:
+    for clause in clauses:
         for head in clause.heads:
             if clause.body and not head.sign:
-                yield from _check_head(graph, clause, head, values.get(head.relation, frozenset()))
+                compared = values.get(head.relation, frozenset())
+                what = _invented_value(graph, clause, head, compared)
+                if what is not None:
+                    yield clause, head, what
 
 
 def _compared_columns(resolved: ResolvedProgram) -> dict[str, frozenset[int]]:
@@ -48,9 +84,10 @@ def _adds_only(term: logic.Term) -> bool:
     return all(part.name in ("+", "-", "min", "max") for part in functors)
 
 
-def _check_head(
+def _invented_value(
     graph: DependencyGraph, clause: logic.Clause, head: logic.Atom, values: frozenset[int]
-) -> Iterator[Diagnostic]:
+) -> str | None:
+    """Return what a recursive rule computes from its own relation, if nothing bounds it."""
     items = tuple(logic.literals_of(clause.body))
     recursive: set[str] = set()
     bounded: set[str] = set()
@@ -75,7 +112,7 @@ def _check_head(
     bounded |= _parts_of(equations, bounded)
     recursive -= bounded
     if not recursive:
-        return
+        return None
     equalities = [
         (one.name, other)
         for left, right in equations
@@ -85,25 +122,17 @@ def _check_head(
     computed = _computed(equalities, recursive)
     sources = recursive | computed
     if any(isinstance(item, logic.Comparison) and _bounds_value(item, sources) for item in items):
-        return
+        return None
     definitions = dict(equalities)
     for at, term in enumerate(head.arguments):
         value = definitions.get(term.name, term) if isinstance(term, logic.Variable) else term
         if at in values and _adds_only(value):
             continue
         if (isinstance(term, logic.Variable) and term.name in computed) or _computes(term, sources):
-            name = written_name(term.name) if isinstance(term, logic.Variable) else "a new value"
-            what = f"`{name}`" if isinstance(term, logic.Variable) else name
-            yield Diagnostic(
-                "C0706",
-                f"This recursive rule computes {what} from `{head.relation}` itself "
-                "and may never end.",
-                clause.span,
-                "bound it, as in `x < 1000`; otherwise it runs until a limit such as "
-                "`--limit-rounds` or `--limit-tuples` stops it",
-                severity=Severity.WARNING,
-            )
-            return
+            if isinstance(term, logic.Variable):
+                return f"`{written_name(term.name)}`"
+            return "a new value"
+    return None
 
 
 def _parts_of(equations: list[tuple[logic.Term, logic.Term]], bounded: set[str]) -> set[str]:

@@ -1,6 +1,6 @@
 """Keys and functional dependencies of base relations, enforced at every commit."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -47,7 +47,11 @@ class Contradiction:
 
 
 def check_keys(
-    engine: Engine, before: LoadedProgram | None, after: LoadedProgram, limits: Limits
+    engine: Engine,
+    before: LoadedProgram | None,
+    after: LoadedProgram,
+    limits: Limits,
+    late: Collection[str] = (),
 ) -> None:
     """Refuse a change that violates a key or functional dependency.
 
@@ -59,12 +63,13 @@ def check_keys(
         before: the program whose dependencies hold in OLD; None if nothing is known to hold.
         after: the program whose dependencies have to hold in NEW.
         limits: of the work.
+        late: the relations that are not checked yet.
 
     Raises:
         ConstraintError: with the tuples that contradict each other.
     """
     findings: list[Diagnostic] = []
-    for found, count in contradictions(engine, before, after, limits):
+    for found, count in contradictions(engine, before, after, limits, late):
         rows = [row for each in found for row in each.rows]
         asserted = find_asserted(engine, after.normal, found[0].relation.name, rows, limits)
         asserted.pop(MANUAL_PART, None)
@@ -77,7 +82,11 @@ def check_keys(
 
 
 def contradictions(
-    engine: Engine, before: LoadedProgram | None, after: LoadedProgram, limits: Limits
+    engine: Engine,
+    before: LoadedProgram | None,
+    after: LoadedProgram,
+    limits: Limits,
+    late: Collection[str] = (),
 ) -> Iterator[tuple[list[Contradiction], int]]:
     """Yield the first tuples that violate each key or functional dependency, and how many pairs do.
 
@@ -87,6 +96,8 @@ def contradictions(
     known = frozenset[ResolvedDependency]() if before is None else before.known_dependencies
     names = engine.changed() & dependencies.keys() if before is after else dependencies
     for name, each in ((at, each) for at in names for each in dependencies[at]):
+        if each.relation in late:
+            continue
         added = engine.size(name, State.ADDED)
         check = DependencyCheck(each.determinants, each.dependents, MESSAGE_VIOLATIONS)
         if each not in known or added * LOOKUP_MAX_SHARE > engine.size(name):

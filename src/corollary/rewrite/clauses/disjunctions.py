@@ -25,7 +25,9 @@ def disjunctions(unit: TranslationUnit) -> None:
                 text, bodies = print_clause(clause), list(alternatives(clause.body))
                 for number, items in enumerate(bodies, 1):
                     alternative = number if len(bodies) > 1 else None
-                    origin = Origin(text, clause.span, (), alternative, clause.plan)
+                    origin = Origin(
+                        text, clause.span, (), alternative, clause.plan, clause.may_never_end
+                    )
                     found.append(
                         Conjunction(head, items, origin, fresh, is_null_safe=clause.is_null_safe)
                     )
