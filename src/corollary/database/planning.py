@@ -30,7 +30,7 @@ from corollary.maintain.maintenance import (
     plan_payload_rebuild,
 )
 from corollary.maintain.payload import has_ranks, payload_kind, payload_relations, rank_meaning
-from corollary.maintain.placing import place_strata
+from corollary.maintain.placing import PlacedPrograms, place_strata
 from corollary.maintain.update import EMPTY_PROGRAM, Update
 
 CACHE_MAX_PLANS = 64
@@ -64,6 +64,21 @@ class Demand:
     goals: frozenset[str] = frozenset()
 
 
+@dataclass(frozen=True, slots=True)
+class _PlanVariants:
+    """The plans for changes of the same relations with the same signs.
+
+    Attributes:
+        by_algorithms: a plan for each choice of algorithms.
+        by_magnitudes: those plans, by the numbers of bits of the sizes.
+    """
+
+    update: Update
+    placed: PlacedPrograms
+    by_algorithms: dict[object, Maintenance] = field(default_factory=dict)
+    by_magnitudes: dict[object, Maintenance] = field(default_factory=dict)
+
+
 class Planner:
     """Chooses and caches plans.
 
@@ -93,7 +108,7 @@ class Planner:
         self._measured: NormalProgram | None = None
         self._resized: set[str] = set()
         """The relations that have changed since all were compared with the statistics."""
-        self._plans: dict[object, tuple[Update, Maintenance]] = {}
+        self._plans: dict[object, _PlanVariants] = {}
         self._reactions: dict[object, tuple[Update, Plan]] = {}
         self._formed = EMPTY_PROGRAM, frozenset[str](), EMPTY_PROGRAM
         """The program in force, the other relations that were needed, and the result."""
@@ -118,22 +133,57 @@ class Planner:
         is_traced: bool,
         refilled: frozenset[str] = frozenset(),
     ) -> tuple[Update, Maintenance]:
-        """Return the plan for a change; a cached one if there was a similar change before."""
+        """Return the plan for a change; a known one if the same relations gained or lost before.
+
+        Sizes only choose algorithms, by their orders of magnitude.
+        """
         self._measure(before)
         is_first = not any(map(self._is_filled, before.relations.values()))
-        key = None
+        key: object = None
         if before is after:
-            # Similar: the same relations and signs, and sizes of the same order of magnitude.
-            sizes = tuple(
-                (name, sign, size.bit_length())
-                for name, each in changes.items()
-                for sign, size in each.items()
-            )
+            signs = tuple((name, *each) for name, each in changes.items())
             options = demand.goals, repr(algorithm), is_traced
-            key = (id(after), sizes, is_first, self.payload, *options)
-            known = self._plans.get(key)
-            if known is not None:
-                return known
+            key = (id(after), signs, is_first, self.payload, *options)
+        known = None if key is None else self._plans.get(key)
+        magnitudes = tuple(size.bit_length() for each in changes.values() for size in each.values())
+        if known is not None and (made := known.by_magnitudes.get(magnitudes)) is not None:
+            return known.update, made
+        variants = known or self._new_variants(before, after, changes, demand, refilled)
+        update, placed = variants.update, variants.placed
+        named = self._named if algorithm is None else parse_algorithms(algorithm)
+        chosen = choose_algorithms(update, named, ChangeSizes(changes, self._work, is_first))
+        algorithms = tuple(
+            (name, choice.algorithm, choice.budget is None) for name, (_, choice) in chosen.items()
+        )
+        made = variants.by_algorithms.get(algorithms)
+        if made is None:
+            made = maintain(
+                update,
+                chosen,
+                places=placed.places,
+                make_final_steps=partial(evaluate_events, goals=demand.goals),
+                is_traced=is_traced,
+                is_strict=self._is_strict,
+            )
+            variants.by_algorithms[algorithms] = made
+        else:
+            choices = {name: choice for name, (_, choice) in chosen.items()}
+            made = replace(made, choices=choices)
+        variants.by_magnitudes[magnitudes] = made
+        if key is not None and known is None:
+            if len(self._plans) >= CACHE_MAX_PLANS:
+                self._plans.clear()
+            self._plans[key] = variants
+        return update, made
+
+    def _new_variants(
+        self,
+        before: NormalProgram,
+        after: NormalProgram,
+        changes: Mapping[str, Mapping[State, int]],
+        demand: Demand,
+        refilled: frozenset[str],
+    ) -> "_PlanVariants":
         placed = place_strata(self._engine, before, after)
         update = Update(
             placed.before,
@@ -146,21 +196,7 @@ class Planner:
             None if before is after else with_old_queries(placed.before, placed.after),
             refilled,
         )
-        named = self._named if algorithm is None else parse_algorithms(algorithm)
-        chosen = choose_algorithms(update, named, ChangeSizes(changes, self._work, is_first))
-        made = maintain(
-            update,
-            chosen,
-            places=placed.places,
-            make_final_steps=partial(evaluate_events, goals=demand.goals),
-            is_traced=is_traced,
-            is_strict=self._is_strict,
-        )
-        if key is not None:
-            if len(self._plans) >= CACHE_MAX_PLANS:
-                self._plans.clear()
-            self._plans[key] = (update, made)
-        return update, made
+        return _PlanVariants(update, placed)
 
     def monitored_program(self, program: NormalProgram, kept: frozenset[str]) -> NormalProgram:
         """Return the program in force, optimised for monitoring.

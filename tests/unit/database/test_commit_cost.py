@@ -3,7 +3,10 @@
 import sys
 from types import FrameType
 
+import pytest
+
 import corollary
+from corollary.database import planning
 
 TOUCHED = """
 .decl item(id: number, v: number) key(id)
@@ -47,3 +50,22 @@ def commit_calls(views: int) -> int:
 def test_views_that_a_change_does_not_reach_cost_nothing() -> None:
     few, many = commit_calls(1), commit_calls(101)
     assert many <= 1.02 * few + 20, "each view adds calls to every commit"
+
+
+def test_changes_of_other_sizes_have_the_same_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[object] = []
+    planned = planning.maintain
+    monkeypatch.setattr(
+        planning, "maintain", lambda *given, **options: made.append(0) or planned(*given, **options)
+    )
+    with corollary.open() as db:
+        db.load(text=TOUCHED)
+        with db.transaction() as tx:
+            tx.insert("item", [(number, number % 100) for number in range(5_000)])
+        made.clear()
+        for size in (1, 2, 5, 9, 17, 40, 70):
+            first = 10_000 * size
+            with db.transaction() as tx:
+                tx.insert("item", [(number, 60) for number in range(first, first + size)])
+            assert tx.changes["large"].added.num_rows == size
+    assert len(made) <= 2  # after the load, and once what was recomputed is maintained
