@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
-from corollary.engines.spark.scratch_directory import ScratchDirectory
+from corollary.engines.scratch_directory import ScratchDirectory
 
 USER = "corollary"
 ACCOUNT = "postgres"

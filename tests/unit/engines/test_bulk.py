@@ -1,7 +1,11 @@
 """Bulk steps: which there are, what stops them, and that faults stay with the local engine."""
 
 import _thread
+import os
 import random
+import re
+import subprocess
+import sys
 import time
 from collections.abc import Mapping
 from contextlib import closing
@@ -220,9 +224,54 @@ class LateCursor:
 def test_an_interrupt_stops_a_query_that_has_hardly_begun(monkeypatch: pytest.MonkeyPatch) -> None:
     table = pa.table({"c0": pa.array(np.arange(300_000))})
     database = SimpleNamespace(cursor=LateCursor)
-    monkeypatch.setattr(connection, "_database", lambda _: database)
+    monkeypatch.setattr(connection, "_database", lambda _: (database, None))
     with pytest.raises(KeyboardInterrupt):
         list(run_query(LONG_QUERY, {"t": table}, _thread.interrupt_main))
+
+
+def test_what_queries_spill_is_private(tmp_path: Path) -> None:
+    """Their files are in a directory that nobody else can read or guess; others are closed."""
+    query = "SELECT current_setting('temp_directory') AS place, sum(c0) AS total FROM t"
+    (batch,) = run_query(query, {"t": pa.table({"c0": [1, 2]})}, lambda: None)
+    found = batch.to_pylist()[0]
+    assert found["total"] == 3
+    place = Path(found["place"])
+    assert place.stat().st_mode & 0o777 == 0o700
+    assert re.fullmatch(r"corollary-spill-\w{8}", place.name)
+    (tmp_path / "secret").write_text("31337")
+    for text in (
+        f"SELECT * FROM read_text('{tmp_path}/secret')",
+        f"COPY (SELECT 1) TO '{tmp_path}/copy'",
+        f"ATTACH '{tmp_path}/other'",
+    ):
+        with pytest.raises(duckdb.PermissionException):
+            list(run_query(text, {}, lambda: None))
+
+
+SPILL = """
+import os
+from contextlib import suppress
+from corollary.engines.local.bulk import connection
+database, directory = connection._database(os.getpid())
+database.execute("SET memory_limit = '24MB'")
+query = "SELECT range AS x, hash(range) AS y FROM range(1000000) ORDER BY y"
+sizes = []
+def look():
+    with suppress(FileNotFoundError):  # DuckDB removes files meanwhile
+        sizes.append(sum(each.stat().st_size for each in directory.path.iterdir()))
+assert sum(each.num_rows for each in connection.run_query(query, {}, look)) == 1000000
+print(directory.path, max(sizes))
+"""
+
+
+def test_what_queries_have_spilled_goes_with_the_process(tmp_path: Path) -> None:
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    command = [sys.executable, "-c", SPILL]
+    said = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    place, spilled = said.stdout.split()
+    assert Path(place).parent == tmp_path
+    assert int(spilled) > 1 << 20
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("digits", [(18, 2), (19, 0), (28, 10), (38, 2), (38, 20), (38, 38)])

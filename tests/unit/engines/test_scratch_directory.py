@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from corollary.engines.spark import scratch_directory
-from corollary.engines.spark.scratch_directory import ScratchDirectory
+from corollary.engines import scratch_directory
+from corollary.engines.scratch_directory import ScratchDirectory
 
 MAKE = """
 import sys
 from pathlib import Path
-from corollary.engines.spark.scratch_directory import ScratchDirectory
+from corollary.engines.scratch_directory import ScratchDirectory
 made = ScratchDirectory("scratch", Path(sys.argv[1]))
 (made.path / "file").write_text("x")
 print(made.path, flush=True)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from corollary.engines.spark.scratch_directory import ScratchDirectory
+from corollary.engines.scratch_directory import ScratchDirectory
 from corollary.engines.spark.session import private_session, release_session
 
 if TYPE_CHECKING:

@@ -5,15 +5,15 @@ for its batches, looks at its limits from time to time, and interrupts the query
 """
 
 import os
-import tempfile
 from collections.abc import Callable, Generator, Mapping
 from functools import lru_cache
-from pathlib import Path
 from queue import Empty, Full, Queue
 from threading import Event, Thread
 from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
+
+from corollary.engines.scratch_directory import ScratchDirectory
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -39,22 +39,28 @@ def _memory_limit() -> str:
 
 
 @lru_cache(maxsize=1)
-def _database(process: int) -> "DuckDBPyConnection":
-    """Return the database of a process; threads of DuckDB do not survive a fork."""
+def _database(_process: int) -> "tuple[DuckDBPyConnection, ScratchDirectory]":
+    """Return the database of a process, and where it spills to.
+
+    Threads of DuckDB do not survive a fork. What it spills are values of relations: nobody else can
+    read them, and queries read no other files.
+    """
     import duckdb
 
-    directory = Path(tempfile.gettempdir()) / f"corollary-{process}"
-    return duckdb.connect(
+    directory = ScratchDirectory("corollary-spill")
+    database = duckdb.connect(
         config={
             "threads": os.cpu_count() or 1,
             "preserve_insertion_order": "false",
             "memory_limit": _memory_limit(),
-            "temp_directory": str(directory),
+            "temp_directory": str(directory.path),
             "python_enable_replacements": "false",
             "autoinstall_known_extensions": "false",
             "autoload_known_extensions": "false",
         }
     )
+    database.execute("SET enable_external_access = false")  # after the directory is set
+    return database, directory
 
 
 _Item: TypeAlias = "pa.RecordBatch | BaseException | None"
@@ -71,7 +77,7 @@ def run_query(
         tables: the tables that it reads.
         check: is called while the query runs; what it raises stops the query.
     """
-    connection = _database(os.getpid()).cursor()
+    connection = _database(os.getpid())[0].cursor()
     for name, table in tables.items():
         connection.register(name, table)
     items: Queue[_Item] = Queue(WAITING_BATCHES_MAX)

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from corollary.core.engine import BulkMode
+from corollary.engines.scratch_directory import ScratchDirectory
 from corollary.engines.spark.partitioned import operations
 from corollary.engines.spark.partitioned.engine import PartitioningEngine
 from corollary.engines.spark.partitioned.jobs import PartitionJobs, PartitionTask
-from corollary.engines.spark.scratch_directory import ScratchDirectory
 from corollary.engines.spark.task_pool import SparkTaskPool
 from corollary.engines.spark.task_runner import Task
 from corollary.errors import SCAN_REFUSED, InputError
