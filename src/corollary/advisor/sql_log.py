@@ -69,7 +69,7 @@ def read_sql_log(file: SourceFile, program: Program) -> SqlLog:
         name = f"{LOGGED_RELATION}_{number}"
         while name in taken:
             name += "_"
-        question = compile_question(query.tree, place, catalog, name)
+        question = compile_question(query.tree, place, catalog, name, takes_rows=False)
         program += replace(question.rules, warnings=())
         each = f"{name}.each"
         declared = {part.name for part in question.rules.declarations}

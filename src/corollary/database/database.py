@@ -20,8 +20,9 @@ from corollary.database.intake.day import read_day
 from corollary.database.intake.quarantine import with_same_quarantine
 from corollary.database.pending_commit import ALERT_DEPTH
 from corollary.database.planning import parse_algorithms
-from corollary.database.program.goals import read_goal
+from corollary.database.program.goals import given_rows, read_goal
 from corollary.database.program.loaded_program import load_program, read_programs
+from corollary.database.program.question_bounds import bounded_question
 from corollary.database.reactions.reactions import ExistingViolations
 from corollary.database.state import DatabaseState
 from corollary.database.store import OpenArguments, Store
@@ -180,13 +181,15 @@ class Database(ReadAccess):
         from corollary.database.sql.session import is_sql, one_question
         from corollary.explain.plan import print_procedures
 
-        with self._state.lock:
+        is_statement = is_sql(text)
+        with self._state.lock, bounded_question(self._state.limits, is_sql=is_statement):
             self.refresh()
-            if is_sql(text):
+            if is_statement:
                 asked = self._read_question(*one_question(text))[1]
             else:
                 asked = read_goal(self._state.loaded, text)
-            return "\n".join(print_procedures(self._plan(asked)))
+            with given_rows(self._state.engine, asked):
+                return "\n".join(print_procedures(self._plan(asked)))
 
     def set_today(self, day: date | str) -> Transaction | None:
         """Set the day that `today()` gives, and maintain what depends on it.

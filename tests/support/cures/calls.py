@@ -54,6 +54,14 @@ CALLS = [
         "db.transaction().insert('e', [(1, 2)])",
     ),
     Call(
+        "C0997",
+        "db.sql(f\"SELECT * FROM e WHERE x IN ({', '.join(map(str, range(200_001)))})\")",
+        "join it",
+        "with db.transaction() as more:\n"
+        "    more.insert('k', [(each, each) for each in range(9)])\n"
+        "db.sql('SELECT e.* FROM e JOIN k ON x = id')",
+    ),
+    Call(
         "C0914",
         "tx.insert('e', [(3, 4)])",
         "`db.transaction()`",

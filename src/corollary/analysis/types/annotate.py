@@ -17,6 +17,7 @@ from corollary.analysis.types.nulls import (
     nullable_variables,
 )
 from corollary.core import logic
+from corollary.core.engine import check_deadline
 from corollary.core.functors import CAST, SAME_BITS
 from corollary.core.program import Arithmetic, arithmetic_of
 from corollary.core.records.record_terms import is_record_term
@@ -108,6 +109,7 @@ class _ClauseAnnotator:
         self, term: logic.Term, inside: tuple[tuple[logic.Term, bool], ...]
     ) -> tuple[logic.Term, bool]:
         """Return a term with its type, and whether it may be null."""
+        check_deadline()
         if isinstance(term, logic.Functor):
             may_be_null = functor_may_be_null(term, [is_null for _, is_null in inside])
             node = next(self.nodes)

@@ -21,6 +21,7 @@ from corollary.analysis.types import mismatch
 from corollary.analysis.types.records import RecordTerm, resolve_records
 from corollary.analysis.types.unify import PartialType, Reason, Unifier
 from corollary.core import logic
+from corollary.core.engine import check_deadline
 from corollary.core.functors import (
     ANY,
     CAST,
@@ -213,6 +214,7 @@ class _ClauseConstraints:
 
     def _node(self, term: logic.Term, inside: tuple[int, ...]) -> int:
         """Return the node of a term, given those of its arguments."""
+        check_deadline()
         match term:
             case logic.Variable(name=name):
                 node = self._variables.get(name)

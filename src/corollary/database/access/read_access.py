@@ -10,7 +10,6 @@ from corollary.analysis.phrases import suggest_name
 from corollary.analysis.today import TODAY_RELATION
 from corollary.console import Phase
 from corollary.core.arrow import schema_of
-from corollary.core.engine import within_seconds
 from corollary.core.logic import Literal, Variable
 from corollary.core.plans import Plan
 from corollary.core.program import NormalProgram, Relation
@@ -24,8 +23,9 @@ from corollary.database.counters import ProgressRecorder
 from corollary.database.engines import LOCAL, SparkFrames, create_engine
 from corollary.database.intake.day import unset_day
 from corollary.database.memory_store import MemoryStore
-from corollary.database.program.goals import AskedGoal, arrange, read_goal
+from corollary.database.program.goals import AskedGoal, arrange, given_rows, read_goal
 from corollary.database.program.names import readable_relation
+from corollary.database.program.question_bounds import bounded_question
 from corollary.database.state import DatabaseState
 from corollary.database.store import Store
 from corollary.errors import CorollaryError, InputError
@@ -182,7 +182,7 @@ class ReadAccess(WhyAccess):
     def answers(self, goal: str) -> "tuple[Relation, pa.Table]":
         """Return the relation of a goal's answers (a column per variable) and its rows."""
         state = self._state
-        with state.lock, within_seconds(state.limits):
+        with state.lock, bounded_question(state.limits, is_sql=False):
             self.refresh()
             asked = read_goal(self._state.loaded, goal)
             self._refuse_unset_day(asked)
@@ -211,7 +211,8 @@ class ReadAccess(WhyAccess):
         """Answer a question in SQL, and refuse all other statements; see `sql`."""
         from corollary.database.sql.session import answer_text
 
-        return answer_text(text, parameters, at, self._ask_at, self._refuse_statements)
+        with bounded_question(self._state.limits):
+            return answer_text(text, parameters, at, self._ask_at, self._refuse_statements)
 
     def question_shape(self, text: str, parameters: Mapping[str, Any]) -> Relation:
         """Return the columns that a question in SQL would have, and their types.
@@ -221,7 +222,7 @@ class ReadAccess(WhyAccess):
         """
         from corollary.database.sql.session import one_question
 
-        with self._state.lock:
+        with self._state.lock, bounded_question(self._state.limits):
             self.refresh()
             question, asked = self._read_question(*one_question(text, parameters))
         visible = question.columns[: question.width]
@@ -253,11 +254,11 @@ class ReadAccess(WhyAccess):
         from corollary.database.sql.questions import finish_answer
 
         state = self._state
-        with state.lock, within_seconds(state.limits):
+        with state.lock, bounded_question(state.limits):
             self.refresh()
             question, asked = self._read_question(tree, place)
             relation, table = self._solve(asked)
-        shape, rows = finish_answer(table, relation.types, question)
+            shape, rows = finish_answer(table, relation.types, question)
         return SqlAnswer(shape, rows, state.frames, question.is_ordered)
 
     def _read_question(
@@ -288,15 +289,14 @@ class ReadAccess(WhyAccess):
         if asked.is_atom:
             self._store.log_query(asked.literal)
         answers = asked.answers
-        plan = self._plan(asked)
-        state.engine.declare({answers.name: answers})
-        state.console.enter(Phase.EVALUATE)
-        try:
-            state.engine.run(plan, ProgressRecorder(state.console), state.limits)
-            return answers, state.engine.read(answers.name)
-        finally:
-            state.console.enter(Phase.OTHER)
-            state.engine.drop([answers.name])
+        with given_rows(state.engine, asked, answers):
+            plan = self._plan(asked)
+            state.console.enter(Phase.EVALUATE)
+            try:
+                state.engine.run(plan, ProgressRecorder(state.console), state.limits)
+                return answers, state.engine.read(answers.name)
+            finally:
+                state.console.enter(Phase.OTHER)
 
     def _plan(self, asked: AskedGoal) -> Plan:
         program = asked.program

@@ -21,6 +21,7 @@ from corollary.database.arguments import COUNT, checked
 from corollary.database.changes import Change, Changes
 from corollary.database.program.goals import goal_relations
 from corollary.database.program.names import list_names
+from corollary.database.program.question_bounds import bounded_question
 from corollary.database.state import DatabaseState
 from corollary.database.store import Store
 from corollary.errors import AccessError, Diagnostic, EvaluationError, LimitError
@@ -142,10 +143,11 @@ class Reader(ReadAccess):
     def answers(self, goal: str) -> "tuple[Relation, pa.Table]":
         """Return the answers to a goal, and the relation that they make."""
         self.refresh()
-        asked = goal_relations(goal)
-        for relation in asked:
-            self._require_existing(relation)
-        return self._without_details(asked, partial(super().answers, goal))
+        with bounded_question(self._state.limits, is_sql=False):
+            asked = goal_relations(goal)
+            for relation in asked:
+                self._require_existing(relation)
+            return self._without_details(asked, partial(super().answers, goal))
 
     def ask_tree(self, tree: Any, place: "StatementPlace") -> "SqlAnswer":
         """Answer a question in SQL about what was granted."""

@@ -1,8 +1,9 @@
 """Goals: what users ask of a database or a program, in the form that is answered."""
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from corollary.analysis.check import check
@@ -10,10 +11,12 @@ from corollary.analysis.phrases import suggest_name
 from corollary.analysis.today import TODAY_RELATION, is_today, today_relation
 from corollary.analysis.traverse import atom_uses, conjunctions
 from corollary.core import logic
+from corollary.core.engine import Engine, check_deadline
 from corollary.core.program import Declaration, NormalProgram, Program, Relation
 from corollary.core.types import Type
 from corollary.database.program.loaded_program import LoadedProgram
 from corollary.database.program.names import list_names
+from corollary.database.program.question_bounds import check_size
 from corollary.errors import InputError
 from corollary.frontends.datalog.parser import parse_goal
 from corollary.maintain.solve import GOAL_RELATION
@@ -40,11 +43,13 @@ class AskedGoal:
         literal: what is asked; a goal of several literals is the head of a rule of its own.
         program: the rules in force, and that rule.
         is_atom: whether the goal is one atom of a relation.
+        rows: those of relations that are data of the goal, by name.
     """
 
     literal: logic.Literal
     program: NormalProgram
     is_atom: bool
+    rows: Mapping[str, Sequence[tuple[logic.Value, ...]]] = field(default_factory=dict)
 
     @property
     def answers(self) -> Relation:
@@ -106,6 +111,21 @@ def _check_goal(loaded: LoadedProgram, text: str, *, has_events: bool) -> AskedG
     return _as_rule(head, typed, loaded.normal)
 
 
+@contextmanager
+def given_rows(engine: Engine, goal: AskedGoal, *results: Relation) -> Iterator[None]:
+    """Let an engine have the data of a goal, and relations for results, for a while."""
+    relations = {name: goal.program.relations[name] for name in goal.rows}
+    relations |= {each.name: each for each in results}
+    engine.declare(relations)
+    try:
+        for name, rows in goal.rows.items():
+            check_deadline()
+            engine.insert(name, rows)
+        yield
+    finally:
+        engine.drop(relations)
+
+
 def answer_relation(goal: logic.Literal) -> Relation:
     """Return the relation of a goal's answers: one column per variable."""
     variables = {slot.name: slot.type for slot in goal.slots if isinstance(slot, logic.Variable)}
@@ -125,6 +145,7 @@ def goal_relations(text: str) -> tuple[str, ...]:
 
 def _parse(text: str) -> tuple[logic.BodyItem, ...]:
     """Return the body of a goal; one that is written in SQL gets a hint."""
+    check_size(text)
     if SQL_START.match(text) is None:
         return parse_goal(text)
     table = _SQL_TABLE.search(text)

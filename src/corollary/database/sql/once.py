@@ -6,12 +6,14 @@ from datetime import date
 from typing import Any
 
 from corollary.console import Console, Phase, SilentConsole
-from corollary.core.engine import Limits, within_seconds
+from corollary.core.engine import Limits
 from corollary.core.program import Program
 from corollary.database.counters import ProgressRecorder
 from corollary.database.engines import SparkFrames
 from corollary.database.intake.evaluate_once import FileLocations, fill_engine
+from corollary.database.program.goals import given_rows
 from corollary.database.program.loaded_program import load_program
+from corollary.database.program.question_bounds import bounded_question
 from corollary.database.sql.answer import SqlAnswer
 from corollary.database.sql.questions import finish_answer, hidden_name, read_question
 from corollary.database.sql.session import answer_text, refuse_statements
@@ -51,13 +53,14 @@ def ask_once(
         needed = replace(loaded, normal=goal.program)
         engine = fill_engine(needed, places, console, today=today)
         answers = goal.answers
-        engine.declare({answers.name: answers})
         console.enter(Phase.EVALUATE)
-        plan = solve(goal.program, goal.literal, engine.statistics())
-        engine.run(plan, ProgressRecorder(console), limits or Limits())
+        with given_rows(engine, goal, answers):
+            plan = solve(goal.program, goal.literal, engine.statistics())
+            engine.run(plan, ProgressRecorder(console), limits or Limits())
+            table = engine.read(answers.name)
         console.enter(Phase.OTHER)
-        shape, rows = finish_answer(engine.read(answers.name), answers.types, question)
+        shape, rows = finish_answer(table, answers.types, question)
         return SqlAnswer(shape, rows, SparkFrames(), question.is_ordered)
 
-    with within_seconds(limits):
+    with bounded_question(limits):
         return answer_text(text, parameters, None, ask, refuse_statements)

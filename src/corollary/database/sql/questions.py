@@ -63,13 +63,13 @@ def read_question(loaded: LoadedProgram, question: "CompiledQuestion") -> AskedG
             name,
             signature.columns,
             signature.types,
-            is_derived=True,
-            is_virtual=True,
+            is_derived=name not in question.rows,
+            is_virtual=name not in question.rows,
             is_declared=False,
         )
     lowered = lower_clauses(clauses, relations, (), Arithmetic.EXACT)
     made = {
-        name: replace(relation, is_virtual=True, is_declared=False)
+        name: replace(relation, is_virtual=name not in question.rows, is_declared=False)
         for name, relation in lowered.relations.items()
         if name not in loaded.normal.relations and name != TODAY_RELATION
     }
@@ -81,7 +81,7 @@ def read_question(loaded: LoadedProgram, question: "CompiledQuestion") -> AskedG
     )
     asked = made[rows_name(question.relation) if question.is_bag else question.relation]
     slots = tuple(logic.Variable(f"v{at}", each) for at, each in enumerate(asked.types))
-    return AskedGoal(logic.Literal(asked.name, slots), program, is_atom=False)
+    return AskedGoal(logic.Literal(asked.name, slots), program, False, question.rows)
 
 
 def _used(loaded: LoadedProgram, rules: Program) -> tuple[Declaration, ...]:

@@ -11,6 +11,7 @@ from corollary.database.intake.rows import check_rows
 from corollary.database.pending_commit import DeferredOperations
 from corollary.database.program.goals import SQL_START
 from corollary.database.program.names import writable_relation
+from corollary.database.program.question_bounds import bounded_question, check_size
 from corollary.database.sql.answer import SqlAnswer
 from corollary.database.state import DatabaseState
 from corollary.database.transaction import Transaction
@@ -48,8 +49,7 @@ def answer_text(
     Raises:
         InputError: it is not one question.
     """
-    file = SourceFile(SQL_PLACE, text)
-    statements = parse_statements(file)
+    file, statements = _parse(text)
     if any(not isinstance(each, nodes.QueryStatement) for each in statements):
         refuse()
     if len(statements) != 1 or not isinstance(statements[0], nodes.QueryStatement):
@@ -60,6 +60,12 @@ def answer_text(
             "ask one after the other",
         )
     return ask_question(statements[0], StatementPlace(file, parameters), at, ask)
+
+
+def _parse(text: str) -> tuple[SourceFile, list[nodes.Statement]]:
+    check_size(text)
+    file = SourceFile(SQL_PLACE, text)
+    return file, parse_statements(file)
 
 
 def is_sql(text: str) -> bool:
@@ -140,16 +146,30 @@ class SqlSession:
         Raises:
             InputError: a statement is wrong; those before it stay.
         """
-        file = SourceFile(SQL_PLACE, text)
-        place = StatementPlace(file, parameters)
+        result: SqlAnswer | Transaction | None = None
+        with bounded_question(self.state.limits):
+            file, statements = _parse(text)
+            place = StatementPlace(file, parameters)
+            questions = [each for each in statements if isinstance(each, nodes.QueryStatement)]
+            if len(questions) == len(statements):
+                for question in questions:
+                    result = self._run(question, place, at)
+                return result
+            # The seconds of a transaction are its own: what follows a commit is not stopped.
+        with bounded_question(None):
+            return self._run_all(statements, place, at)
+
+    def _run_all(
+        self, statements: Sequence[nodes.Statement], place: StatementPlace, at: object
+    ) -> SqlAnswer | Transaction | None:
         result: SqlAnswer | Transaction | None = None
         pending: list[PlacedDefinition | nodes.Drop] = []
-        for statement in parse_statements(file):
+        for statement in statements:
             if isinstance(statement, nodes.Drop):
                 pending.append(statement)
                 continue
             if isinstance(statement, nodes.Definition):
-                pending.append(PlacedDefinition(statement, file))
+                pending.append(PlacedDefinition(statement, place.file))
                 continue
             if pending:
                 result = self._edit(pending)
@@ -224,8 +244,9 @@ class SqlSession:
         self.transaction = transaction = self.begin()
         try:
             for number, text in enumerate(texts):
-                file = SourceFile(SQL_PLACE, text)
-                for statement in parse_statements(file):
+                with bounded_question(self.state.limits):
+                    file, statements = _parse(text)
+                for statement in statements:
                     if not isinstance(statement, nodes.Write):
                         raise InputError.of(
                             "C1378",

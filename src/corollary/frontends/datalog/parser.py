@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TypeVar, cast
 
 from corollary.core import logic, program
+from corollary.core.engine import check_deadline
 from corollary.core.syntax import PRECEDENCE
 from corollary.errors import Diagnostic, InputError, Severity
 from corollary.frontends.datalog import syntax_errors
@@ -217,6 +218,7 @@ def _parse_at(
     try:
         while position < len(lexemes):
             lexeme = lexemes[position]
+            check_deadline()
             parser.feed_token(lexeme)
             position += 1
             is_block = lexeme.type == "LBRACE" and lexemes[first].type == "COMP"

@@ -15,6 +15,8 @@ from sqlglot.errors import ParseError
 from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 
+from corollary.core.engine import check_deadline
+
 FIRST, LAST = "first", "last"
 """Where the text of a node begins and ends (exclusive): keys of its `meta`."""
 
@@ -69,6 +71,7 @@ class PositionParser(SparkParser):
 
     def _placed(self, parse: Callable[[], Any]) -> Any:
         """Parse something, and note where it begins and ends; what is inside was noted before."""
+        check_deadline()
         begin = self._curr
         node = parse()
         if begin and isinstance(node, exp.Expr) and self._prev and FIRST not in node.meta:

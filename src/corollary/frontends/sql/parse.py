@@ -11,6 +11,7 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
+from corollary.core.engine import check_deadline
 from corollary.core.values import is_encodable
 from corollary.errors import InputError
 from corollary.frontends.sql.dialect import FIRST, LAST, SparkWithPlaces, SqlSyntaxError, offsets_of
@@ -48,9 +49,11 @@ def tokenise(file: SourceFile) -> list[Token]:
         at = next(i for i, character in enumerate(file.text) if not is_encodable(character))
         _refuse(file, at, at + 1, "The text has a NUL or half a surrogate pair in it.")
     try:
-        return list(SparkWithPlaces().tokenize(file.text))
+        tokens = list(SparkWithPlaces().tokenize(file.text))
     except TokenError as problem:
         _refuse(file, *_place_of(problem, file.text), _token_sentence(problem))
+    check_deadline()
+    return tokens
 
 
 def parse_tokens(

@@ -266,7 +266,7 @@ class SetOperation:
 
     operator: SetOperator
     is_all: bool
-    left: "Query"
+    left: "Query" = field(hash=False)  # a chain of thousands is nested as deeply
     right: "Query"
     columns: tuple[QueryColumn, ...]
     span: Span | None = field(default=None, compare=False, repr=False)
@@ -277,6 +277,15 @@ class Values:
     """`VALUES (1, 'a'), …`."""
 
     rows: tuple[tuple[Expression, ...], ...]
+    columns: tuple[QueryColumn, ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantRows:
+    """Many rows of literals, of `VALUES` or of a list of `IN`, as plain values."""
+
+    rows: tuple[tuple[Value, ...], ...] = field(hash=False)
     columns: tuple[QueryColumn, ...]
     span: Span | None = field(default=None, compare=False, repr=False)
 
@@ -328,7 +337,7 @@ class WithRecursive:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-Query = Select | SetOperation | Values | Ordered | WithRecursive
+Query = Select | SetOperation | Values | ConstantRows | Ordered | WithRecursive
 
 
 def output_columns(query: Query) -> tuple[QueryColumn, ...]:

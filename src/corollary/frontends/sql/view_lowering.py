@@ -1,8 +1,9 @@
 """From the query of a view to its relations and rules."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
-from corollary.core.logic import Clause
+from corollary.core.logic import Clause, Value
 from corollary.core.program import Declaration
 from corollary.errors import Diagnostic
 from corollary.frontends.sql.lowering.bodies import RuleBody
@@ -25,6 +26,7 @@ class LoweredView:
         columns: those of the view, with the types that its rules give.
         is_bag: whether it has copies: its rules then are those of `v.rows`.
         keys: the sets of columns, by number, that tell its rows apart.
+        rows: those of relations that are data of a question.
     """
 
     declarations: tuple[Declaration, ...]
@@ -33,6 +35,7 @@ class LoweredView:
     is_bag: bool
     keys: tuple[frozenset[int], ...]
     warnings: tuple[Diagnostic, ...] = ()
+    rows: Mapping[str, tuple[tuple[Value, ...], ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,4 +93,5 @@ def lower_view(name: str, query: Query, *, is_materialized: bool) -> LoweredView
         result.is_bag,
         result.keys,
         tuple(draft.warnings),
+        draft.rows,
     )

@@ -3,7 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
+from corollary.core.engine import within_seconds
 from corollary.database.access.principals import Principal
+from corollary.database.database import state_of
 from corollary.serve import commands, requests
 from corollary.serve.answers import Answer
 from corollary.serve.handlers import (
@@ -62,7 +64,9 @@ def handle(context: HandlerContext, who: Principal, request: requests.Request) -
     try:
         who.require(request.role, f"ask for `{requests.request_kind(type(request))}`")
         context.require_commit(request.min_commit)
-        with context.acting_as(who):
+        # What follows a commit is not stopped: a write has the seconds of its transaction.
+        bounds = None if request.is_write else state_of(context.database).limits
+        with context.acting_as(who), within_seconds(bounds):
             return HANDLERS[type(request)](context, who, request)
     except Exception as error:  # noqa: BLE001 - whatever it is, the server goes on
         raise service_error(error) from None

@@ -23,6 +23,8 @@ def bind_query(
     catalog: SqlCatalog,
     file: SourceFile | None = None,
     parameters: Mapping[str, Value] | None = None,
+    *,
+    takes_rows: bool = False,
 ) -> Query:
     """Return a query with its names, types and functions resolved.
 
@@ -31,6 +33,7 @@ def bind_query(
         catalog: the relations that it may name.
         file: the text that the tree was parsed from; made from the text by default.
         parameters: the values of `:name`.
+        takes_rows: whether many literals may become `ConstantRows`.
 
     Raises:
         InputError: it is not SQL, or something in it is unknown or refused; with its place.
@@ -55,7 +58,7 @@ def bind_query(
         message = "This statement is not a query."
         note = "a query begins with SELECT, WITH or VALUES"
         raise InputError.of("C1301", message, span_of(tree, file), note)
-    session = _session(catalog, file, parameters)
+    session = _session(catalog, file, parameters, takes_rows=takes_rows)
     try:
         return finished(QueryBinder(session).bind(tree, Scope()), session)
     except RecursionError:
@@ -68,10 +71,12 @@ def _session(
     catalog: SqlCatalog,
     file: SourceFile,
     parameters: Mapping[str, Value] | None,
+    *,
+    takes_rows: bool,
 ) -> BindingSession:
     def bind_nested(node: exp.Expr, scope: Scope) -> Query:
         return binder.bind_nested(node, scope)
 
-    session = BindingSession(file, catalog, parameters or {}, bind_nested)
+    session = BindingSession(file, catalog, parameters or {}, bind_nested, takes_rows)
     binder = QueryBinder(session)
     return session

@@ -10,6 +10,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from corollary.core.engine import check_deadline
 from corollary.core.types import BOOL, DATE, SYMBOL, Kind
 from corollary.frontends.sql.binder.aggregates import AGGREGATES, aggregate_call
 from corollary.frontends.sql.binder.casts import bind_cast, negative_literal
@@ -40,6 +41,7 @@ from corollary.frontends.sql.query_tree import (
     Expression,
     FunctionCall,
     Quantified,
+    QueryColumn,
     ScalarSubquery,
     output_columns,
 )
@@ -69,6 +71,7 @@ class ExpressionBinder(ExpressionContext):
 
     def bind(self, node: exp.Expr) -> Expression:
         """Return the expression of a node."""
+        check_deadline()
         if self.keys is not None and not isinstance(node, exp.Paren | exp.Literal):
             key = self._find_key(node)
             if key is not None:
@@ -307,8 +310,15 @@ class ExpressionBinder(ExpressionContext):
         site = self.site(node, node.this, *node.expressions)
         values = [self.bind(each) for each in (node.this, *node.expressions)]
         value, *others = aligned(values, site, "`IN`")
-        tests = [compare("eq", value, other, site) for other in others]
-        return connect("or", tests, self.session.span(node))
+        span = self.session.span(node)
+        known = [each for each in others if not _is_null(each)]
+        column = QueryColumn("value", value.type.with_null(False))
+        rows = self.session.constant_rows([(each,) for each in known], (column,), span)
+        if rows is None:
+            return connect("or", [compare("eq", value, each, site) for each in others], span)
+        is_in = Quantified((value,), "eq", False, rows, BOOL.with_null(value.type.nullable), span)
+        nulls = [compare("eq", value, each, site) for each in others if _is_null(each)]
+        return connect("or", [is_in, *nulls[:1]], span)
 
     # --- choices -------------------------------------------------------------------------------
 
@@ -438,3 +448,7 @@ class ExpressionBinder(ExpressionContext):
 def row_parts(node: exp.Expr) -> list[exp.Expr]:
     """Return the parts of a row `(a, b)`; anything else is its only part."""
     return list(node.expressions) if isinstance(node, exp.Tuple) else [node]
+
+
+def _is_null(expression: Expression) -> bool:
+    return isinstance(expression, ConstantValue) and expression.value is None

@@ -246,7 +246,8 @@ class QueryBinder:
             for row in rows
         )
         columns = tuple(QueryColumn(f"col{i}", type_) for i, type_ in enumerate(types, 1))
-        return Values(typed, columns, session.span(node))
+        span = session.span(node)
+        return session.constant_rows(typed, columns, span) or Values(typed, columns, span)
 
     # --- common table expressions --------------------------------------------------------------
 

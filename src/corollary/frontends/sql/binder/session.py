@@ -1,6 +1,6 @@
 """What all parts of the binder share while one statement is bound."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -11,8 +11,17 @@ from corollary.frontends.sql.binder.problems import check_arguments, problem
 from corollary.frontends.sql.binder.scopes import Scope
 from corollary.frontends.sql.catalog import SqlCatalog
 from corollary.frontends.sql.parse import span_of, text_of
-from corollary.frontends.sql.query_tree import Query
+from corollary.frontends.sql.query_tree import (
+    ConstantRows,
+    ConstantValue,
+    Expression,
+    Query,
+    QueryColumn,
+)
 from corollary.source import SourceFile, Span
+
+CONSTANT_MIN_ROWS = 200
+"""So many rows of literals are data of a question, and not a rule or a comparison for each."""
 
 
 @dataclass(slots=True)
@@ -21,12 +30,14 @@ class BindingSession:
 
     Attributes:
         bind_nested: binds a query inside another one, whose scope is given.
+        takes_rows: whether many literals may become `ConstantRows`, which a view has no place for.
     """
 
     file: SourceFile
     catalog: SqlCatalog
     parameters: Mapping[str, Value]
     bind_nested: Callable[[exp.Expr, Scope], Query]
+    takes_rows: bool = False
     _sources: int = 0
     _tables: set[str] = field(default_factory=set)
 
@@ -43,6 +54,21 @@ class BindingSession:
             chosen = f"{name}{number}"
         self._tables.add(chosen.lower())
         return chosen
+
+    def constant_rows(
+        self, rows: Sequence[Sequence[Expression]], columns: tuple[QueryColumn, ...], span: Span
+    ) -> ConstantRows | None:
+        """Return many rows of literals as plain values; None if they are few, or not literals."""
+        has_types = all(column.type.precision >= 0 for column in columns)
+        if not self.takes_rows or not has_types or len(rows) < CONSTANT_MIN_ROWS:
+            return None
+        found: list[tuple[Value, ...]] = []
+        for row in rows:
+            values = [each.value for each in row if isinstance(each, ConstantValue)]
+            if len(values) < len(row):
+                return None
+            found.append(tuple(values))
+        return ConstantRows(tuple(found), columns, span)
 
     def span(self, node: exp.Expr) -> Span:
         """Return the place of a node."""

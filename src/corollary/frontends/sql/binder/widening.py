@@ -10,6 +10,7 @@ from corollary.frontends.sql.binder.session import BindingSession
 from corollary.frontends.sql.binder.values.conversions import convert, is_untyped
 from corollary.frontends.sql.query_tree import (
     ColumnReference,
+    ConstantRows,
     ConstantValue,
     Exists,
     Expression,
@@ -25,7 +26,7 @@ from corollary.frontends.sql.query_tree import (
 from corollary.source import Span
 
 _NESTING = (ScalarSubquery, Exists, Quantified, SubquerySource)
-_LEAVES = (Type, Span, ConstantValue, QueryColumn)
+_LEAVES = (Type, Span, ConstantValue, ConstantRows, QueryColumn)
 
 
 def with_types(query: Query, types: Sequence[Type], session: BindingSession) -> Query:
@@ -56,7 +57,23 @@ def with_types(query: Query, types: Sequence[Type], session: BindingSession) -> 
 def wrapped(query: Query, number: int) -> SubquerySource:
     """Return a query as the source of another one around it."""
     plain = without_untyped(output_columns(query))
-    return SubquerySource(number, _deepened(query, 0), plain, span=query.span)
+    inner = _deepened(query, 0) if _refers_outside(query) else query
+    return SubquerySource(number, inner, plain, span=query.span)
+
+
+def _refers_outside(query: Query) -> bool:
+    """Whether some reference is to a query around the one that it stands in."""
+    pending: list[Any] = [query]
+    while pending:  # a chain of thousands is nested as deeply
+        node = pending.pop()
+        if isinstance(node, ColumnReference):
+            if node.depth:
+                return True
+        elif isinstance(node, tuple):
+            pending += node
+        elif is_dataclass(node) and not isinstance(node, (type, *_LEAVES)):
+            pending += [getattr(node, each.name) for each in fields(node)]
+    return False
 
 
 def _deepened(node: Any, level: int) -> Any:

@@ -10,7 +10,14 @@ from corollary.errors import InputError
 from corollary.frontends.sql.lowering.bodies import RuleBody, variables_in
 from corollary.frontends.sql.lowering.draft import ViewDraft
 from corollary.frontends.sql.lowering.tree_walk import free_references
-from corollary.frontends.sql.query_tree import Expression, Query, RecursiveTable, Select, Source
+from corollary.frontends.sql.query_tree import (
+    ColumnReference,
+    Expression,
+    Query,
+    RecursiveTable,
+    Select,
+    Source,
+)
 from corollary.source import Span
 
 
@@ -122,6 +129,7 @@ class ViewLowering(ABC):
         self.sets: set[str] = set()
         self.recursive: dict[str, RecursiveRelation] = {}
         self.ways: dict[int, Variable] = {}
+        self._free: dict[int, tuple[Query, tuple[ColumnReference, ...]]] = {}
 
     @abstractmethod
     def define(
@@ -189,10 +197,17 @@ class ViewLowering(ABC):
 
     # --- subqueries ----------------------------------------------------------------------------
 
+    def free_references(self, query: Query) -> tuple[ColumnReference, ...]:
+        """Return the references of a query to columns of queries around it."""
+        known = self._free.get(id(query))
+        if known is None:  # the query is kept, so that no other one gets its id
+            known = self._free[id(query)] = query, free_references(query)
+        return known[1]
+
     def inner_body(self, query: Query, around: RuleBody, *, is_set: bool) -> RuleBody:
         """Return an empty body for a query inside another one."""
         found: dict[str, Variable] = {}
-        for reference in free_references(query):
+        for reference in self.free_references(query):
             term = self.columns[reference.source][reference.column]
             for variable in variables_in(term):
                 found.setdefault(self.draft.resolve(variable).name, variable)

@@ -17,6 +17,7 @@ from corollary.core.logic import (
     Negation,
     Term,
     Truth,
+    Value,
     Variable,
     Wildcard,
 )
@@ -39,6 +40,7 @@ class ViewDraft:
         relation_names: the names of relations that are taken.
         hints: the names of columns that variables are called after, by the variables' names.
         substitution: the variables that stand for others.
+        rows: those of relations that are data of a question.
     """
 
     view: str
@@ -49,6 +51,7 @@ class ViewDraft:
     relation_names: set[str] = field(default_factory=set)
     hints: dict[str, str] = field(default_factory=dict)
     substitution: dict[str, Variable] = field(default_factory=dict)
+    rows: dict[str, tuple[tuple[Value, ...], ...]] = field(default_factory=dict)
 
     # --- names ---------------------------------------------------------------------------------
 
@@ -159,6 +162,7 @@ class ViewDraft:
             relation_names=set(self.relation_names),
             hints=dict(self.hints),
             substitution=dict(self.substitution),
+            rows=dict(self.rows),
         )
 
     def restore(self, copy: "ViewDraft") -> None:
@@ -169,6 +173,7 @@ class ViewDraft:
         self.relation_names = copy.relation_names
         self.hints = copy.hints
         self.substitution = copy.substitution
+        self.rows = copy.rows
 
     # --- terms ---------------------------------------------------------------------------------
 

@@ -18,7 +18,6 @@ from corollary.frontends.sql.lowering.draft import names_of
 from corollary.frontends.sql.lowering.set_analysis import Dependencies
 from corollary.frontends.sql.lowering.tree_walk import (
     calls_in,
-    free_references,
     sources_in,
     without_order,
 )
@@ -61,7 +60,7 @@ def add_query(lowering: ViewLowering, source: SubquerySource, body: RuleBody) ->
         ]
         body.sources.append(source.number)
         return
-    if source.cte is not None and is_shared and not free_references(query):
+    if source.cte is not None and is_shared and not lowering.free_references(query):
         known = lowering.known.get(source.cte)
         if known is None or (not body.is_set and source.cte in lowering.sets):
             inner = lowering.inner_body(query, body, is_set=body.is_set)

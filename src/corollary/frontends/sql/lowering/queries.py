@@ -21,6 +21,7 @@ from corollary.frontends.sql.lowering.grouping_sets import expand_grouping_sets
 from corollary.frontends.sql.lowering.tree_walk import walk
 from corollary.frontends.sql.query_tree import (
     ColumnReference,
+    ConstantRows,
     Expression,
     JoinedSource,
     Ordered,
@@ -65,6 +66,8 @@ class QueryLowering(ViewLowering):
                 )
             case Values():
                 return set_operations.define_values(self, query, relation, body, storage=storage)
+            case ConstantRows():
+                return set_operations.define_rows(self, query, relation, body, storage=storage)
             case Ordered():
                 return top_rows.define_ordered(self, query, relation, body, storage=storage)
             case WithRecursive():

@@ -8,10 +8,12 @@ EXCEPT          a(X), !b(X)           ALL: n copies where not in b, n - k where 
 Branches that are sets, each with another constant in some column, are a set together.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from corollary.core.logic import (
+    Atom,
     BodyItem,
     Comparison,
     Constant,
@@ -37,6 +39,7 @@ from corollary.frontends.sql.lowering.context import LoweredQuery, ViewLowering
 from corollary.frontends.sql.lowering.joins import is_inlinable
 from corollary.frontends.sql.lowering.tree_walk import constant_of, without_order
 from corollary.frontends.sql.query_tree import (
+    ConstantRows,
     Query,
     QueryColumn,
     Select,
@@ -65,16 +68,17 @@ def define_set_operation(
 
 def _branches(query: Query, *, is_set: bool) -> Iterator[Query]:
     """Yield the branches of unions inside each other, which are one."""
-    query = without_order(query)
-    if (
-        isinstance(query, SetOperation)
-        and query.operator is SetOperator.UNION
-        and (query.is_all or is_set)
-    ):
-        yield from _branches(query.left, is_set=is_set)
-        yield from _branches(query.right, is_set=is_set)
-    else:
-        yield query
+    pending = [query]
+    while pending:  # a chain of thousands is nested as deeply on its left
+        part = without_order(pending.pop())
+        if (
+            isinstance(part, SetOperation)
+            and part.operator is SetOperator.UNION
+            and (part.is_all or is_set)
+        ):
+            pending += [part.right, part.left]
+        else:
+            yield part
 
 
 def _columns(
@@ -291,3 +295,32 @@ def define_values(
         draft.add(each, [*outer, *terms, mark], inside.closed_items(), values.span)
     source = EachRow(each, outer, len(columns), 1, has_count=False)
     return sum_up(draft, relation, source, outer, typed, storage=storage, span=values.span)
+
+
+def define_rows(
+    lowering: ViewLowering, rows: ConstantRows, relation: str, body: RuleBody, *, storage: str
+) -> LoweredQuery:
+    """Make one rule that reads a relation of given rows, which are data and not rules."""
+    draft, outer = lowering.draft, body.outer
+    copies = Counter(rows.rows)
+    has_count = not body.is_set and len(copies) < len(rows.rows)
+    columns = [
+        (column.name, column.type.with_null(any(row[at] is None for row in copies)))
+        for at, column in enumerate(rows.columns)
+    ]
+    typed = _row(lowering, columns)
+    given = draft.relation("given")
+    counts = [("n", NUMBER)] if has_count else []
+    draft.declare(given, [*columns, *counts], storage="stored")
+    draft.rows[given] = (
+        tuple((*row, number) for row, number in copies.items()) if has_count else tuple(copies)
+    )
+    inside = body.empty_copy(is_set=body.is_set)
+    terms = [each.term for each in typed] + [draft.variable(*each) for each in counts]
+    inside.items.append(Atom(given, tuple(terms)))
+    name = declare_result(
+        draft, relation, outer, typed, storage=storage, has_count=has_count, span=rows.span
+    )
+    draft.add(name, [*outer, *terms], inside.closed_items(), rows.span)
+    keys = [] if has_count else [frozenset(range(len(columns)))]
+    return lowered(name, outer, typed, keys, is_bag=has_count)

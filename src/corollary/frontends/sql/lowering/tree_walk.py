@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass, replace
-from functools import lru_cache
 
 from corollary.core.logic import Value
 from corollary.core.types import Type
 from corollary.frontends.sql.query_tree import (
     AggregateCall,
     ColumnReference,
+    ConstantRows,
     ConstantValue,
     Exists,
     Expression,
@@ -44,6 +44,8 @@ def walk(node: Node, *, into_subqueries: bool = True) -> Iterator[Node]:
             stack += reversed(part)
         elif not isinstance(part, _LEAVES) and is_dataclass(part):
             yield part
+            if isinstance(part, ConstantRows):
+                continue
             is_closed = isinstance(part, ScalarSubquery | Exists | Quantified)
             names = [each.name for each in fields(part)]
             if is_closed and not into_subqueries:
@@ -58,7 +60,6 @@ def sources_in(node: Node) -> Iterator[NumberedSource]:
             yield part
 
 
-@lru_cache(maxsize=4096)
 def free_references(query: Query) -> tuple[ColumnReference, ...]:
     """Return the references to columns of the queries around a query, in order, each once."""
     own = {each.number for each in sources_in(query)}

@@ -282,7 +282,7 @@ def _as_recursion(each: PlacedDefinition, group: Sequence[PlacedDefinition]) -> 
     return rows
 
 
-def free_tables(tree: exp.Expr, bound: frozenset[str] = frozenset()) -> Iterator[str]:
+def free_tables(tree: exp.Expr) -> Iterator[str]:
     """Yield the relations that a query names, in small letters, not those of its own `WITH`.
 
     >>> import sqlglot
@@ -290,19 +290,22 @@ def free_tables(tree: exp.Expr, bound: frozenset[str] = frozenset()) -> Iterator
     >>> sorted(free_tables(tree))
     ['b', 'c']
     """
-    is_name = isinstance(tree, exp.Table) and isinstance(tree.this, exp.Identifier)
-    if is_name and not tree.args.get("db") and tree.name.lower() not in bound:
-        yield tree.name.lower()
-    with_ = tree.args.get("with_")
-    if isinstance(with_, exp.With):
-        names = [table.alias_or_name.lower() for table in with_.expressions]
-        for at, table in enumerate(with_.expressions):
-            seen = names if with_.args.get("recursive") else names[:at]
-            yield from free_tables(table, bound | frozenset(seen))
-        bound |= frozenset(names)
-    for part in tree.iter_expressions():
-        if part is not with_:
-            yield from free_tables(part, bound)
+    stack = [(tree, frozenset[str]())]
+    while stack:  # a chain of thousands is nested as deeply
+        part, bound = stack.pop()
+        is_name = isinstance(part, exp.Table) and isinstance(part.this, exp.Identifier)
+        if is_name and not part.args.get("db") and part.name.lower() not in bound:
+            yield part.name.lower()
+        below: list[tuple[exp.Expr, frozenset[str]]] = []
+        with_ = part.args.get("with_")
+        if isinstance(with_, exp.With):
+            names = [table.alias_or_name.lower() for table in with_.expressions]
+            for at, table in enumerate(with_.expressions):
+                seen = names if with_.args.get("recursive") else names[:at]
+                below.append((table, bound | frozenset(seen)))
+            bound |= frozenset(names)
+        below += [(each, bound) for each in part.iter_expressions() if each is not with_]
+        stack += reversed(below)
 
 
 # --- assertions, alerts ------------------------------------------------------------------------

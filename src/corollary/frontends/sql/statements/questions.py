@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from corollary.core.logic import Clause, Truth
+from corollary.core.logic import Clause, Truth, Value
 from corollary.core.program import Program
 from corollary.errors import InputError
 from corollary.frontends.sql.binder.bind import bind_query
@@ -36,6 +36,7 @@ class CompiledQuestion:
         is_bag: whether the answer is in `relation.rows`, with the number of copies last.
         columns: all columns of the relation; the user's are the first `width`.
         order: column, whether it descends, whether nulls come first.
+        rows: those of relations that are data of the question, by name.
     """
 
     relation: str
@@ -46,6 +47,7 @@ class CompiledQuestion:
     order: tuple[tuple[int, bool, bool], ...]
     limit: int | None
     offset: int
+    rows: Mapping[str, tuple[tuple[Value, ...], ...]]
 
     @property
     def is_ordered(self) -> bool:
@@ -54,20 +56,30 @@ class CompiledQuestion:
 
 
 def compile_question(
-    tree: exp.Expr, place: StatementPlace, catalog: SqlCatalog, relation: str
+    tree: exp.Expr,
+    place: StatementPlace,
+    catalog: SqlCatalog,
+    relation: str,
+    *,
+    takes_rows: bool = True,
 ) -> CompiledQuestion:
     """Return a question as rules of a relation of this name.
+
+    Many literals are data beside the rules, unless `takes_rows` is false.
 
     Raises:
         InputError: the question does not fit the relations, or has no exact answer.
     """
-    query = bind_query(tree, catalog, place.file, place.parameters)
+    query = bind_query(tree, catalog, place.file, place.parameters, takes_rows=takes_rows)
     asked = question_of(query)
     given = output_columns(asked.query)
     named = rename_columns(asked.query, distinct_columns(given))
     lowered = lower_view(relation, named, is_materialized=False)
     rules = Program(
-        declarations=tuple(replace(each, storage="virtual") for each in lowered.declarations),
+        declarations=tuple(
+            each if each.name in lowered.rows else replace(each, storage="virtual")
+            for each in lowered.declarations
+        ),
         clauses=tuple(map(_with_body, lowered.clauses)),
         warnings=tuple(lowered.warnings),
     )
@@ -78,7 +90,8 @@ def compile_question(
         for column, written in zip(lowered.columns, given, strict=True)
     )
     return CompiledQuestion(
-        relation, rules, lowered.is_bag, columns, width, asked.order, asked.limit, asked.offset
+        *(relation, rules, lowered.is_bag, columns, width),
+        *(asked.order, asked.limit, asked.offset, lowered.rows),
     )
 
 
