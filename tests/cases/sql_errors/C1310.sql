@@ -77,3 +77,5 @@ select k from t where b = s like 'x'
 select k from t where b <> k between 1 and 2
 
 select k | a & 3 from t
+
+select a from t where (a, b) = all (select a, b from u)

@@ -100,6 +100,27 @@ def test_unknown_names_have_a_place_and_a_suggestion(db: corollary.Database) -> 
     assert "did you mean `k`?" in said or "`t.k`" in said
 
 
+@pytest.mark.parametrize(
+    "statement", ["INSERT INTO t VALUES (1)", "DELETE FROM t", "UPDATE t SET a = 1"]
+)
+def test_a_write_to_an_empty_database_is_refused(statement: str) -> None:
+    with (
+        corollary.open(None, engine="local") as db,
+        pytest.raises(InputError, match="There is no relation `t`"),
+    ):
+        db.sql(statement)
+
+
+def test_a_recursive_question_is_ordered_by_a_column_that_it_does_not_show() -> None:
+    with corollary.open(None, engine="local") as db:
+        question = (
+            "WITH RECURSIVE r(n, m) AS (SELECT 1, 9 UNION SELECT n + 1, m - 2 FROM r WHERE n < 4) "
+            "SELECT n FROM r ORDER BY m"
+        )
+        assert db.sql(question).rows() == [(4,), (3,), (2,), (1,)]
+        assert db.sql(f"{question} LIMIT 2").rows() == [(4,), (3,)]
+
+
 def test_auxiliary_relations_cannot_be_named(db: corollary.Database) -> None:
     assert "There is no relation" in refusal(db, "SELECT * FROM `t.range1`")
 

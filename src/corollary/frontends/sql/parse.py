@@ -64,7 +64,7 @@ def parse_tokens(
     Raises:
         InputError: they are not SQL; with the place where this was noticed.
     """
-    given = list(tokens)
+    given = _with_names(tokens)
     parser = SparkWithPlaces().parser()
     start, end = (given[0].start, given[-1].end + 1) if given else (0, 0)
     _check_pairs(given, file)
@@ -156,6 +156,26 @@ _ENDS = frozenset(
     }
 )
 """Nothing of this can follow a comma."""
+
+_QUANTIFIERS = frozenset({TokenType.ALL, TokenType.DISTINCT})
+
+
+def _with_names(tokens: Sequence[Token]) -> list[Token]:
+    """Return tokens in which `all` of `SELECT all, 2` is a name: no value comes after it."""
+    found = list(tokens)
+    for at in range(1, len(found)):
+        after = found[at + 1].token_type if at + 1 < len(found) else TokenType.SEMICOLON
+        before = [each.token_type for each in found[max(0, at - 2) : at]]
+        is_first = before[-1] is TokenType.SELECT or (
+            before[0] is TokenType.SELECT and before[-1] in _QUANTIFIERS
+        )
+        if is_first and found[at].token_type in _QUANTIFIERS and after in (*_ENDS, TokenType.ALIAS):
+            word = found[at]
+            found[at] = Token(
+                TokenType.VAR, word.text, word.line, word.col, word.start, word.end, word.comments
+            )
+    return found
+
 
 _DIRECTIONS = frozenset({TokenType.ASC, TokenType.DESC})
 

@@ -7,9 +7,9 @@ from corollary.frontends.sql.binder.context import ExpressionContext
 from corollary.frontends.sql.binder.problems import type_name
 from corollary.frontends.sql.binder.values import literals
 from corollary.frontends.sql.binder.values.conversions import cast, fits_bits
-from corollary.frontends.sql.binder.values.operators import EXAMPLES, Site, negative
+from corollary.frontends.sql.binder.values.operators import EXAMPLES, Site, attempt, negative
 from corollary.frontends.sql.column_types import ColumnType, read_type
-from corollary.frontends.sql.query_tree import ConstantValue, Expression, FunctionCall
+from corollary.frontends.sql.query_tree import ConstantValue, Expression
 
 
 def bind_cast(context: ExpressionContext, node: exp.Cast) -> Expression:
@@ -48,7 +48,7 @@ def cast_value(operand: Expression, target: ColumnType, is_try: bool, site: Site
             note = "write `datediff(x, DATE '1970-01-01')` for its days"
         raise site.error("C1308", message, note)
     if is_try and found is not operand:
-        return FunctionCall("try", (found,), found.type.with_null(True), site.span)
+        return attempt(found, [operand], site)
     return found
 
 

@@ -385,8 +385,8 @@ class ExpressionBinder(ExpressionContext):
             message = f"The number of columns, {count}, is not that of the values, {wanted}."
             note = "select as many columns as there are values"
             raise self.session.error("C1315", message, node, note)
-        if len(lefts) > 1 and functor != "eq":
-            note = "write `(a, b) IN (SELECT …)`"
+        if len(lefts) > 1 and (functor, is_all) not in (("eq", False), ("ne", True)):
+            note = "write `(a, b) IN (SELECT …)` or `(a, b) NOT IN (SELECT …)`"
             raise self.session.error("C1310", "Rows can only be compared by `IN`.", node, note)
         site, types = self.site(node, *row_parts(left)), []
         values: list[Expression] = []

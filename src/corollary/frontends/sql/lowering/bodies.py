@@ -16,7 +16,7 @@ from corollary.core.logic import (
     Truth,
     Variable,
 )
-from corollary.core.types import NUMBER, Type
+from corollary.core.types import NUMBER, Kind, Type
 from corollary.frontends.sql.lowering.draft import ViewDraft, names_of
 from corollary.frontends.sql.lowering.set_analysis import Dependencies
 from corollary.frontends.sql.query_tree import Expression
@@ -240,6 +240,7 @@ class RuleBody:
         if isinstance(term, Variable):
             return term
         variable = self.value(hint, self.column_type(term, type_))
+        (term,) = typed_decimals((term,))
         self.items.append(Comparison("is", variable, term))
         self.determine(variable, term)
         if not self.is_nullable(term):
@@ -293,6 +294,7 @@ class RuleBody:
             and self.equate(left, right, is_null_safe=operator == "is")
         ):
             return
+        left, right = typed_decimals((left, right))
         self.items.append(Comparison(operator, left, right))
         for one, other in ((left, right), (right, left)):
             if operator in EQUATIONS and isinstance(one, Variable):
@@ -359,6 +361,33 @@ class RuleBody:
                 self.items.append(Disjunction(tuple(live)))
                 return True
         return False
+
+
+def typed_decimals(terms: Sequence[Term]) -> tuple[Term, ...]:
+    """Return terms that stand beside each other, of which one says that they are decimals.
+
+    Rules infer types, and a number that is written with a point may be a float as well.
+    """
+    found = list(terms)
+    at = next((at for at, term in enumerate(found) if _decimal_constant(term)), None)
+    if at is not None and all(
+        _decimal_constant(term) or _kind(term) is not Kind.DECIMAL for term in found
+    ):
+        constant = found[at]
+        assert isinstance(constant, Constant)
+        assert constant.type is not None
+        arguments = (Constant(f"{constant.value:f}"), Constant(constant.type.scale))
+        found[at] = Functor("to_decimal", arguments, constant.type)
+    return tuple(found)
+
+
+def _decimal_constant(term: Term) -> bool:
+    return isinstance(term, Constant) and term.value is not None and _kind(term) is Kind.DECIMAL
+
+
+def _kind(term: Term) -> Kind | None:
+    has_type = isinstance(term, Constant | Variable | Functor) and term.type is not None
+    return term.type.kind if has_type else None  # type: ignore[union-attr]
 
 
 def _domain(variable: Variable) -> object:

@@ -5,7 +5,7 @@ from typing import assert_never
 
 from corollary.core.logic import Constant, Functor, Term
 from corollary.frontends.sql.lowering import subqueries
-from corollary.frontends.sql.lowering.bodies import NOT_STRICT, RuleBody
+from corollary.frontends.sql.lowering.bodies import NOT_STRICT, RuleBody, typed_decimals
 from corollary.frontends.sql.lowering.context import ViewLowering
 from corollary.frontends.sql.query_tree import (
     AggregateCall,
@@ -18,6 +18,9 @@ from corollary.frontends.sql.query_tree import (
     ScalarSubquery,
     WindowCall,
 )
+
+DECIMAL_FUNCTORS = frozenset({"multiply", "divide", "fit"})
+"""Those that take decimals only, and numbers of digits."""
 
 
 def term_of(
@@ -42,6 +45,8 @@ def term_of(
             inside = tuple(
                 term_of(lowering, each, body, terms, drops_null=drops) for each in arguments
             )
+            if functor not in DECIMAL_FUNCTORS:
+                inside = typed_decimals(inside)
             return Functor(functor, inside, type_)
         case ScalarSubquery():
             return subqueries.scalar_value(lowering, expression, body, drops_null=drops_null)

@@ -93,7 +93,6 @@ class _Comparison:
         self.lowering, self.body, self.quantified = lowering, body, quantified
         comparison = quantified.comparison
         self.comparison = OPPOSITES[comparison] if quantified.is_all else comparison
-        assert len(quantified.left) == 1 or self.comparison == "eq", "rows are compared by IN"
         self.left: list[Variable | Constant] = []
         for expression in quantified.left:
             term = lowering.term(expression, body)

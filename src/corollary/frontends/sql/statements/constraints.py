@@ -207,8 +207,8 @@ def find_table(catalog: SqlCatalog, name: str, span: Span | None) -> TableDefini
     names = [each for each in catalog.names() if "." not in each]
     cure = suggest_name(name, names)
     if cure is None:
-        listed = one_of(f"`{each}`" for each in names[:12])
-        cure = f"there are {listed}" if names else "create it first"
+        listed = [f"`{each}`" for each in names[:12]]
+        cure = f"there are {one_of(listed)}" if listed else "create it first"
     raise InputError.of("C1368", f"There is no relation `{name}`.", span, cure)
 
 

@@ -205,6 +205,14 @@ def _same_bits(dtype: Any) -> Callable[[list[Operand], Type], Result]:
     return apply
 
 
+def _power(operands: list[Operand], type_: Type) -> Result:
+    """Return powers as Java has them; C, and so `^`, has 1 where the base is 1."""
+    values, faults = ARITHMETIC_FUNCTIONS["^"](operands, type_)
+    (base, _), (exponent, _) = operands
+    is_open = np.isnan(exponent) | (np.isinf(exponent) & (np.abs(base) == 1.0))
+    return np.where(is_open, np.nan, values), faults
+
+
 NUMBER_FUNCTIONS: dict[str, Callable[[list[Operand], Type], Result]] = {
     "multiply": _product,
     "divide": _quotient,
@@ -216,7 +224,7 @@ NUMBER_FUNCTIONS: dict[str, Callable[[list[Operand], Type], Result]] = {
     "abs": _absolute,
     "sign": _sign,
     "sqrt": _root,
-    "power": ARITHMETIC_FUNCTIONS["^"],
+    "power": _power,
     "to_integer": _to_integer,
     SINGLE: _single,
     SINGLE_OF_BITS: _single_of_bits,

@@ -2,7 +2,16 @@
 
 from dataclasses import replace
 
-from corollary.core.types import BOOL, FLOAT, NUMBER, NUMERIC, SYMBOL, Kind, Type
+from corollary.core.types import (
+    BOOL,
+    DECIMAL_MAX_DIGITS,
+    FLOAT,
+    NUMBER,
+    NUMERIC,
+    SYMBOL,
+    Kind,
+    Type,
+)
 from corollary.frontends.sql.binder.functions.arguments import (
     DOUBLE,
     WHOLE,
@@ -27,6 +36,7 @@ from corollary.frontends.sql.binder.values.operators import (
     Site,
     aligned,
     arithmetic,
+    attempt,
     choose,
     compare,
     negate,
@@ -59,8 +69,7 @@ def _round(arguments: list[Expression], site: Site) -> Expression:
     before = type_.precision - type_.scale + 1
     if digits >= 0:
         scale = min(type_.scale, digits)
-        result = cut(before + scale, scale)
-        return to_decimal(value, result.scale, result.precision)
+        return to_decimal(value, scale, min(DECIMAL_MAX_DIGITS, before + scale))
     result = cut(max(before, 1 - digits), 0)
     rounded = call("round_to", (value, integer(digits)), plain(type_), site.span)
     return to_decimal(rounded, 0, result.precision)
@@ -85,9 +94,7 @@ def _whole(functor: str) -> SqlFunction:
 def _operator(sign: str, *, is_try: bool = False) -> SqlFunction:
     def build(arguments: list[Expression], site: Site) -> Expression:
         found = arithmetic(sign, arguments[0], arguments[1], site)
-        if is_try:
-            return FunctionCall("try", (found,), found.type.with_null(True), site.span)
-        return found
+        return attempt(found, arguments, site) if is_try else found
 
     return SqlFunction(2, 2, build)
 

@@ -29,7 +29,8 @@ from corollary.source import Span
 
 NUMBER_DIGITS = 20
 """The digits of an integer as a decimal."""
-INT_DIGITS = 10
+DIGITS_OF_BITS = {8: 3, 16: 5, 32: 10, 64: NUMBER_DIGITS}
+"""Those of one that was cast to a size; its type says them."""
 MIN_CUT_SCALE = 6
 """The digits after the point that remain when a decimal has more digits than there can be."""
 WIDE = Context(prec=100)
@@ -62,11 +63,16 @@ def call(
 
 def decimal_of(expression: Expression) -> Type:
     """Return the decimal type that holds the values of an integer or decimal."""
-    if expression.type.kind is Kind.DECIMAL:
-        return expression.type
-    if isinstance(expression, ConstantValue) and isinstance(expression.value, int):
-        return decimal(max(1, len(str(abs(expression.value)))), 0)
-    return decimal(NUMBER_DIGITS, 0)
+    literal = _integer_literal(expression)
+    return _as_decimal(expression.type) if literal is None else decimal(len(str(abs(literal))), 0)
+
+
+def _integer_literal(expression: Expression) -> int | None:
+    """Return an integer that is written, and not cast: its digits are those of the text."""
+    if expression.type.kind is Kind.NUMBER and not expression.type.precision:
+        value = expression.value if isinstance(expression, ConstantValue) else None
+        return value if isinstance(value, int) else None
+    return None
 
 
 def cut(precision: int, scale: int) -> Type:
@@ -117,7 +123,7 @@ def _wider_number(left: Type, right: Type) -> Type:
 
 
 def _as_decimal(type_: Type) -> Type:
-    return type_ if type_.kind is Kind.DECIMAL else decimal(NUMBER_DIGITS, 0)
+    return type_ if type_.kind is Kind.DECIMAL else decimal(type_.precision or NUMBER_DIGITS, 0)
 
 
 def common_type(expressions: list[Expression]) -> Type | None:
@@ -129,8 +135,9 @@ def common_type(expressions: list[Expression]) -> Type | None:
     found: Type = UNTYPED
     for each in expressions:
         type_ = each.type
-        if has_decimal and isinstance(each, ConstantValue) and type_.kind is Kind.NUMBER:
-            type_ = decimal(INT_DIGITS if fits_bits(each.value, 32) else NUMBER_DIGITS, 0)
+        literal = _integer_literal(each)
+        if has_decimal and literal is not None:
+            type_ = decimal(DIGITS_OF_BITS[32 if fits_bits(literal, 32) else 64], 0)
         both = wider(found, type_)
         if both is None:
             return None
@@ -197,7 +204,10 @@ def cast(expression: Expression, target: Type, bits: int) -> Expression | None:
             is_text = kind is Kind.SYMBOL and expression.type.record is None
             return expression if is_text else call("show", (expression,), SYMBOL, span)
         case Kind.NUMBER:
-            return _to_integer(expression, bits)
+            found = _to_integer(expression, bits)
+            if found is None or (found is expression and not isinstance(found, ConstantValue)):
+                return found
+            return replace(found, type=replace(found.type, precision=DIGITS_OF_BITS[bits]))
         case Kind.DECIMAL:
             return _to_fitting_decimal(expression, target)
         case Kind.FLOAT:

@@ -67,7 +67,7 @@ def decimal_literal(text: str, node: exp.Expr, session: BindingSession) -> Const
     _, digits, exponent = value.as_tuple()
     assert isinstance(exponent, int)
     if exponent > 0:
-        value = value.quantize(Decimal(1)) if exponent < DECIMAL_MAX_DIGITS else value
+        value = Decimal(int(value)) if exponent < DECIMAL_MAX_DIGITS else value
         digits, exponent = digits + (0,) * exponent, 0
     scale = -exponent
     significant = len("".join(map(str, digits)).lstrip("0"))
@@ -189,8 +189,8 @@ def _decimal_value(value: Decimal, span: Span) -> Expression | None:
     scale = max(0, -exponent)
     if scale > DECIMAL_MAX_DIGITS:
         return None
-    plain = value.quantize(Decimal(1)) if exponent > 0 else value
-    precision = max(len(str(abs(int(plain.scaleb(scale)))).lstrip("0")), scale, 1)
+    plain = Decimal(int(value)) if exponent > 0 else value
+    precision = max(len("".join(map(str, plain.as_tuple().digits)).lstrip("0")), scale, 1)
     if precision > DECIMAL_MAX_DIGITS:
         return None
     return ConstantValue(plain, decimal(precision, scale), span)

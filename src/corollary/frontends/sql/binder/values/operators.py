@@ -194,6 +194,20 @@ def _as_decimal(operand: Expression) -> Expression:
     return to_decimal(operand, type_.scale, type_.precision)
 
 
+def attempt(found: Expression, operands: Sequence[Expression], site: Site) -> Expression:
+    """Return a value, or null where it has none; a missing value of an operand stays an error."""
+    tried = FunctionCall("try", (found,), found.type.with_null(True), site.span)
+    absent: list[Expression] = [
+        FunctionCall("is_null", (each,), BOOL, site.span)
+        for each in operands
+        if isinstance(each, FunctionCall)
+    ]
+    if not absent:
+        return tried
+    is_absent = absent[0] if len(absent) == 1 else call("or", tuple(absent), BOOL, site.span)
+    return choose([(is_absent, ConstantValue(None, tried.type))], tried, tried.type, site.span)
+
+
 def negative(operand: Expression, site: Site) -> Expression:
     """Return `-x`; a negative literal is a literal."""
     if is_untyped(operand):
@@ -202,7 +216,8 @@ def negative(operand: Expression, site: Site) -> Expression:
         raise unfit(site, operand, NUMBER)
     operand = _signed(operand)
     if isinstance(operand, ConstantValue) and isinstance(operand.value, int | float | Decimal):
-        value, type_ = -operand.value, operand.type
+        found, type_ = operand.value, operand.type
+        value = found.copy_negate() if isinstance(found, Decimal) else -found
         if type_.kind is Kind.DECIMAL and type_.scale == 0 and value == NUMBER_RANGE[0]:
             return ConstantValue(NUMBER_RANGE[0], NUMBER, site.span)
         return ConstantValue(value, type_, site.span)
