@@ -16,6 +16,7 @@ from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from corollary.core.engine import check_deadline
+from corollary.frontends.sql.bounded_parser import BoundedParser
 
 FIRST, LAST = "first", "last"
 """Where the text of a node begins and ends (exclusive): keys of its `meta`."""
@@ -34,7 +35,7 @@ class SqlSyntaxError(ParseError):
         self.end = end
 
 
-class PositionParser(SparkParser):
+class PositionParser(BoundedParser, SparkParser):
     """Spark's parser; see the module."""
 
     STRICT_CAST = True
