@@ -3,6 +3,7 @@
 import asyncio
 import ssl
 import struct
+from collections.abc import Callable
 
 from corollary.serve.postgres.messages import protocol_violation
 from corollary.serve.postgres.problems import PgError
@@ -17,14 +18,29 @@ WRITE_SECONDS = 60.0
 
 
 class CountingReader(asyncio.StreamReader):
-    """A reader that knows how many bytes have arrived."""
+    """A reader that knows how many bytes have arrived, and tells of the end at once."""
 
     received = 0
+    on_end: Callable[[], None] | None = None
 
     def feed_data(self, data: bytes) -> None:  # type: ignore[override] # it gets bytes
         """Take bytes that have arrived."""
         self.received += len(data)
         super().feed_data(data)
+
+    def feed_eof(self) -> None:
+        """Note that the client sends no more."""
+        super().feed_eof()
+        self._tell_end()
+
+    def set_exception(self, exc: Exception) -> None:
+        """Note that the connection has broken."""
+        super().set_exception(exc)
+        self._tell_end()
+
+    def _tell_end(self) -> None:
+        if self.on_end is not None:
+            self.on_end()
 
 
 class PgChannel:
@@ -41,6 +57,10 @@ class PgChannel:
         data = await self._reader.readexactly(size)
         self._consumed += size
         return data
+
+    def when_ended(self, call: Callable[[], None]) -> None:
+        """Call a function when the client is gone, even while its message is being answered."""
+        self._reader.on_end = call
 
     async def read_opening(self) -> bytes:
         """Return the first message, which has no kind."""
@@ -113,6 +133,7 @@ class PgChannel:
             self._output.clear()
             async with asyncio.timeout(WRITE_SECONDS):
                 await self._writer.drain()
+            await asyncio.sleep(0)  # others are served in between, which `drain` does not ensure
 
     async def close(self) -> None:
         """End the connection; what was not sent in a moment is lost."""

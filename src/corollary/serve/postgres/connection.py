@@ -5,17 +5,17 @@ transaction are committed at Sync: if nothing else is before it, at once, so tha
 statement itself says whether it was.
 """
 
-import asyncio
 import secrets
 import ssl
 import time
 from dataclasses import dataclass, field
+from functools import partial
 
 from corollary.database.access.principals import Principal
 from corollary.serve.postgres import messages as ms
 from corollary.serve.postgres import statements as st
 from corollary.serve.postgres.channel import OPENING_MAX_BYTES, PgChannel
-from corollary.serve.postgres.parameters import ParameterValue, decode_parameter
+from corollary.serve.postgres.parameters import ParameterValue, decode_parameters
 from corollary.serve.postgres.prepared import (
     PreparedStatement,
     StatementResult,
@@ -27,7 +27,6 @@ from corollary.serve.postgres.scram import MECHANISM, ScramExchange
 from corollary.serve.postgres.session import STATEMENTS_MAX, PgSession
 from corollary.serve.postgres.settings import REPORTED_SETTINGS, SessionSettings
 from corollary.serve.postgres.shared_state import SharedState
-from corollary.serve.tokens import TokenStore
 
 TOKEN_CHECK_SECONDS = 1.0
 """A token that was revoked ends its connections at their next message after this time."""
@@ -49,7 +48,6 @@ class ConnectionContext:
     """What a connection gets from its server."""
 
     shared: SharedState
-    tokens: TokenStore
     tls: ssl.SSLContext | None
     requires_tls: bool
     sessions: dict[int, "PgConnection"] = field(default_factory=dict)
@@ -132,6 +130,7 @@ class PgConnection:
             self.process = secrets.randbelow(1 << 31)
         self._session = PgSession(self._context.shared, who, database, self.process, settings)
         self._context.sessions[self.process] = self
+        self._channel.when_ended(self._session.leave)
         self._channel.write(ms.AUTHENTICATION_OK)
         self._report_settings()
         self._channel.write(ms.backend_key(self.process, self.secret))
@@ -148,7 +147,7 @@ class PgConnection:
         fields = ms.FieldReader(await self._password_message())
         if fields.string() != MECHANISM:
             raise ms.protocol_violation("This SASL mechanism was not offered.")
-        verifier, who = await asyncio.to_thread(self._context.tokens.scram_of, user)
+        verifier, who = await self._context.shared.scram_of(user)
         exchange = ScramExchange(verifier)
         first = exchange.first(fields.sized() or b"")
         self._channel.write(ms.authentication(ms.AUTHENTICATION_SASL_CONTINUE, first))
@@ -176,7 +175,7 @@ class PgConnection:
         if time.monotonic() - self._token_checked < TOKEN_CHECK_SECONDS:
             return
         name = self.session.who.name
-        _, who = await asyncio.to_thread(self._context.tokens.scram_of, name)
+        _, who = await self._context.shared.scram_of(name)
         if who != self.session.who:
             raise PgError("57P01", f"The token of `{name}` has ended.", is_fatal=True)
         self._token_checked = time.monotonic()
@@ -198,9 +197,11 @@ class PgConnection:
                 return
             if self._is_skipping and kind not in (b"S", b"Q"):
                 continue
+            self.session.begin_message()
             try:
                 await self._check_token()
-                await self._handle(ms.read_message(kind, payload))
+                read = partial(ms.read_message, kind, payload)
+                await self._handle(await self.session.compute(read, len(payload)))
             except PgError as error:
                 await self._fail(error, is_simple=kind == b"Q")
         raise stopping()
@@ -222,7 +223,7 @@ class PgConnection:
             case ms.Parse():
                 await self._parse(message)
             case ms.Bind():
-                self._bind(message)
+                await self._bind(message)
             case ms.Describe():
                 await self._describe(message)
             case ms.Execute():
@@ -269,10 +270,9 @@ class PgConnection:
     async def _simple_query(self, message: ms.SimpleQuery) -> None:
         """Run the statements of a text; writes that follow one another are one transaction."""
         self._is_skipping = False
-        texts = st.split_statements(message.text)
-        if not texts:
+        read = await self.session.compute(partial(st.read_statements, message.text))
+        if not read:
             self._channel.write(ms.EMPTY_QUERY)
-        read = [st.read_statement(text) for text in texts]
         for at, statement in enumerate(read):
             has_write_next = at + 1 < len(read) and isinstance(read[at + 1], st.WriteStatement)
             prepared = await self.session.read(statement)
@@ -296,7 +296,7 @@ class PgConnection:
         session.prepared[message.name] = await session.prepare(message.text, message.types)
         self._channel.write(ms.PARSE_COMPLETE)
 
-    def _bind(self, message: ms.Bind) -> None:
+    async def _bind(self, message: ms.Bind) -> None:
         prepared = self.session.prepared.get(message.statement)
         if prepared is None:
             raise PgError("26000", f"There is no prepared statement `{message.statement}`.")
@@ -307,10 +307,9 @@ class PgConnection:
             raise PgError("08P01", f"{len(values)} values are bound to {len(types)} parameters.")
         if len(message.formats) > 1 and len(message.formats) != len(values):
             raise PgError("08P01", "There are other numbers of formats than of values.")
-        decoded = [
-            decode_parameter(value, type_.oid, ms.format_of(message.formats, at))
-            for at, (value, type_) in enumerate(zip(values, types, strict=True))
-        ]
+        oids = [each.oid for each in types]
+        decode = partial(decode_parameters, values, oids, message.formats)
+        decoded = await self.session.compute(decode, sum(len(each or b"") for each in values))
         self._portals[message.portal] = Portal(prepared, decoded, message.result_formats)
         self._channel.write(ms.BIND_COMPLETE)
 

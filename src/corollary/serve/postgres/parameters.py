@@ -2,6 +2,7 @@
 
 import re
 import struct
+from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 
@@ -10,7 +11,7 @@ from corollary.serve.postgres.encoding import (
     NUMERIC_DIGITS,
     NUMERIC_NEGATIVE,
 )
-from corollary.serve.postgres.messages import BINARY_FORMAT, FieldReader, decode_text
+from corollary.serve.postgres.messages import BINARY_FORMAT, FieldReader, decode_text, format_of
 from corollary.serve.postgres.problems import PgError, not_supported
 from corollary.serve.postgres.wire_types import (
     BOOL,
@@ -47,6 +48,20 @@ _INTEGERS = {INT2.oid: "!h", INT4.oid: "!i", INT8.oid: "!q", OID.oid: "!I", REGC
 _FLOATS = {FLOAT4.oid: "!f", FLOAT8.oid: "!d"}
 _SHORT_OFFSET = re.compile(r"[+-]\d\d$")
 _LIST_ITEM = re.compile(r'\s*(?:"((?:[^"\\]|\\.)*)"|([^,{}"\\]*))\s*(,|$)', re.DOTALL)
+
+
+def decode_parameters(
+    values: Sequence[bytes | None], oids: Sequence[int], formats: Sequence[int]
+) -> list[ParameterValue]:
+    """Return the values of all parameters of a statement.
+
+    Raises:
+        PgError: one is not a value of its type.
+    """
+    return [
+        decode_parameter(value, oid, format_of(formats, at))
+        for at, (value, oid) in enumerate(zip(values, oids, strict=True))
+    ]
 
 
 def decode_parameter(data: bytes | None, oid: int, format_: int) -> ParameterValue:
@@ -159,7 +174,7 @@ def _list_of_text(text: str, element: WireType) -> list[Scalar | None]:
     inner = inner[1:-1]
     found: list[Scalar | None] = []
     at = 0
-    while inner.strip():
+    while not inner.isspace() and inner:
         item = _LIST_ITEM.match(inner, at)
         if item is None:
             raise PgError("22P02", "A list is written as in `{1,2}`, without lists inside.")

@@ -1,5 +1,6 @@
 """Statements that were read, what they give, and the columns and types that they have."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -7,11 +8,19 @@ from decimal import Decimal
 import pyarrow as pa
 from sqlglot import exp
 
+from corollary.serve.postgres.inference import parameter_types
 from corollary.serve.postgres.messages import FieldDescription
 from corollary.serve.postgres.parameters import ParameterValue
 from corollary.serve.postgres.problems import PgError, not_supported
 from corollary.serve.postgres.relations import VisibleRelations
-from corollary.serve.postgres.statements import CopyStatement, PgStatement
+from corollary.serve.postgres.statements import (
+    CopyStatement,
+    DeclareStatement,
+    PgStatement,
+    StatementWithTree,
+    WriteStatement,
+)
+from corollary.serve.postgres.translation import is_catalog_query, parse_tree
 from corollary.serve.postgres.wire_types import (
     BY_ARRAY,
     BY_OID,
@@ -37,6 +46,43 @@ class PreparedStatement:
     tree: exp.Expr | None = None
     types: tuple[WireType, ...] = ()
     is_catalog: bool = False
+
+
+def prepare_statement(
+    statement: StatementWithTree, oids: Sequence[int], relations: VisibleRelations
+) -> PreparedStatement:
+    """Return a statement with its tree and the types of its parameters.
+
+    Args:
+        statement: what was read of it.
+        oids: the types of its first parameters, 0 where the client does not say one.
+        relations: what it may name.
+
+    Raises:
+        PgError: it cannot be read.
+    """
+    if isinstance(statement, CopyStatement | DeclareStatement):
+        tree = parse_tree(statement.query)
+    else:
+        tree = parse_tree(statement.text)
+    is_write = isinstance(statement, WriteStatement)
+    if is_write != isinstance(tree, exp.Insert | exp.Delete | exp.Update):
+        raise PgError("42601", "The statement cannot be read.")
+    types = parameter_types(tree, [declared_type(each) for each in oids], relations)
+    is_catalog = not is_write and is_catalog_query(tree, relations)
+    return PreparedStatement(statement, tree, tuple(types), is_catalog)
+
+
+def counting_query(tree: exp.Expr) -> exp.Select:
+    """Return the query that counts the rows which a write finds."""
+    if isinstance(tree, exp.Insert):
+        source: exp.Expr = exp.Subquery(this=tree.expression.copy(), alias="given")
+    else:
+        source = tree.this.copy()
+    counted = exp.select(exp.Count(this=exp.Star())).from_(source)
+    if not isinstance(tree, exp.Insert) and tree.args.get("where"):
+        counted.set("where", tree.args["where"].copy())
+    return counted
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,9 +48,8 @@ class PgServer:
 
     def __init__(self, service: Service, tokens: TokenStore, settings: PgSettings) -> None:
         self._settings = settings
-        self._context = ConnectionContext(
-            SharedState(service), tokens, settings.tls, settings.requires_tls
-        )
+        shared = SharedState(service, tokens)
+        self._context = ConnectionContext(shared, settings.tls, settings.requires_tls)
         self._server: asyncio.Server | None = None
         self._running: dict[asyncio.Task[None], PgConnection] = {}
 
@@ -92,6 +91,7 @@ class PgServer:
             task.cancel()
         if self._running:
             await asyncio.wait(list(self._running))
+        await self._context.shared.close()
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         assert isinstance(reader, CountingReader)

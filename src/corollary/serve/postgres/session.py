@@ -1,8 +1,10 @@
 """One client's statements: prepared ones, portals, cursors, and the transaction that is open."""
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+import time
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -12,7 +14,6 @@ from corollary.database.access.principals import AccessRole, Principal
 from corollary.serve.answers import ServiceError
 from corollary.serve.postgres import statements as st
 from corollary.serve.postgres.catalog.questions import SessionValues, catalog_sql
-from corollary.serve.postgres.inference import parameter_types
 from corollary.serve.postgres.messages import FieldDescription
 from corollary.serve.postgres.parameters import ParameterValue
 from corollary.serve.postgres.prepared import (
@@ -20,9 +21,10 @@ from corollary.serve.postgres.prepared import (
     PreparedStatement,
     StatementResult,
     check_target,
-    declared_type,
+    counting_query,
     describe_table,
     example_value,
+    prepare_statement,
     shown_columns,
     text_field,
     write_verb,
@@ -32,12 +34,7 @@ from corollary.serve.postgres.relations import parse_type
 from corollary.serve.postgres.settings import VERSION_TEXT, SessionSettings
 from corollary.serve.postgres.shared_state import SharedState
 from corollary.serve.postgres.transaction_block import BlockStatus, TransactionBlock
-from corollary.serve.postgres.translation import (
-    TranslatedStatement,
-    Translator,
-    is_catalog_query,
-    parse_tree,
-)
+from corollary.serve.postgres.translation import TranslatedStatement, Translator
 from corollary.serve.postgres.wire_types import column_type
 from corollary.serve.requests import SqlChangesRequest, SqlRequest, SqlShapeRequest
 
@@ -45,6 +42,8 @@ Result = TypeVar("Result")
 
 STATEMENTS_MAX = 1000
 """How many prepared statements a client may have."""
+INLINE_BYTES = 1 << 13
+"""Less than this is decoded at once; a thread would take longer."""
 
 
 @dataclass(slots=True)
@@ -62,6 +61,9 @@ class PgSession:
     _last_commit: int | None = None
     _running: "asyncio.Future[Any] | None" = None
     _is_cancelled: bool = False
+    _is_reading: bool = False
+    _has_left: bool = False
+    _arrived: float = field(default_factory=time.monotonic)
 
     # --- preparing -----------------------------------------------------------------------------
 
@@ -75,28 +77,17 @@ class PgSession:
         Raises:
             PgError: it cannot be read.
         """
-        texts = st.split_statements(text)
-        if len(texts) > 1:
+        read = await self.compute(partial(st.read_statements, text))
+        if len(read) > 1:
             raise PgError("42601", "Only one statement can be prepared at once.")
-        return await self.read(st.read_statement(texts[0] if texts else ""), oids)
+        return await self.read(read[0] if read else st.EmptyStatement(), oids)
 
     async def read(self, statement: st.PgStatement, oids: Sequence[int] = ()) -> PreparedStatement:
         """Return a statement with its tree and the types of its parameters."""
-        match statement:
-            case st.SelectStatement(text) | st.WriteStatement(text):
-                tree = parse_tree(text)
-            case st.CopyStatement(query) | st.DeclareStatement(_, query):
-                tree = parse_tree(query)
-            case _:
-                return PreparedStatement(statement)
-        is_write = isinstance(statement, st.WriteStatement)
-        if is_write != isinstance(tree, exp.Insert | exp.Delete | exp.Update):
-            raise PgError("42601", "The statement cannot be read.")
+        if not isinstance(statement, st.StatementWithTree):
+            return PreparedStatement(statement)
         relations = await self._ask(self.shared.relations(self.who))
-        declared = [declared_type(each) for each in oids]
-        types = parameter_types(tree, declared, relations)
-        is_catalog = not is_write and is_catalog_query(tree, relations)
-        return PreparedStatement(statement, tree, tuple(types), is_catalog)
+        return await self.compute(partial(prepare_statement, statement, oids, relations))
 
     async def describe(self, prepared: PreparedStatement) -> list[FieldDescription] | None:
         """Return the columns that a statement will have; None if it has no rows.
@@ -227,7 +218,7 @@ class PgSession:
             arrow=True,
             min_commit=self._last_commit,
         )
-        answer = await self._ask(self.shared.service.call(self.who, request))
+        answer = await self._ask(self.shared.service.call(self.who, request), is_read=True)
         if self.block.status is BlockStatus.OPEN and self.settings.has_snapshot:
             self.block.snapshot = answer.commit
         assert answer.table is not None
@@ -249,11 +240,11 @@ class PgSession:
             self.settings.get,
             (lambda _, value, __: value) if is_empty else self._set_config,
         )
-        sql = catalog_sql(prepared.tree, values, session)
+        sql = await self.compute(partial(catalog_sql, prepared.tree, values, session))
         if is_empty:
             sql = f"SELECT * FROM ({sql}) AS asked LIMIT 0"  # noqa: S608 - a tree was written
-        catalog = await self._ask(self.shared.catalog(self.who, self.database))
-        return await self._ask(asyncio.to_thread(catalog.run, sql))
+        running = self.shared.run_catalog_query(self.who, self.database, sql)
+        return await self._ask(running, is_read=True)
 
     def _set_config(self, name: str, value: str, is_local: bool) -> str:
         self.settings.set(name, value, is_local=is_local)
@@ -264,7 +255,8 @@ class PgSession:
     ) -> TranslatedStatement:
         assert prepared.tree is not None
         relations = await self._ask(self.shared.relations(self.who))
-        return Translator(relations, values, prefix=prefix).translate(prepared.tree)
+        translator = Translator(relations, values, prefix=prefix)
+        return await self.compute(partial(translator.translate, prepared.tree))
 
     # --- writing -------------------------------------------------------------------------------
 
@@ -306,12 +298,7 @@ class PgSession:
             if isinstance(given, exp.Values):
                 return len(given.expressions)
             self.block.refuse_own_writes()
-            source: exp.Expr = exp.Subquery(this=given.copy(), alias="given")
-        else:
-            source = tree.this.copy()
-        counted = exp.select(exp.Count(this=exp.Star())).from_(source)
-        if not isinstance(tree, exp.Insert) and tree.args.get("where"):
-            counted.set("where", tree.args["where"].copy())
+        counted = await self.compute(partial(counting_query, tree))
         question = replace(prepared, tree=counted)
         table = await self._answer(await self._translate(question, values))
         return int(table.column(0)[0].as_py())
@@ -425,16 +412,42 @@ class PgSession:
 
     # --- asking and cancelling -----------------------------------------------------------------
 
-    async def _ask(self, awaited: Awaitable[Result]) -> Result:
-        """Wait for an answer, which the client can cancel.
+    def begin_message(self) -> None:
+        """Note that a message has come: what it may take is counted from now on."""
+        self._arrived = time.monotonic()
+
+    async def compute(self, call: Callable[[], Result], size: int | None = None) -> Result:
+        """Return what a function returns that only needs the processor.
+
+        Args:
+            call: the function.
+            size: of its data; if it is not given, or large, the function runs in a thread, so that
+                others are served meanwhile.
+
+        Raises:
+            PgError: it fails, is nested too deeply, or takes too long.
+        """
+        if size is not None and size <= INLINE_BYTES:
+            return call()
+        try:
+            return await self._ask(self.shared.statements.run(self.who.name, call))
+        except RecursionError:
+            raise PgError("54001", "The statement is nested too deeply.", "split it") from None
+
+    async def _ask(self, awaited: Coroutine[Any, Any, Result], *, is_read: bool = False) -> Result:
+        """Wait for an answer, which the client can cancel; if it is a read, by leaving.
 
         Raises:
             PgError: there is none.
         """
         task = asyncio.ensure_future(awaited)
-        self._running = task
+        self._running, self._is_reading = task, is_read
+        limit = self.settings.timeout_seconds
+        left = None if limit is None else limit - (time.monotonic() - self._arrived)
+        if is_read and self._has_left:
+            self.cancel()
         try:
-            return await asyncio.wait_for(task, self.settings.timeout_seconds)
+            return await asyncio.wait_for(task, left)
         except TimeoutError:
             raise PgError("57014", "The statement took longer than statement_timeout.") from None
         except asyncio.CancelledError:
@@ -445,10 +458,16 @@ class PgSession:
             raise pg_error(error) from None
         finally:
             self._running = None
-            self._is_cancelled = False
+            self._is_cancelled = self._is_reading = False
 
     def cancel(self) -> None:
         """Cancel the question that is being answered, if one is."""
         if self._running is not None and not self._running.done():
             self._is_cancelled = True
             self._running.cancel()
+
+    def leave(self) -> None:
+        """Note that the client is gone: nobody waits for the answer to a question any more."""
+        self._has_left = True
+        if self._is_reading:
+            self.cancel()

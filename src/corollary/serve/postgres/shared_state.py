@@ -1,36 +1,57 @@
-"""What the sessions of all clients share: the service, relations and catalogs that were read."""
+"""What the sessions of all clients share: the service, threads, relations that were read."""
 
 import asyncio
 import time
 from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
+import pyarrow as pa
+
 from corollary.database.access.principals import Principal
-from corollary.serve.postgres.catalog.database import CatalogDatabase
+from corollary.serve.answers import Answer
+from corollary.serve.postgres.catalog.process import CatalogProcess, CatalogQuery
 from corollary.serve.postgres.relations import VisibleRelations
+from corollary.serve.processes.lanes import LaneThreads
 from corollary.serve.requests import RelationsRequest
 from corollary.serve.service import Service
+from corollary.serve.tokens import ScramVerifier, TokenStore
 
 RELATIONS_SECONDS = 1.0
 """How long a list of relations is used for the types in statements; their answers are of now."""
-CATALOGS_MAX = 8
-"""How many catalogs are kept."""
 PRINCIPALS_MAX = 256
-
-CatalogKey = tuple[str, str, tuple[object, ...]]
+STATEMENT_THREADS = 4
+"""How many clients can have a statement read at once."""
+STATEMENTS_MAX = 64
+"""How many statements one client can have under way until they are read."""
+LOGIN_THREADS = 2
 
 
 @dataclass(slots=True)
 class SharedState:
-    """What all sessions use."""
+    """What all sessions use.
+
+    Attributes:
+        service: what answers.
+        tokens: who may connect.
+        statements: the threads in which statements are read and translated.
+        catalogs: the process in which catalog queries run.
+    """
 
     service: Service
+    tokens: TokenStore
+    statements: LaneThreads = field(
+        default_factory=lambda: LaneThreads("statements", STATEMENT_THREADS, STATEMENTS_MAX)
+    )
+    catalogs: CatalogProcess = field(default_factory=CatalogProcess)
+    _logins: ThreadPoolExecutor = field(
+        default_factory=lambda: ThreadPoolExecutor(LOGIN_THREADS, "logins")
+    )
     _relations: "OrderedDict[Principal, tuple[float, VisibleRelations]]" = field(
         default_factory=OrderedDict
     )
-    _catalogs: "OrderedDict[CatalogKey, CatalogDatabase]" = field(default_factory=OrderedDict)
 
-    async def relations(self, who: Principal, *, is_fresh: bool = False) -> VisibleRelations:
+    async def relations(self, who: Principal) -> VisibleRelations:
         """Return the relations that somebody may see, as they are or were a moment ago.
 
         Raises:
@@ -38,28 +59,34 @@ class SharedState:
         """
         found = self._relations.get(who)
         now = time.monotonic()
-        if found is not None and not is_fresh and now - found[0] < RELATIONS_SECONDS:
+        if found is not None and now - found[0] < RELATIONS_SECONDS:
             return found[1]
-        answer = await self.service.call(who, RelationsRequest())
-        relations = VisibleRelations.of_json(answer.json)
+        relations = VisibleRelations.of_json((await self._list_relations(who)).json)
         self._relations[who] = (now, relations)
         if len(self._relations) > PRINCIPALS_MAX:
             self._relations.popitem(last=False)
         return relations
 
-    async def catalog(self, who: Principal, database: str) -> CatalogDatabase:
-        """Return the catalog of what somebody may see now.
+    async def run_catalog_query(self, who: Principal, database: str, sql: str) -> pa.Table:
+        """Return the rows of a query on the catalog of what somebody may see now.
 
         Raises:
-            ServiceError: the service does not answer.
+            PgError: it cannot be run.
+            ServiceError: the service does not answer, or somebody has too many queries.
         """
-        relations = await self.relations(who, is_fresh=True)
-        key = (who.name, database, relations.shape())
-        found = self._catalogs.get(key)
-        if found is None:
-            found = await asyncio.to_thread(CatalogDatabase.create, relations, database, who.name)
-            self._catalogs[key] = found
-            if len(self._catalogs) > CATALOGS_MAX:
-                self._catalogs.popitem(last=False)
-        self._catalogs.move_to_end(key)
-        return found
+        answer = await self._list_relations(who)
+        return await self.catalogs.run(CatalogQuery(sql, who.name, database, answer.body))
+
+    async def scram_of(self, name: str) -> tuple[ScramVerifier, Principal | None]:
+        """Return how the password of a user is checked, and who that is."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._logins, self.tokens.scram_of, name)
+
+    async def close(self) -> None:
+        """End the threads and the process; nobody uses them any more."""
+        self.statements.close()
+        self._logins.shutdown(wait=False, cancel_futures=True)
+        await self.catalogs.close()
+
+    async def _list_relations(self, who: Principal) -> Answer:
+        return await self.service.call(who, RelationsRequest())

@@ -122,17 +122,15 @@ class EmptyStatement:
     """Nothing but spaces and comments."""
 
 
+StatementWithTree = SelectStatement | WriteStatement | CopyStatement | DeclareStatement
 PgStatement = (
-    SelectStatement
-    | WriteStatement
+    StatementWithTree
     | BeginStatement
     | CommitStatement
     | RollbackStatement
     | SavepointStatement
     | SetStatement
     | ShowStatement
-    | CopyStatement
-    | DeclareStatement
     | FetchStatement
     | CloseStatement
     | DeallocateStatement
@@ -144,27 +142,40 @@ PgStatement = (
 # --- from text to statements --------------------------------------------------------------------
 
 _PIECE = re.compile(
-    r"""(?P<comment>--[^\n]*|/\*.*?\*/)
-    |[eE]'(?:[^'\\]|\\.|'')*'
-    |'(?:[^']|'')*'
-    |"(?:[^"]|"")*"
-    |(?P<parameter>\$\d+)
-    |\$(?P<tag>(?:[A-Za-z_]\w*)?)\$.*?\$(?P=tag)\$
+    r"""(?P<space>\s++|--[^\n]*+|/\*.*?\*/)
+    |/\*.*+
+    |[eE]'(?:[^'\\]++|\\.|'')*+(?:'|\Z)
+    |'(?:[^']++|'')*+(?:'|\Z)
+    |"(?:[^"]++|"")*+(?:"|\Z)
+    |(?P<parameter>\$\d++)
+    |\$(?P<tag>(?:[A-Za-z_]\w*+)?)\$.*?(?:\$(?P=tag)\$|\Z)
     |(?P<end>;)
-    |\w+
-    |\s+
+    |\w++
     |.""",
     re.VERBOSE | re.DOTALL,
 )
+"""What a text is made of. What is opened and never closed goes to the end of the text, so that
+nothing is read twice."""
+STATEMENT_MAX_BYTES = 1 << 20
+NAME_MAX = 1000
 _NAME = r'("(?:[^"]|"")+"|[A-Za-z_][\w$]*)'
 
 
 def split_statements(text: str) -> list[str]:
     r"""Return the statements of a text without the semicolons and comments between them.
 
+    Raises:
+        PgError: the text is too long.
+
     >>> split_statements("SELECT ';'; -- one\n COMMIT;")
     ["SELECT ';'", 'COMMIT']
     """
+    if len(text.encode()) > STATEMENT_MAX_BYTES:
+        raise PgError(
+            "54000",
+            f"A statement has at most {STATEMENT_MAX_BYTES:,} bytes.",
+            "send fewer rows at once, or bind long values to parameters",
+        )
     return [found for found in (each.strip() for each in _pieces(text)) if found]
 
 
@@ -174,8 +185,10 @@ def _pieces(text: str) -> Iterator[str]:
         if piece["end"]:
             yield "".join(parts)
             parts = []
-        else:
-            parts.append(" " if piece["comment"] else piece.group())
+        elif not piece["space"]:
+            parts.append(piece.group())
+        elif parts and parts[-1] != " ":  # one space for many: patterns try each of them
+            parts.append(" ")
     yield "".join(parts)
 
 
@@ -206,6 +219,15 @@ _OTHERS = frozenset(
     }
 )
 """Statements that PostgreSQL has, and that there are not here."""
+
+
+def read_statements(text: str) -> list[PgStatement]:
+    """Return the statements of a text.
+
+    Raises:
+        PgError: it is too long, or there is no such statement here.
+    """
+    return [read_statement(each) for each in split_statements(text)]
 
 
 def read_statement(text: str) -> PgStatement:
@@ -295,6 +317,8 @@ def unquoted(name: str) -> str:
 
 
 def _last_name(text: str) -> str:
+    if len(text) > NAME_MAX:
+        raise PgError("54000", f"Such a statement has at most {NAME_MAX:,} characters.")
     found = re.search(rf"{_NAME}\s*$", text)
     if found is None:
         raise PgError("42601", "A name is missing at the end of the statement.")

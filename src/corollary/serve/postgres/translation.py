@@ -4,29 +4,28 @@ The text is parsed by sqlglot, changed as a tree, and written in Spark's dialect
 `frontends/sql` reads. Values are never put into the text: `$1` becomes the parameter `:p1`.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
-import sqlglot
 from sqlglot import exp
+from sqlglot.dialects.postgres import Postgres
 from sqlglot.errors import ErrorLevel, ParseError, TokenError, UnsupportedError
+from sqlglot.parsers.postgres import PostgresParser
 
-from corollary.serve.postgres.inference import (
-    cast_type,
-    constant_type,
-    expression_type,
-    parameter_number,
-)
+from corollary.frontends.sql.bounded_parser import BoundedParser
+from corollary.serve.postgres.inference import ExpressionTypes, cast_type, parameter_number
 from corollary.serve.postgres.parameters import ParameterValue, Scalar
 from corollary.serve.postgres.problems import PgError, not_supported
 from corollary.serve.postgres.relations import VisibleRelations
 from corollary.serve.postgres.statements import with_placeholders
 from corollary.serve.postgres.wire_types import INT2, INT4, INT8
 
-POSTGRES, SPARK = "postgres", "spark"
+SPARK = "spark"
+TOKENS_MAX = 100_000
+"""How many words, values and signs a statement may have, with the elements of lists bound to it."""
 PUBLIC = "public"
 CATALOG_SCHEMAS = frozenset({"pg_catalog", "information_schema"})
 _INTEGERS = frozenset({INT2.oid, INT4.oid, INT8.oid})
@@ -34,20 +33,42 @@ _CLOCKS = (exp.CurrentTimestamp, exp.Localtimestamp, exp.CurrentDatetime)
 _CLOCK_NAMES = frozenset({"now", "transaction_timestamp", "statement_timestamp", "clock_timestamp"})
 
 
+class _Parser(BoundedParser, PostgresParser):
+    """PostgreSQL's parser, with a bound on its work."""
+
+
 def parse_tree(text: str) -> exp.Expr:
     """Return the tree of one statement.
 
     Raises:
-        PgError: it cannot be read.
+        PgError: it cannot be read, or is too large.
+        RecursionError: it is nested too deeply.
     """
+    placed = with_placeholders(text)
     try:
-        trees = sqlglot.parse(with_placeholders(text), read=POSTGRES)
-    except (ParseError, TokenError, ValueError, RecursionError) as problem:
+        tokens = Postgres().tokenize(placed)
+        check_size(len(tokens))
+        trees = _Parser(dialect=Postgres()).parse(tokens, placed)
+    except (ParseError, TokenError, ValueError) as problem:
         raise PgError("42601", _sentence(problem)) from None
     found = [each for each in trees if each is not None]
     if len(found) != 1:
         raise PgError("42601", "One statement is expected.")
     return found[0]
+
+
+def check_size(tokens: int, values: Iterable[ParameterValue] = ()) -> None:
+    """Refuse a statement that is too large.
+
+    Raises:
+        PgError: it is.
+    """
+    if tokens + sum(len(each) for each in values if isinstance(each, list)) > TOKENS_MAX:
+        raise PgError(
+            "54001",
+            f"A statement has at most {TOKENS_MAX:,} words, values and signs.",
+            "send fewer values at once",
+        )
 
 
 def _sentence(problem: Exception) -> str:
@@ -56,21 +77,24 @@ def _sentence(problem: Exception) -> str:
         near = str(first.get("highlight") or "").strip()
         if near:
             return f"The statement cannot be read at or near `{near[:40]}`."
-    if isinstance(problem, RecursionError):
-        return "The statement is nested too deeply."
     return "The statement cannot be read."
 
 
 def rewrite_tree(tree: exp.Expr, replaced: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
     """Return a tree in which a function has replaced every node, inner ones first."""
     for node in reversed(list(tree.walk())):
+        parent, key, index = node.parent, node.arg_key, node.index
         found = replaced(node)
         if found is node:
             continue
-        if node is tree:
+        if parent is None or key is None or node is tree:
             tree = found
+        elif index is None:
+            parent.set(key, found)
         else:
-            node.replace(found)
+            # Not by `set`, which visits all elements of a list to replace one of them.
+            parent.args[key][index] = found
+            found.parent, found.arg_key, found.index = parent, key, index
     return tree
 
 
@@ -135,41 +159,54 @@ class Translator:
         """Return a statement in Corollary's SQL.
 
         Raises:
-            PgError: a part of it is not supported.
+            PgError: a part of it is not supported, or it is too large.
+            RecursionError: it is nested too deeply.
         """
+        check_size(0, self.values)
         self._used = {}
         tree = tree.copy()
-        _name_columns(tree)
+        name_columns(tree)
         _refuse_clauses(tree)
-        self._coerce_texts(tree)
-        tree = rewrite_tree(tree, self._replaced)
         try:
+            tree = rewrite_tree(self._coerce_texts(tree), self._replaced)
             text = tree.sql(
-                SPARK, identify=True, unsupported_level=ErrorLevel.RAISE, comments=False
+                SPARK, copy=False, identify=True, unsupported_level=ErrorLevel.RAISE, comments=False
             )
         except UnsupportedError as problem:
             reason = str(problem).splitlines()[0].rstrip(".")
             raise not_supported(f"A part of the statement is not supported: {reason}.") from None
         return TranslatedStatement(text, self._used)
 
-    def _coerce_texts(self, tree: exp.Expr) -> None:
+    def _coerce_texts(self, tree: exp.Expr) -> exp.Expr:
         """Give texts without a type, such as `'2026-01-05'`, that of what they are compared with.
 
         PostgreSQL does that when it binds a statement; Corollary's SQL converts nothing by itself.
         """
-        for node in [each for each in tree.find_all(exp.Literal) if each.is_string]:
-            wanted = constant_type(node, tree, self.relations)
-            if wanted is None or wanted.category == "S":
-                continue
-            target = cast_type(wanted)
-            if target is not None and not isinstance(node.parent, exp.Cast):
-                node.replace(exp.Cast(this=node.copy(), to=target))
-        for division in list(tree.find_all(exp.Div)):
-            sides = (division.left, division.right)
-            kinds = [expression_type(each, tree, self.relations) for each in sides]
+        types = ExpressionTypes.of(tree, self.relations)
+
+        def coerced(node: exp.Expr) -> exp.Expr:
+            if not isinstance(node, exp.Literal) or not node.is_string:
+                return node
+            wanted = types.of_constant(node)
+            target = None if wanted is None or wanted.category == "S" else cast_type(wanted)
+            if target is None or isinstance(node.parent, exp.Cast):
+                return node
+            return exp.Cast(this=node.copy(), to=target)
+
+        tree = rewrite_tree(tree, coerced)
+        if tree.find(exp.Div) is None:
+            return tree
+        types = ExpressionTypes.of(tree, self.relations)
+
+        def divided(node: exp.Expr) -> exp.Expr:
+            if not isinstance(node, exp.Div):
+                return node
+            kinds = (types.of_expression(each) for each in (node.left, node.right))
             if all(each is not None and each.oid in _INTEGERS for each in kinds):
-                left, right = (each.copy() for each in sides)
-                division.replace(exp.IntDiv(this=left, expression=right))
+                return exp.IntDiv(this=node.left, expression=node.right)
+            return node
+
+        return rewrite_tree(tree, divided)
 
     def _replaced(self, node: exp.Expr) -> exp.Expr:
         """Return what stands for one node."""
@@ -268,30 +305,32 @@ _TYPES = {
     exp.DataType.Type.NAME: exp.DataType.Type.TEXT,
     exp.DataType.Type.FLOAT: exp.DataType.Type.DOUBLE,
 }
-NUMERIC_DIGITS, NUMERIC_SCALE = 38, 10
+_NUMERIC = (38, 10)
 """What `numeric` without digits is."""
 
 
 def _data_type(node: exp.DataType) -> exp.DataType:
     kind = node.this
     if kind is exp.DataType.Type.DECIMAL and not node.expressions:
-        return exp.DataType.build(f"DECIMAL({NUMERIC_DIGITS}, {NUMERIC_SCALE})")
+        digits = [exp.DataTypeParam(this=exp.Literal.number(each)) for each in _NUMERIC]
+        return exp.DataType(this=kind, expressions=digits)
     if kind in _TYPES:
         return exp.DataType(this=_TYPES[kind])
     return node
 
 
-def _name_columns(tree: exp.Expr) -> None:
+def name_columns(tree: exp.Expr) -> None:
     """Give the columns of a query that have no name the one that PostgreSQL gives them."""
     query = tree
     while isinstance(query, exp.SetOperation | exp.Subquery):
         query = query.this
-    if not isinstance(query, exp.Select):
-        return
-    for projection in query.expressions:
-        name = projected_name(projection)
-        if name is not None:
-            projection.replace(exp.alias_(projection.copy(), name, quoted=True))
+    if isinstance(query, exp.Select):
+        query.set("expressions", [_named(each) for each in query.expressions])
+
+
+def _named(projection: exp.Expr) -> exp.Expr:
+    name = projected_name(projection)
+    return projection if name is None else exp.alias_(projection, name, quoted=True, copy=False)
 
 
 def projected_name(projection: exp.Expr) -> str | None:
@@ -331,9 +370,6 @@ def projected_name(projection: exp.Expr) -> str | None:
             return inner.name
         case _:
             return "?column?"
-
-
-_REFUSED_CLAUSES = {"returning": "RETURNING", "conflict": "ON CONFLICT", "using": "USING"}
 
 
 def _refuse_clauses(tree: exp.Expr) -> None:

@@ -29,6 +29,7 @@ from corollary.serve.processes.channel import (
 from corollary.serve.requests import Request
 
 LOG = logging.getLogger("corollary.serve")
+MODULE = "corollary.serve.processes.worker"
 RESTART_SECONDS = (0.0, 0.1, 0.5, 2.0, 5.0)
 """How long a process that dies again and again stays down, time after time."""
 STABLE_SECONDS = 10.0
@@ -68,6 +69,32 @@ class Job:
         """Let the sender have an error."""
         if not self.answer.done():
             self.answer.set_exception(error)
+
+
+async def start_process(
+    module: str,
+) -> tuple[asyncio.subprocess.Process, asyncio.StreamReader, asyncio.StreamWriter]:
+    """Run a module in a process that inherits one end of a socket; return it, and the other end."""
+    ours, theirs = socket.socketpair()
+    with theirs:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            module,
+            str(theirs.fileno()),
+            pass_fds=(theirs.fileno(),),
+            start_new_session=True,
+        )
+    ours.setblocking(False)
+    return process, *await asyncio.open_unix_connection(sock=ours)
+
+
+def kill_process(process: asyncio.subprocess.Process) -> None:
+    """Kill a process at once, if it runs."""
+    if process.returncode is None:
+        # Not by the method of the process, which would take its status from who waits for it.
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process.pid, signal.SIGKILL)
 
 
 @dataclass(slots=True)
@@ -172,10 +199,8 @@ class Worker:
 
     def kill(self) -> None:
         """Kill the process at once; it is started again."""
-        if self._process is not None and self._process.returncode is None:
-            # Not by the method of the process, which would take its status from who waits for it.
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self._process.pid, signal.SIGKILL)
+        if self._process is not None:
+            kill_process(self._process)
 
     async def stop(self, seconds: float) -> None:
         """End the process: what it does is finished, within some seconds."""
@@ -201,19 +226,9 @@ class Worker:
     # --- the life of the process ---------------------------------------------------------------
 
     async def _open(self) -> asyncio.StreamReader:
-        ours, theirs = socket.socketpair()
-        with theirs:
-            module = "corollary.serve.processes.worker"
-            self._process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-m",
-                module,
-                str(theirs.fileno()),
-                pass_fds=(theirs.fileno(),),
-                start_new_session=True,
-            )
-        ours.setblocking(False)
-        stream, self._stream = await asyncio.open_unix_connection(sock=ours)
+        self._process, stream, self._stream = await start_process(
+            "corollary.serve.processes.worker"
+        )
         self._stream.write(encode_frame(self.settings.document()))
         async with asyncio.timeout(START_SECONDS):
             frame = await read_frame(stream)

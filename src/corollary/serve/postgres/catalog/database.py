@@ -1,6 +1,5 @@
 """Runs catalog queries on a DuckDB that holds nothing but the catalog, and reaches nothing else."""
 
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -10,17 +9,18 @@ import pyarrow as pa
 from corollary.serve.postgres.catalog.contents import all_columns, catalog_rows
 from corollary.serve.postgres.catalog.functions import MACROS
 from corollary.serve.postgres.catalog.tables import (
+    INFORMATION,
     INFORMATION_TABLES,
+    SYSTEM,
     SYSTEM_TABLES,
     columns_of,
 )
 from corollary.serve.postgres.problems import PgError
 from corollary.serve.postgres.relations import VisibleRelations
 
-SYSTEM, INFORMATION = "pg", "information"
-"""The schemas of DuckDB that stand for `pg_catalog` and `information_schema`."""
-QUERY_SECONDS = 10.0
 MEMORY_LIMIT = "256MB"
+ANSWER_MAX_BYTES = 16 << 20
+BATCH_ROWS = 10_000
 
 _ARROW_TYPES = {
     "UINTEGER": pa.uint32(),
@@ -39,7 +39,6 @@ class CatalogDatabase:
     """The catalog of one user, for the relations that it sees at a time."""
 
     connection: duckdb.DuckDBPyConnection
-    lock: threading.Lock
 
     @classmethod
     def create(cls, relations: VisibleRelations, database: str, user: str) -> "CatalogDatabase":
@@ -65,25 +64,29 @@ class CatalogDatabase:
         for name, forms in MACROS.items():
             connection.execute(f"CREATE MACRO {SYSTEM}.{name}{', '.join(forms)}")
         connection.execute("SET lock_configuration = true")
-        return cls(connection, threading.Lock())
+        return cls(connection)
 
     def run(self, sql: str) -> pa.Table:
         """Return the rows of a query of DuckDB.
 
         Raises:
-            PgError: it cannot be run, or takes too long.
+            PgError: it cannot be run, was interrupted, or has too many rows.
         """
-        with self.lock:
-            timer = threading.Timer(QUERY_SECONDS, self.connection.interrupt)
-            timer.start()
-            try:
-                return self.connection.sql(sql).to_arrow_table()
-            except duckdb.InterruptException:
-                raise PgError("57014", "The query of the catalog was cancelled.") from None
-            except duckdb.Error as problem:
-                raise _catalog_error(problem) from None
-            finally:
-                timer.cancel()
+        batches, size = [], 0
+        try:
+            reader = self.connection.sql(sql).to_arrow_reader(BATCH_ROWS)
+            for batch in reader:
+                batches.append(batch)
+                size += batch.nbytes
+                if size > ANSWER_MAX_BYTES:
+                    raise PgError("54000", f"An answer has at most {ANSWER_MAX_BYTES:,} bytes.")
+        except (duckdb.Error, OSError) as problem:  # the latter from the reader
+            raise _catalog_error(problem) from None
+        return pa.Table.from_batches(batches, reader.schema)
+
+    def interrupt(self) -> None:
+        """End the query that runs."""
+        self.connection.interrupt()
 
 
 def _fill(
@@ -110,16 +113,20 @@ def _arrow_type(type_: str) -> pa.DataType:
     return found if element == type_ else pa.list_(found)
 
 
-def _catalog_error(problem: duckdb.Error) -> PgError:
+_STATES = {
+    "INTERRUPT": "57014",
+    "Parser": "42601",
+    "Catalog": "42P01",
+    "Binder": "42703",
+    "Conversion": "22P02",
+    "Out of Memory": "53200",
+}
+"""The SQLSTATEs of DuckDB's errors, by the first words of their messages."""
+
+
+def _catalog_error(problem: Exception) -> PgError:
     """Return the error of a catalog query, without what DuckDB says of its own inside."""
     first = str(problem).splitlines()[0]
-    sentence = first.partition("Error: ")[2] or first
-    states = {
-        duckdb.ParserException: "42601",
-        duckdb.CatalogException: "42P01",
-        duckdb.BinderException: "42703",
-        duckdb.ConversionException: "22P02",
-        duckdb.OutOfMemoryException: "53200",
-    }
-    state = next((code for kind, code in states.items() if isinstance(problem, kind)), "0A000")
-    return PgError(state, f"A query of the catalog failed: {sentence.rstrip('.')}.")
+    kind, _, sentence = first.partition(" Error: ")
+    message = f"A query of the catalog failed: {(sentence or first).rstrip('.')}."
+    return PgError(_STATES.get(kind, "0A000"), message)

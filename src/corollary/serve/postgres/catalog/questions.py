@@ -13,14 +13,18 @@ from typing import cast
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, SqlglotError
 
-from corollary.serve.postgres.catalog.database import INFORMATION, SYSTEM
 from corollary.serve.postgres.catalog.functions import MACROS, PLAIN_FUNCTIONS
-from corollary.serve.postgres.catalog.tables import INFORMATION_TABLES, SYSTEM_TABLES
+from corollary.serve.postgres.catalog.tables import (
+    INFORMATION,
+    INFORMATION_TABLES,
+    SYSTEM,
+    SYSTEM_TABLES,
+)
 from corollary.serve.postgres.inference import parameter_number
 from corollary.serve.postgres.messages import TEXT_FORMAT
 from corollary.serve.postgres.parameters import ParameterValue, decode_parameter
 from corollary.serve.postgres.problems import PgError, not_supported
-from corollary.serve.postgres.translation import projected_name, rewrite_tree
+from corollary.serve.postgres.translation import name_columns, rewrite_tree
 from corollary.serve.postgres.wire_types import TEXT
 
 _FILE_FUNCTIONS = (exp.ReadCSV, exp.ReadParquet)
@@ -67,7 +71,7 @@ def catalog_sql(tree: exp.Expr, values: Sequence[ParameterValue], session: Sessi
     tree = tree.copy()
     if not isinstance(tree, exp.Query | exp.Values):
         raise not_supported("Only queries can read the catalog.")
-    _name_projections(tree)
+    name_columns(tree)
     rewriting = _CatalogRewriting(values, session)
     tree = rewrite_tree(tree, rewriting.replaced)
     rewriting.check_functions(tree)
@@ -75,17 +79,6 @@ def catalog_sql(tree: exp.Expr, values: Sequence[ParameterValue], session: Sessi
         return tree.sql("duckdb", unsupported_level=ErrorLevel.IGNORE, comments=False)
     except (SqlglotError, ValueError) as problem:
         raise not_supported(f"A part of the query is not supported: {problem}.") from None
-
-
-def _name_projections(tree: exp.Expr) -> None:
-    query = tree
-    while isinstance(query, exp.SetOperation | exp.Subquery):
-        query = query.this
-    if isinstance(query, exp.Select):
-        for projection in query.expressions:
-            name = projected_name(projection)
-            if name is not None:
-                projection.replace(exp.alias_(projection.copy(), name, quoted=True))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,8 @@
 """The columns of the tables of `pg_catalog` and `information_schema`."""
 
+SYSTEM, INFORMATION = "pg", "information"
+"""The schemas of DuckDB that stand for `pg_catalog` and `information_schema`."""
+
 SYSTEM_TABLES = {
     "pg_namespace": "oid oid, nspname text, nspowner oid, nspacl text[]",
     "pg_class": (
