@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import select
 import socket
 import time
 import urllib.request
 from collections.abc import AsyncIterator, Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 import pytest
@@ -147,6 +148,80 @@ def test_heads_that_never_end(server: Hosted) -> None:
         assert until_refused(client, b"X-More: xxxxxxxx\r\n" * 50) < 4 << 20
     with closing(server.connect()) as client:
         assert until_refused(client, b"GET /" + b"x" * 10_000) < 4 << 20
+
+
+START = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        START + b"X: " + b"x" * 30_000 + b"\r\n\r\n",
+        START + b"".join(b"X-%d: %s\r\n" % (n, b"x" * 40) for n in range(600)) + b"\r\n",
+        START + b"X:" + b" " * 60_000 + b"x\r\n\r\n",
+        b"GET /healthz?" + b"x" * 30_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    ],
+    ids=["a header", "many headers", "blanks", "a path"],
+)
+@pytest.mark.parametrize("piece", [1 << 20, 1000], ids=["at once", "in pieces"])
+@pytest.mark.parametrize("before", [b"", START + b"\r\n"], ids=["first", "second"])
+def test_heads_that_are_too_long(server: Hosted, head: bytes, piece: int, before: bytes) -> None:
+    """However they come, nothing is answered but that."""
+    with closing(server.connect()) as client:
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        client.sendall(before)
+        answer = b""
+        while before and not answer.endswith(b'{"status": "ok"}'):
+            answer += client.recv(1 << 16)
+        with suppress(ConnectionError):
+            for start in range(0, len(head), piece):
+                client.sendall(head[start : start + piece])
+        answer = rest_of(client)
+        assert answer == b"" or answer.startswith(b"HTTP/1.1 431 ")
+
+
+@pytest.mark.parametrize(
+    ("start", "more"),
+    [
+        (b"2\r\n{}\r\n0\r\n", b"X-More: xxxxxxxx\r\n" * 50),
+        (b"2\r\n{}\r\n0\r\nX-More: ", b"x" * 1000),
+        (b"2;", b"x" * 1000),
+    ],
+    ids=["trailers", "a trailer", "an extension of a chunk"],
+)
+def test_what_is_no_body_never_ends(server: Hosted, start: bytes, more: bytes) -> None:
+    with closing(server.connect()) as client:
+        head = server.head("POST /v1/query HTTP/1.1", "Transfer-Encoding: chunked")
+        client.sendall(head + start)
+        assert until_refused(client, more) < 4 << 20
+
+
+def test_heads_after_an_answer_that_does_not_end(server: Hosted) -> None:
+    with closing(server.connect()) as client:
+        client.sendall(server.head("GET /v1/events?relation=p HTTP/1.1") + START)
+        assert until_refused(client, b"X-More: xxxxxxxx\r\n" * 50) < 4 << 20
+
+
+def test_trailers_are_no_headers(server: Hosted) -> None:
+    head = b"POST /v1/query HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+    trailers = f"Authorization: Bearer {server.token}\r\nConnection: close\r\n\r\n".encode()
+    with closing(server.connect()) as client:
+        client.sendall(head + b"2\r\n{}\r\n0\r\n" + trailers)
+        assert client.recv(1 << 16).startswith(b"HTTP/1.1 401 ")
+
+
+def test_heads_that_are_not_too_long(server: Hosted) -> None:
+    """The limit counts heads one by one, and no bodies."""
+    long = b"X: " + b"x" * 18_000 + b"\r\n"
+    body = server.head("POST /v1/query HTTP/1.1", "Content-Length: 600000") + b"x" * 600_000
+    last = START + long + b"Connection: close\r\n\r\n"
+    with closing(server.connect()) as client:
+        client.sendall((START + long + b"\r\n") * 3 + body + last)
+        answer = rest_of(client)
+    assert [line[9:12] for line in re.findall(rb"HTTP/1.1 \d+", answer)] == [b"200"] * 3 + [
+        b"400",
+        b"200",
+    ]
 
 
 def test_bodies_that_never_end(server: Hosted) -> None:

@@ -419,7 +419,15 @@ def test_cookies_under_tls_and_behind_a_proxy(place: Path) -> None:
         (
             {},
             ("127.0.0.1:1", "localhost", "[::1]:8765", "LOCALHOST:80"),
-            ("evil.example", "", "10.0.0.1"),
+            (
+                *("evil.example", "", "10.0.0.1", "[::1].evil.example", "[::1]evil.example"),
+                *(
+                    "127.0.0.1:x.evil.example",
+                    "127.0.0.1:80@evil.example",
+                    "localhost, evil.example",
+                ),
+                *("[::1", "[localhost]", "[::1]:", "127.0.0.1 evil.example")[:2],
+            ),
         ),
         ({"allowed_hosts": ("wh.example",)}, ("wh.example:443", "127.0.0.1"), ("other.example",)),
         ({"host": "10.0.0.1", "has_tls": True}, ("any.example",), ()),
@@ -443,6 +451,18 @@ def test_other_names_are_refused(server: Server) -> None:
     for path in ("/", "/v1/relations", "/healthz"):
         found = server.admin.get(path, headers={"Host": "evil.example"})
         assert (found.status_code, code_of(found)) == (421, "C1625")
+
+
+def test_a_request_has_one_host(server: Server) -> None:
+    for path in ("/", "/v1/relations", "/healthz"):
+        for names in (
+            ("localhost", "evil.example"),
+            ("evil.example", "localhost"),
+            ("localhost",) * 2,
+        ):
+            headers = [("Host", name) for name in names]
+            found = server.admin.get(path, headers=headers)
+            assert (found.status_code, code_of(found)) == (400, "C1638")
 
 
 # --- about the server --------------------------------------------------------------------------

@@ -87,6 +87,8 @@ class RequestMiddleware:
 
     async def _admit(self, scope: Scope, response: "_SentResponse", receive: Receive) -> None:
         headers = dict(scope["headers"])
+        if sum(name == b"host" for name, _ in scope["headers"]) > 1:
+            raise refusals.several_hosts()
         is_local = scope.get(LOCAL_KEY, False)
         host = headers.get(b"host", b"").decode("latin-1")
         if not is_local and not self._settings.is_allowed_host(host):

@@ -1,7 +1,8 @@
 """Connections that clients cannot hold for nothing: limits on heads, and on readers that stall.
 
 uvicorn has no such limits: a client that sends half a request, or reads no byte of its answer,
-would keep its connection and what is buffered for it for ever.
+would keep its connection and what is buffered for it for ever. A head is all of a request that is
+no body: the first line, headers, also extensions of chunks and trailers after the body.
 """
 
 import asyncio
@@ -15,6 +16,12 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from corollary.serve.http.settings import ServerSettings
 
 NO_LINGER = struct.pack("ii", 1, 0)
+PIECE_BYTES = 1 << 14
+"""So many bytes are parsed at once: one of several parts of a request counts as a whole."""
+TOO_LARGE = (
+    b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
+    b"content-length: 0\r\nconnection: close\r\n\r\n"
+)
 
 
 class GuardedProtocol(HttpToolsProtocol):
@@ -31,6 +38,8 @@ class GuardedProtocol(HttpToolsProtocol):
         super().__init__(*arguments, **named)
         self._head_timer: asyncio.TimerHandle | None = None
         self._head_bytes = 0
+        self._is_in_message = False
+        self._is_in_head = False
         self._stall_timer: asyncio.TimerHandle | None = None
         self._unsent_bytes = 0
 
@@ -43,23 +52,69 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Read some bytes; a head that gets too long ends the connection."""
-        cycle: RequestResponseCycle | None = self.cycle
-        if self._head_timer is None and (cycle is None or cycle.response_complete):
+        if self._head_timer is None and self._is_answered():
             self._begin_head()
-        if self._head_timer is not None:
-            self._head_bytes += len(data)
-        super().data_received(data)
-        if self._head_timer is not None and self._head_bytes > self.limits.head_max_bytes:
-            self._end_head()
-            self.transport.abort()
+        for start in range(0, len(data), PIECE_BYTES):
+            if self.transport.is_closing():
+                return
+            piece = data[start : start + PIECE_BYTES]
+            was_in_message = self._is_in_message
+            super().data_received(piece)
+            if was_in_message or self._is_in_message:
+                self._head_bytes += len(piece)
+            if self._is_in_message and self._head_bytes > self.limits.head_max_bytes:
+                self._refuse_head()
+
+    def on_message_begin(self) -> None:
+        """Begin to read a request."""
+        self._head_bytes, self._is_in_message, self._is_in_head = 0, True, True
+        super().on_message_begin()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Note a header; trailers, which come after the body, are left out."""
+        if self._is_in_head:
+            super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         """Begin to answer a request."""
+        self._is_in_head = False
         self._end_head()
+        size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+        if max(size, self._head_bytes) > self.limits.head_max_bytes:
+            self._refuse_head()
+            raise ConnectionAbortedError  # the parser stops
         super().on_headers_complete()
 
-    def _begin_head(self) -> None:
+    def on_body(self, body: bytes) -> None:
+        """Pass a part of the body on."""
         self._head_bytes = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """Wait for the next request."""
+        self._is_in_message = False
+        super().on_message_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no request, unless it was refused already."""
+        if not self.transport.is_closing():
+            super().send_400_response(msg)
+
+    def _refuse_head(self) -> None:
+        """Refuse a request that is too long, and end the connection."""
+        self._end_head()
+        if self._is_answered():
+            self.transport.write(TOO_LARGE)
+            self.transport.close()
+        else:  # the answer to an earlier request is on its way
+            self.transport.abort()
+
+    def _is_answered(self) -> bool:
+        """Whether no request waits for its answer."""
+        cycle: RequestResponseCycle | None = self.cycle
+        return cycle is None or cycle.response_complete
+
+    def _begin_head(self) -> None:
         seconds = self.limits.head_seconds
         self._head_timer = self.loop.call_later(seconds, self.transport.abort)
 

@@ -54,6 +54,13 @@ def foreign_host(name: str) -> ServiceError:
     )
 
 
+def several_hosts() -> ServiceError:
+    """Return the error of a request that calls the server by several names."""
+    return ServiceError.of(
+        400, "C1638", "The request has several `Host` headers.", "send one of them"
+    )
+
+
 def large_body(limit: int) -> ServiceError:
     """Return the error of a body that is too large."""
     return ServiceError.of(

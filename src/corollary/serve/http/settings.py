@@ -1,7 +1,11 @@
 """Settings of the HTTP interface."""
 
+import re
 from dataclasses import dataclass
 from ipaddress import ip_address
+
+HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^\s:@/\[\]]*))(?::[0-9]*)?")
+"""An address of IPv6 in brackets, or a name; and perhaps a port."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,14 +80,13 @@ class ServerSettings:
 
 
 def host_name(header: str) -> str:
-    """Return the name of a `Host` header, without the port.
+    """Return the name of a `Host` header, without the port; it is empty if the header is none.
 
-    >>> host_name("[::1]:8765"), host_name("Example.org:80")
-    ('::1', 'example.org')
+    >>> host_name("[::1]:8765"), host_name("Example.org:80"), host_name("[::1].evil.example")
+    ('::1', 'example.org', '')
     """
-    if header.startswith("["):
-        return header[1:].partition("]")[0].lower()
-    return header.partition(":")[0].lower().rstrip(".")
+    found = HOST.fullmatch(header)
+    return "" if found is None else (found[1] or found[2]).lower().rstrip(".")
 
 
 def is_loopback(host: str) -> bool:
