@@ -49,6 +49,11 @@ class Span:
     def __str__(self) -> str:
         return f"{self.file.name}:{self.line}:{self.column}"
 
+    @property
+    def is_sql(self) -> bool:
+        """Whether it is a place in SQL."""
+        return self.file.is_sql
+
     def to(self, other: "Span") -> "Span":
         """Return the span from the start of this one to the end of another."""
         return replace(self, end_line=other.end_line, end_column=other.end_column)

@@ -130,8 +130,28 @@ def _examine(program: Program) -> tuple[ResolvedProgram, TypedProgram, tuple[Dia
     known = [finding for finding in findings if finding.code != "C0308"]
     if any(finding.severity is Severity.ERROR for finding in known):
         findings = known  # a term without a type is a consequence of the other errors
+    findings = [_in_sql_words(finding, program) for finding in findings]
     findings += [found for source in program.sources for found in unknown_pragmas(source)]
     return resolved, typed, _sort_by_position(without_allowed(findings), program)
+
+
+def _in_sql_words(finding: Diagnostic, program: Program) -> Diagnostic:
+    """Return a finding about rules that SQL has become as one about the statement."""
+    about = finding.code[:3]
+    if about >= "C07" or finding.severity is Severity.WARNING:
+        return finding  # not about the rule language itself
+    if finding.span is not None:
+        code = "C1366" if about in ("C02", "C06") else "C1363"
+        return replace(finding, code=code) if finding.span.is_sql else finding
+    places = [clause.span for clause in program.clauses if clause.span is not None]
+    if not places or not all(span.is_sql for span in places):
+        return finding
+    return Diagnostic(
+        "C1363",
+        "Corollary does not have what this statement needs.",
+        places[-1],
+        "write it in another way, and report it: this is a defect of Corollary",
+    )
 
 
 def _sort_by_position(findings: Iterable[Diagnostic], program: Program) -> tuple[Diagnostic, ...]:

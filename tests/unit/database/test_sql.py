@@ -556,3 +556,63 @@ def test_deletes_follow_deletes_in_a_transaction() -> None:
             with pytest.raises(InputError, match="C1379"):
                 db.sql(text)
             db.sql("ROLLBACK")
+
+
+# --- words -------------------------------------------------------------------------------------
+
+CONSTRAINED = """CREATE TABLE c (k INT PRIMARY KEY,
+  a INT NOT NULL,
+  b TINYINT CHECK (b > 0),
+  s VARCHAR(3) UNIQUE,
+  CONSTRAINT few CHECK (a < 10));
+INSERT INTO c VALUES (5, 2, 3, 'abc');
+CREATE VIEW ratio AS SELECT SUM(10 / (a - 2)) AS q FROM c;
+CREATE ASSERTION small CHECK ((SELECT COUNT(*) FROM c) < 3);"""
+
+
+@pytest.mark.parametrize(
+    ("statement", "message", "place"),
+    [
+        (
+            "INSERT INTO c VALUES (1, NULL, 1, 'a')",
+            "C1374]: `a` of `c` is NOT NULL, but",
+            "SQL:1:1",
+        ),
+        ("UPDATE c SET b = 1, a = NULL", "C1374]: `a` of `c` is NOT NULL, but", "SQL:1:21"),
+        ("INSERT INTO c VALUES (1, 20, 1, 'a')", "C1051]: CHECK few (a < 10) of c is", "SQL:5:3"),
+        ("INSERT INTO c VALUES (1, 2, -1, 'a')", "C1051]: CHECK (b > 0) of c is", "SQL:3:13"),
+        ("INSERT INTO c VALUES (1, 2, 300, 'a')", "C1051]: b = 300 does not fit", "SQL:3:3"),
+        ("INSERT INTO c VALUES (1, 2, 3, 'abc')", "C1051]: two rows of c have s", "SQL:4:16"),
+        ("INSERT INTO c VALUES (5, 3, 3, 'abd')", "C0937]: `c` would hold two rows", "SQL:1:1"),
+        ("UPDATE c SET a = a / 0", "C0810]: Division by zero for k = 5, a = 2", "SQL:1:18"),
+        ("SELECT * FROM ratio", "C0810]: Division by zero for k = 5, a = 2", "SQL:7:22"),
+        ("SELECT (SELECT b FROM u WHERE a = 2) AS x", "C0810]: A subquery in place", "SQL:1:1"),
+        ("SELECT CAST(b AS TINYINT) + a / 0 FROM u", "C0810]: Division by zero for a", "SQL:1:1"),
+        ("INSERT INTO ratio VALUES (1)", "C0915]: `ratio` is a view", "SQL:1:13"),
+        (
+            "INSERT INTO c VALUES (1, 2, 3, 'x'), (2, 3, 4, 'y')",
+            "C1051]: the assertion small is false",
+            "SQL:8:1",
+        ),
+    ],
+)
+def test_errors_speak_of_the_statement(
+    db: corollary.Database, statement: str, message: str, place: str
+) -> None:
+    db.sql(CONSTRAINED)
+    with pytest.raises(InputError) as caught:
+        db.sql(statement)
+    (found,) = caught.value.diagnostics
+    assert message in str(found)
+    assert str(found.span) == place
+    for word in ("rule", ".each", ".rows", "n = ", "tuple", "caused by `+small"):
+        assert word not in f"{found.message} {found.note}"
+
+
+def test_constraints_of_a_warehouse_speak_of_the_statement(tmp_path: Path) -> None:
+    with corollary.open(str(tmp_path / "w"), engine="local") as first:
+        first.sql(CONSTRAINED)
+    with corollary.open(str(tmp_path / "w"), engine="local") as again:
+        found = refusal(again, "INSERT INTO c VALUES (1, 20, 1, 'a')")
+        assert found.startswith("error[C1051]: CHECK few (a < 10) of c is false for k = 1")
+        assert "SQL of c:1:1" in found

@@ -16,6 +16,8 @@ def unused(resolved: ResolvedProgram) -> Iterator[Diagnostic]:
     """Yield warnings about relations that nothing reads or fills, and variables used once."""
     yield from _relations(resolved)
     for clause in resolved.clauses:
+        if clause.span is not None and clause.span.is_sql:
+            continue  # its variables and nulls are those of a translation
         if clause.dominating is None:  # the atoms of subsumption are written like heads
             yield from _variables(clause)
         yield from _null_comparisons(clause)
@@ -43,6 +45,8 @@ def _relations(resolved: ResolvedProgram) -> Iterator[Diagnostic]:
         name = declaration.name
         if name in resolved.events or name in of_bag:
             continue
+        if declaration.span is not None and declaration.span.is_sql:
+            continue  # a table is there to be asked
         if name not in read and name not in changed and not declaration.storage:
             yield Diagnostic(
                 "C0701",

@@ -24,6 +24,15 @@ _ORDER_COMPARISONS = ("<", "<=", ">", ">=")
 def value_invention(resolved: ResolvedProgram) -> Iterator[Diagnostic]:
     """Yield a warning for each recursive rule that may make new values without end."""
     for clause, head, what in _inventing_clauses(resolved, resolved.clauses):
+        if clause.span is not None and clause.span.is_sql:
+            yield Diagnostic(
+                "C1353",
+                "This recursion makes new values, or counts ways, and may never end.",
+                clause.span,
+                "bound it, as in `WHERE n < 1000`; otherwise it runs until a limit stops it",
+                severity=Severity.WARNING,
+            )
+            continue
         yield Diagnostic(
             "C0706",
             f"This recursive rule computes {what} from `{head.relation}` itself and may never end.",

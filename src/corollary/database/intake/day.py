@@ -38,7 +38,7 @@ def unset_day() -> InputError:
     """Return the error of a program that asks for the day, which nobody has set."""
     return InputError.of(
         "C0908",
-        "The program asks for `today()`, but no day is set.",
+        "The program asks for `today()`, `current_date` in SQL, but no day is set.",
         None,
         "set it with `--today 2026-11-16`, or with `db.set_today(date)` before the program is "
         "loaded; it stays until it is set again",

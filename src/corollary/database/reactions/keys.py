@@ -149,6 +149,7 @@ def _finding(found: Contradiction, asserted: Mapping[str, Sequence[Row]]) -> Dia
         for row in found.rows
     )
     (one, _), (other, _) = sides
+    noun = "rows" if each.span is not None and each.span.is_sql else "tuples"
     cure = "delete one of them in the same transaction"
     if any(parts for _, parts in sides):
         cure = ", or ".join(
@@ -157,7 +158,7 @@ def _finding(found: Contradiction, asserted: Mapping[str, Sequence[Row]]) -> Dia
         )
     return Diagnostic(
         "C0937",
-        f"`{relation.name}` would hold two tuples with {what}: {one} and {other}.",
+        f"`{relation.name}` would hold two {noun} with {what}: {one} and {other}.",
         each.span,
         f"{cure}; nothing was changed{WHY_HINT}says where both are from",
     )

@@ -246,14 +246,22 @@ def _violation_findings(
     """Return the findings for tuples that violate a constraint, with the changes behind them."""
     normal = update.new
     causes = ViolationCauses(state, update, TriggerCauses(rounds) if rounds else None)
+    is_sql = reaction.span is not None and reaction.span.is_sql
     listed = []
     for row in rows[:MESSAGE_VIOLATIONS]:
         changes = causes.find(reaction.relation, row)
+        if is_sql:  # an assertion is its own cause
+            changes = [each for each in changes if not each.startswith(f"`+{reaction.relation}(")]
         caused = f"caused by {', '.join(changes)}; " if changes else ""
         note = f"{caused}nothing was changed{WHY_HINT}proves it"
         listed.append(_finding(reaction, row, normal, note))
     if len(rows) > MESSAGE_VIOLATIONS:
-        more = f"`{reaction.relation}` has {len(rows) - MESSAGE_VIOLATIONS:,} more such tuples."
+        number = len(rows) - MESSAGE_VIOLATIONS
+        more = (
+            f"There are {number:,} more such rows."
+            if is_sql
+            else f"`{reaction.relation}` has {number:,} more such tuples."
+        )
         listed.append(Diagnostic("C1051", more, reaction.span))
     return listed
 
@@ -279,6 +287,8 @@ def _finding(
     )
     # A constraint that a statement of SQL has made is where its rule is: in the statement.
     place = reaction.span if relation.is_declared else next(iter(rules), reaction.span)
+    if place is not None and place.is_sql:
+        return Diagnostic(code, message, place, note)
     return Diagnostic(
         code,
         f"The constraint `{reaction.relation}` forbids {format_row(row, relation.types)}: "

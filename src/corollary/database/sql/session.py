@@ -266,7 +266,15 @@ class SqlSession:
     ) -> Transaction | None:
         catalog = visible_catalog(self.state.program)
         table = find_table(catalog, statement.table.text, statement.table.span)
-        relation = writable_relation(self.state.loaded.normal, table.relation, statement.table.span)
+        normal = self.state.loaded.normal
+        if normal.relations[normal.bases.get(table.relation, table.relation)].is_derived:
+            raise InputError.of(
+                "C0915",
+                f"`{table.relation}` is a view, so its rows cannot be written.",
+                statement.table.span,
+                "write to the tables that it reads",
+            )
+        relation = writable_relation(normal, table.relation, statement.table.span)
         tree = self._question(statement, table, catalog, place)
         read = set(free_tables(tree))
         self._refuse_own_writes(self._reads(statement, table, read), statement)
@@ -274,6 +282,7 @@ class SqlSession:
         def operations() -> DeferredOperations:
             rows = self.ask(tree.copy(), place, None).arrow()
             self._rows[number] = rows.num_rows
+            _refuse_nulls(statement, relation, rows)
             return DeferredOperations(_operations(statement, relation, rows), {})
 
         if not read:  # constants: errors are raised now
@@ -349,6 +358,32 @@ class SqlSession:
                     found.add(rule.head.relation)
             found |= {each.relation for each in aggregations if each.body in found}
         return {name.lower() for name in found}
+
+
+def _refuse_nulls(statement: nodes.Write, relation: Relation, rows: "pa.Table") -> None:
+    """Refuse nulls in the rows to be written, where a column is NOT NULL.
+
+    Raises:
+        InputError: one has a null.
+    """
+    if isinstance(statement, nodes.Delete):
+        return
+    given = rows.select(list(range(rows.num_columns - relation.arity, rows.num_columns)))
+    for at, (name, type_) in enumerate(zip(relation.columns, relation.types, strict=True)):
+        if type_.nullable or not given.column(at).null_count:
+            continue
+        named = (
+            [column for column, _ in statement.assignments]
+            if isinstance(statement, nodes.UpdateStatement)
+            else statement.columns
+        )
+        spans = [each.span for each in named if each.text.lower() == name.lower()]
+        raise InputError.of(
+            "C1374",
+            f"`{name}` of `{relation.name}` is NOT NULL, but a row has no value for it.",
+            spans[0] if spans else statement.span,
+            f"leave these rows out, or give them a value, as in `COALESCE({name}, …)`",
+        )
 
 
 def _operations(statement: nodes.Write, relation: Relation, rows: "pa.Table") -> list[Operation]:

@@ -16,6 +16,7 @@ from corollary.frontends.sql.query_tree import (
     WithRecursive,
     output_columns,
 )
+from corollary.source import Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,18 +69,21 @@ def question_of(query: Query) -> SqlQuestion:
     return SqlQuestion(asked, ordered.order, ordered.limit, ordered.offset, ordered.width)
 
 
-def lower_view(name: str, query: Query, *, is_materialized: bool) -> LoweredView:
+def lower_view(
+    name: str, query: Query, *, is_materialized: bool, place: Span | None = None
+) -> LoweredView:
     """Return the relations and rules of a view.
 
     Args:
         name: that of the view.
         query: what it shows.
         is_materialized: whether it is stored.
+        place: the place of all rules, if they have none of their own.
 
     Raises:
         InputError: the query cannot be given exactly.
     """
-    draft = ViewDraft(name, is_materialized)
+    draft = ViewDraft(name, is_materialized, place=place)
     lowering = QueryLowering(draft, query)
     storage = "stored" if is_materialized else "virtual"
     result = lowering.define(query, name, RuleBody(draft), storage=storage)

@@ -16,6 +16,7 @@ from corollary.core import logic
 from corollary.core.pipeline import AntiProbe, Compute, Filter, Pipeline, Probe, Stage
 from corollary.core.values import format_value
 from corollary.engines.local.evaluation import expressions
+from corollary.engines.local.evaluation.arithmetic import FAILED_CONVERSION
 from corollary.engines.local.evaluation.frames import Frame
 from corollary.engines.local.evaluation.pipelines import PipelineRunner, RunContext
 from corollary.engines.local.evaluation.value_vector import dense_mask
@@ -26,6 +27,8 @@ from corollary.engines.local.values import native
 from corollary.engines.local.values.codes import Dictionary
 from corollary.errors import EvaluationError
 
+FAULT = re.compile(r'to_[a-z]+\("([^"]*more than one row)"')
+"""A conversion that SQL makes to fail: the text says why."""
 GENERATED_VARIABLE = re.compile(r"_[0-9]")
 """The names of variables that rewriting introduced; messages omit these."""
 
@@ -240,22 +243,38 @@ def missing_value_error(
         f"{name} = {text}" for name, text in _row_values(pipeline, frame, row, dictionary)
     )
     where = f" for {values}" if values else ""
+    rule, cure = f" in the rule `{pipeline.origin.text}`", "or change the column's type"
+    if _is_sql(pipeline):
+        said = FAULT.search(pipeline.origin.text) if reason == FAILED_CONVERSION else None
+        reason, rule = said[1] if said else reason, ""
+        cure = "or write `try_cast`, `try_divide` and the like"
+        if said:
+            cure = "or let the subquery be an aggregate"
     made = EvaluationError.of(
         "C0810",
-        f"{reason} in the rule `{pipeline.origin.text}`{where}",
+        f"{reason[0].upper() if not rule else reason[0]}{reason[1:]}{rule}{where}",
         pipeline.origin.span,
-        "add a condition that excludes these values, or change the column's type",
+        f"add a condition that excludes these values, {cure}",
     )
     assert isinstance(made, EvaluationError)
     return made
+
+
+def _is_sql(pipeline: Pipeline) -> bool:
+    span = pipeline.origin.span
+    return span is not None and span.is_sql
 
 
 def _row_values(
     pipeline: Pipeline, frame: Frame, row: int, dictionary: Dictionary
 ) -> Iterator[tuple[str, str]]:
     seen: set[str] = set()
+    is_sql = _is_sql(pipeline)
     for stage in pipeline.judge:
-        for slot in stage.slots if isinstance(stage, Probe) else ():
+        slots = stage.slots if isinstance(stage, Probe) else ()
+        if isinstance(stage, Probe) and is_sql and stage.source.relation.endswith(".rows"):
+            slots = slots[:-1]  # the last one is the number of copies
+        for slot in slots:
             if (
                 isinstance(slot, logic.Variable)
                 and slot.name not in seen

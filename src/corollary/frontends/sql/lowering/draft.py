@@ -38,6 +38,8 @@ class ViewDraft:
         view: its name, with which the names of all its relations begin.
         is_materialized: whether the view is stored; its aggregates are then stored too.
         relation_names: the names of relations that are taken.
+        span: the place of the query that is being lowered.
+        place: the place of all rules, if it is that of a constraint.
         hints: the names of columns that variables are called after, by the variables' names.
         substitution: the variables that stand for others.
         rows: those of relations that are data of a question.
@@ -45,6 +47,8 @@ class ViewDraft:
 
     view: str
     is_materialized: bool
+    span: Span | None = None
+    place: Span | None = None
     declarations: list[Declaration] = field(default_factory=list)
     clauses: list[Clause] = field(default_factory=list)
     warnings: list[Diagnostic] = field(default_factory=list)
@@ -132,7 +136,8 @@ class ViewDraft:
         """Add a rule; what it does not need is left out."""
         head = Atom(relation, tuple(self.plain(each) for each in arguments))
         body = tuple(self.plain_items(items))
-        clause = tidy(Clause((head,), body, span, is_null_safe=True))
+        place = self.place or span or self.span
+        clause = tidy(Clause((head,), body, place, is_null_safe=True))
         self.clauses.append(self._with_short_names(clause))
 
     def _with_short_names(self, clause: Clause) -> Clause:

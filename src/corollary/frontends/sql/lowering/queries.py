@@ -53,7 +53,14 @@ class QueryLowering(ViewLowering):
     def define(
         self, query: Query, relation: str, body: RuleBody, *, storage: str = "virtual"
     ) -> LoweredQuery:
-        """Make the rules of a query."""
+        """Make the rules of a query; those without a place of their own have that of the query."""
+        outside, self.draft.span = self.draft.span, getattr(query, "span", None) or self.draft.span
+        try:
+            return self._define(query, relation, body, storage=storage)
+        finally:
+            self.draft.span = outside
+
+    def _define(self, query: Query, relation: str, body: RuleBody, *, storage: str) -> LoweredQuery:
         match query:
             case Select(grouping_sets=grouping_sets):
                 if grouping_sets is not None:

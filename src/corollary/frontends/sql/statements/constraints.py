@@ -89,8 +89,8 @@ def constraint_rules(layout: TableLayout, catalog: SqlCatalog) -> Program:
     """
     rules = ConstraintRules(layout)
     _ranges(rules)
-    for unique in layout.uniques:
-        _unique(rules, unique)
+    for unique, span in layout.uniques.items():
+        _unique(rules, unique, span)
     if layout.declaration.is_bag and layout.statement.duplicates is nodes.Duplicates.REFUSE:
         _no_copies(rules)
     for constraint in layout.statement.constraints:
@@ -138,7 +138,7 @@ def _ranges(rules: ConstraintRules) -> None:
         rules.forbid("range", [at], (row, outside), message, column.name.span)
 
 
-def _unique(rules: ConstraintRules, unique: tuple[int, ...]) -> None:
+def _unique(rules: ConstraintRules, unique: tuple[int, ...], span: Span) -> None:
     """Add: no two rows, or copies of a row, agree in columns that are not null."""
     copies = logic.Variable(_unused(COPIES, rules.columns))
     total = logic.Variable(_unused("number", rules.columns))
@@ -156,7 +156,7 @@ def _unique(rules: ConstraintRules, unique: tuple[int, ...]) -> None:
     )
     shown = show_columns([rules.columns[at] for at in unique])
     message = f"two rows of {quote_message(rules.table)} have {shown}"
-    rules.forbid("unique", unique, body, message, rules.layout.statement.span)
+    rules.forbid("unique", unique, body, message, span)
 
 
 def _not_null(rules: ConstraintRules, positions: Sequence[int]) -> list[logic.BodyItem]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from corollary.core.alerts import PLACEHOLDER
 from corollary.core.graph import strongly_connected_components
 from corollary.core.program import SQL_DIRECTIVE, Directive, Program, Reaction
 from corollary.errors import Diagnostic, InputError
@@ -63,10 +64,12 @@ class Compilation:
         is_materialized: bool = False,
         columns: Sequence[SqlName] = (),
         span: Span | None = None,
+        is_constraint: bool = False,
     ) -> tuple[QueryColumn, ...]:
         """Add the rules of a query as those of a relation; return its columns."""
         named = with_column_names(name, query, columns, span)
-        lowered = lower_view(name, named, is_materialized=is_materialized)
+        place = span if is_constraint else None
+        lowered = lower_view(name, named, is_materialized=is_materialized, place=place)
         self.parts.append(
             Program(
                 declarations=tuple(lowered.declarations),
@@ -193,7 +196,8 @@ def _checks(work: Compilation, layout: TableLayout, file: SourceFile) -> None:
         number += 1
         name = f"{table}.check{number}"
         rows = exp.select("*").from_(_table(table)).where(exp.not_(exp.paren(constraint.condition)))
-        work.add_view(name, bind_query(rows, work.catalog, file), span=constraint.span)
+        query = bind_query(rows, work.catalog, file)
+        work.add_view(name, query, span=constraint.span, is_constraint=True)
         called = f" {quote_message(constraint.name)}" if constraint.name else ""
         text = quote_message(" ".join(constraint.text.split()))
         shown = show_columns(layout.declaration.columns)
@@ -318,7 +322,8 @@ def _compile_rest(work: Compilation, each: PlacedDefinition) -> None:
             row = exp.select(exp.alias_(exp.Boolean(this=True), "violated")).where(
                 exp.not_(exp.paren(condition))
             )
-            work.add_view(each.name, bind_query(row, work.catalog, each.file), span=span)
+            query = bind_query(row, work.catalog, each.file)
+            work.add_view(each.name, query, span=span, is_constraint=True)
             message = f"the assertion {quote_message(name.text)} is false"
             reaction = Reaction("abort", each.name, message, span=span)
             work.parts.append(Program(reactions=(reaction,)))
@@ -330,6 +335,12 @@ def _compile_rest(work: Compilation, each: PlacedDefinition) -> None:
                 f"{{{column.name}}}" for column in columns if not set(column.name) & set("{}")
             )
             message = given if given is not None else f"{quote_message(each.name)}: {shown}"
+            names = [column.name for column in columns]
+            for found in PLACEHOLDER.finditer(message):
+                if found[1] is not None and found[1] not in names:
+                    listed = ", ".join(f"`{{{name}}}`" for name in names)
+                    text = f"`{{{found[1]}}}` is not a column of `{each.name}`."
+                    raise InputError.of("C1367", text, span, f"its columns are {listed}")
             parameters = tuple(
                 ("IO" if option.name.lower() == "io" else option.name.lower(), option.value)
                 for option in options

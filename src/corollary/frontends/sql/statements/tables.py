@@ -10,7 +10,7 @@
 | USING format OPTIONS (…) | `.input` |
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from corollary.analysis.phrases import one_of, suggest_name
@@ -39,13 +39,13 @@ class TableLayout:
     Attributes:
         statement: what was written.
         key: the columns of the key, by number; None if there is none.
-        uniques: the other enforced UNIQUE constraints.
+        uniques: the other enforced UNIQUE constraints, with their places.
     """
 
     statement: nodes.CreateTable
     declaration: Declaration
     key: tuple[int, ...] | None
-    uniques: tuple[tuple[int, ...], ...]
+    uniques: Mapping[tuple[int, ...], Span]
 
     def positions(self, names: Iterable[SqlName]) -> tuple[int, ...]:
         """Return the numbers of columns."""
@@ -95,7 +95,7 @@ def lay_out_table(statement: nodes.CreateTable) -> TableLayout:
         raise InputError.of("C1361", "A table has at least one column.", statement.span)
     _check_distinct(statement)
     keys: list[tuple[int, ...]] = []
-    uniques: list[tuple[int, ...]] = []
+    uniques: dict[tuple[int, ...], Span] = {}
     not_null = {at for at, each in enumerate(statement.columns) if not each.type.type.nullable}
     for constraint in statement.constraints:
         if not isinstance(constraint, nodes.KeyConstraint):
@@ -109,12 +109,12 @@ def lay_out_table(statement: nodes.CreateTable) -> TableLayout:
                 raise InputError.of("C1367", text, constraint.span, "write `UNIQUE` for the second")
             keys.append(found)
         elif constraint.is_enforced:
-            uniques.append(found)
+            uniques.setdefault(found, constraint.span)
     if not keys:
         whole = next((each for each in uniques if set(each) <= not_null), None)
         if whole is not None:
             keys.append(whole)
-            uniques.remove(whole)
+            del uniques[whole]
     columns = tuple(
         Column(
             each.name.text,
@@ -132,7 +132,7 @@ def lay_out_table(statement: nodes.CreateTable) -> TableLayout:
         is_bag=not is_set,
         span=statement.span,
     )
-    return TableLayout(statement, declaration, key, tuple(uniques))
+    return TableLayout(statement, declaration, key, uniques)
 
 
 def _check_distinct(statement: nodes.CreateTable) -> None:

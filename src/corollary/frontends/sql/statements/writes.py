@@ -129,7 +129,9 @@ def rows_to_update(
         )
     )
     after = [
-        _assigned(assigned[at], types[at].type, table, column, statement.span)
+        exp.cast(exp.null(), _spark_type(column.type))
+        if isinstance(assigned.get(at), exp.Null)
+        else _assigned(assigned[at], types[at].type, table, column, statement.span)
         if at in assigned
         else _column(statement.alias, column.name)
         for at, column in enumerate(table.columns)

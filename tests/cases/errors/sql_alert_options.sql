@@ -1,0 +1,3 @@
+-- C1366: options of alerts
+CREATE TABLE t (a INT);
+CREATE ALERT y OPTIONS (IO 'file') AS SELECT a FROM t;
