@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
+import threading
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -20,7 +22,7 @@ import corollary
 from corollary.database.access.principals import AccessRole
 from corollary.serve.tokens import TokenStore
 from corollary.warehouse.warehouse_catalog import WarehouseCatalog
-from support.bad_clients import POSTGRES_STATEMENTS
+from support.bad_clients import POSTGRES_MESSAGES
 from support.serve.server_process import ServerProcess, server_process
 
 CONNECTIONS = 8
@@ -61,13 +63,32 @@ class Server:
             return json.load(answer)
 
     @contextmanager
-    def misused(self, statement: str) -> Iterator[None]:
-        """Let a client send a statement over several connections, and not wait for the answers."""
+    def misused(self, *names: str) -> Iterator[None]:
+        """Let a client send messages over several connections, and not look at the answers."""
         with ExitStack() as stack:
-            for _ in range(CONNECTIONS):
-                bad = stack.enter_context(closing(self.connect("bad")))
-                bad.pgconn.send_query(statement.encode())
+            for name in names:
+                for _ in range(CONNECTIONS):
+                    bad = stack.enter_context(closing(self.connect("bad")))
+                    sending = socket.socket(fileno=socket.dup(bad.fileno()))
+                    stack.enter_context(closing(sending))
+                    thread = threading.Thread(target=send, args=(sending, POSTGRES_MESSAGES[name]))
+                    thread.start()
+                    stack.callback(end, sending, thread)
             yield
+
+
+def send(connection: socket.socket, data: bytes) -> None:
+    """Send as much as the other side takes until the connection ends."""
+    connection.setblocking(True)
+    with suppress(OSError):
+        connection.sendall(data)
+
+
+def end(connection: socket.socket, sending: threading.Thread) -> None:
+    """End a connection over which a thread sends."""
+    with suppress(OSError):  # the server may have ended it
+        connection.shutdown(socket.SHUT_RDWR)
+    sending.join()
 
 
 @contextmanager
@@ -91,10 +112,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield server
 
 
-@pytest.mark.parametrize("name", POSTGRES_STATEMENTS)
+@pytest.mark.parametrize("name", POSTGRES_MESSAGES)
 def test_others_are_answered(server: Server, name: str) -> None:
     seconds: dict[str, list[float]] = {"healthz": [], "look-up": [], "sign-in": []}
-    with server.misused(POSTGRES_STATEMENTS[name]):
+    with server.misused(name):
         for _ in range(ROUNDS):
             start = time.monotonic()
             assert server.ask("/healthz") == {"status": "ok"}
@@ -112,8 +133,7 @@ def test_others_are_answered(server: Server, name: str) -> None:
 
 
 def test_the_server_stops_in_order(tmp_path: Path) -> None:
-    with running(tmp_path / "wh") as server, ExitStack() as stack:
-        for name in ("a long series", "indices", "rows", "comments"):
-            stack.enter_context(server.misused(POSTGRES_STATEMENTS[name]))
+    names = ("a long series", "values in the catalog", "a million messages")
+    with running(tmp_path / "wh") as server, server.misused(*names):
         assert server.process.stop(signal.SIGTERM) == 0, server.process.log
         assert "Traceback" not in server.process.log

@@ -5,6 +5,7 @@ transaction are committed at Sync: if nothing else is before it, at once, so tha
 statement itself says whether it was.
 """
 
+import asyncio
 import secrets
 import ssl
 import time
@@ -193,6 +194,7 @@ class PgConnection:
             self.is_idle = True
             kind, payload = await self._channel.read()
             self.is_idle = False
+            await asyncio.sleep(0)  # others are served between two messages that have come at once
             if kind == b"X":
                 return
             if self._is_skipping and kind not in (b"S", b"Q"):
