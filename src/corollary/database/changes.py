@@ -4,22 +4,26 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
+from corollary.analysis.bags import COPIES_COLUMN, rows_name
 from corollary.analysis.relevance import BOTH_SIGNS, Signs
 from corollary.core.arrow import empty_table, from_python, schema_of, sort_rows, to_python
 from corollary.core.engine import Engine, LocalTable, TableHandle
 from corollary.core.once import in_order
 from corollary.core.plans import watched_name, working_relation
 from corollary.core.program import NormalProgram, Relation
-from corollary.core.states import CHANGES
+from corollary.core.states import CHANGES, State
+from corollary.core.types import Type
 from corollary.core.values import value_to_json
 from corollary.database.arguments import COUNT, checked
 from corollary.database.engines import SparkFrames
 from corollary.database.program.parts import describe_parts
+from corollary.database.program.transitions import ASIDE_SUFFIX
 from corollary.errors import InputError
 from corollary.maintain.update import Update
-from corollary.warehouse.copies import change_of_copies
+from corollary.warehouse.copies import CopiesHandle, change_of_copies, difference_of_copies
 from corollary.warehouse.warehouse import ChangeHandles
 
 CHANGE_TYPE = "_change_type"
@@ -32,7 +36,8 @@ class Change:
     """The change of one relation; the tuples are decoded when they are read.
 
     Attributes:
-        is_full: whether all tuples count as added, since the relation is new or has other columns.
+        is_full: whether the relation is new or has other columns: what was stored is replaced.
+        before: the relation that it replaces, if that has other columns: those of `removed`.
     """
 
     relation: Relation
@@ -40,6 +45,11 @@ class Change:
     _removed: TableHandle
     _frames: SparkFrames
     is_full: bool = False
+    before: Relation | None = None
+    _every: TableHandle | None = None
+    """All tuples of a full change, if not all of them are added."""
+    _copies: tuple[TableHandle, TableHandle] | None = None
+    """The copies that came and went, if the relation has counts and replaces another one."""
 
     @property
     def added(self) -> pa.Table:
@@ -53,8 +63,11 @@ class Change:
 
     @property
     def handles(self) -> ChangeHandles:
-        """The tuples added and removed, not read yet."""
-        return ChangeHandles(self._added, self._removed, self.is_full)
+        """The tuples added and removed, not read yet; of a full change, all tuples."""
+        if self.is_full:
+            every = self._added if self._every is None else self._every
+            return ChangeHandles(every, is_full=True)
+        return ChangeHandles(self._added, self._removed)
 
     @property
     def counts(self) -> tuple[int, int]:
@@ -69,17 +82,22 @@ class Change:
 
     def of_copies(self, bag: Relation) -> "Change":
         """Return the change of a relation with copies, of that of its counts."""
-        added, removed = change_of_copies(self._added, self._removed)
-        return Change(bag, added, removed, self._frames, self.is_full)
+        added, removed = self._copies or change_of_copies(self._added, self._removed)
+        every = CopiesHandle(self.handles.added) if self.is_full else None
+        return Change(bag, added, removed, self._frames, self.is_full, self.before, every)
 
     def __repr__(self) -> str:
         return f"<Change of {self.relation.name}: {self.summary}>"
 
     def arrow(self) -> pa.Table:
-        """Return both as one Arrow table, with the column `_change_type`."""
+        """Return both as one Arrow table, with the column `_change_type`.
+
+        Tuples that went with columns that are no more are not in it.
+        """
+        sides = [(self.added, "insert"), *([] if self.before else [(self.removed, "delete")])]
         tables = [
             table.append_column(CHANGE_TYPE, pa.array([kind] * table.num_rows, pa.string()))
-            for table, kind in ((self.added, "insert"), (self.removed, "delete"))
+            for table, kind in sides
         ]
         return pa.concat_tables(tables)
 
@@ -98,7 +116,7 @@ class Change:
         """Return the change as JSON: rows as arrays, sorted, cut at `max_rows`."""
         found: dict[str, Any] = {
             "added": json_rows(self.added, self.relation, max_rows),
-            "removed": json_rows(self.removed, self.relation, max_rows),
+            "removed": json_rows(self.removed, self.before or self.relation, max_rows),
         }
         added, removed = self.counts
         if max(added, removed) > max_rows:
@@ -166,7 +184,8 @@ class Changes(Mapping[str, Change]):
         counts: dict[str, Change] = {}
         shown: dict[str, Change] = {}
         for name, each in changed.items():
-            if name in program.bags or not any(each.counts):
+            is_replaced = each.is_full and len(each.handles.added)
+            if name in program.bags or not (any(each.counts) or is_replaced):
                 continue  # of a bag, its counts say what has changed
             bag = of_rows.get(name)
             if bag is None:
@@ -275,7 +294,8 @@ def collect_changes(
 ) -> Changes:
     """Return what an update changes, also in watched virtual relations, before it is committed.
 
-    A relation that was created for it, or has other columns, gains all its tuples.
+    A relation that was created for it gains all its tuples; one that replaces another loses those
+    of that one, too.
     """
     found: dict[str, Change] = {}
     for name in in_order(update.new, (*engine.changed(), *watched, *created)):
@@ -287,8 +307,64 @@ def collect_changes(
                 else engine.handle(name, sign)
                 for sign in CHANGES
             )
-            is_full = name in created and relation.is_stored
-            if is_full:
-                added, removed = engine.handle(name), LocalTable(empty_table(relation))
-            found[name] = Change(relation, added, removed, frames, is_full)
+            change = Change(relation, added, removed, frames)
+            if name in created and relation.is_stored:
+                change = _full_change(engine, update, change)
+            found[name] = change
     return Changes.of(found, update.new, watched, frames)
+
+
+def _full_change(engine: Engine, update: Update, change: Change) -> Change:
+    """Return the change of a relation that is new, or that replaces another one."""
+    name, now = change.relation.name, change.relation
+    every = engine.handle(name)
+    was = update.old.relations.get(name)
+    if was is not None and was.columns != now.columns:  # other names of the columns alone
+        return replace(change, is_full=True, _every=every)
+    full = replace(change, _added=every, _removed=LocalTable(empty_table(now)), is_full=True)
+    has_copies = name in update.new.bags.values()
+    old = _replaced_relation(update, name)
+    if old is None:
+        return full
+    had_copies = old.name.startswith(rows_name(name)) or (has_copies and old.name.startswith(name))
+    rows = engine.handle(old.name, State.OLD)
+    before: Relation | None = _without_counts(old) if had_copies else old
+    after = _without_counts(now) if has_copies else now
+    came, went = (
+        CopiesHandle(handle) if is_bag else handle
+        for handle, is_bag in ((every, has_copies), (rows, had_copies))
+    )
+    is_distributed = every.is_distributed or rows.is_distributed
+    if before is not None and _plain_types(before) == _plain_types(after) and not is_distributed:
+        counts = _counted(every, after, has_copies), _counted(rows, after, had_copies)
+        came, went = map(LocalTable, difference_of_copies(*counts))
+        before = None
+    if has_copies:
+        return replace(full, _copies=(came, went), before=before)
+    return replace(full, _added=came, _removed=went, before=before, _every=every)
+
+
+def _replaced_relation(update: Update, name: str) -> Relation | None:
+    """Return the stored relation that a new one replaces, perhaps a set a bag or the reverse."""
+    bags = {rows: bag for bag, rows in update.new.bags.items()}
+    candidates = [name + ASIDE_SUFFIX, bags.get(name, name) + ASIDE_SUFFIX]
+    if rows_name(name) not in update.new.relations:
+        candidates.append(rows_name(name))
+    found = (update.old.relations.get(each) for each in candidates)
+    return next((each for each in found if each is not None and each.is_stored), None)
+
+
+def _without_counts(relation: Relation) -> Relation:
+    return replace(relation, columns=relation.columns[:-1], types=relation.types[:-1])
+
+
+def _plain_types(relation: Relation) -> list[Type]:
+    """Return the types of columns, whether they may be null or not."""
+    return [each.with_null(nullable=True) for each in relation.types]
+
+
+def _counted(rows: TableHandle, shape: Relation, has_counts: bool) -> pa.Table:
+    """Return rows with counts, all columns with the names of a relation."""
+    table = rows.table()
+    columns = [*table.columns] if has_counts else [*table.columns, np.ones(len(rows), np.int64)]
+    return pa.Table.from_arrays(columns, [*shape.columns, COPIES_COLUMN])

@@ -257,6 +257,37 @@ def test_a_transaction_says_which_rows_it_keeps(db: corollary.Database) -> None:
     assert ask(db, "SELECT k FROM t") == [(2,), (3,), (7,), (8,)]
 
 
+@pytest.mark.parametrize(
+    ("query", "added", "removed"),
+    [
+        ("SELECT k FROM t WHERE a > 3", [[3]], [[1]]),  # the same columns
+        ("SELECT k AS j FROM t", [[2], [3]], []),  # another name
+        ("SELECT DISTINCT a AS k FROM t", [[None], [2], [4]], [[1]]),  # null is possible
+        ("SELECT a - 1 AS k FROM t", [[None], [3]], []),  # copies are possible
+        ("SELECT b AS k FROM u", [[1], [1]], []),  # copies are possible
+        ("SELECT k, a FROM t WHERE k > 1", [[2, None], [3, 4]], [[1]]),  # other columns
+    ],
+)
+def test_a_view_that_is_redefined_says_what_came_and_went(
+    tmp_path: Path, query: str, added: list[Any], removed: list[Any]
+) -> None:
+    with corollary.open(tmp_path / "w", engine="local") as db:
+        db.sql(TABLES)
+        db.sql("INSERT INTO t VALUES (1, 2), (2, NULL), (3, 4)")
+        db.sql("INSERT INTO u VALUES (1, 1), (1, 1), (2, 1)")
+        db.sql("CREATE MATERIALIZED VIEW v AS SELECT k FROM t WHERE a < 3")
+        found = db.sql(f"CREATE OR REPLACE MATERIALIZED VIEW v AS {query}")
+        assert isinstance(found, Transaction)
+        assert found.changes["v"].as_json() == {"added": added, "removed": removed}
+        assert found.changes["v"].arrow().num_rows >= len(added)
+        rows = db.sql("SELECT * FROM v").rows()
+    with corollary.open(tmp_path / "w", engine="local") as db:
+        assert db.sql("SELECT * FROM v").rows() == rows
+        again = db.sql("CREATE OR REPLACE MATERIALIZED VIEW v AS SELECT k FROM t WHERE a < 3")
+        assert isinstance(again, Transaction)
+        assert again.changes["v"].as_json() == {"added": removed, "removed": added}
+
+
 def test_values_are_converted_when_they_are_assigned(db: corollary.Database) -> None:
     db.sql("CREATE TABLE w (d DECIMAL(6, 2), f DOUBLE, s STRING, m TIMESTAMP)")
     db.sql("INSERT INTO w VALUES (1, 2, 3, DATE '2026-11-16')")

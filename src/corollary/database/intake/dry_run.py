@@ -120,7 +120,10 @@ class RunPlan:
     @property
     def stored_tuples(self) -> int:
         """How many tuples of declared relations would be stored or deleted."""
-        return sum(sum(each.counts) for each in self.relations)
+        return sum(
+            (each.rows_after or 0) if each.edit is RelationEdit.REBUILT else sum(each.counts)
+            for each in self.relations
+        )
 
     @property
     def published_rows(self) -> int:
