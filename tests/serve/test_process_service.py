@@ -5,6 +5,9 @@ import contextlib
 import os
 import random
 import signal
+import socket
+import subprocess
+import sys
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -16,6 +19,7 @@ import corollary
 from corollary.core.arrow import to_python
 from corollary.database.access.principals import OWNER
 from corollary.serve.answers import Answer, ServiceError
+from corollary.serve.processes.channel import encode_frame
 from corollary.serve.processes.process_service import ProcessService
 from corollary.serve.processes.supervision import Worker
 from corollary.serve.requests import CommitRequest, EventsRequest, QueryRequest, SqlRequest
@@ -139,6 +143,23 @@ def test_a_place_without_a_warehouse(tmp_path: Path) -> None:
             await ProcessService.open(str(tmp_path), readers=0)
 
     asyncio.run(test())
+
+
+@pytest.mark.parametrize("has_warehouse", [True, False])
+def test_a_front_that_has_gone(tmp_path: Path, has_warehouse: bool) -> None:
+    """A process that has just opened the warehouse, or cannot, ends without a word."""
+    place = make_warehouse(tmp_path / "w") if has_warehouse else tmp_path / "none"
+    settings = {"role": "writer", "place": str(place), "options": {"engine": "local"}, "limits": {}}
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.sendall(encode_frame(settings))
+        ours.close()
+        module, number = "corollary.serve.processes.worker", str(theirs.fileno())
+        command = [sys.executable, "-m", module, number]
+        done = subprocess.run(
+            command, pass_fds=(theirs.fileno(),), capture_output=True, timeout=60, check=False
+        )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
 def test_nothing_is_lost_when_processes_are_killed(tmp_path: Path) -> None:

@@ -233,6 +233,15 @@ def test_it_is_watched_a_while_longer_for_those_who_come_back(tmp_path: Path) ->
     run(tmp_path, scenario)
 
 
+def test_commits_that_cannot_be_are_an_error(tmp_path: Path) -> None:
+    async def scenario(_: Database, subscriptions: SubscriptionHub) -> None:
+        with pytest.raises(ServiceError, match="C1606") as found:
+            await anext(subscriptions.subscribe(OWNER, request("edge", since=-1)))
+        assert found.value.status == 400
+
+    run(tmp_path, scenario)
+
+
 def test_commits_that_are_not_kept_are_a_reset(tmp_path: Path) -> None:
     async def scenario(database: Database, subscriptions: SubscriptionHub) -> None:
         from corollary.database.database import warehouse_of

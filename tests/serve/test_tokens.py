@@ -163,8 +163,11 @@ def test_the_verifier_of_an_example_of_the_standard() -> None:
     assert hmac.digest(verifier.server_key, message, "sha256") == server
 
 
-def test_nothing_tells_unknown_users(store: TokenStore) -> None:
+def test_nothing_tells_unknown_users(store: TokenStore, place: Path) -> None:
     once, nobody = store.scram_of("mallory")
+    with closing(WarehouseCatalog.open(place, create=False)) as opened:  # after a restart
+        assert TokenStore(opened.catalog).scram_of("mallory")[0].salt == once.salt
+        assert TokenStore(opened.catalog).list() == store.list()
     again, _ = store.scram_of("mallory")
     assert nobody is None
     assert once.salt == again.salt != store.scram_of("other")[0].salt

@@ -103,8 +103,7 @@ class TokenStore:
         self._lock = threading.Lock()
         self._by_digest: Mapping[str, StoredCredential] = {}
         self._read_at = -math.inf
-        # Who asks for users that do not exist sees the same salt each time, as for others.
-        self._mock_secret = secrets.token_bytes(TOKEN_BYTES)
+        self._salt_secret = ""
 
     # --- tokens --------------------------------------------------------------------------------
 
@@ -149,13 +148,15 @@ class TokenStore:
         """Return how the password of a PostgreSQL user is checked, and who that is.
 
         Unknown users have a verifier too, one that no password fulfils, so that nothing tells them
-        from known ones.
+        from known ones: its salt is the same each time, also by another server of the warehouse.
         """
         for credentials in self._attempts():
             for each in credentials.values():
                 if each.kind == TOKEN and each.name == name and not _has_expired(each):
                     return ScramVerifier.parse(each.verifier), _principal(each)
-        salt = hmac.digest(self._mock_secret, name.encode(), "sha256")[:SCRAM_SALT_BYTES]
+        self._salt_secret = self._salt_secret or self._stored.salt_secret()
+        secret = self._salt_secret.encode()
+        salt = hmac.digest(secret, name.encode(), "sha256")[:SCRAM_SALT_BYTES]
         random = secrets.token_bytes(TOKEN_BYTES)
         return ScramVerifier(salt, SCRAM_ITERATIONS, random, random), None
 

@@ -8,6 +8,7 @@ import signal
 import socket
 import sys
 from collections.abc import Mapping
+from contextlib import closing, suppress
 from typing import Any
 
 from corollary.database.opening import open_database
@@ -23,7 +24,11 @@ def main(descriptor: int) -> None:
     """Open the database that the first frame names, and serve requests until the socket ends."""
     for number in (signal.SIGINT, signal.SIGTERM):  # whoever stops the server tells this process
         signal.signal(number, signal.SIG_IGN)
-    channel = Channel(socket.socket(fileno=descriptor))
+    with suppress(BrokenPipeError, ConnectionResetError):  # the front has gone
+        _serve(Channel(socket.socket(fileno=descriptor)))
+
+
+def _serve(channel: Channel) -> None:
     first = channel.receive()
     if first is None:
         return
@@ -33,14 +38,10 @@ def main(descriptor: int) -> None:
     except Exception as error:  # noqa: BLE001 - the front tells what is wrong
         channel.send(error_frame(0, service_error(error, is_for_operator=True)))
         return
-    channel.send({"type": "ready", "commit": context.commit})
     run = run_writer if settings["role"] == "writer" else run_reader
-    try:
+    with closing(context):
+        channel.send({"type": "ready", "commit": context.commit})
         run(channel, context)
-    except (BrokenPipeError, ConnectionResetError):
-        pass  # the front has gone
-    finally:
-        context.close()
 
 
 def open_context(

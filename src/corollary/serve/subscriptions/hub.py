@@ -19,7 +19,7 @@ from functools import partial
 from typing import TypeVar
 
 from corollary.database.access.principals import AccessRole, Principal
-from corollary.errors import CorollaryError
+from corollary.errors import CorollaryError, InputError
 from corollary.serve.answers import Event, ServiceError
 from corollary.serve.handlers.failures import service_error
 from corollary.serve.requests import EventsRequest
@@ -156,6 +156,13 @@ class SubscriptionHub:
 
     async def _begin(self, subscriber: _Subscriber, since: int | None) -> list[Event]:
         """Find out after which commit a subscription begins; return resets if it cannot resume."""
+        if since is not None and since < 0:
+            raise InputError.of(
+                "C1606",
+                f"`since` is {since}, and commits have numbers from 1 on.",
+                None,
+                "give the last commit that is known already, 0 for all of them; or leave it out",
+            )
         relations, who = subscriber.interest.relations, subscriber.who
         reader = who.name if who.role is AccessRole.READ else None
         await self._history_thread.run(lambda feed: feed.check_relations(relations, reader))

@@ -4,6 +4,8 @@ Only hashes of the secrets are stored. The table is created with the first of th
 warehouse that is never served has none.
 """
 
+import secrets
+import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
@@ -22,8 +24,11 @@ CREATE = f"""
         verifier VARCHAR(300) NOT NULL,
         issuer VARCHAR(64) NOT NULL,
         PRIMARY KEY (digest))"""
+DIGEST_BYTES = 32
 
 TOKEN, SESSION, KEY = "token", "session", "key"
+SALTS = "salts"
+"""Of the one row whose digest is random, and makes the salts of users that do not exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +90,18 @@ class StoredCredentials:
                     f"revoke it first: `corollary token revoke W {new.name}`; or use another name",
                 )
             connection.insert(TABLE, [asdict(new)])
+
+    def salt_secret(self) -> str:
+        """Return what makes the salts of users that do not exist; who asks first decides it."""
+        query = "SELECT digest FROM corollary_credentials WHERE kind = ?"
+        with self._catalog.write_transaction() as connection:
+            connection.execute(CREATE)
+            found = connection.scalar(query, SALTS)
+            if found is None:
+                found = secrets.token_hex(DIGEST_BYTES)
+                new = StoredCredential(found, SALTS, "", "", time.time(), None)
+                connection.insert(TABLE, [asdict(new)])
+        return str(found)
 
     def take(self, digest: str, kind: str) -> StoredCredential | None:
         """Remove a credential, and return it: of two who take it only one gets it."""
