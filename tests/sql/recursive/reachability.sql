@@ -60,9 +60,9 @@ SELECT x, y, cost FROM r one WHERE cost <= (SELECT MIN(cost) FROM r two WHERE tw
 CREATE VIEW same_generation AS WITH RECURSIVE r(x, y) AS (SELECT a.y, b.y FROM edge a JOIN edge b ON a.x = b.x
 UNION SELECT a.y, b.y FROM edge a JOIN r ON a.x = r.x JOIN edge b ON b.x = r.y) SELECT x, y FROM r WHERE x < y;
 
--- ways of even and odd length, mutually
--- duckdb: WITH RECURSIVE r(x, y, odd) AS (SELECT x, y, 1 FROM edge UNION SELECT r.x, e.y, 1 - r.odd FROM r JOIN edge e ON r.y = e.x) SELECT x, y FROM r WHERE odd = 0
--- sqlite: WITH RECURSIVE r(x, y, odd) AS (SELECT x, y, 1 FROM edge UNION SELECT r.x, e.y, 1 - r.odd FROM r JOIN edge e ON r.y = e.x) SELECT x, y FROM r WHERE odd = 0
+-- ways of even and odd length, mutually; `even` is no union, and has its copies
+-- duckdb: WITH RECURSIVE r(x, y, odd) AS (SELECT x, y, 1 FROM edge UNION SELECT r.x, e.y, 1 - r.odd FROM r JOIN edge e ON r.y = e.x) SELECT r.x, e.y FROM r JOIN edge e ON r.y = e.x WHERE odd = 1
+-- sqlite: WITH RECURSIVE r(x, y, odd) AS (SELECT x, y, 1 FROM edge UNION SELECT r.x, e.y, 1 - r.odd FROM r JOIN edge e ON r.y = e.x) SELECT r.x, e.y FROM r JOIN edge e ON r.y = e.x WHERE odd = 1
 -- not spark: it has no mutual recursion
 CREATE VIEW even_ways AS WITH RECURSIVE odd(x, y) AS (SELECT x, y FROM edge UNION SELECT v.x, e.y FROM even v JOIN edge e ON v.y = e.x),
 even(x, y) AS (SELECT o.x, e.y FROM odd o JOIN edge e ON o.y = e.x) SELECT x, y FROM even;
@@ -93,3 +93,17 @@ CREATE VIEW null_safe_nodes AS WITH RECURSIVE r(x, y) AS (SELECT x, y FROM link 
 -- not sqlite: it has no order in a branch
 -- duckdb: WITH RECURSIVE r(x, y) AS (SELECT x, y FROM edge UNION SELECT r.x, e.y FROM r JOIN edge e ON r.y = e.x) SELECT x FROM r
 CREATE VIEW ordered_starts AS WITH RECURSIVE r(x, y) AS ((SELECT x, y FROM edge ORDER BY x + y) UNION SELECT r.x, e.y FROM r JOIN edge e ON r.y = e.x) SELECT x FROM r ORDER BY y;
+
+-- a table that is no union, read inside and outside, in one recursion with copies
+-- duckdb: WITH RECURSIVE s(x, y, n) AS (SELECT x, y, 1 FROM link UNION ALL SELECT s.x, l.y, s.n + 1 FROM s JOIN link l ON s.y = l.x WHERE s.n < 3) SELECT x, y FROM s
+-- sqlite: WITH RECURSIVE s(x, y, n) AS (SELECT x, y, 1 FROM link UNION ALL SELECT s.x, l.y, s.n + 1 FROM s JOIN link l ON s.y = l.x WHERE s.n < 3) SELECT x, y FROM s
+-- not spark: it has no mutual recursion
+CREATE VIEW through_query AS WITH RECURSIVE s(x, y, n) AS (SELECT x, y, 1 FROM link UNION ALL SELECT w.x, l.y, w.n FROM w JOIN link l ON w.y = l.x),
+w AS (SELECT x, y, n + 1 AS n FROM s WHERE n < 3) SELECT x, y FROM s;
+
+-- copies of a table that is no union, counted
+-- duckdb: WITH RECURSIVE r(x, y) AS (SELECT x, y FROM edge UNION SELECT r.x, e.y FROM r JOIN edge e ON r.y = e.x) SELECT r.x, COUNT(*) AS c FROM r JOIN edge e ON r.y = e.x GROUP BY r.x
+-- sqlite: WITH RECURSIVE r(x, y) AS (SELECT x, y FROM edge UNION SELECT r.x, e.y FROM r JOIN edge e ON r.y = e.x) SELECT r.x, COUNT(*) AS c FROM r JOIN edge e ON r.y = e.x GROUP BY r.x
+-- not spark: it has no mutual recursion
+CREATE VIEW counted_query AS WITH RECURSIVE r(x, y) AS (SELECT x, y FROM edge UNION SELECT x, y FROM further),
+further AS (SELECT r.x, e.y FROM r JOIN edge e ON r.y = e.x) SELECT x, COUNT(*) AS c FROM further GROUP BY x;

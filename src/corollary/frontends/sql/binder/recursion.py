@@ -2,7 +2,8 @@
 
 The tables of one `WITH RECURSIVE` may refer to each other. Those that do, in a circle, are unions
 of branches: bases, which refer to no table of the circle, and steps. The types come from the bases;
-where a table has none, from the steps over tables whose types are known.
+where a table has none, from the steps over tables whose types are known. A table of a circle that
+is no union keeps its copies: it is not recursive itself, but a query over those that are.
 """
 
 from collections.abc import Callable, Mapping
@@ -86,20 +87,25 @@ class RecursionBinder:
         self.session.check(alias, "this", "columns")
         return renamed_columns(columns, alias.args.get("columns") or [], alias, self.session)
 
-    def _plain(self, node: exp.CTE, tables: Tables) -> CommonTable:
+    def _plain(self, node: exp.CTE, tables: Tables, name: str | None = None) -> CommonTable:
         query = self.bind_query(node.this, Scope(tables=dict(tables)))
         columns = self._names(node, output_columns(query))
-        return CommonTable(self.session.unique_table(node.alias), columns, query)
+        return CommonTable(name or self.session.unique_table(node.alias), columns, query)
 
     # --- recursion -----------------------------------------------------------------------------
 
     def _recursive(self, nodes: dict[str, exp.CTE], tables: Tables) -> list[RecursiveTable]:
-        circles = {name: self._circle(node, nodes) for name, node in nodes.items()}
-        self._find_types(circles, tables)
+        plain = {name: node for name, node in nodes.items() if not self._is_union(node)}
+        circles = {
+            name: self._circle(node, nodes) for name, node in nodes.items() if name not in plain
+        }
+        ordered = self._find_types(circles, plain, tables)
         while True:  # a step may let null into a column; then all are bound again
             for name, circle in circles.items():
                 assert circle.columns is not None
                 tables[name] = CommonTable(circle.name, circle.columns, None)
+            for name in ordered:
+                tables[name] = self._plain(plain[name], tables, tables[name].name)
             bound = {name: self._bind_circle(circle, tables) for name, circle in circles.items()}
             changed = False
             for name, table in bound.items():
@@ -108,11 +114,19 @@ class RecursionBinder:
             if not changed:
                 return list(bound.values())
 
-    def _circle(self, node: exp.CTE, nodes: dict[str, exp.CTE]) -> _Circle:
-        session, body = self.session, node.this
+    def _is_union(self, node: exp.CTE) -> bool:
+        return isinstance(self._body_of(node), exp.Union)
+
+    def _body_of(self, node: exp.CTE) -> exp.Expr:
+        """Return the query of a table without parentheses around it."""
+        body: exp.Expr = node.this
         while isinstance(body, exp.Subquery) and not _has_tail(body) and not body.args.get("with_"):
-            session.check(body, "this")
+            self.session.check(body, "this")
             body = body.this
+        return body
+
+    def _circle(self, node: exp.CTE, nodes: dict[str, exp.CTE]) -> _Circle:
+        session, body = self.session, self._body_of(node)
         branches: list[exp.Expr] = []
         operators: set[bool] = set()
         self._branches(body, branches, operators)
@@ -139,20 +153,30 @@ class RecursionBinder:
         else:
             branches.append(node)
 
-    def _find_types(self, circles: dict[str, _Circle], tables: Tables) -> None:
-        """Give each table its columns: from its bases, or from a step over known tables."""
+    def _find_types(
+        self, circles: dict[str, _Circle], plain: dict[str, exp.CTE], tables: Tables
+    ) -> list[str]:
+        """Give each table its columns: from its bases, or from a query over known tables.
+
+        Returns:
+            The tables that are no unions, after those of them that they read.
+        """
         for name, circle in circles.items():
             if circle.bases:
                 queries = [self.bind_query(b, Scope(tables=dict(tables))) for b in circle.bases]
                 circle.columns = self._columns_of(circle, queries)
                 tables[name] = CommonTable(circle.name, circle.columns, None)
-        while any(circle.columns is None for circle in circles.values()):
+        ordered: list[str] = []
+        while True:
             unknown = {name: c.node for name, c in circles.items() if c.columns is None}
+            unknown |= {name: node for name, node in plain.items() if name not in ordered}
+            if not unknown:
+                return ordered
             ready = [
-                (name, step)
-                for name in unknown
-                for step in circles[name].steps
-                if not _references(step, unknown)
+                (name, query)
+                for name, node in unknown.items()
+                for query in ([node.this] if name in plain else circles[name].steps)
+                if not _references(query, unknown)
             ]
             if not ready:
                 name, node = next(iter(unknown.items()))
@@ -160,9 +184,14 @@ class RecursionBinder:
                 note = "add a branch that does not refer to it: `SELECT … UNION SELECT …`"
                 raise self.session.error("C1318", message, node, note)
             name, step = ready[0]
+            if name in plain:
+                tables[name] = self._plain(plain[name], tables)
+                ordered.append(name)
+                continue
             query = self.bind_query(step, Scope(tables=dict(tables)))
-            circles[name].columns = self._columns_of(circles[name], [query])
-            tables[name] = CommonTable(circles[name].name, circles[name].columns or (), None)
+            columns = self._columns_of(circles[name], [query])
+            circles[name].columns = columns
+            tables[name] = CommonTable(circles[name].name, columns, None)
 
     def _columns_of(self, circle: _Circle, queries: list[Query]) -> tuple[QueryColumn, ...]:
         types = self.branch_types(queries, circle.node)

@@ -25,13 +25,14 @@ from corollary.frontends.sql.lowering.context import (
 )
 from corollary.frontends.sql.lowering.joins import is_inlinable
 from corollary.frontends.sql.lowering.recursive_uses import check_uses, references, rows_differ
-from corollary.frontends.sql.lowering.tree_walk import without_order
+from corollary.frontends.sql.lowering.tree_walk import walk, without_order
 from corollary.frontends.sql.query_tree import (
     ColumnReference,
     Query,
     RecursiveSource,
     RecursiveTable,
     Select,
+    SubquerySource,
     WithRecursive,
 )
 
@@ -156,7 +157,12 @@ def _open_tables(
     for table in tables:
         for step in table.steps:
             found = references(step, names)
-            if len(tables) > 1 or len(found) != 1 or not is_inlinable(without_order(step)):
+            is_linear = len(tables) == 1 and len(found) == 1
+            if not (
+                is_linear
+                and is_inlinable(without_order(step))
+                and _is_read_once(lowering, step, names)
+            ):
                 raise refuse(
                     "C1352",
                     f"How often `UNION ALL` derives a row of `{_shown(table)}` cannot be counted: "
@@ -171,6 +177,15 @@ def _open_tables(
     relation.names = [each.name for each in relation.table.columns]
     relation.storage = "stored" if lowering.draft.is_materialized else "virtual"
     _open_branches(lowering, made, names, is_set=False)
+
+
+def _is_read_once(lowering: ViewLowering, step: Query, names: set[str]) -> bool:
+    """Whether the recursive table is in the body of a step, not in a relation that others share."""
+    return not any(
+        part.cte is not None and lowering.readers[part.cte] > 1 and references(part.query, names)
+        for part in walk(step)
+        if isinstance(part, SubquerySource)
+    )
 
 
 def _shown(table: RecursiveTable) -> str:
