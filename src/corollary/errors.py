@@ -236,6 +236,20 @@ class WarehouseError(InputError):
         return cls([Diagnostic("C0934", text, None, cure)])
 
     @classmethod
+    def other_format(cls, found: str, oldest: int, known: int) -> "WarehouseError":
+        """Return the error of a warehouse that another version has written."""
+        cure = (
+            "use the version of corollary that has written it; or export it there with `corollary "
+            "export --all`, and make a warehouse of that here with `corollary import`"
+        )
+        if found.isdecimal() and oldest <= int(found) < known:
+            cure = f"bring it to format {known}: `corollary upgrade WAREHOUSE`"
+        elif found.isdecimal() and int(found) < oldest:
+            cure = "make a new one with `corollary run PROGRAM --warehouse DIR`"
+        text = f"The warehouse has format {found}; this version of corollary knows {known}."
+        return cls([Diagnostic("C0931", text, None, cure)])
+
+    @classmethod
     def altered_table(cls, place: str, table: str) -> "WarehouseError":
         """Return the error of a table of the catalog that has other columns."""
         text = f"The catalog `{place}` is damaged: the table `{table}` has other columns."

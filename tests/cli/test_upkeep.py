@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from corollary.cli.main import group
+from corollary.warehouse.catalog.schema import FORMAT
 from support.warehouse_history import House
 
 OK, INPUT, USAGE = 0, 1, 2
@@ -113,6 +114,30 @@ def test_backup_and_restore(house: House) -> None:
     assert cli("restore", "b", "u").stdout.startswith("restored: ")
     one, two = (cli("query", place, "path(x, y)").stdout for place in ("w", "v"))
     assert one == two
+
+
+def test_export_and_import(house: House) -> None:
+    done = cli("export", "w", "--all", "--to", "e")
+    assert done.exit_code == OK, done.output
+    assert done.stdout.startswith(f"commit {house.db.commits} in e: ")
+    told = of_json(cli("import", "e", "v", "--format", "json"))
+    assert told["commit"] == 1
+    assert cli("import", "e", "u").stdout.startswith("imported: commit 1: ")
+    one, two = (cli("query", place, "path(x, y)").stdout for place in ("w", "v"))
+    assert one == two
+    for words in (("edge", "--all"), (), ("--all", "--at", "1"), ("--all", "--as", "alice")):
+        assert cli("export", "w", *words, "--to", "f").exit_code == USAGE
+    assert not Path("f").exists()
+
+
+def test_upgrade(house: House) -> None:
+    assert cli("upgrade", "w").stdout == f"format {FORMAT} is current\n"
+    catalog = house.warehouse.catalog
+    with catalog.write_transaction() as connection:
+        catalog.replace_meta(connection, "format", "4")
+    refused = cli("upgrade", "w")
+    assert refused.exit_code == INPUT
+    assert "C0931" in refused.stderr
 
 
 def test_alter(house: House) -> None:

@@ -146,7 +146,7 @@ def test_a_disk_that_is_read_only(small: Path, has_log: bool) -> None:
     remount = ["mount", "-o", "remount,ro", str(small)]
     subprocess.run(remount, check=True)
     with pytest.raises(WarehouseError), corollary.open(small / "new") as db:
-        pass
+        db.load(text=".decl p(x: number)")
     for create in (False, True):
         with corollary.open(place, create=create) as db:
             assert stored(db) == before

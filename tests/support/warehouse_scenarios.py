@@ -1,14 +1,15 @@
 """Databases that last: what happens to them between transactions, and what is true then.
 
 `Keeper` remembers what was seen at each commit. It closes and opens the database, folds, loses
-index files, looks back at earlier commits, lets go of them, verifies, and lets another handle do
-the next transaction.
+index files, looks back at earlier commits, lets go of them, verifies, exports and
+imports it, and lets another handle do the next transaction.
 """
 
 from __future__ import annotations
 
 import json
 import random
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -21,6 +22,7 @@ from corollary.core.plans import WORKING_SEPARATOR
 from corollary.database.database import Database
 from corollary.database.transaction import Transaction
 from corollary.database.upkeep.retention import Retention, collect
+from corollary.database.upkeep.transfer import export_all, import_all
 from corollary.database.upkeep.verify import verify
 from corollary.database.upkeep.verify_report import FindingKind
 from corollary.database.warehouse_store import WarehouseStore
@@ -139,6 +141,7 @@ class Keeper:
             self._changes[tx.commit_number] = reported(judged.db, tx.changes)
         acts: list[Callable[[Judged], None]] = [
             self.reopen, self.fold, self.lose, self.travel, self.follow, self.collect, self.verify,
+            self.transfer,
         ]  # fmt: skip
         chosen = self._random.sample(acts, self._random.choice((0, 1, 1, 2)))
         self._left -= 1
@@ -206,6 +209,14 @@ class Keeper:
         ]  # some are lost
         assert found == [], f"{found}\n{judged}"
         assert report.has_recomputed
+
+    def transfer(self, judged: Judged) -> None:
+        """Export everything; a warehouse that is made of it holds the same."""
+        with tempfile.TemporaryDirectory() as directory:
+            export_all(judged.db, f"{directory}/exported")
+            import_all(f"{directory}/exported", f"{directory}/warehouse")
+            with reopened(judged.text, judged.algorithm, place=f"{directory}/warehouse") as other:
+                assert stored(other) == stored(judged.db), judged
 
     def follow(self, judged: Judged) -> None:
         """Go on with another handle, which has to catch up."""

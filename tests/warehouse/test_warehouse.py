@@ -87,7 +87,7 @@ def test_it_lasts(
     assert counts["steps"] >= number
     if number > 4:
         assert is_lively(counts["changed"], counts["steps"])
-        acts = {"reopen", "fold", "lose", "travel", "follow", "collect", "verify"}
+        acts = {"reopen", "fold", "lose", "travel", "follow", "collect", "verify", "transfer"}
         assert counts.keys() >= acts
 
 

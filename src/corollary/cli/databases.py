@@ -31,8 +31,10 @@ def is_warehouse(place: str) -> bool:
     return place.startswith(CATALOG_SCHEMES) or path.is_dir() or is_unknown
 
 
-def open_catalog(place: str) -> "closing[WarehouseCatalog]":
+def open_catalog(place: str, *, in_any_format: bool = False) -> "closing[WarehouseCatalog]":
     """Open the catalog of a warehouse, of which no data is read.
+
+    One that another version has written is refused, unless any format will do.
 
     Raises:
         WarehouseError: there is no warehouse.
@@ -41,7 +43,7 @@ def open_catalog(place: str) -> "closing[WarehouseCatalog]":
 
     recording = current_recording()
     place = place if recording is None else recording.place
-    return closing(WarehouseCatalog.open(place, create=False))
+    return closing(WarehouseCatalog.open(place, create=False, in_any_format=in_any_format))
 
 
 def open_files(place: str) -> "closing[Warehouse]":

@@ -39,7 +39,14 @@ COMMANDS = {
         "commands.changes:command",
         "Print what commits have changed, row by row: the audit feed.",
     ),
-    "export": ("commands.export:command", "Write a relation of a warehouse to a file."),
+    "export": (
+        "commands.export:command",
+        "Write a relation of a warehouse to a file, or everything to a directory.",
+    ),
+    "import": (
+        "commands.export:import_command",
+        "Make a warehouse of what `export --all` has written.",
+    ),
     "check": (
         "commands.check:command",
         "Report everything that is wrong or doubtful about a program.",
@@ -73,6 +80,10 @@ COMMANDS = {
     ),
     "backup": ("commands.upkeep.backup:backup", "Copy a warehouse while others use it."),
     "restore": ("commands.upkeep.backup:restore", "Make a warehouse of a backup."),
+    "upgrade": (
+        "commands.upkeep.upgrade:command",
+        "Bring a warehouse of an earlier version to the format of this one.",
+    ),
     "alter": (
         "commands.upkeep.alter:command",
         "Add, rename or drop columns of a base relation, keeping the data.",

@@ -85,6 +85,8 @@ class TransactionRequest:
         idempotency: the key of the whole transaction, with the name of who has chosen it.
         keys: the idempotency keys of the requests that share the commit, if it is a group.
         digests: of the changes of these keys, as far as they are known.
+        is_restored: whether the tuples were there before, in another database: no trigger is set
+            off, and if they violate constraints, `existing` says what to do.
         inspect: called when everything is maintained, before it is recorded or rolled back; with
             it, a violated key is noted first, and raised at the end.
 
@@ -107,6 +109,7 @@ class TransactionRequest:
     delivers: DeliveredAlerts | None = None
     keys: tuple[str, ...] = ()
     digests: dict[str, str] = field(default_factory=dict)
+    is_restored: bool = False
     inspect: "Callable[[OpenTransaction], None] | None" = None
 
     def find_replay(self, store: Store) -> pending_commit.Replay | None:
@@ -290,7 +293,7 @@ def _attempt(state: DatabaseState, store: Store, request: TransactionRequest) ->
         run: pending_commit.PlanRun | None = None
         rounds: TriggerRounds | None = None
         if must_record or not _is_empty(state, update):
-            has_triggers = _has_triggers(update)
+            has_triggers = not request.is_restored and _has_triggers(update)
             # A trigger may still repair a violated key of a relation from which it deletes.
             late = deleted_by_triggers(update.new) if has_triggers else frozenset()
             check = partial(_check_keys, state, request, pending, outcome, late)
@@ -353,7 +356,8 @@ def _react(state: DatabaseState, request: TransactionRequest, transaction: OpenT
     result = evaluate_reactions(state, update, request.existing, transaction.rounds)
     outcome.alerts, outcome.existing = result.alerts, result.existing
     outcome.violations = result.violations
-    outcome.failures += result.findings
+    if not request.is_restored or request.existing is ExistingViolations.REFUSE:
+        outcome.failures += result.findings
     if request.is_dry or after.normal is not state.loaded.normal:
         outcome.program = after
         outcome.plan = plan_relations(

@@ -39,13 +39,14 @@ class WarehouseCatalog:
         self.catalog = catalog
 
     @classmethod
-    def open(cls, place: str | Path, *, create: bool = True) -> Self:
+    def open(cls, place: str | Path, *, create: bool = True, in_any_format: bool = False) -> Self:
         """Open a warehouse: a directory with its catalog, or a catalog that names its directory.
 
         Args:
             place: the directory, or `postgresql://user@host/name?data=PLACE`, with a directory or
                 an object store, `s3://bucket/name`.
             create: whether to create it, with the first write, if there is none.
+            in_any_format: whether to open one of another version, too, to upgrade it.
 
         Raises:
             WarehouseError: there is none, it cannot be read, or it has another format.
@@ -58,7 +59,8 @@ class WarehouseCatalog:
 
         try:
             if has_catalog():
-                catalog.check_format()
+                if not in_any_format:
+                    catalog.check_format()
                 return cls(root, catalog)
             # The catalog is created before any data file, by another process perhaps just now.
             if _has_data(root) and not has_catalog():

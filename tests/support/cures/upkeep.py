@@ -24,6 +24,9 @@ CURES = [
     ),
     Cure("C0960", "backup wh facts", "does not exist yet", helps="backup wh copy"),
     Cure(
+        "C0969", "import facts new", "export --all", helps="export wh --all --to e && import e new"
+    ),
+    Cure(
         "C0961",
         'erase wh \'edge("b", "c")\'',
         "",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -209,6 +210,31 @@ def test_active_rules_and_messages(tmp_path: Path) -> None:
         assert '.input p(order="z")' in printed
         alter(db, Alteration("log", add=("why: symbol",), values={"why": "rule"}))
         assert '+log(x, y, "rule") :- +p(x, y).' in print_program(db.program)
+
+
+def test_triggers_are_not_set_off_again(tmp_path: Path) -> None:
+    text = """
+.decl sale(x: number) bag
+sale(7).
+.decl log(x: number) bag
++log(x) :- +sale(x).
+.decl waiting(x: number)
+-waiting(x) :- +sale(x).
+.decl day(d: date)
+day(d) :- d = today().
+"""
+    with corollary.open(str(tmp_path / "warehouse")) as db:
+        db.set_today("2026-11-17")
+        db.load(text=text)
+        with db.transaction() as tx:
+            tx.insert("sale", [(1,), (1,)])
+        with db.transaction() as tx:
+            tx.insert("waiting", [(1,), (7,)])
+        alter(db, Alteration("waiting", rename={"x": "y"}))
+        assert sorted(db.relation("sale").rows()) == [(1,), (1,), (7,)]
+        assert sorted(db.relation("log").rows()) == [(1,), (7,)]
+        assert sorted(db.relation("waiting").rows()) == [(1,), (7,)]
+        assert db.relation("day").rows() == [(date(2026, 11, 17),)]
 
 
 def test_another_process_follows(db: Database, tmp_path: Path) -> None:

@@ -12,25 +12,20 @@ from typing import Any
 
 from corollary.core.printer import print_clause, print_declaration
 from corollary.core.program import Declaration, NormalProgram, Program, Relation
-from corollary.core.states import State
 from corollary.database.commit import retry_on_conflict
 from corollary.database.database import Database, state_of, warehouse_store_of
 from corollary.database.intake.operations import Operation
 from corollary.database.intake.quarantine import with_same_quarantine
-from corollary.database.memory_store import MemoryStore
-from corollary.database.pending_commit import DeferredOperations
 from corollary.database.program.loaded_program import LoadedProgram, load_program
 from corollary.database.program.names import readable_relation
-from corollary.database.program.parts import TEXT_PART
 from corollary.database.program.places import stored_program
 from corollary.database.program.program_edits import stored_shape
+from corollary.database.reactions.reactions import ExistingViolations
 from corollary.database.state import DatabaseState
-from corollary.database.transaction import Transaction
 from corollary.database.upkeep import column_mapping
 from corollary.database.upkeep.program_edit import edit_declaration, edit_program
-from corollary.engines.local.engine import LocalEngine
+from corollary.database.upkeep.rebuild import base_tuples, rebuild, written_relations
 from corollary.errors import InputError
-from corollary.maintain.payload import payload_relations_of
 from corollary.warehouse.catalog.catalog_rows import NewCommit
 from corollary.warehouse.copies import count_copies
 from corollary.warehouse.set_difference import difference
@@ -203,7 +198,7 @@ def _given(
 def _refuse_lost(state: DatabaseState, after: NormalProgram, changed: str) -> None:
     """Refuse a program without a relation for tuples that are not facts of the old one."""
     altered = {changed, state.loaded.normal.bags.get(changed)}
-    for name in (changed, *_written(state)):
+    for name in (changed, *written_relations(state)):
         old, new = state.loaded.normal.relations[name], after.relations.get(name)
         if new is None:
             raise InputError.of(
@@ -221,13 +216,6 @@ def _refuse_lost(state: DatabaseState, after: NormalProgram, changed: str) -> No
             )
 
 
-def _written(state: DatabaseState) -> Iterator[str]:
-    """Yield the relations that have tuples of other parts than the program text."""
-    for name, parts in state.held_parts().items():
-        if set(parts) - {TEXT_PART}:
-            yield name
-
-
 # --- the data ------------------------------------------------------------------------------------
 
 
@@ -235,45 +223,29 @@ def _altered_state(
     state: DatabaseState, program: Program, how: column_mapping.ColumnMapping
 ) -> DatabaseState:
     """Return a state in memory with the new program and all base tuples."""
-    alone = load_program(program).normal
-    empty = {
-        name: alone.relations[name]
-        if name in alone.bases
-        else replace(alone.relations[name], is_derived=False)
-        for name in _written(state)
-    }
-    bags = {bag: rows for bag, rows in alone.bags.items() if bag in empty and rows in empty}
-    bare = NormalProgram(empty, (), (), {}, bags=bags)
-    engine = LocalEngine()
-    engine.declare({**empty, **payload_relations_of(bare)})
-    altered = DatabaseState(engine, limits=state.limits, console=state.console)
-    altered.restore(engine, replace(altered.loaded, normal=bare), 0, frozenset(), frozenset())
-    operations = list(_operations(state, how))
-    transaction = Transaction(altered, MemoryStore())
-    transaction.set_program(program)
-    transaction.read(lambda: DeferredOperations(operations, {}))
-    transaction.commit()
-    return altered
+    return rebuild(
+        program,
+        _converted_tuples(state, how),
+        existing=ExistingViolations.REFUSE,
+        limits=state.limits,
+        console=state.console,
+    )
 
 
-def _operations(state: DatabaseState, how: column_mapping.ColumnMapping) -> Iterator[Operation]:
+def _converted_tuples(
+    state: DatabaseState, how: column_mapping.ColumnMapping
+) -> Iterator[Operation]:
     """Yield the tuples of all parts but the program text, converted."""
-    normal = state.loaded.normal
-    counts = normal.bags.get(how.after.name)
-    for name in _written(state):
-        if name in normal.bags:  # its counts are written, too
-            continue
-        base = normal.bases.get(name, name)
-        for part, at in normal.parts.get(base, {}).items():
-            if part != TEXT_PART:
-                table = state.engine.read(at)
-                if name == how.after.name:
-                    table = how.convert(table)
-                elif name == counts:
-                    old, copies = table.select(range(how.before.arity)), table.columns[-1]
-                    rows = how.convert(old, has_copies=True)
-                    table = rows.append_column(_unused(rows.column_names), copies)
-                yield Operation(State.ADDED, name, table, part)
+    counts = state.loaded.normal.bags.get(how.after.name)
+    for given in base_tuples(state):
+        table = given.rows
+        if given.relation == how.after.name:
+            table = how.convert(table)
+        elif given.relation == counts:
+            old, copies = table.select(range(how.before.arity)), table.columns[-1]
+            rows = how.convert(old, has_copies=True)
+            table = rows.append_column(_unused(rows.column_names), copies)
+        yield replace(given, rows=table)
 
 
 def _unused(names: Sequence[str]) -> str:

@@ -60,10 +60,10 @@ def copy(source: Warehouse, place: str | Path, console: Console | None = None) -
     console = console or SilentConsole()
     root, url = parse_location(str(place))
     if is_below(root, source.root):
-        raise _refused(f"`{root}` is in the warehouse itself.", "name a place outside of it")
+        raise refuse_copy(f"`{root}` is in the warehouse itself.", "name a place outside of it")
     server = None if url is None else _empty_server(url)
     try:
-        _require_empty(root)
+        require_empty(root)
     except BaseException:
         if server is not None:
             server.close()
@@ -84,7 +84,7 @@ def copy(source: Warehouse, place: str | Path, console: Console | None = None) -
             server.close()
 
 
-def _require_empty(root: Place) -> None:
+def require_empty(root: Place) -> None:
     """Refuse a place that holds anything but an unfinished copy."""
     try:
         names = {path.name for path in root.iterdir()} if root.exists() else set()
@@ -96,7 +96,7 @@ def _require_empty(root: Place) -> None:
     ):
         _clear(root)
     elif names:
-        raise _refused(f"`{root}` is not empty.", "name one that is empty or does not exist yet")
+        raise refuse_copy(f"`{root}` is not empty.", "name one that is empty or does not exist yet")
 
 
 def _empty_server(url: str) -> Catalog:
@@ -105,14 +105,15 @@ def _empty_server(url: str) -> Catalog:
     try:
         if catalog.exists():
             place = redact_password(url)
-            raise _refused(f"`{place}` holds a warehouse already.", "name an empty database")
+            raise refuse_copy(f"`{place}` holds a warehouse already.", "name an empty database")
     except BaseException:
         catalog.close()
         raise
     return catalog
 
 
-def _refused(text: str, cure: str) -> WarehouseError:
+def refuse_copy(text: str, cure: str) -> WarehouseError:
+    """Return the error of a place that is not empty."""
     return WarehouseError([Diagnostic("C0960", text, None, f"{cure}; nothing was changed")])
 
 

@@ -48,11 +48,12 @@ class Catalog(CatalogReader):
 
     # --- life ----------------------------------------------------------------------------------
 
-    def create(self, *, is_empty: bool = False) -> None:
+    def create(self, *, is_empty: bool = False, warehouse_id: str | None = None) -> None:
         """Create the tables, if they do not exist yet.
 
         Args:
             is_empty: whether to leave the table `meta` empty too, for a copy that will fill it.
+            warehouse_id: the id that a new warehouse gets; a random one if it is not given.
 
         Raises:
             WarehouseError: it is the database of another program, or cannot be written.
@@ -63,7 +64,8 @@ class Catalog(CatalogReader):
                 connection.execute(statement)
             if is_empty or self._has_format(connection):
                 return
-            properties = {"format": schema.FORMAT, "id": secrets.token_hex(8), "oldest": 0}
+            id_ = warehouse_id or secrets.token_hex(8)
+            properties = {"format": schema.FORMAT, "id": id_, "oldest": 0}
             rows = [{"name": name, "value": str(each)} for name, each in properties.items()]
             connection.insert(schema.META_TABLE, rows)
 
@@ -75,18 +77,16 @@ class Catalog(CatalogReader):
                 columns.
         """
         with self.read_transaction() as connection:
-            found = self.find_meta(connection, "format")
+            self._refuse_other_format(connection)
             definitions = connection.rows(schema.DEFINITIONS) if self.is_file else []
-        if found != str(schema.FORMAT):
-            raise WarehouseError.of(
-                "C0931",
-                f"The warehouse has format {found}; this version of corollary knows "
-                f"{schema.FORMAT}.",
-                note="use a version of corollary that knows it",
-            )
         for table, definition in definitions:
             if table in schema.TABLES and not schema.defines(table, definition):
                 raise WarehouseError.altered_table(redact_password(self.location), table)
+
+    def _refuse_other_format(self, connection: CatalogConnection) -> None:
+        found = self.find_meta(connection, "format")
+        if found != str(schema.FORMAT):
+            raise WarehouseError.other_format(str(found), schema.OLDEST_FORMAT, schema.FORMAT)
 
     def _refuse_foreign(self, connection: CatalogConnection) -> None:
         """Refuse the SQLite file of another program; a server's database may be shared."""
@@ -174,6 +174,7 @@ class Catalog(CatalogReader):
                 if intent is not None:
                     # First: a fenced writer must not get further.
                     self.consume_intent(connection, intent)
+                self._refuse_other_format(connection)  # it may have been upgraded meanwhile
                 # Not only by the number: `gc` may have dropped the commits that have it.
                 if int(connection.scalar(_LATEST_NUMBER) or 0) != new.parent:
                     raise ConflictError.commit_taken(number)
@@ -293,6 +294,7 @@ class Catalog(CatalogReader):
         """
         with self.write_transaction() as connection:
             self.consume_intent(connection, intent)
+            self._refuse_other_format(connection)
             if number < int(self.find_meta(connection, "oldest") or 0):
                 return False
             shared = {each.path for each in index if f"/{intent}/" not in each.path}

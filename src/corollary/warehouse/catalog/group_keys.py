@@ -19,6 +19,8 @@ CREATE = f"""
         commit_number INTEGER NOT NULL,
         PRIMARY KEY (idempotency))"""
 
+QUERY_MAX_KEYS = 500
+"""Databases limit the arguments of a statement."""
 KEY_MAX_CHARACTERS = 200
 """The maximum length of a key as it is stored."""
 SCOPE_END = "\t"
@@ -46,13 +48,24 @@ def record_keys(connection: CatalogConnection, number: int, keys: Sequence[str])
     """
     if keys:
         connection.execute(CREATE)
-        places = ", ".join("?" * len(keys))
-        query = f"SELECT idempotency FROM corollary_commits WHERE idempotency IN ({places})"  # noqa: S608 - values are arguments
-        taken = connection.scalar(query, *keys)
-        if taken is not None:
-            raise DuplicateRowError(taken)
+        for start in range(0, len(keys), QUERY_MAX_KEYS):
+            some = keys[start : start + QUERY_MAX_KEYS]
+            places = ", ".join("?" * len(some))
+            query = f"SELECT idempotency FROM corollary_commits WHERE idempotency IN ({places})"  # noqa: S608 - values are arguments
+            taken = connection.scalar(query, *some)
+            if taken is not None:
+                raise DuplicateRowError(taken)
         rows = [{"idempotency": each, "commit_number": number} for each in keys]
         connection.insert(TABLE, rows)
+
+
+def all_keys(connection: CatalogConnection) -> list[str]:
+    """Return the keys of all commits."""
+    query = "SELECT idempotency FROM corollary_commits WHERE idempotency IS NOT NULL"
+    found = connection.column(query)
+    if TABLE in connection.tables():
+        found += connection.column("SELECT idempotency FROM corollary_keys")
+    return sorted(found)
 
 
 def find_by_key(connection: CatalogConnection, key: str) -> int | None:

@@ -23,6 +23,13 @@ def record_digests(connection: CatalogConnection, digests: Mapping[str, str]) ->
         connection.insert(TABLE, rows)
 
 
+def all_digests(connection: CatalogConnection) -> dict[str, str]:
+    """Return the digests that are known, by their keys."""
+    if TABLE not in connection.tables():
+        return {}
+    return dict(connection.rows("SELECT idempotency, digest FROM corollary_key_digests"))
+
+
 def find_digest(connection: CatalogConnection, key: str) -> str | None:
     """Return the digest of the change of a key, if it is known."""
     if TABLE not in connection.tables():

@@ -29,7 +29,7 @@ class LazyCatalog(Catalog):
         self._lock = RLock()
         self._real: Catalog | None = None  # None: `create` below writes into memory
         self.create()
-        self._root, self._real = root, real
+        self._root, self._id, self._real = root, self.meta("id"), real
         self.location = real.location  # for messages
 
     def is_created(self) -> bool:
@@ -59,7 +59,7 @@ class LazyCatalog(Catalog):
                     self._root.mkdir(parents=True, exist_ok=True)
                 except OSError as error:
                     raise WarehouseError.cannot_write(self._root, error) from error
-            self._real.create()
+            self._real.create(warehouse_id=self._id)
             self._switch(self._real)
 
     def close(self) -> None:

@@ -20,6 +20,9 @@ Their names begin with `corollary_`: a server's database may have other tables t
 FORMAT = 5
 """The version of what this code writes: tables, files, and what is stored of a program."""
 
+OLDEST_FORMAT = 5
+"""The first format that can be upgraded."""
+
 META_TABLE = "corollary_meta"
 
 TABLES = {
