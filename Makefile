@@ -18,6 +18,16 @@ COMPILE := $(BIN)/uv pip compile --quiet --no-config --universal \
 	--python-version 3.11 --fork-strategy fewest --generate-hashes \
 	--no-emit-index-url --no-annotate --custom-compile-command 'make requirements'
 
+# An environment that is named and exists is used as it is: nothing is installed into it, and the code
+# is that of this directory.
+ifneq ($(origin VENV),file)
+ifneq ($(wildcard $(BIN)/python),)
+RUNTIME :=
+STAMP :=
+export PYTHONPATH := $(CURDIR)/src
+endif
+endif
+
 # What Python compiles is kept: the tests start many processes, which would all compile it again.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -28,7 +38,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 	@echo
-	@echo '  PYTHON=python3.12 picks the interpreter of .venv; ARGS="..." goes to test, test-all, bench, fuzz, crash and soak.'
+	@echo '  PYTHON=python3.12 picks the interpreter of .venv; VENV=DIR uses an environment as it is; ARGS="..." goes to test, test-all, bench, fuzz, crash and soak.'
 
 demo: $(RUNTIME) ## run the bundled example from end to end; it stays in demo/
 	@rm -rf demo
@@ -86,6 +96,7 @@ clean: ## remove caches and build output (.venv stays)
 	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .benchmarks
 	find src tests bench -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
+ifneq ($(STAMP),)
 # The environment: pinned versions, checked by hash, then this package itself in place. What running
 # needs comes first, and for `make demo` only that. Each part is installed again whenever its pinned
 # versions or pyproject.toml are newer than its stamp; pip then fetches only what has changed.
@@ -115,3 +126,4 @@ $(STAMP): $(RUNTIME) requirements/dev.txt
 	@echo "Installing what tests and tools need ($$(grep -c == requirements/dev.txt) packages in all) ..."
 	@$(PIP_INSTALL) --require-hashes -r requirements/dev.txt
 	@touch $@
+endif

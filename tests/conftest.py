@@ -7,6 +7,7 @@
 import gc
 import os
 import signal
+from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
@@ -21,6 +22,7 @@ import support.functors  # noqa: F401 - registers the functors that cases apply
 from corollary import console
 from corollary.cli.main import GARBAGE_MIN_OBJECTS
 from corollary.core.engine import BULK_VARIABLE
+from support.figures import FIGURES
 from support.paths import TESTS
 from support.postgresql_server import MissingError, Server, postgresql
 from support.processes.object_store_server import ObjectStoreServer
@@ -43,6 +45,8 @@ CATALOGS = (
     pytest.param("postgresql", marks=SERVER),
     pytest.param("postgresql+s3", marks=OBJECTS),
 )
+FIGURE = "figure"
+"""The name of the properties of a report that have what a test has counted."""
 GROUPS = ("spark", "postgresql", "tests/web/")
 """Tests with one of these in their id run in one process: that of the session, server, browser."""
 
@@ -93,8 +97,29 @@ def pytest_report_header(config: pytest.Config) -> str:
     return f"{_selection()}{shard}"
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """Put what a test has counted into its report, which other processes hand over."""
+    FIGURES.clear()
+    try:
+        return (yield)
+    finally:
+        item.user_properties += [(FIGURE, each) for each in FIGURES.items()]
+
+
 def pytest_terminal_summary(terminalreporter: Any, exitstatus: int) -> None:
-    """Say it again below failures."""
+    """Say what was counted; and again what is chosen, below failures."""
+    figures: Counter[str] = Counter()
+    for report in (each for found in terminalreporter.stats.values() for each in found):
+        if getattr(report, "when", None) == "call":
+            for name, value in report.user_properties:
+                figures.update({value[0]: value[1]} if name == FIGURE else ())
+    if figures:
+        told = ", ".join(f"{number:,} {name}" for name, number in sorted(figures.items()))
+        is_well = exitstatus == pytest.ExitCode.OK
+        terminalreporter.write_line(
+            f"{told}: {'nothing lost, nothing done twice' if is_well else 'FAILED'}"
+        )
     if exitstatus == pytest.ExitCode.TESTS_FAILED:
         terminalreporter.write_line(_selection())
 

@@ -305,7 +305,6 @@ class Fuzz:
             print(f"  {kind}: {number} in answers")
         for status, number in self.statuses.most_common():
             print(f"  status {status}: {number} answers")
-        self.say(f"seed {self.options.seed}: no difference")
 
 
 def main() -> None:
@@ -372,6 +371,8 @@ def main() -> None:
         assert is_lively(fuzz.counts["changed"], fuzz.counts["steps"]), (
             "too many steps change nothing"
         )
+    told = ", ".join(f"{number:,} {name}" for name, number in fuzz.counts.items())
+    fuzz.say(f"seed {options.seed}: {told}: no difference")
 
 
 if __name__ == "__main__":

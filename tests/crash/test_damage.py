@@ -18,6 +18,7 @@ import corollary
 from corollary.database.upkeep.retention import Retention, collect
 from corollary.errors import CorollaryError, WarehouseError
 from corollary.warehouse import warehouse
+from support.figures import FIGURES
 from support.maintained_database import apply, closure, delete, insert, opened
 from support.selection import examples
 from support.warehouse_scenarios import Seen, loose_files, store_of, stored
@@ -126,6 +127,7 @@ def damaged(
         file.write_bytes(chance.choice(DAMAGES)(file.read_bytes(), chance))
         names = (str(file.relative_to(root)), f"{root}/data/", *OTHER_NAMES)
         counts[outcome(root, sound, names)] += 1
+        FIGURES["damaged files"] += 1
         shutil.rmtree(root)
     return counts
 

@@ -17,6 +17,7 @@ import pytest
 
 from corollary import fault
 from corollary.database.upkeep.verify import verify
+from support.figures import FIGURES, WHOLE
 from support.processes import alert_sequence
 from support.processes.alert_sequence import LEASE, ROWS, Listener, lines, listening, opened
 from support.processes.crash_sequence import Nursery
@@ -83,6 +84,7 @@ def demand_all(scene: Scene) -> None:
     assert sorted(x for _, x in posted) == [1, 2, 3]  # a second id would make a second pair
     called = {tuple(line.split()) for line in scene.heard.read_text().splitlines()}
     assert sorted(x for _, x in called) == ["1", "2", "3"]
+    FIGURES[WHOLE] += 1
 
 
 def is_early(point: str) -> bool:

@@ -23,6 +23,7 @@ from corollary.errors import WarehouseError
 from corollary.warehouse import warehouse
 from support.command_line import cli
 from support.comparison import comparable
+from support.figures import FIGURES, KILLED, WHOLE
 from support.maintained_database import closure, delete, insert, opened, reopened
 from support.payload_check import check_payload
 from support.processes import crash_sequence
@@ -250,6 +251,7 @@ def demand(place: Path, acknowledged: int) -> int:
         assert stored(db) == {name: comparable(rows) for name, rows in wanted.items()}
         if db.commits:
             check_payload(db)
+        FIGURES[WHOLE] += 1
         return db.commits
 
 
@@ -271,6 +273,7 @@ def test_killed_at_a_system_call(calls: str, offset: int, tmp_path: Path) -> Non
         crash_sequence.run(str(place), lambda _: None)
         demand(place, len(STEPS))
         shutil.rmtree(place)
+    FIGURES[KILLED] += killed
     assert killed or offset  # the last ones are beyond the end
 
 
@@ -292,6 +295,7 @@ def test_a_system_call_fails(calls: str, tmp_path: Path) -> None:
         found = traced(f"{calls}:error={error}:when={number}", "insist", place)
         assert found.returncode == 0, (number, found.stderr)
         said += re.findall(r"error\[(C\d+)\]", found.stderr)
+        FIGURES["system calls that failed"] += 1
         demand(place, len(STEPS))
         shutil.rmtree(place)
     assert set(said) <= {"C0932", "C0933", "C0935"}

@@ -17,6 +17,7 @@ import pytest
 import corollary
 from corollary.database.database import Database
 from corollary.database.upkeep.verify import verify
+from support.figures import FIGURES, KILLED
 from support.streaming.stream_frames import PROGRAM, arrive, closure
 
 pytestmark = pytest.mark.crash
@@ -125,6 +126,7 @@ def test_every_batch_is_done_once(tmp_path: Path) -> None:
             assert db.commits >= max([committed, *(each["commit"] or 0 for each in told)])
             committed = db.commits
     assert died >= KILLS // 2
+    FIGURES.update({KILLED: died, "batches of a stream": BATCHES})
 
     with start(tmp_path) as process:
         told = said(process)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from support.comparison import comparable
+from support.figures import FIGURES, WHOLE
 from support.maintained_database import reopened
 from support.payload_check import check_payload
 from support.processes.crash_sequence import states
@@ -22,4 +23,5 @@ def demand_whole(place: str, acknowledged: int, point: str = "") -> int:
             assert loose_files(db) == set()
         if db.commits:
             check_payload(db)
+        FIGURES[WHOLE] += 1
         return db.commits

@@ -15,6 +15,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -31,6 +32,7 @@ from corollary.errors import CorollaryError
 from corollary.frontends.datalog.parser import parse
 from corollary.source import SourceFile
 from corollary.warehouse import warehouse
+from support.figures import FIGURES, KILLED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -218,6 +220,7 @@ class Nursery:
         self._process.stdin.write(json.dumps(asked) + "\n")
         self._process.stdin.flush()
         answer = json.loads(self._process.stdout.readline())
+        FIGURES[KILLED] += answer["code"] == -signal.SIGKILL
         return answer["code"], answer["said"]
 
     def passes(self, place: str) -> Counter[str]:
