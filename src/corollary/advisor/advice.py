@@ -10,6 +10,7 @@ from corollary.advisor.model.scheme import Options, Scheme, WorkloadQuery
 from corollary.advisor.search.decision import StorageDecision
 from corollary.advisor.search.rewriting import Rewriter
 from corollary.core.logic import Atom, Clause
+from corollary.engines.budget import WorkUsed
 
 
 class Recommendation(StrEnum):
@@ -143,9 +144,10 @@ class Advice:
     """The advice for a program.
 
     Attributes:
-        is_complete: whether the search was done before its time was over; if not, this is the best
+        is_complete: whether the search was done before its work was over; if not, this is the best
             that was found until then.
         sampled: the relations whose sizes come from a sample, and its share of their rows.
+        work: that the search took, in steps; None if none was made.
     """
 
     scheme: Scheme
@@ -155,6 +157,7 @@ class Advice:
     views: Mapping[str, NewView]
     is_complete: bool = True
     sampled: Mapping[str, float] = field(default_factory=dict)
+    work: WorkUsed | None = None
 
     @property
     def rejected(self) -> tuple[RejectedCandidate, ...]:

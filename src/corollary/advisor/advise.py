@@ -30,9 +30,10 @@ from corollary.advisor.model.shapes import NodeShapes, effective_arity, paper_ar
 from corollary.advisor.search import view_rules
 from corollary.advisor.search.decision import StorageDecision
 from corollary.advisor.search.drafts import DraftBuilder, PredicateDraft
-from corollary.advisor.time_limit import is_search_over, limited_search
+from corollary.advisor.search_limit import limited_search
 from corollary.analysis.traverse import atom_uses
 from corollary.core.logic import Clause, Slot
+from corollary.engines.budget import WorkBudget
 
 REJECTED_NAME = "candidate"
 """The name of a rejected candidate in the report."""
@@ -68,10 +69,10 @@ class _Advisor:
         self._predicates: dict[str, PredicateAdvice] = {}
 
     def advise(self) -> Advice:
-        with limited_search():
-            return self._search()
+        with limited_search(self._options.max_steps) as budget:
+            return self._search(budget)
 
-    def _search(self) -> Advice:
+    def _search(self, budget: WorkBudget) -> Advice:
         drafts = [self._builder.draft(each, is_query=True) for each in self._scheme.queries]
         drafts += [self._builder.draft(each, is_query=False) for each in self._aggregated_below()]
         while drafts:
@@ -79,10 +80,16 @@ class _Advisor:
                 self._predicates[draft.query.relation] = self._predicate_advice(draft)
             drafts = [self._builder.draft(each, is_query=False) for each in self._still_read()]
         views = self._views()
-        is_complete = not is_search_over()
         sampled = {} if self._estimator is None else self._estimator.sizes.sampled
         return Advice(
-            self._scheme, self._options, self._arity, self._predicates, views, is_complete, sampled
+            self._scheme,
+            self._options,
+            self._arity,
+            self._predicates,
+            views,
+            not budget.is_over,
+            sampled,
+            budget.used,
         )
 
     def _effective_arity(self) -> SchemeArity:
@@ -310,7 +317,7 @@ def _reason(draft: PredicateDraft, shapes: NodeShapes, arity: SchemeArity) -> st
     if not clauses:
         return "it has no rules"
     if not draft.is_complete:
-        return "the time was over before it was looked at"
+        return "the search ended at its limit before it was looked at"
     if draft.aggregations:
         return "aggregate: no view that it could be computed from pays"
     if any(each.has_aggregate for each in clauses):

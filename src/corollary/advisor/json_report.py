@@ -41,6 +41,7 @@ def advice_as_json(
             if not each.is_query and each.is_applicable
         },
         "complete": advice.is_complete,
+        "work": None if advice.work is None else advice.work.to_json(),
         "sampled_relations": dict(advice.sampled),
         "scheme_effective_arity": {"value": advice.arity.value, "set_by": advice.arity.set_by},
         "paper_effective_arity": advice.arity.paper,
@@ -130,6 +131,7 @@ def check_results_as_json(results: Iterable[CheckResult]) -> list[dict[str, Any]
 def measurements_as_json(measurements: Measurements) -> dict[str, Any]:
     """Return measurements."""
     return {
+        "clock": "processor" if measurements.is_processor_time else "wall",
         "build_seconds": measurements.build_seconds,
         "rows": dict(measurements.rows),
         "queries": [

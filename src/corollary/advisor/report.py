@@ -34,7 +34,7 @@ def report(advice: Advice, calibration: Calibration | None = None) -> Iterator[s
             yield from _remarks(each, advice)
         yield from _rejected(each)
     if not advice.is_complete:
-        yield "the time of the search was over: this is the best that was found until then"
+        yield "the search ended at its limit: this is the best that was found until then"
     for name, share in advice.sampled.items():
         yield f"the sizes of {name} are estimated from {100 * share:.2g} % of its rows"
     if advice.arity.set_by:

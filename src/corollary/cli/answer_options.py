@@ -53,10 +53,15 @@ class ProofLimitOptions:
         "Look at the instances of at most so many tuples.",
         option(type=POSITIVE, default=100_000, show_default=True),
     ]
+    limit_work: Annotated[
+        int,
+        "Handle at most so many rows on the way, then answer with what was found.",
+        option(type=POSITIVE, default=2_500_000, show_default=True),
+    ]
     limit_seconds: Annotated[
         float,
-        "Stop looking after this many seconds, and answer with what was found.",
-        option(type=click.FloatRange(min=0, max=1_000_000.0), default=2.0, show_default=True),
+        "Stop looking after this many seconds, as a last resort.",
+        option(type=click.FloatRange(min=0, max=1_000_000.0), default=20.0, show_default=True),
     ]
     limit_dry_runs: Annotated[
         int,
@@ -72,6 +77,7 @@ class ProofLimitOptions:
         return ProofLimits(
             nodes=self.limit_nodes,
             expanded=self.limit_expanded,
+            work=self.limit_work,
             seconds=self.limit_seconds,
             dry_runs=self.limit_dry_runs,
         )

@@ -132,12 +132,14 @@ class Limits:
         tuples: the maximum number of tuples in all relations together.
         seconds: the maximum duration of the whole run.
         memory: the maximum number of bytes of relations, batches and computed symbols.
+        rows: the maximum number of rows that pass stages of pipelines; searches set it.
     """
 
     rounds: int | None = None
     tuples: int | None = None
     seconds: float | None = None
     memory: int | None = None
+    rows: int | None = None
 
     def __post_init__(self) -> None:
         """Check that a bound is a number, and not negative.
@@ -145,7 +147,7 @@ class Limits:
         Raises:
             InputError: `C0923`.
         """
-        for name in ("rounds", "tuples", "seconds", "memory"):
+        for name in ("rounds", "tuples", "seconds", "memory", "rows"):
             value = getattr(self, name)
             is_number = isinstance(value, int | float) and not isinstance(value, bool)
             if value is not None and not (is_number and value >= 0):

@@ -1,16 +1,111 @@
-"""Limits on a run: rounds, tuples, seconds, memory, and the rows that some steps may handle."""
+"""Limits on a run (rounds, tuples, rows, seconds, memory), and on the work of a search."""
 
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from math import inf
 from typing import Protocol
 
 from corollary.core import engine
-from corollary.core.engine import Limits, deadline_start
+from corollary.core.engine import Limits, deadline_start, remaining_seconds
 from corollary.core.pipeline import Pipeline
 from corollary.core.states import State
 from corollary.errors import LimitError
 
 UNLIMITED_ROWS = 1 << 62
+
+CLOCK_MIN_STEPS = 4096
+"""A search reads the clock after this many steps."""
+
+SEARCH_SHARE = 0.8
+"""The share of the remaining seconds of a run that a search may take; the rest is for a report."""
+
+
+class WorkLimitError(LimitError):
+    """A search has done the work that it may do; whoever asks uses what was found until then."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkUsed:
+    """The work that a search has done, and how much it could do, in steps of its kind."""
+
+    used: int
+    limit: int
+
+    def __add__(self, other: "WorkUsed") -> "WorkUsed":
+        """Return what two searches have done together."""
+        return WorkUsed(self.used + other.used, self.limit + other.limit)
+
+    def to_json(self) -> dict[str, int]:
+        """Return it as JSON."""
+        return {"used": self.used, "limit": self.limit}
+
+
+@dataclass(slots=True)
+class WorkBudget:
+    """What is left of the work of one search.
+
+    Steps count: nodes, rows, combinations, whatever the search looks at. They are the same on a
+    busy machine, and so is the answer. Seconds are the last resort.
+
+    >>> WorkBudget(10, unit="nodes").spend(11)
+    Traceback (most recent call last):
+    ...
+    corollary.engines.budget.WorkLimitError: 10 nodes
+
+    Attributes:
+        limit: the maximum number of steps.
+        seconds: the maximum time; less if the run that the search belongs to must end before.
+        unit: what a step is.
+        spent: the number of steps so far.
+    """
+
+    limit: int
+    seconds: float = inf
+    unit: str = "steps"
+    spent: int = 0
+    _read_at: int = 0
+    _end: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        remaining = remaining_seconds()
+        if remaining is not None:
+            self.seconds = min(self.seconds, SEARCH_SHARE * remaining)
+        self._end = time.monotonic() + self.seconds
+
+    @property
+    def left(self) -> int:
+        """The steps that are left."""
+        return max(0, self.limit - self.spent)
+
+    @property
+    def seconds_left(self) -> float:
+        """The seconds that are left; less than 0 after the end."""
+        return self._end - time.monotonic()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing is left."""
+        return self.spent > self.limit or self.seconds_left <= 0
+
+    @property
+    def used(self) -> WorkUsed:
+        """What was done, of what may be done."""
+        return WorkUsed(self.spent, self.limit)
+
+    def spend(self, steps: int = 1) -> None:
+        """Note some steps.
+
+        Raises:
+            WorkLimitError: they are more than the limits allow.
+        """
+        self.spent += steps
+        if self.spent > self.limit:
+            raise WorkLimitError(f"{self.limit:,} {self.unit}")
+        if self.spent - self._read_at >= CLOCK_MIN_STEPS:
+            self._read_at = self.spent
+            if self.seconds_left <= 0:
+                raise WorkLimitError(f"{self.seconds:g} s")
 
 
 class MemoryUser(Protocol):
@@ -44,7 +139,8 @@ class Budget:
 
     Attributes:
         handled_rows: the rows that have passed stages of pipelines so far.
-        row_ceiling: the value of `handled_rows` above which the innermost `Within` is given up.
+        row_ceiling: the value of `handled_rows` above which the innermost `Within` is given up, or
+            the run.
         is_endless: whether the loop that runs is a recursion of SQL that may never end.
     """
 
@@ -66,7 +162,8 @@ class Budget:
         self._shadowed_tuples = 0
         self._shadowed_bytes = 0
         self.handled_rows = 0
-        self.row_ceiling = UNLIMITED_ROWS
+        self._row_limit = UNLIMITED_ROWS if limits.rows is None else limits.rows
+        self.row_ceiling = self._row_limit
         self.is_endless = False
 
     def count_tuples(self, pipeline: Pipeline, tuples: TupleBatch) -> None:
@@ -80,9 +177,7 @@ class Budget:
 
     def count_rows(self, pipeline: Pipeline, rows: int) -> None:
         """Count the rows that enter a stage of a pipeline, and check the time."""
-        self.handled_rows += rows
-        if self.handled_rows > self.row_ceiling:
-            raise BudgetExceeded
+        self.count_step_rows(rows)
         if self._seconds is not None and time.monotonic() - self._start > self._seconds:
             self._last_pipeline = pipeline
             self.check_seconds()
@@ -103,6 +198,8 @@ class Budget:
         """Count the rows of a step without pipelines."""
         self.handled_rows += rows
         if self.handled_rows > self.row_ceiling:
+            if self.handled_rows > self._row_limit:
+                raise WorkLimitError(f"{self._row_limit:,} rows")
             raise BudgetExceeded
 
     def release_batches(self) -> None:

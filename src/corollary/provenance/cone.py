@@ -11,7 +11,7 @@ proofs are among the instances found. Steps that add nothing to a height stay on
 
 from dataclasses import dataclass, field
 
-from corollary.errors import LimitError
+from corollary.engines.budget import WorkLimitError
 from corollary.provenance.graph import INFINITE, KnownInstance, ProofGraph
 from corollary.provenance.instance_rows import Wanted
 from corollary.provenance.instances import InstanceFinder
@@ -77,8 +77,8 @@ class Cone:
                 graph.add(number, found, height)
                 if found.is_cut:
                     self.truncated[number] = found.total
-        except LimitError:
-            self.cut = CutReason.SECONDS
+        except WorkLimitError:
+            self.cut = self.allowance.reason
         if self._is_settled:
             return []
         here: dict[int, None] = {}

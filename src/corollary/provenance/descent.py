@@ -37,19 +37,19 @@ def descend(
 ) -> dict[int, KnownInstance | None] | None:
     """Add a proof of a tuple to the graph.
 
-    There is always one, so the time is not looked at until it has more tuples than can be shown.
+    There is always one, so the limits do not count until it has more tuples than can be shown.
 
     Returns:
-        None; if the time was over, what was found of the proof until then.
+        None; if the work was over, what was found of the proof until then.
     """
     chosen: dict[int, KnownInstance | None] = {}
     level = [root]
     while level:
-        if len(chosen) > allowance.limits.nodes and allowance.seconds <= 0:
+        if len(chosen) > allowance.limits.nodes and allowance.is_over:
             return chosen
         open_ = [each for each in level if graph.is_derived(each) and not graph.is_expanded(each)]
         wanted = {number: Wanted(graph.facts[number], rank=graph.ranks[number]) for number in open_}
-        with allowance.without_seconds():
+        with allowance.without_bounds():
             for number, found in finder.find_in_batches(wanted, allowance):
                 graph.add(number, found)
         below: dict[int, None] = {}

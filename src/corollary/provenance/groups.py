@@ -21,7 +21,6 @@ from corollary.core.logic import NO_RULE, Aggregation, Literal, Value
 from corollary.core.pipeline import Reference
 from corollary.core.plans import working_relation
 from corollary.core.program import Relation
-from corollary.core.recorder import CountingRecorder
 from corollary.core.types import NUMBER
 from corollary.maintain.draft import Body
 from corollary.maintain.sip import Goal
@@ -95,7 +94,7 @@ def find_groups(
     asked.engine.declare(declared)
     try:
         asked.engine.insert(wanted, [(*group[:-1], number) for number, group in enumerate(groups)])
-        asked.engine.run(plan, CountingRecorder(), allowance.bounded(asked.limits))
+        allowance.run(asked.engine, plan, asked.limits)
         table = asked.engine.read(target)
     finally:
         asked.engine.drop(declared)

@@ -129,10 +129,10 @@ class InstanceFinder:
     def find_in_batches(
         self, wanted: Mapping[int, Wanted], allowance: Allowance
     ) -> Iterator[tuple[int, Found]]:
-        """Yield the instances of some tuples, so many at a time that the time can be kept.
+        """Yield the instances of some tuples, so many at a time that the limits can be kept.
 
         Raises:
-            LimitError: the time is over.
+            WorkLimitError: the work is over.
         """
         numbers, size = list(wanted), BATCH_MIN_TUPLES
         while numbers:
@@ -149,13 +149,15 @@ class InstanceFinder:
         reader, engine = self._open(relation), self.asked.engine
         engine.insert(reader.wanted, [(*each.fact[1], number) for number, each in wanted.items()])
         try:
-            engine.run(reader.plan, CountingRecorder(), allowance.bounded(self.asked.limits))
+            allowance.run(engine, reader.plan, self.asked.limits)
             found = [rule for rule in reader.rules if engine.size(rule.target)]
             tables = [engine.read(rule.target) for rule in found]
         finally:
             engine.clear([reader.wanted])
         most = allowance.limits.instances
-        return dict(select_instances(found, tables, wanted, most))
+        selected = dict(select_instances(found, tables, wanted, most))
+        allowance.count_instances(sum(len(each.instances) for each in selected.values()))
+        return selected
 
     # --- plans ---------------------------------------------------------------------------------
 

@@ -38,6 +38,7 @@ class CutReason(StrEnum):
     """Why something was left out."""
 
     NODES = "nodes"
+    WORK = "work"
     SECONDS = "seconds"
     INSTANCES = "instances"
     ROWS = "rows"

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
+from corollary.engines.budget import WorkUsed
 from corollary.provenance.forms.html import proof_as_html
 from corollary.provenance.forms.svg import absence_as_svg, proof_as_svg
 from corollary.provenance.forms.text import (
@@ -26,6 +27,10 @@ from corollary.provenance.nodes import (
 )
 
 
+def _work_to_json(work: WorkUsed | None) -> dict[str, int] | None:
+    return None if work is None else work.to_json()
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Proof:
     """Why a tuple holds: each tuple of the proof once, with one rule that derives it.
@@ -45,6 +50,7 @@ class Proof:
         others: if the goal has variables, the proofs of its next answers.
         answers: if the goal has variables, how many there are.
         left_out: how many of its tuples are not among the nodes.
+        work: that the search for it took; None if none was made.
     """
 
     goal: str
@@ -60,6 +66,7 @@ class Proof:
     others: tuple["Proof", ...] = ()
     answers: int | None = None
     left_out: int = 0
+    work: WorkUsed | None = None
 
     @property
     def size(self) -> int:
@@ -93,6 +100,7 @@ class Proof:
             "rules": rules_to_json(self.rules.values()),
             "cuts": [each.to_json() for each in self.cuts],
         }
+        found["work"] = _work_to_json(self.work)
         if self.answers is not None:
             found["answers"] = self.answers
             found["others"] = [each.to_json() for each in self.others]
@@ -146,6 +154,9 @@ class Absence:
         nodes: what attempts show: missing tuples, conditions, blocking tuples with their proofs.
         rules: those that attempts and nodes name, by number.
         cuts: what was left out.
+        work: that the search took; None if none was made.
+        covered_by: the node of a tuple that is there instead, with its proof.
+        cover: how that one keeps the tuple out, if there is one.
     """
 
     goal: str
@@ -155,6 +166,9 @@ class Absence:
     nodes: tuple[ProofNode, ...] = ()
     rules: Mapping[int, ProofRule] = field(default_factory=dict)
     cuts: tuple[ProofCut, ...] = ()
+    work: WorkUsed | None = None
+    covered_by: int | None = None
+    cover: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON."""
@@ -162,11 +176,13 @@ class Absence:
             "goal": self.goal,
             "commit": self.commit,
             "holds": False,
+            "covered_by": self.covered_by,
             "attempts": [each.to_json() for each in self.attempts],
             "insertions": None if self.insertions is None else self.insertions.to_json(),
             "nodes": [each.to_json() for each in self.nodes],
             "rules": rules_to_json(self.rules.values()),
             "cuts": [each.to_json() for each in self.cuts],
+            "work": _work_to_json(self.work),
         }
 
     def to_text(self, depth: int | None = None) -> str:
@@ -186,7 +202,7 @@ class Absence:
 
     def to_svg(self) -> str:
         """Return a picture of it: the attempts of its rules, and what fails in each."""
-        return absence_as_svg(self.goal, self.attempts, self.nodes, self.rules, self.to_text())
+        return absence_as_svg(self, self.to_text())
 
     def _repr_html_(self) -> str:
         """Return the picture and the text, for notebooks."""
@@ -205,6 +221,8 @@ class ChangeExplanation:
         smallest: whether all smaller sets were tried.
         before: the absence before the commit, or the proof with what broke marked.
         after: the proof with the cause marked, or the absence after the commit.
+        cuts: what was left out.
+        work: that the search for the cause took.
     """
 
     goal: str
@@ -215,6 +233,7 @@ class ChangeExplanation:
     before: Proof | Absence
     after: Proof | Absence
     cuts: tuple[ProofCut, ...] = ()
+    work: WorkUsed | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON."""
@@ -227,6 +246,7 @@ class ChangeExplanation:
             "before": self.before.to_json(),
             "after": self.after.to_json(),
             "cuts": [each.to_json() for each in self.cuts],
+            "work": _work_to_json(self.work),
         }
 
     def to_text(self, depth: int | None = None) -> str:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from corollary.core.engine import within_seconds
 from corollary.core.logic import Constant
 from corollary.core.states import State
 from corollary.database.access.read_access import no_history
@@ -59,7 +60,8 @@ def answer(
     bounds = limits or DEFAULT_LIMITS
     database.refresh()
     questions = READERS_QUESTIONS if isinstance(database, Reader) else QUESTIONS
-    return questions[question](database, goal, limits=bounds, **options)
+    with within_seconds(state_of(database).limits):
+        return questions[question](database, goal, limits=bounds, **options)
 
 
 def _why(database: Database, goal: str, *, at: Any, limits: ProofLimits) -> Proof:

@@ -57,7 +57,7 @@ class ProofSearch:
             begun = descend(graph, root, self.finder, self.allowance)
             if begun is not None:
                 least = lower_bound(graph, root)
-                return FoundProof(root, begun, None, least, False, CutReason.SECONDS, {})
+                return FoundProof(root, begun, None, least, False, self.allowance.reason, {})
         cone = Cone(graph, root, self.finder, self.allowance)
         cone.expand()
         height, least = graph.heights[root], graph.heights[root]

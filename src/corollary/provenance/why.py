@@ -6,7 +6,8 @@ from dataclasses import dataclass, field, replace
 from corollary.core import logic
 from corollary.database.program.goals import read_goal
 from corollary.database.state import DatabaseState
-from corollary.errors import InputError, LimitError
+from corollary.engines.budget import WorkLimitError, WorkUsed
+from corollary.errors import InputError
 from corollary.provenance.asked_state import AskedState, asked_state, matching_rows
 from corollary.provenance.covered import name_covering
 from corollary.provenance.graph import KnownInstance
@@ -54,7 +55,7 @@ def why(state: DatabaseState, goal: str, limits: ProofLimits = DEFAULT_LIMITS) -
         rows = matching_rows(asked, read.literal)
         relation = read.literal.relation
         if not rows:
-            return Proof(goal, asked.commit, holds=False)
+            return Proof(goal, asked.commit, holds=False, work=WorkUsed(0, limits.work))
         if not any(
             isinstance(each, logic.Variable | logic.Wildcard) for each in read.literal.slots
         ):
@@ -72,6 +73,8 @@ def prove(
     row: Row,
     limits: ProofLimits = DEFAULT_LIMITS,
     goal: str = "",
+    *,
+    allowance: Allowance | None = None,
 ) -> Proof:
     """Return the proof of a tuple; one that does not hold if it is not there.
 
@@ -81,14 +84,16 @@ def prove(
         row: the tuple.
         limits: of the work.
         goal: how the tuple reads in the answer; as it is written if nothing is given.
+        allowance: what is left of the limits of a question that this is a part of.
     """
-    question = _Question(asked, Allowance(limits))
+    question = _Question(asked, allowance or Allowance(limits))
     text = goal or question.wording.tuple_text(relation, row)
     try:
         proof = question.prove((relation, row), text)
     finally:
         question.finder.close()
-    return replace(proof, nodes=name_covering(asked, proof.nodes))
+    nodes = name_covering(asked, proof.nodes)
+    return replace(proof, nodes=nodes, work=question.allowance.used)
 
 
 @dataclass(slots=True)
@@ -222,9 +227,9 @@ class _Question:
             most = COPIES_SHOWN_ROWS if any(rows.values()) else SHOWN_ROWS[aggregation.operator]
             try:
                 made = find_groups(self.finder, aggregation, list(rows), self.allowance, most)
-            except LimitError:
+            except WorkLimitError:
                 keys = ((("aggregate", aggregation.relation, row)) for row in rows)
-                self.unproved |= dict.fromkeys(keys, CutReason.SECONDS)
+                self.unproved |= dict.fromkeys(keys, self.allowance.reason)
                 continue
             for row, group in made.items():
                 self.groups[aggregation.relation, row] = group
@@ -235,8 +240,8 @@ class _Question:
         graph = self.search.graph
         if not self.steps.is_derived(fact[0]):
             graph.number(fact, None)
-        elif self.allowance.seconds <= 0:
-            self.unproved["tuple", graph.number(fact, None)] = CutReason.SECONDS
+        elif self.allowance.is_over:
+            self.unproved["tuple", graph.number(fact, None)] = self.allowance.reason
         else:
             found = self.search.prove(fact, self.finder.rank(fact)[1])
             proved |= found.choice or {}

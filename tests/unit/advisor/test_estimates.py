@@ -61,7 +61,7 @@ def test_estimates_on_tpch_are_within_a_factor_of_two() -> None:
 
 def measured(relation: str, before: float, after: float) -> Measurements:
     times = QueryTimes(relation, relation, before, after, (before, after), 5, 0.001)
-    return Measurements((times,), 0.1, {})
+    return Measurements((times,), 0.1, {}, is_processor_time=True)
 
 
 def test_what_gains_too_little_as_measured_is_withdrawn() -> None:

@@ -86,4 +86,4 @@ def test_advice_counts_against_the_limit_of_seconds(tmp_path: Path) -> None:
     program.write_text(text)
     done = real("advise", str(program), "--limit-seconds", "1")
     assert done.returncode == OK, done.stderr
-    assert "the time of the search was over" in done.stdout
+    assert "the search ended at its limit" in done.stdout

@@ -1,9 +1,10 @@
 """Tuples that are not there because others cover them: in proofs, and when it is asked why not."""
 
+from html import escape
+
 import pytest
 
 import corollary
-from corollary.errors import InputError
 
 HOPS = """
 .decl edge(x: symbol, y: symbol, w: number)
@@ -101,18 +102,26 @@ def test_premises_that_rounds_have_deleted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "goal", "covering"),
+    ("text", "goal", "covering", "cover"),
     [
-        (HOPS + COMPONENTWISE, 'best("a", 5, 1)', 'best("a", 4, 1)'),
-        (HOPS + LEXICOGRAPHIC, 'best("a", 4, 1)', 'best("a", 2, 2)'),
-        (HOPS + LEXICOGRAPHIC, 'best("a", 2, 3)', 'best("a", 2, 2)'),
-        (ROUNDS, "p(2)", "p(3)"),
+        (HOPS + COMPONENTWISE, 'best("a", 5, 1)', 'best("a", 4, 1)', "not among the best"),
+        (HOPS + LEXICOGRAPHIC, 'best("a", 4, 1)', 'best("a", 2, 2)', "not among the best"),
+        (HOPS + LEXICOGRAPHIC, 'best("a", 2, 3)', 'best("a", 2, 2)', "not among the best"),
+        (ROUNDS, "p(2)", "p(3)", "dominated"),
     ],
 )
-def test_why_not_names_what_covers_a_tuple(text: str, goal: str, covering: str) -> None:
-    with pytest.raises(InputError, match="C1421") as caught:
-        opened(text).why_not(goal)
-    assert f"`{covering}` is there" in str(caught.value)
+def test_why_not_proves_what_covers_a_tuple(
+    text: str, goal: str, covering: str, cover: str
+) -> None:
+    db = opened(text)
+    absence, proof = db.why_not(goal, insertions=1), db.why(covering)
+    assert (absence.covered_by, absence.attempts, absence.insertions) == (0, (), None)
+    assert [each.text for each in absence.nodes] == [each.text for each in proof.nodes]
+    assert absence.to_json()["covered_by"] == 0
+    lines = str(absence).splitlines()
+    assert lines[0] == f"{goal} does not hold"
+    assert (cover in lines[1], lines[1].endswith(f": {covering} is there")) == (True, True)
+    assert absence.to_svg().count(escape(covering)) > 1
 
 
 def test_why_not_of_what_nothing_covers() -> None:

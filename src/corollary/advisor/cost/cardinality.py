@@ -30,7 +30,7 @@ from math import expm1, inf, log1p, prod
 
 from corollary.advisor.model.degree import Masks, closure, generators
 from corollary.advisor.model.shapes import NodeShape, VariableBits
-from corollary.advisor.time_limit import is_search_over
+from corollary.advisor.search_limit import is_search_over
 
 ORDERED_MAX_LITERALS = 7
 """Longer bodies are ordered greedily."""

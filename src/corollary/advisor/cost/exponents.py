@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from corollary.advisor.model.degree import degree
 from corollary.advisor.model.shapes import NodeShape, VariableBits
-from corollary.advisor.time_limit import is_search_over
+from corollary.advisor.search_limit import is_search_over
 
 LEFT_DEEP_MAX_LITERALS = 14
 """Of shorter bodies all orders are visited, if need be."""
@@ -148,7 +148,7 @@ class _PlanSearch:
     def bushy(self) -> int:
         """Return the best exponent over all trees of joins."""
         total = len(self._variables)
-        if total > BUSHY_MAX_LITERALS or is_search_over():
+        if total > BUSHY_MAX_LITERALS or is_search_over(1 + (3**total >> 7)):
             return self._greedy(is_projecting=True)
         full = (1 << total) - 1
         best: dict[int, int] = {0: 0}
@@ -171,7 +171,7 @@ class _PlanSearch:
         return best[full]
 
     def _greedy(self, is_projecting: bool) -> int:
-        """Join the literal next that gives the smallest degree; the first, if the time is over."""
+        """Join the literal next that gives the smallest degree; the first, if the work is over."""
         chosen, worst, remaining = 0, 0, list(range(len(self._variables)))
         while remaining:
             state = self._state(chosen, is_projecting)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from corollary.advisor.model.candidates import SchemeClause
+from corollary.advisor.search_limit import SEARCH_MAX_STEPS
 from corollary.core.logic import AggregateTerm, Literal, Variable
 
 
@@ -214,6 +215,7 @@ class Options:
         commits_per_hour: how many commits bring these changes: each takes its time for each view.
         horizon_hours: the hours over which building a view has to pay.
         naming: how new views are named.
+        max_steps: the maximum number of steps of the search (`search_limit`).
     """
 
     selection: SelectionMode = SelectionMode.PAPER
@@ -230,3 +232,4 @@ class Options:
     commits_per_hour: float = 0.0
     horizon_hours: float = 24.0
     naming: ViewNaming = ViewNaming()
+    max_steps: int = SEARCH_MAX_STEPS

@@ -24,7 +24,7 @@ from corollary.advisor.cost.estimates import Estimator
 from corollary.advisor.model.candidates import Candidate, FoldedClause
 from corollary.advisor.model.scheme import Options, SelectionMode, SelfMaterialisation
 from corollary.advisor.search.rewriting import Rewriter
-from corollary.advisor.time_limit import is_search_over
+from corollary.advisor.search_limit import is_search_over
 
 EXHAUSTIVE_MAX_CANDIDATES = 9
 """Of more candidates that are not needed, a small set is found by backward elimination."""
@@ -242,7 +242,7 @@ class Decider:
         """Return the smallest set that gains as much as everything.
 
         What is lost without a candidate is lost without it in every smaller set, too: only subsets
-        of the others are tried. When the time of the search is over, nothing more is left out.
+        of the others are tried. When the work of the search is over, nothing more is left out.
         """
         needed: list[str] = []
         for key in possible:

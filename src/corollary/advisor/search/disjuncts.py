@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 from corollary.advisor.model import candidates
-from corollary.advisor.time_limit import is_search_over
+from corollary.advisor.search_limit import is_search_over
 from corollary.core.logic import Constant, Literal, Term, Variable, variable_names
 
 

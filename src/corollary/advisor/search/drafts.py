@@ -22,7 +22,7 @@ from corollary.advisor.search.folding import fold
 from corollary.advisor.search.rewriting import Rewriter
 from corollary.advisor.search.shared_views import shared_views
 from corollary.advisor.search.workload import QueryDemand, Workload
-from corollary.advisor.time_limit import is_search_over
+from corollary.advisor.search_limit import is_search_over
 
 UNREACHABLE_EXPONENT = 1 << 30
 """Larger than any exponent, so that a decision is for whatever is best."""
@@ -33,7 +33,7 @@ class PredicateDraft:
     """A predicate after both stages: its clauses as they are, their exponents, and the decision.
 
     Attributes:
-        is_complete: whether it was done before the time of the search was over.
+        is_complete: whether it was done before the work of the search was over.
         aggregations: its clauses, if summaries may compute its aggregates; `clauses` are their
             parts then.
     """

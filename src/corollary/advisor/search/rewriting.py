@@ -9,7 +9,7 @@ from corollary.advisor.cost.exponents import Exponents, Join, left_deep_exponent
 from corollary.advisor.model import candidates
 from corollary.advisor.model.canonical import CanonicalForms
 from corollary.advisor.model.shapes import NodeShapes
-from corollary.advisor.time_limit import is_search_over
+from corollary.advisor.search_limit import is_search_over
 from corollary.core.logic import Variable
 
 

@@ -42,7 +42,7 @@ from itertools import combinations
 
 from corollary.advisor.model import candidates
 from corollary.advisor.model.canonical import CanonicalForms
-from corollary.advisor.time_limit import is_search_over
+from corollary.advisor.search_limit import is_search_over
 from corollary.core.logic import Constant, Literal, Slot, Term, Variable
 
 POOL_MAX_VIEWS = 80

@@ -20,7 +20,7 @@ from corollary.advisor.model.candidates import Candidate, FoldedClause, Leaf, Sc
 from corollary.advisor.model.scheme import Options
 from corollary.advisor.search.rewriting import Rewriter
 from corollary.advisor.search.shared_views import uses_of
-from corollary.advisor.time_limit import is_search_over
+from corollary.advisor.search_limit import is_search_over
 
 BRANCH_AND_BOUND_MAX_VIEWS = 14
 """Larger pools are searched locally."""

@@ -21,7 +21,7 @@ from corollary.provenance.absences.missing_premises import Tuple
 from corollary.provenance.absences.nearest import NearInstance, nearest_instances
 from corollary.provenance.absences.rule_parts import row_of
 from corollary.provenance.asked_state import AskedState
-from corollary.provenance.limits import Allowance, ProofLimits
+from corollary.provenance.limits import Allowance
 from corollary.provenance.nodes import BaseChange, InsertionSets, ProofCut, ProofKind
 from corollary.provenance.trials.base_relations import insertable_relations
 from corollary.provenance.trials.trials import Trials
@@ -42,7 +42,7 @@ def find_changes(
     """
     found = find_insertions(asked, goal, trials, allowance, max_size)
     sets = list(found.sets.sets)
-    works = WorkingSets(asked, goal, trials, allowance)
+    works = WorkingSets(goal, trials)
     for blocker in blocking_tuples(asked, goal, allowance):
         try:
             for each in _deletions(asked, blocker, works, trials, max_size):
@@ -50,7 +50,7 @@ def find_changes(
                 if ordered not in sets:
                     sets.append(ordered)
         except TrialLimitError:
-            found.cuts.append(ProofCut(works.reason, None, trials.runs))
+            found.cuts.append(ProofCut(trials.reason, None, trials.runs))
             break
     size = min(map(len, sets), default=None)
     return InsertionSearch(InsertionSets(tuple(sets), size, found.sets.complete), found.cuts)
@@ -84,7 +84,7 @@ def _deletions(
 ) -> list[BaseSet]:
     """Return the smallest sets of deletions that are enough, against one blocking tuple."""
     level: dict[BaseSet, None] = {
-        frozenset((each,)): None for each in _leaves(asked, blocker, works.limits)
+        frozenset((each,)): None for each in _leaves(asked, blocker, trials.allowance)
     }
     for size in range(1, max_size + 1):
         found = [each for each in level if works(each)]
@@ -96,7 +96,7 @@ def _deletions(
                 raise TrialLimitError
 
             def leaves(state: AskedState, _: OpenTransaction) -> list[BaseChange]:
-                return list(_leaves(state, blocker, works.limits))
+                return list(_leaves(state, blocker, trials.allowance))
 
             try:
                 for leaf in trials.run(sorted(each, key=repr), leaves):
@@ -107,9 +107,10 @@ def _deletions(
     return []
 
 
-def _leaves(asked: AskedState, fact: Tuple, limits: ProofLimits) -> Iterator[BaseChange]:
+def _leaves(asked: AskedState, fact: Tuple, allowance: Allowance) -> Iterator[BaseChange]:
     """Yield the base tuples of the proof of a tuple, as deletions."""
-    proof = prove(asked, *fact, limits)
+    with allowance.part(1.0) as part:
+        proof = prove(asked, *fact, allowance=part)
     names = set(insertable_relations(asked.program).values())
     for node in proof.nodes:
         if node.id in proof.tuples and node.kind is ProofKind.BASE and node.relation in names:

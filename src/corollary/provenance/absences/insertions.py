@@ -15,13 +15,14 @@ has to go. Proofs are found one after another: in the state without the tuples c
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import combinations, islice, product
 from math import prod
 
 from corollary.core.logic import Literal
 from corollary.core.program import NormalProgram
 from corollary.database.commit import OpenTransaction
+from corollary.engines.budget import WorkLimitError
 from corollary.errors import InputError, LimitError
 from corollary.provenance.absences.known_values import known_values
 from corollary.provenance.absences.missing_premises import (
@@ -31,7 +32,7 @@ from corollary.provenance.absences.missing_premises import (
     missing_premises,
 )
 from corollary.provenance.asked_state import AskedState
-from corollary.provenance.limits import Allowance, ProofLimits
+from corollary.provenance.limits import Allowance
 from corollary.provenance.nodes import BaseChange, CutReason, InsertionSets, ProofCut, Row
 from corollary.provenance.trials.base_relations import insertable_relations
 from corollary.provenance.trials.trials import Trials
@@ -46,7 +47,10 @@ COMBINED_MAX = 100_000
 """The maximum number of combinations of sets that are made for one instance."""
 
 SEARCH_SHARE = 0.5
-"""The share of the time in which sets are looked for; they are verified in the rest."""
+"""The share of the work by which sets are looked for; they are verified in the rest."""
+
+COMBINED_ROWS = 10
+"""A combination of sets counts as this many rows."""
 
 
 @dataclass(slots=True)
@@ -97,36 +101,34 @@ class _InsertionSearch:
         self._sets: dict[Tuple, set[BaseSet]] = {}
         self._cuts: dict[CutReason, ProofCut] = {}
         self._is_complete = not _has_nonmonotone_rules(asked.program, goal[0])
-        self._reserved = allowance.seconds * (1 - SEARCH_SHARE)
 
     # --- which tuples may be needed, level by level ---------------------------------------------
 
     def expand_levels(self) -> None:
         """Find what the goal needs, what that needs, and so on."""
-        allowance, asked = self._allowance, self._asked
+        asked = self._asked
         types = {type_ for each in asked.program.relations.values() for type_ in each.types}
         given = zip(self._goal[1], asked.program.relations[self._goal[0]].types, strict=True)
-        try:
-            with known_values(asked, types, given, allowance):
-                level = self._open({self._goal})
-                while level and not self._is_over():
-                    self._expand(level)
-                    self._solve()
-                    every = (m for sets in self._needed.values() for one in sets for m in one)
-                    level = self._open(set(every) - self._needed.keys())
-        except LimitError:
-            if allowance.seconds > 0:
-                raise
-            self._cut(CutReason.SECONDS)
+        with self._allowance.part(SEARCH_SHARE) as allowance:
+            try:
+                with known_values(asked, types, given, allowance):
+                    level = self._open({self._goal})
+                    while level and not self._is_over(allowance):
+                        self._expand(level, allowance)
+                        self._solve(allowance)
+                        every = (m for sets in self._needed.values() for one in sets for m in one)
+                        level = self._open(set(every) - self._needed.keys())
+            except WorkLimitError:
+                self._cut(allowance.reason)
 
-    def _is_over(self) -> bool:
-        """Return whether no more sets are looked for: there are enough, or time is short."""
-        most = self._allowance.limits.dry_runs
+    def _is_over(self, allowance: Allowance) -> bool:
+        """Return whether no more sets are looked for: there are enough, or the work is over."""
+        most = allowance.limits.dry_runs
         if sum(len(each) == 1 for each in self._sets.get(self._goal, ())) > most:
             self._cut(CutReason.DRY_RUNS, most)
             return True
-        if self._allowance.seconds < self._reserved:
-            self._cut(CutReason.SECONDS)
+        if allowance.is_over:
+            self._cut(allowance.reason)
             return True
         return False
 
@@ -138,13 +140,13 @@ class _InsertionSearch:
                 found.setdefault(relation, []).append(row)
         return found
 
-    def _expand(self, level: Mapping[str, Sequence[Row]]) -> None:
+    def _expand(self, level: Mapping[str, Sequence[Row]], allowance: Allowance) -> None:
         for relation, rows in level.items():
-            fits = rows[: max(0, self._allowance.tuples)]
+            fits = rows[: max(0, allowance.tuples)]
             if len(fits) < len(rows):
                 self._cut(CutReason.INSTANCES, len(fits), len(rows))
-            self._allowance.expanded += len(fits)
-            found = missing_premises(self._asked, relation, fits, self._allowance)
+            allowance.expanded += len(fits)
+            found = missing_premises(self._asked, relation, fits, allowance)
             if not found.is_complete:
                 self._cut(CutReason.INSTANCES)
             for row in fits:
@@ -163,7 +165,7 @@ class _InsertionSearch:
 
     # --- the sets of each tuple ----------------------------------------------------------------
 
-    def _solve(self) -> None:
+    def _solve(self, allowance: Allowance) -> None:
         """Compute the sets of all tuples from what they need, to a fixpoint.
 
         Those of the levels before stay: what more tuples need only adds to them.
@@ -176,27 +178,28 @@ class _InsertionSearch:
             if not self._asked.program.relations[premise[0]].is_derived:
                 self._sets[premise] = {frozenset((self._insertion(premise),))}
         work = dict.fromkeys(self._needed)  # a queue, in which each tuple is once
-        while work and not self._is_over():
+        while work and not self._is_over(allowance):
             head = next(iter(work))
             del work[head]
-            found = self._combine(head)
+            found = self._combine(head, allowance)
             if found != self._sets.get(head, set()):
                 self._sets[head] = found
                 work |= dict.fromkeys(users.get(head, ()))
 
-    def _combine(self, head: Tuple) -> set[BaseSet]:
+    def _combine(self, head: Tuple, allowance: Allowance) -> set[BaseSet]:
         """Return the least sets that make a tuple true, by those of its premises so far."""
         found: set[BaseSet] = set()
         for premises in self._needed[head]:
             options = [self._sets.get(each, set()) for each in premises]
             if not all(options):
                 continue
+            count = prod(map(len, options))
+            allowance.budget.spent += COMBINED_ROWS * min(count, COMBINED_MAX)
             for chosen in islice(product(*options), COMBINED_MAX):
                 union = frozenset().union(*chosen)
                 if len(union) <= self._max_size:
                     found.add(union)
-            is_cut = prod(map(len, options)) > COMBINED_MAX
-            if is_cut or len(found) > SETS_MAX:
+            if count > COMBINED_MAX or len(found) > SETS_MAX:
                 self._cut(CutReason.INSTANCES, SETS_MAX)
                 break
         return _least(found)
@@ -213,7 +216,7 @@ class _InsertionSearch:
         if self._goal[0] in self._insertable:
             self._sets[self._goal] = {frozenset((self._insertion(self._goal),))}
         candidates = self._sets.get(self._goal, set())
-        works = WorkingSets(self._asked, self._goal, self._trials, self._allowance)
+        works = WorkingSets(self._goal, self._trials)
         for size in range(1, self._max_size + 1):
             sets: list[tuple[BaseChange, ...]] = []
             for each in sorted((s for s in candidates if len(s) == size), key=_set_key):
@@ -225,7 +228,7 @@ class _InsertionSearch:
                     else:
                         self._is_complete = False
                 except TrialLimitError:
-                    self._cut(works.reason, self._trials.runs)
+                    self._cut(self._trials.reason, self._trials.runs)
                     break
             if sets:
                 found = InsertionSets(tuple(sets), size, self._is_complete)
@@ -245,26 +248,10 @@ class TrialLimitError(Exception):
 class WorkingSets:
     """Knows which sets of changes make a tuple true, and violate nothing; each is tried once."""
 
-    def __init__(
-        self, asked: AskedState, goal: Tuple, trials: Trials, allowance: Allowance
-    ) -> None:
-        self._asked = asked
+    def __init__(self, goal: Tuple, trials: Trials) -> None:
         self._goal = goal
         self._trials = trials
-        self._allowance = allowance
         self._known: dict[BaseSet, bool] = {}
-
-    @property
-    def limits(self) -> ProofLimits:
-        """Those of the question, with the time that is left."""
-        seconds = max(self._allowance.seconds, 0.0)
-        return replace(self._allowance.limits, seconds=seconds)
-
-    @property
-    def reason(self) -> CutReason:
-        """Why no more changes may be tried out."""
-        is_late = self._allowance.seconds <= 0
-        return CutReason.SECONDS if is_late else CutReason.DRY_RUNS
 
     def __call__(self, changes: BaseSet) -> bool:
         """Return whether a set of changes is enough.

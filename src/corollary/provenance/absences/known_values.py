@@ -21,7 +21,6 @@ from corollary.core.logic import (
 from corollary.core.pipeline import Filter, Pipeline, Probe, Reference
 from corollary.core.plans import MAIN, Derive, Plan, working_relation
 from corollary.core.program import NormalProgram, Relation
-from corollary.core.recorder import CountingRecorder
 from corollary.core.types import Domain, Type
 from corollary.provenance.asked_state import AskedState
 from corollary.provenance.limits import Allowance
@@ -66,7 +65,7 @@ def known_values(
             rows = [(value,) for value in values.values()]
             engine.insert(_constant_relation(wanted[domain]), rows)
         plan = plan_known_values(asked, tuple(wanted.values()))
-        engine.run(plan, CountingRecorder(), allowance.bounded(asked.limits))
+        allowance.run(engine, plan, asked.limits)
         yield
     finally:
         engine.drop(made)

@@ -16,7 +16,6 @@ from corollary.core.arrow import sort_rows, to_python
 from corollary.core.logic import Literal, Variable
 from corollary.core.plans import Step, working_relation
 from corollary.core.program import NormalProgram, Relation
-from corollary.core.recorder import CountingRecorder
 from corollary.core.types import NUMBER, Type
 from corollary.provenance.absences.known_values import known_relation
 from corollary.provenance.absences.nearest import body_of_parts, type_of
@@ -95,7 +94,7 @@ def missing_premises(
                     draft.types[known_relation(type_)] = (type_,)
                 body = body_of_parts(asked, each.parts, each.component, wanted.name, each.missing)
                 steps += draft.derive(each.target.name, [body])
-            engine.run(draft.finish(steps), CountingRecorder(), allowance.bounded(asked.limits))
+            allowance.run(engine, draft.finish(steps), asked.limits)
             found: dict[Tuple, dict[frozenset[Tuple], None]] = {}
             for each in variants:
                 for number, premises in _premises(each, rows, engine.read(each.target.name)):

@@ -31,9 +31,8 @@ from corollary.core.logic import Condition, Literal, Rule, Value, Variable, vari
 from corollary.core.pipeline import Reference
 from corollary.core.plans import Plan, Step, working_relation
 from corollary.core.program import Relation
-from corollary.core.recorder import CountingRecorder
 from corollary.core.types import NUMBER, Type
-from corollary.errors import LimitError
+from corollary.engines.budget import WorkLimitError
 from corollary.maintain.draft import Body
 from corollary.maintain.sip import Goal
 from corollary.provenance.absences.known_values import known_relation, known_values
@@ -97,7 +96,7 @@ def nearest_instances(
     allowance: Allowance,
     rules: Sequence[Rule] | None = None,
 ) -> tuple[list[list[NearestInstances]], bool]:
-    """Return for each tuple the nearest instances of each rule, and whether time was enough.
+    """Return for each tuple the nearest instances of each rule, and whether that is all.
 
     Args:
         asked: the state in which the tuples are not there.
@@ -116,9 +115,7 @@ def nearest_instances(
                 search = _AttemptSearch(asked, rule, wanted, rows, allowance)
                 for number, nearest in search.run():
                     found[number].append(nearest)
-    except LimitError:
-        if allowance.seconds > 0:  # a limit of the database, and not of the question
-            raise
+    except WorkLimitError:
         return found, False
     return found, True
 
@@ -275,8 +272,7 @@ class _AttemptSearch:
             engine.declare(made)
             try:
                 plan = self._plan(new, targets)
-                limits = self._allowance.bounded(asked.limits)
-                engine.run(plan, CountingRecorder(), limits)
+                self._allowance.run(engine, plan, asked.limits)
                 for parts, target in targets.items():
                     self._known[parts] = _rows_of(engine.read(target.name))
             finally:

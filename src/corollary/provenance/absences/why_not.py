@@ -13,13 +13,13 @@ from corollary.core.logic import (
     Variable,
     Wildcard,
 )
-from corollary.core.printer import print_value
 from corollary.core.program import NormalProgram
 from corollary.core.types import Type
 from corollary.database.program.goals import read_goal
 from corollary.database.program.loaded_program import LoadedProgram
 from corollary.database.state import DatabaseState
 from corollary.database.store import Store
+from corollary.engines.budget import WorkUsed
 from corollary.errors import InputError
 from corollary.provenance.absences.deletions import find_changes
 from corollary.provenance.absences.nearest import (
@@ -33,7 +33,6 @@ from corollary.provenance.covered import covering_row
 from corollary.provenance.limits import DEFAULT_LIMITS, Allowance, ProofLimits
 from corollary.provenance.nodes import (
     Attempt,
-    CutReason,
     FailingLiteral,
     ProofCut,
     ProofKind,
@@ -82,34 +81,17 @@ def why_not(
                 None,
                 "ask why it does, with `corollary why` or `db.why(…)`",
             )
-        _refuse_covered(asked, relation, row, goal)
         found = absence(asked, relation, row, limits, goal)
-        if not insertions:
+        if not insertions or found.covered_by is not None:
             return found
         trials = Trials(state, store, allowance)
         changes = find_changes(asked, (relation, row), trials, allowance, insertions)
-        return replace(found, insertions=changes.sets, cuts=(*found.cuts, *changes.cuts))
-
-
-def _refuse_covered(asked: AskedState, relation: str, row: Row, goal: str) -> None:
-    """Raise an error if the relation has another tuple that covers or dominates this one.
-
-    Raises:
-        InputError: C1421, with that tuple.
-    """
-    covering = covering_row(asked, relation, row)
-    if covering is None:
-        return
-    types = asked.program.relations[relation].types
-    values = (print_value(each, type_) for each, type_ in zip(covering, types, strict=True))
-    is_ordered = relation in asked.program.subsumption
-    reason = "is not among the best of its key" if is_ordered else "is dominated"
-    raise InputError.of(
-        "C1421",
-        f"`{goal.strip()}` {reason}: `{relation}({', '.join(values)})` is there.",
-        None,
-        "ask why that holds, with `corollary why` or `db.why(…)`",
-    )
+        return replace(
+            found,
+            insertions=changes.sets,
+            cuts=(*found.cuts, *changes.cuts),
+            work=allowance.used if found.work is None else found.work + allowance.used,
+        )
 
 
 def read_tuple(loaded: LoadedProgram, goal: str) -> tuple[str, Row]:
@@ -146,14 +128,22 @@ def absence(
         limits: of the work.
         goal: how the tuple reads in the answer.
     """
-    drawing = AbsenceDrawing(asked, limits)
-    (found,), is_complete = attempts_at(asked, relation, [row], Allowance(limits))
+    text = goal or Wording(asked.written, asked.program).tuple_text(relation, row)
+    covering = covering_row(asked, relation, row)
+    if covering is not None:
+        proof = prove(asked, relation, covering, limits)
+        is_ordered = relation in asked.program.subsumption
+        cover = "is not among the best of its key" if is_ordered else "is dominated"
+        shown = proof.nodes, proof.rules, proof.cuts, proof.work
+        return Absence(text, asked.commit, (), None, *shown, covered_by=0, cover=cover)
+    allowance = Allowance(limits)
+    (found,), is_complete = attempts_at(asked, relation, [row], allowance)
+    drawing = AbsenceDrawing(asked, limits, work=allowance.used)
     attempts = tuple(drawing.attempts(found))
     if not is_complete:
-        drawing.cuts.append(ProofCut(CutReason.SECONDS))
-    text = goal or Wording(asked.written, asked.program).tuple_text(relation, row)
+        drawing.cuts.append(ProofCut(allowance.reason))
     nodes, cuts = tuple(drawing.nodes), tuple(drawing.cuts)
-    return Absence(text, asked.commit, attempts, None, nodes, drawing.rules, cuts)
+    return Absence(text, asked.commit, attempts, None, nodes, drawing.rules, cuts, drawing.work)
 
 
 def with_attempts(asked: AskedState, proof: Proof, limits: ProofLimits = DEFAULT_LIMITS) -> Proof:
@@ -164,8 +154,8 @@ def with_attempts(asked: AskedState, proof: Proof, limits: ProofLimits = DEFAULT
         is_whole = relation is not None and relation.types == node.types
         if node.kind is ProofKind.ABSENT and is_whole and None not in node.row:
             by_relation.setdefault(node.relation, {})[node.row] = None
-    drawing = AbsenceDrawing(asked, limits, shows_proofs=False)
     allowance = Allowance(limits)
+    drawing = AbsenceDrawing(asked, limits, allowance.used, shows_proofs=False)
     found: dict[tuple[str, Row], tuple[Attempt, ...]] = {}
     cuts: list[ProofCut] = []
     for name, rows in by_relation.items():
@@ -174,7 +164,7 @@ def with_attempts(asked: AskedState, proof: Proof, limits: ProofLimits = DEFAULT
             attempts = drawing.attempts(each)
             found[name, row] = tuple(map(_without_nodes, attempts))
         if not is_complete:
-            cuts.append(ProofCut(CutReason.SECONDS))
+            cuts.append(ProofCut(allowance.reason))
             break
     nodes = tuple(
         replace(node, attempts=found.get((node.relation, node.row), ()))
@@ -183,7 +173,11 @@ def with_attempts(asked: AskedState, proof: Proof, limits: ProofLimits = DEFAULT
         for node in proof.nodes
     )
     return replace(
-        proof, nodes=nodes, rules={**proof.rules, **drawing.rules}, cuts=(*proof.cuts, *cuts)
+        proof,
+        nodes=nodes,
+        rules={**proof.rules, **drawing.rules},
+        cuts=(*proof.cuts, *cuts),
+        work=proof.work if not by_relation or proof.work is None else proof.work + allowance.used,
     )
 
 
@@ -198,7 +192,7 @@ def attempts_at(
     rows: Sequence[Row],
     allowance: Allowance,
 ) -> tuple[list[list[NearestInstances]], bool]:
-    """Return for each tuple the nearest instances of the user's rules, and whether time was enough.
+    """Return for each tuple the nearest instances of the user's rules, and whether that is all.
 
     The tuples of an equivalence are those of its seed, in both directions; rows of a bag are those
     whose copies are counted.
@@ -280,10 +274,12 @@ class AbsenceDrawing:
         nodes: so far; blocking tuples come with their proofs.
         rules: those that attempts and nodes name.
         cuts: what was left out.
+        work: that the attempts took, and so far their proofs.
     """
 
     asked: AskedState
     limits: ProofLimits
+    work: WorkUsed
     shows_proofs: bool = True
     nodes: list[ProofNode] = field(default_factory=list)
     rules: dict[int, ProofRule] = field(default_factory=dict)
@@ -389,6 +385,8 @@ class AbsenceDrawing:
 
     def _add_proof(self, relation: str, row: Row) -> int:
         proof = prove(self.asked, relation, row, self.limits)
+        if proof.work is not None:
+            self.work += proof.work
         first = len(self.nodes)
         for node in proof.nodes:
             self.nodes.append(

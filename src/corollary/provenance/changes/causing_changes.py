@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from corollary.active.causes import plan_causes
 from corollary.core.arrow import to_python
 from corollary.core.program import Relation
-from corollary.core.recorder import CountingRecorder
 from corollary.core.states import CHANGES, State
 from corollary.database.program.parts import working_copy
 from corollary.database.state import DatabaseState
@@ -84,7 +83,7 @@ class _CauseSearch:
                     is_complete &= found is not None and self._allowance.tuples > 0
                     for other, tuples in (found or {}).items():
                         below.setdefault(other, set()).update(tuples)
-            if self._allowance.tuples <= 0 or self._allowance.seconds <= 0:
+            if self._allowance.tuples <= 0 or self._allowance.is_over:
                 is_complete = False
                 break
             work = {key: new for key, rows in below.items() if (new := rows - seen.get(key, set()))}
@@ -117,7 +116,7 @@ class _CauseSearch:
         engine.declare(declared)
         try:
             engine.insert(given.name, sorted(rows, key=repr))
-            engine.run(plan, CountingRecorder(), self._allowance.bounded(self._state.limits))
+            self._allowance.run(engine, plan, self._state.limits)
             direct: ChangedTuples = {}
             for each in found:
                 tuples = set(to_python(engine.read(each.target)))

@@ -15,7 +15,6 @@ from corollary.core.arrow import sort_rows, to_python
 from corollary.core.logic import Literal, Rule, Value, Variable
 from corollary.core.plans import event_relation, working_relation
 from corollary.core.program import MarkedRelation, Relation
-from corollary.core.recorder import CountingRecorder
 from corollary.core.states import CHANGES, State
 from corollary.core.types import NUMBER, Type
 from corollary.database.state import DatabaseState
@@ -93,8 +92,7 @@ class EventInstances:
         }
         engine.declare(made)
         try:
-            limits = self._allowance.bounded(self._asked.limits)
-            engine.run(event_plan(update, events), CountingRecorder(), limits)
+            self._allowance.run(engine, event_plan(update, events), self._asked.limits)
             yield
         finally:
             engine.drop(made)
@@ -121,7 +119,7 @@ class EventInstances:
                     for at, instance in self._instances(head, rows):
                         found[name, rows[at]].append(instance)
             self._allowance.expanded += len(level)
-            if self._allowance.tuples <= 0 or self._allowance.seconds <= 0:
+            if self._allowance.tuples <= 0 or self._allowance.is_over:
                 break
             needed = (e for every in found.values() for one in every for e in one.events)
             level = [each for each in dict.fromkeys(needed) if each not in found]
@@ -189,7 +187,7 @@ class EventInstances:
         try:
             body = body_of_parts(self._asked, parts, component, wanted.name)
             plan = draft.finish(draft.derive(name, [body]))
-            engine.run(plan, CountingRecorder(), self._allowance.bounded(self._asked.limits))
+            self._allowance.run(engine, plan, self._asked.limits)
             found = to_python(sort_rows(engine.read(name)))
         finally:
             engine.drop([name])

@@ -30,7 +30,7 @@ from corollary.provenance.changes.least_cause import CauseLimitError, LeastCause
 from corollary.provenance.changes.recorded_commit import RecordedCommit, recorded_commit
 from corollary.provenance.changes.why_event import EventProofs, find_event_proofs
 from corollary.provenance.limits import DEFAULT_LIMITS, Allowance, ProofLimits
-from corollary.provenance.nodes import BaseChange, Cause, CutReason, ProofCut, ProofKind, Row
+from corollary.provenance.nodes import BaseChange, Cause, ProofCut, ProofKind, Row
 from corollary.provenance.proof import Absence, ChangeExplanation, Proof
 from corollary.provenance.trials.base_relations import user_names
 from corollary.provenance.trials.trials import Trials
@@ -246,7 +246,15 @@ class _Explanation:
             after = self._after_removed(goal)
         sign = "+" if self._sign is State.ADDED else "-"
         return ChangeExplanation(
-            goal, self._recorded.number, sign, causes, least.is_smallest, before, after, cuts
+            goal,
+            self._recorded.number,
+            sign,
+            causes,
+            least.is_smallest,
+            before,
+            after,
+            cuts,
+            self._allowance.used,
         )
 
     def _does_once(self, changes: frozenset[BaseChange]) -> bool:
@@ -284,9 +292,7 @@ class _Explanation:
         return is_there is not (self._sign is State.ADDED)
 
     def _cut(self) -> ProofCut:
-        is_late = self._allowance.seconds <= 0
-        reason = CutReason.SECONDS if is_late else CutReason.DRY_RUNS
-        return ProofCut(reason, None, self._trials.runs)
+        return ProofCut(self._trials.reason, None, self._trials.runs)
 
     # --- before and after ----------------------------------------------------------------------
 

@@ -12,8 +12,8 @@ from html import escape
 from itertools import pairwise
 
 from corollary.core.printer import print_value
-from corollary.provenance.forms.text import beside_of, label_of, place_text
-from corollary.provenance.nodes import Attempt, ProofKind, ProofNode, ProofRule
+from corollary.provenance.forms.text import ShownAbsence, beside_of, label_of, place_text
+from corollary.provenance.nodes import ProofKind, ProofNode, ProofRule
 
 LABEL_MAX_CHARACTERS = 32
 """Longer labels are cut; the whole one is in the title."""
@@ -180,25 +180,18 @@ def proof_as_svg(
     return "\n".join([*parts, "</svg>", ""])
 
 
-def absence_as_svg(
-    goal: str,
-    attempts: Sequence[Attempt],
-    nodes: Sequence[ProofNode],
-    rules: Mapping[int, ProofRule],
-    text: str,
-) -> str:
+def absence_as_svg(absence: ShownAbsence, text: str) -> str:
     """Return a picture of an absence: below the tuple its attempts, below each of them what fails.
 
     Args:
-        goal: the tuple that is not there.
-        attempts: of the rules.
-        nodes: what attempts show.
-        rules: by number.
+        absence: the tuple that is not there, with the attempts of the rules; or what covers it.
         text: the absence as text.
     """
+    goal, attempts, covering = absence.goal, absence.attempts, absence.covered_by
     first = 1 + len(attempts)
-    drawn = [ProofNode(0, ProofKind.ABSENT, "", (), (), notes=tuple(range(1, first)), text=goal)]
-    below: list[ProofNode] = [_moved(node, first) for node in nodes]
+    notes = (*range(1, first), *(() if covering is None else (first + covering,)))
+    drawn = [ProofNode(0, ProofKind.ABSENT, "", (), (), notes=notes, text=goal)]
+    below: list[ProofNode] = [_moved(node, first) for node in absence.nodes]
     for number, attempt in enumerate(attempts, 1):
         failing = []
         for each in attempt.failing:
@@ -214,7 +207,7 @@ def absence_as_svg(
                 text=", ".join(known) or f"rule {attempt.rule}",
             )
         )  # fmt: skip
-    return proof_as_svg([*drawn, *below], rules, f"why not {goal}", text)
+    return proof_as_svg([*drawn, *below], absence.rules, f"why not {goal}", text)
 
 
 _FAILING = {

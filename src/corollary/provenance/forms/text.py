@@ -83,6 +83,14 @@ class ShownAbsence(Protocol):
         """The nearest attempts of each rule."""
 
     @property
+    def covered_by(self) -> int | None:
+        """The node of a tuple that is there instead."""
+
+    @property
+    def cover(self) -> str:
+        """How that one keeps the tuple out."""
+
+    @property
     def insertions(self) -> InsertionSets | None:
         """Base changes that would help."""
 
@@ -289,10 +297,14 @@ def absence_lines(absence: ShownAbsence, depth: int | None = None) -> Iterator[s
     """Yield the lines of an absence: the nearest attempts of each rule, and what would help."""
     attempts, nodes, rules = absence.attempts, absence.nodes, absence.rules
     yield f"{absence.goal} does not hold"
-    if not attempts:
-        yield "no rule has a head that fits"
     last, shown = None, set[int]()
     lines: list[Line] = []
+    if absence.covered_by is not None:
+        yield f"it {absence.cover}: {nodes[absence.covered_by].text} is there"
+        tree = tree_lines(nodes, rules, absence.covered_by, depth, shown)
+        lines += [(f"{INDENT}{left}", right) for left, right in tree]
+    elif not attempts:
+        yield "no rule has a head that fits"
     for attempt in attempts:
         if attempt.rule != last:
             last = attempt.rule
@@ -378,6 +390,7 @@ def cut_lines(cuts: Iterable[ProofCut], nodes: Sequence[ProofNode]) -> Iterator[
 
 CUT_WORDS = {
     CutReason.NODES: "the limit of nodes was reached",
+    CutReason.WORK: "the limit of work was reached",
     CutReason.SECONDS: "the time was over",
     CutReason.INSTANCES: "not all instances were looked at",
     CutReason.ROWS: "not all rows are shown",

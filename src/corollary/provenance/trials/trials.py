@@ -12,33 +12,39 @@ from corollary.database.program.parts import MANUAL_PART
 from corollary.database.state import DatabaseState
 from corollary.database.store import Store
 from corollary.provenance.asked_state import AskedState
-from corollary.provenance.limits import Allowance
-from corollary.provenance.nodes import BaseChange, Row
+from corollary.provenance.limits import DRY_RUN_ROWS, Allowance
+from corollary.provenance.nodes import BaseChange, CutReason, Row
 
 Found = TypeVar("Found")
 
 LATE_RUNS = 4
-"""So many changes are tried out even if time is over: an answer with none of them says nothing."""
+"""So many changes are tried out even if the work is over: an answer with none says nothing."""
 
 
 class Trials:
     """Tries out changes of one state, as often as the limits allow.
 
     Attributes:
+        allowance: what is left of the limits.
         runs: how many were tried.
     """
 
     def __init__(self, state: DatabaseState, store: Store, allowance: Allowance) -> None:
         self._state = state
         self._store = store
-        self._allowance = allowance
+        self.allowance = allowance
         self.runs = 0
 
     @property
     def is_exhausted(self) -> bool:
         """Whether nothing more may be tried."""
-        is_late = self._allowance.seconds <= 0 and self.runs >= LATE_RUNS
-        return is_late or self.runs >= self._allowance.limits.dry_runs
+        is_late = self.allowance.is_over and self.runs >= LATE_RUNS
+        return is_late or self.runs >= self.allowance.limits.dry_runs
+
+    @property
+    def reason(self) -> CutReason:
+        """Why nothing more may be tried."""
+        return self.allowance.reason if self.allowance.is_over else CutReason.DRY_RUNS
 
     def run(
         self,
@@ -66,6 +72,7 @@ class Trials:
     ) -> Found:
         """Do the same with many tuples: signs, relations and rows; deletions come first."""
         self.runs += 1
+        self.allowance.budget.spent += DRY_RUN_ROWS
         found: list[Found] = []
 
         def look(transaction: OpenTransaction) -> None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from math import inf
 
 from corollary.core.logic import NO_RULE, Literal, Variable
 from corollary.core.pipeline import Reference
@@ -14,11 +13,7 @@ from corollary.maintain.draft import Body, Draft
 from corollary.maintain.sip import Goal
 from corollary.maintain.update import Update
 from corollary.provenance.asked_state import AskedState
-from corollary.provenance.limits import Allowance, ProofLimits
 from corollary.provenance.nodes import Row
-
-UNBOUNDED = ProofLimits(seconds=inf)
-"""The limits of what has to be known before a question can be answered at all."""
 
 NUMBER_VARIABLE = Variable("•number", NUMBER)
 """The number of a wanted tuple."""
@@ -44,16 +39,13 @@ def new_draft(asked: AskedState) -> Draft:
     return Draft(Update(asked.program, asked.program, {}, asked.statistics))
 
 
-def tuples_there(
-    asked: AskedState, relation: str, rows: Sequence[Row], allowance: Allowance | None = None
-) -> list[bool]:
+def tuples_there(asked: AskedState, relation: str, rows: Sequence[Row]) -> list[bool]:
     """Return for each tuple whether a relation, stored or virtual, has it.
 
     Args:
         asked: the state.
         relation: the relation, in the normal program.
         rows: the tuples.
-        allowance: what is left of the limits; those of the database alone if it is not given.
     """
     if not rows:
         return []
@@ -76,9 +68,7 @@ def tuples_there(
             goal = Goal(Literal(relation, row), Reference(relation, asked.data))
             body = Body((NUMBER_VARIABLE,), (lead, goal), (), NO_RULE, lead)
             plan = draft.finish(draft.derive(found.name, [body]))
-            engine.run(
-                plan, CountingRecorder(), (allowance or Allowance(UNBOUNDED)).bounded(asked.limits)
-            )
+            engine.run(plan, CountingRecorder(), asked.limits)
             numbers = set(engine.read(found.name).column(0).to_pylist())
         finally:
             engine.drop([found.name])

@@ -209,6 +209,7 @@ def _advice(options: AdviseOptions, source: AdviceSource, console: TerminalConso
             **dict(options.updates),
         },
         commits_per_hour=0.0 if data is None else inputs.measure_commit_rate(data),
+        max_steps=options.limit_steps,
     )
     console.progress("measuring sizes")
     sizes = None if data is None else measure_sizes(data)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import click
 
 from corollary.cli.options import EngineOption, LimitOptions
-from corollary.cli.parameters import FLAG, byte_count, choice, option, place
+from corollary.cli.parameters import FLAG, POSITIVE, byte_count, choice, option, place
 
 if TYPE_CHECKING:
     from corollary.warehouse.files.places import Place
@@ -111,7 +111,14 @@ class AdviseOptions(EngineOption, LimitOptions):
         option(metavar="P", type=click.FloatRange(0, 1, min_open=True)),
     ]
     verify: Annotated[bool, "Show that the rewritten queries answer the same.", FLAG]
-    measure: Annotated[bool, "Time the queries before and after, on copies.", FLAG]
+    measure: Annotated[
+        bool, "Time the queries before and after, on copies: the processor time.", FLAG
+    ]
+    limit_steps: Annotated[
+        int,
+        "End the search for views after this many steps, with the best that was found until then.",
+        option(type=POSITIVE, default=2_000_000, show_default=True),
+    ]
     apply: Annotated[
         str | None,
         "Store the views there and rewrite its rules.",
