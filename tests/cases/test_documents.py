@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from corollary.documents.active_collection import ActiveCollection
-from corollary.documents.answers.search_budget import SearchLimits
+from corollary.documents.answers.search_limits import SearchLimits
 from corollary.documents.answers.unknown import Answer
 from corollary.documents.document import ActiveDocument
 from corollary.documents.view import View

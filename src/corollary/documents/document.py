@@ -1,12 +1,13 @@
 """`ActiveDocument`: a document that streams still write into, and the views on it."""
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
 from corollary.documents.answers.garbage import Collected, collect
 from corollary.documents.answers.question import Question
-from corollary.documents.answers.search_budget import SearchLimits
+from corollary.documents.answers.search_limits import SearchLimits
 from corollary.documents.arrival_times import DocumentTimes, Time, read_time
 from corollary.documents.collection import Collection
 from corollary.documents.errors import StreamClosedError, UnknownFunctionError
@@ -33,6 +34,7 @@ from corollary.documents.types.check_update import (
 from corollary.documents.types.function_types import Function, FunctionState, Grammar
 from corollary.documents.types.read_type import GivenType, function_type
 from corollary.documents.view import View
+from corollary.errors import InputError
 
 Data = str | bytes | Path | Forest
 """What a function brings: a forest in XML, JSON or term syntax, a path to a file, or rows."""
@@ -89,6 +91,7 @@ class ActiveDocument:
         self._once = frozenset(once)
         self._types = {name: function_type(name, type_) for name, type_ in (types or {}).items()}
         self._ended: set[str] = set()
+        self._ignored: set[str] = set()  # what only ignored data has called
         functions = (self._once, self._types, self._ended)
         self.document_type = read_document_type(document_type, forest, *functions)
         self._is_collected = False
@@ -243,7 +246,8 @@ class ActiveDocument:
         """Return the roots of the trees that are retracted, if all of them can be."""
         found: set[int] = set()
         for name, data in retractions:
-            self._is_known(name)
+            if not self._is_known(name) and name in self._ignored:
+                continue
             roots = self.nodes.brought(name, self._read(name, data), found)
             found |= check_retraction(name, roots, is_collected=self._is_collected)
         return found
@@ -449,7 +453,7 @@ class ActiveDocument:
     def _is_known(self, name: str) -> bool:
         if name in self.functions:
             return True
-        if self._unknown == "error":
+        if self._unknown == "error" and name not in self._ignored:
             raise UnknownFunctionError.of_function(name, self.functions)
         if self._unknown == "create":
             batch = WriteBatch()
@@ -478,10 +482,17 @@ class ActiveDocument:
         if name not in self.functions and name in coming:
             return self._read(name, data)
         if not self._is_known(name) or not self._accepts(name, coming):
+            self._ignore(name, data)
             return None
         forest = self._read(name, data)
         check_type(name, self.functions[name].type, forest)
         return forest
+
+    def _ignore(self, name: str, data: Data) -> None:
+        """Note what ignored data calls: what comes for that is ignored, too."""
+        with suppress(InputError):
+            forest = self._read(name, data)
+            self._ignored |= {row.label for row in forest if row.kind is NodeKind.FUNCTION}
 
     def _read(self, name: str, data: Data) -> Forest:
         if isinstance(data, str | bytes | Path):

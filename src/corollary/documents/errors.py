@@ -33,7 +33,3 @@ class StreamClosedError(ActiveDocumentError):
         message = f"Data came for the function `{name}`, which has ended."
         note = "send nothing after the end, or open the document with `late='ignore'`"
         return cls([Diagnostic("C1231", message, None, note)])
-
-
-class SearchLimitError(Exception):
-    """An exact test takes more steps than its limit; whoever asks falls back to a bound."""

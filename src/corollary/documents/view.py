@@ -5,7 +5,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from corollary.documents.answers import single_answer
-from corollary.documents.answers.completed_answers import CompletedAnswers, complete
+from corollary.documents.answers.completed_answers import CompletedAnswers, complete, with_ways
 from corollary.documents.answers.completed_usefulness import useful_in_completions
 from corollary.documents.answers.explanation import (
     Explanation,
@@ -15,10 +15,11 @@ from corollary.documents.answers.explanation import (
 )
 from corollary.documents.answers.order import AnswerOrder
 from corollary.documents.answers.question import Question
-from corollary.documents.answers.search_budget import SearchLimits
+from corollary.documents.answers.search_limits import SearchLimits
 from corollary.documents.answers.unknown import Answer, EncodedRow, decode_row, encode_label
 from corollary.documents.answers.usefulness import Usefulness, useful
 from corollary.documents.collection import MaintainedQuery
+from corollary.engines.budget import WorkUsed
 
 Value = float
 """1: true; 0.5: not yet, but it may become true; 0: never."""
@@ -137,6 +138,15 @@ class View:
             return completed.reason
         return "" if self.is_exact or self._refinement is None else self._refinement.reason
 
+    @property
+    def work(self) -> WorkUsed | None:
+        """What the search for the answers took; None if the rules were enough."""
+        completed = self._complete()
+        if completed is not None:
+            return completed.work
+        self._possible_rows()
+        return None if self._refinement is None else self._refinement.work
+
     def useful(self, *, exact: bool = True) -> frozenset[str]:
         """Return the functions whose data can still change an answer.
 
@@ -154,13 +164,14 @@ class View:
         found = useful(self.question, self.limits)
         completed = self._complete()
         if completed is not None:
+            completed = self._completed = with_ways(self.question, completed, self.limits)
             bound = found.functions & completed.functions
             return useful_in_completions(self.question, completed, bound, self.limits)
         live = [each for each in self.question.functions.values() if each.is_live]
         maybe = {each.name for each in live if each.is_once or each.type is not None}
         if maybe & found.functions and found.is_exact:
             reason = "functions with types, and those that answer once, are taken for streams"
-            return Usefulness(found.functions, found.functions & maybe, reason)
+            return Usefulness(found.functions, found.functions & maybe, reason, found.work)
         return found
 
     @property
@@ -175,7 +186,8 @@ class View:
         if completed is not None and value == 1 and answer not in self.question.sure:
             return Explanation(answer, 1, is_required=True)
         if completed is not None and value == 0.5:
-            ways = completed.ways.get(answer, {self.question.candidates})
+            completed = self._completed = with_ways(self.question, completed, self.limits)
+            ways = (completed.ways or {}).get(answer, {self.question.candidates})
             return explain_ways(self.question, answer, ways, is_exact=completed.has_exact_ways)
         return explain(self.question, answer, value, self.limits)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from corollary.documents.answers.search_budget import SearchLimits
+from corollary.documents.answers.search_limits import SearchLimits
 from corollary.documents.answers.unknown import ANY
 from corollary.documents.document import ActiveDocument
 from corollary.documents.errors import (
@@ -546,6 +546,7 @@ def test_match_tells_everything(place: Path) -> None:
         "exact": True,
         "useful": ["f"],
         "useful_exact": True,
+        "useful_work": {"used": 6, "limit": 2_000_000},
         "closed": [],
         "kept_nodes": 3,
     }
@@ -585,3 +586,21 @@ def test_files_of_views(place: Path) -> None:
     with pytest.raises(InputError) as caught:
         read_views(path)
     assert [each.code for each in caught.value.diagnostics] == ["C1200", "C1202"]
+
+
+@pytest.mark.parametrize("ends", ["end", "gc"])
+def test_calls_of_ignored_data_are_ignored(ends: str) -> None:
+    document = ActiveDocument.from_terms("r[p[!f] q[!g]]", late="ignore")
+    view = document.view("/r/q/a")
+    if ends == "end":
+        document.end("f")
+    else:
+        assert document.gc().closed == ("f",)
+    document.add("f", "x[!h]")
+    document.apply([("h", "y[!i]"), ("i", "z")], ends=["i"])
+    document.retract("h", "y[!i]")
+    with pytest.raises(UnknownFunctionError, match="C1230"):
+        document.add("j", "z")
+    document.add("g", "a x[!h]")  # now it is called
+    document.add("h", "y")
+    assert (document.terms().count("y"), view.value) == (1, 1)

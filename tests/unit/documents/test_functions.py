@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from corollary.documents.answers.search_budget import SearchLimits
+from corollary.documents.answers.search_limits import SearchLimits
 from corollary.documents.document import ActiveDocument
 from corollary.documents.errors import ActiveDocumentError, StreamClosedError
 from corollary.documents.types.function_types import (

@@ -7,6 +7,8 @@ from itertools import product
 
 import pytest
 
+from corollary.documents.answers.search_limits import SearchLimits
+from corollary.documents.document import ActiveDocument
 from corollary.documents.queries.conjunctive import expand_alternatives
 from corollary.documents.queries.joins import build_shape
 from corollary.documents.queries.parse import parse_query
@@ -160,3 +162,61 @@ def is_of(grammar: Grammar, name: str, tree: Tree) -> bool:
         ):
             return True
     return False
+
+
+def satisfiability(clauses: list[tuple[int, ...]], variables: int) -> tuple[str, str, str]:
+    """Return document, query and type of the reduction of Theorem 4, for 3SAT."""
+    names = range(1, variables + 1)
+    document, type_ = [], []
+    for name in names:
+        literals = [(f"p{name}[!h{name}", name), (f"n{name}[!g{name}", -name)]
+        trees = []
+        types = []
+        for text, literal in literals:
+            said = [f"c{at}" for at, clause in enumerate(clauses) if literal in clause]
+            trees.append(" ".join((text, *said)) + "]")
+            types.append(f"{text.partition('[')[0]}[{', '.join(('(zero | one)', *said))}]")
+        document.append(f"x{name}[{' '.join(trees)}]")
+        type_.append(f"x{name}[{', '.join(types)}]")
+    query = "".join(f"[x{name}[*/zero][*/one]]" for name in names)
+    query += "".join(f"[*/*[c{at}][one]]" for at in range(len(clauses)))
+    return f"r[{' '.join(document)}]", f"/r{query}", f"r[{', '.join(type_)}]"
+
+
+@pytest.mark.parametrize(
+    ("clauses", "variables", "value"),
+    [
+        ([(1, 2), (1, 2), (1, -2)], 2, 0.5),
+        ([(1, 2), (1, -2), (-1, 2), (-1, -2)], 2, 0),
+    ],
+)
+def test_choices_are_functions_that_answer_once(
+    clauses: list[tuple[int, ...]], variables: int, value: float
+) -> None:
+    document, query, type_ = satisfiability(clauses, variables)
+    limits = SearchLimits(nodes=20_000)
+    view = ActiveDocument.from_terms(document, document_type=type_, limits=limits).view(query)
+    assert (view.value, view.is_exact) == (value, True)
+
+
+@pytest.mark.parametrize(
+    ("document", "type_", "query", "expected"),
+    [
+        # One tree of a choice; any number of trees; a call that must bring something.
+        ("r[x[!f] y[!g]]", "r[x[(a | b)?], y[a*]]", "/r[x/a][y/a]", (0.5, True)),
+        ("r[x[!f] y[!g]]", "r[x[(a | b)?], y[a*]]", "/r[x[a][b]][y/a]", (0, True)),
+        ("r[x[!f] y[!g]]", "r[x[a | b], y[a*]]", "/r[x[a or b]]", (1, True)),
+        # The same function brings the same tree to both of its calls.
+        ("r[x[!f] y[!f]]", "r[x[a | b], y[a | b]]", "/r[x/a][y/b]", (0, True)),
+        ("r[x[!f] y[!f]]", "r[x[a | b], y[a | b]]", "/r[x/a][y/a]", (0.5, True)),
+        # Two functions share one place, two trees are of one choice: not one by one.
+        ("r[x[!f !g]]", "r[x[(a | b), c?]]", "/r/x[a][b]", (0, True)),
+        ("r[x[!f]]", "r[x[(a, b) | c]]", "/r/x[a][b]", (0.5, True)),
+        ("r[x[!f]]", "r[x[(a, b) | c]]", "/r/x[a][c]", (0, True)),
+    ],
+)
+def test_functions_by_themselves_and_together(
+    document: str, type_: str, query: str, expected: tuple[float, bool]
+) -> None:
+    view = ActiveDocument.from_terms(document, document_type=type_).view(query)
+    assert (view.value, view.is_exact) == expected

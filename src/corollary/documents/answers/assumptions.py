@@ -24,7 +24,6 @@ from functools import lru_cache
 from itertools import product
 from json import dumps, loads
 
-from corollary.documents.answers.search_budget import SearchBudget
 from corollary.documents.answers.unknown import (
     UNKNOWN,
     EncodedRow,
@@ -37,6 +36,7 @@ from corollary.documents.answers.unknown import (
     range_of,
 )
 from corollary.documents.queries.shape import Root
+from corollary.engines.budget import WorkBudget
 
 ROOT_LABEL = "?@"
 """What the symbol of the root label of a function begins with."""
@@ -71,7 +71,7 @@ def _pairs(assumption: str) -> tuple[tuple[str, str], ...]:
 class AssumingRows:
     """The algebra of rows with assumptions."""
 
-    budget: SearchBudget
+    budget: WorkBudget
 
     @property
     def unit(self) -> Tuples:
@@ -204,7 +204,7 @@ def _minimal(assumptions: Sequence[str]) -> list[str]:
     return [each for _, each in kept]
 
 
-def may_hold(root: Root, row: EncodedRow, budget: SearchBudget) -> bool:
+def may_hold(root: Root, row: EncodedRow, budget: WorkBudget) -> bool:
     """Whether the comparisons of a query may hold for a row with assumptions.
 
     Unknowns with ranges are tried one by one; columns with one root label are one unknown.

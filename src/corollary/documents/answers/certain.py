@@ -25,7 +25,6 @@ from itertools import combinations_with_replacement, product
 from typing import assert_never
 
 from corollary.documents.answers.question import Question
-from corollary.documents.answers.search_budget import SearchBudget
 from corollary.documents.answers.unknown import EncodedRow, decode_label
 from corollary.documents.queries.pattern import Axis
 from corollary.documents.queries.shape import FixedLabel, Fork, Group, Node, Root, parts_of
@@ -34,6 +33,7 @@ from corollary.documents.types.completions import Completions
 from corollary.documents.types.content_fit import Types, has_fit
 from corollary.documents.types.function_types import ANY, ANYTHING, Production
 from corollary.documents.types.node_types import Supplier
+from corollary.engines.budget import WorkBudget
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Certainty:
         is_relaxed: whether there may be fewer completions than are looked at.
     """
 
-    def __init__(self, question: Question, completions: Completions, budget: SearchBudget) -> None:
+    def __init__(self, question: Question, completions: Completions, budget: WorkBudget) -> None:
         self._question = question
         self._completions = completions
         self._budget = budget
@@ -79,7 +79,7 @@ class Certainty:
         None asks whether there is any answer.
 
         Raises:
-            SearchLimitError: it takes more than the budget.
+            WorkLimitError: it takes more than the budget.
         """
         search = Avoidance(self._completions, self.patterns(answer), self._budget)
         return not search.is_avoided()
@@ -153,7 +153,7 @@ class Avoidance:
     """Looks for a completion in which none of some patterns matches."""
 
     def __init__(
-        self, completions: Completions, patterns: Sequence[Node], budget: SearchBudget
+        self, completions: Completions, patterns: Sequence[Node], budget: WorkBudget
     ) -> None:
         self._completions = completions
         self._budget = budget
@@ -171,7 +171,7 @@ class Avoidance:
         """Whether there is one.
 
         Raises:
-            SearchLimitError: it takes more than the budget.
+            WorkLimitError: it takes more than the budget.
         """
         tree = self._completions.tree
         tables: dict[int, dict[str, Outlines]] = {}

@@ -21,15 +21,15 @@ what is sure is what holds already: bounds on the safe side.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from itertools import product
 
 from corollary.documents.answers import matching
 from corollary.documents.answers.certain import Certainty
 from corollary.documents.answers.question import Question
 from corollary.documents.answers.scenarios import Scenario, ScenarioSearch
-from corollary.documents.answers.search_budget import SearchBudget, SearchLimits
-from corollary.documents.answers.single_answer import labels_that_matter
+from corollary.documents.answers.search_limits import SearchLimits
+from corollary.documents.answers.single_answer import labels_that_matter, possible_answers
 from corollary.documents.answers.unknown import (
     UNKNOWN,
     Answer,
@@ -43,7 +43,6 @@ from corollary.documents.answers.unknown import (
     is_unknown,
     range_of,
 )
-from corollary.documents.errors import SearchLimitError
 from corollary.documents.queries.conjunctive import (
     ConjunctivePattern,
     classes_in,
@@ -52,7 +51,9 @@ from corollary.documents.queries.conjunctive import (
 )
 from corollary.documents.queries.shape import Root
 from corollary.documents.types.completions import Completions
-from corollary.documents.types.function_types import labels_of
+from corollary.documents.types.function_types import ANY, Function, labels_of
+from corollary.documents.types.independent_results import CallResult, independent_results
+from corollary.engines.budget import WorkBudget, WorkLimitError, WorkUsed
 
 CANDIDATES_MAX = 1_000
 """Of this many possible answers at most it is found out whether they are sure."""
@@ -68,7 +69,9 @@ class CompletedAnswers:
         sure: the answers in all completions, encoded as in relations.
         possible: those in some, sure ones included.
         is_true: whether there is an answer in all of them.
-        ways: for possible answers, the functions that bring them about together.
+        work: that the search took.
+        ways: for possible answers, the functions that bring them about together; None if they were
+            not looked for (`with_ways`).
         is_exact: whether all that is exact; otherwise some possible answers may be out of reach,
             and some may be sure.
         reason: why it is not exact.
@@ -79,7 +82,8 @@ class CompletedAnswers:
     sure: Tuples
     possible: Tuples
     is_true: bool
-    ways: Ways = field(default_factory=dict)
+    work: WorkUsed
+    ways: Ways | None = None
     labels: tuple[str, ...] = ()
     is_exact: bool = True
     reason: str = ""
@@ -89,40 +93,72 @@ class CompletedAnswers:
     def functions(self) -> frozenset[str]:
         """The functions that can bring about an answer that is not sure."""
         sure = {decode_row(row) for row in self.sure}
-        several = (
-            each for answer, ways in self.ways.items() if answer not in sure for each in ways
-        )
+        found = self.ways or {}
+        several = (each for answer, ways in found.items() if answer not in sure for each in ways)
         return frozenset[str]().union(*several)
 
 
 def complete(question: Question, limits: SearchLimits) -> CompletedAnswers:
     """Return what a query answers on the completions of a document with a type."""
-    assert question.document_type is not None
-    held = frozenset(question.sure_rows)
-    types = [question.document_type.grammar, *question.document_type.types.values()]
-    mentioned = frozenset[str]().union(*map(labels_of, types))
+    held, budget = frozenset(question.sure_rows), limits.budget()
+    mentioned = _mentioned_labels(question)
     labels = sorted({*labels_that_matter(question), *mentioned})
     encoded = tuple(map(encode_label, labels))
     try:
-        search = _CompletedSearch(question, mentioned, labels, SearchBudget(limits))
+        search = _CompletedSearch(question, mentioned, labels, budget)
         search.find_possible()
-    except (SearchLimitError, RecursionError) as error:
+    except (WorkLimitError, RecursionError) as error:
         reason = f"the search for completions ended after {error}"
         bound = frozenset(question.possible_rows)
-        ways = {decode_row(row): {question.candidates} for row in bound - held}
-        return CompletedAnswers(held, bound, bool(held), ways, encoded, False, reason, False)
+        ways = _all_ways(question, bound - held)
+        rows = held, bound, bool(held), budget.used
+        return CompletedAnswers(*rows, ways, encoded, False, reason, False)
     try:
         sure, is_true = search.find_sure()
-    except (SearchLimitError, RecursionError) as error:
+    except (WorkLimitError, RecursionError) as error:
         reason = f"the search for what is sure ended after {error}"
-        found = frozenset(search.rows)
-        return CompletedAnswers(held, found, bool(held), search.ways, encoded, False, reason)
+        rows = held, frozenset(search.rows), bool(held), budget.used
+        return CompletedAnswers(*rows, search.ways, encoded, False, reason)
     # An answer with unknown labels goes if all that it stands for is sure.
     answers = {decode_row(row) for row in search.rows if not _is_covered(row, sure)}
     possible = sure | {row for row in search.rows if decode_row(row) in answers}
-    ways = {answer: several for answer, several in search.ways.items() if answer in answers}
+    found = search.ways
+    if found is not None:
+        found = {answer: several for answer, several in found.items() if answer in answers}
     reason = "; ".join(dict.fromkeys(search.reasons))
-    return CompletedAnswers(sure, possible, is_true, ways, encoded, not reason, reason)
+    rows = sure, possible, is_true, budget.used
+    return CompletedAnswers(*rows, found, encoded, not reason, reason)
+
+
+def with_ways(
+    question: Question, completed: CompletedAnswers, limits: SearchLimits
+) -> CompletedAnswers:
+    """Return the same answers, with the functions that bring about those that are possible."""
+    if completed.ways is not None:
+        return completed
+    labels = [str(decode_label(each)) for each in completed.labels]
+    budget = limits.budget()
+    try:
+        search = _CompletedSearch(question, _mentioned_labels(question), labels, budget)
+        ways = search.find_ways()
+    except (WorkLimitError, RecursionError):
+        ways = _all_ways(question, completed.possible - completed.sure)
+        return replace(completed, ways=ways, has_exact_ways=False)
+    answers = {decode_row(row) for row in completed.possible}
+    ways = {answer: several for answer, several in ways.items() if answer in answers}
+    return replace(completed, ways=ways)
+
+
+def _mentioned_labels(question: Question) -> frozenset[str]:
+    """Return the labels that the type of the document, and those of functions, mention."""
+    assert question.document_type is not None
+    types = [question.document_type.grammar, *question.document_type.types.values()]
+    return frozenset[str]().union(*map(labels_of, types))
+
+
+def _all_ways(question: Question, rows: Tuples) -> Ways:
+    """Return that answers wait for all functions that may matter: a bound."""
+    return {decode_row(row): {question.candidates} for row in rows}
 
 
 class _CompletedSearch:
@@ -130,7 +166,7 @@ class _CompletedSearch:
 
     Attributes:
         rows: the answers that are possible, sure ones included.
-        ways: the functions that bring them about.
+        ways: the functions that bring them about; None if they were not looked for.
         reasons: why they are not exact.
     """
 
@@ -139,38 +175,70 @@ class _CompletedSearch:
         question: Question,
         mentioned: frozenset[str],
         labels: list[str],
-        budget: SearchBudget,
+        budget: WorkBudget,
     ) -> None:
         assert question.document_type is not None
         self._question = question
         self._budget = budget
         self._completions: Completions = question.document_type.completions(question.nodes, budget)
         self.rows: set[EncodedRow] = set(question.sure_rows)
-        self.ways: Ways = {}
+        self.ways: Ways | None = None
         self.reasons: list[str] = []
         self._mentioned = mentioned
+        self._results: dict[str, CallResult] | None = None
         self._labels = labels
 
     def find_possible(self) -> None:
         """Find the answers that are possible.
 
+        If there are no labels to return or to join, and functions do not depend on each other, each
+        is taken by itself. Otherwise it is tried which scenarios have a completion.
+
         Raises:
-            SearchLimitError: it takes more than the budget.
+            WorkLimitError: it takes more than the budget.
         """
         question = self._question
-        search = ScenarioSearch.on(question, self._budget)
-        for root in question.shape.roots:
-            for scenario in search.of_root(root):
-                for row in self._rows_of(root, scenario):
-                    self.rows.add(row)
-                    self.ways.setdefault(decode_row(row), set()).add(scenario.functions)
-        functions = (question.functions[name] for name in self._completions.suppliers)
-        if any(each.expanded_type != each.least_type for each in functions):
+        if not any(node.columns for node in question.shape.nodes()):
+            self._results = independent_results(self._completions)
+        if self._results is not None:
+            self.rows |= self._answers_with(self._results)
+            return
+        self.ways = self.find_ways()
+        live = (question.functions[name] for name in self._completions.suppliers)
+        if any(each.expanded_type != each.least_type for each in live):
             self.reasons.append(
                 "a function that answers once may be called in trees that have not come"
             )
         if not self._completions.sat.is_exact:
             self.reasons.append("groups of children in several types at once are not counted")
+
+    def _answers_with(self, results: Mapping[str, CallResult]) -> Tuples:
+        """Return the answers that are possible if functions bring what each may by itself."""
+        question, whole = self._question, self._completions.grammar
+        taken: list[Function] = []
+        for name in sorted(question.candidates & results.keys()):
+            function, result = question.functions[name], results[name]
+            if not result.types:
+                continue
+            type_ = function.type if ANY in result.types else result.grammar(name, whole)
+            alone = replace(function, type=type_, expanded_type=type_, least_type=type_)
+            taken.append(replace(alone, is_once=result.is_single))
+        return possible_answers(question, taken, self._labels, self._budget)
+
+    def find_ways(self) -> Ways:
+        """Return which functions bring about answers together; note the answers.
+
+        Raises:
+            WorkLimitError: it takes more than the budget.
+        """
+        found: Ways = {}
+        search = ScenarioSearch.on(self._question, self._budget)
+        for root in self._question.shape.roots:
+            for scenario in search.of_root(root):
+                for row in self._rows_of(root, scenario):
+                    self.rows.add(row)
+                    found.setdefault(decode_row(row), set()).add(scenario.functions)
+        return found
 
     def _rows_of(self, root: Root, scenario: Scenario) -> Iterator[EncodedRow]:
         """Yield the answers of a scenario that completions have."""
@@ -238,12 +306,12 @@ class _CompletedSearch:
         """Return the answers that are sure, and whether it is sure that there is one.
 
         Raises:
-            SearchLimitError: it takes more than the budget.
+            WorkLimitError: it takes more than the budget.
         """
         question = self._question
         held = frozenset(question.sure_rows)
         open_ = [row for row in self.rows if row not in held]
-        if not open_ or not self._completions.has_one():
+        if not open_ or not self._completions.has_one() or self._is_avoided(held):
             return held, bool(held)
         certainty = Certainty(question, self._completions, self._budget)
         has_answer = certainty.holds(None)
@@ -261,6 +329,17 @@ class _CompletedSearch:
         if certainty.is_relaxed and (len(found) < len(candidates) or not is_true):
             self.reasons.append("what the type makes sure is not found out for shared functions")
         return sure, is_true
+
+    def _is_avoided(self, held: Tuples) -> bool:
+        """Whether functions may bring so little that nothing more is an answer.
+
+        It is tried where each can be taken by itself; what they need not bring, they do not.
+        """
+        results = self._results or {}
+        return any(
+            self._answers_with({name: each.least(at) for name, each in results.items()}) <= held
+            for at in range(max((len(each.types) for each in results.values()), default=0))
+        )
 
 
 def _is_covered(row: EncodedRow, sure: Tuples) -> bool:

@@ -23,7 +23,7 @@ from itertools import combinations_with_replacement, product
 from corollary.documents.answers.certain import Avoidance, Certainty, Outline
 from corollary.documents.answers.completed_answers import CANDIDATES_MAX, CompletedAnswers
 from corollary.documents.answers.question import Question
-from corollary.documents.answers.search_budget import SearchBudget, SearchLimits
+from corollary.documents.answers.search_limits import SearchLimits
 from corollary.documents.answers.unknown import (
     EncodedRow,
     decode_label,
@@ -32,13 +32,13 @@ from corollary.documents.answers.unknown import (
     range_of,
 )
 from corollary.documents.answers.usefulness import Usefulness
-from corollary.documents.errors import SearchLimitError
 from corollary.documents.queries.shape import Node
 from corollary.documents.trees.forest import NodeKind
 from corollary.documents.types.completions import Completions
 from corollary.documents.types.content_fit import Types, has_fit
 from corollary.documents.types.function_types import ANY, ANYTHING, Production
 from corollary.documents.types.node_types import Supplier
+from corollary.engines.budget import WorkBudget, WorkLimitError
 
 NOTHING = Outline()
 Pair = tuple[Outline, Outline]
@@ -57,9 +57,8 @@ def useful_in_completions(
         limits: what the search may take.
     """
     assert question.document_type is not None
-    proved = set[str]()
+    proved, budget = set[str](), limits.budget()
     try:
-        budget = SearchBudget(limits)
         completions = question.document_type.completions(question.nodes, budget)
         reason = _undecided(question, completed, completions, budget)
         answers = [] if reason else _answers(completed)
@@ -71,13 +70,13 @@ def useful_in_completions(
             proved |= {name for name in bound - proved if search.is_useful(name)}
             if proved == bound:
                 break
-    except (SearchLimitError, RecursionError) as error:
+    except (WorkLimitError, RecursionError) as error:
         reason = f"the search for completions ended after {error}"
     except UndecidedError:
         reason = "trees of several types at once are not compared"
     if reason:
-        return Usefulness(bound, bound - proved, reason)
-    return Usefulness(frozenset(proved))
+        return Usefulness(bound, bound - proved, reason, budget.used)
+    return Usefulness(frozenset(proved), work=budget.used)
 
 
 class UndecidedError(Exception):
@@ -85,7 +84,7 @@ class UndecidedError(Exception):
 
 
 def _undecided(
-    question: Question, completed: CompletedAnswers, completions: Completions, budget: SearchBudget
+    question: Question, completed: CompletedAnswers, completions: Completions, budget: WorkBudget
 ) -> str:
     """Return why usefulness is not decided; empty if it is."""
     if not completed.is_exact:
@@ -122,7 +121,7 @@ class _DifferenceSearch(Avoidance):
     """Looks for completions in which patterns match, but not without what a function brings."""
 
     def __init__(
-        self, completions: Completions, patterns: Sequence[Node], budget: SearchBudget
+        self, completions: Completions, patterns: Sequence[Node], budget: WorkBudget
     ) -> None:
         super().__init__(completions, patterns, budget)
         self._every: dict[Types, frozenset[Outline]] = {}
@@ -132,7 +131,7 @@ class _DifferenceSearch(Avoidance):
         """Whether there is such a completion.
 
         Raises:
-            SearchLimitError: it takes more than the budget.
+            WorkLimitError: it takes more than the budget.
             UndecidedError: trees would have to be of several types at once.
         """
         whole = self._completions

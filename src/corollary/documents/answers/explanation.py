@@ -8,12 +8,12 @@ from typing import assert_never
 from corollary.documents.answers import matching
 from corollary.documents.answers.question import Question
 from corollary.documents.answers.scenarios import ScenarioSearch
-from corollary.documents.answers.search_budget import SearchBudget, SearchLimits
+from corollary.documents.answers.search_limits import SearchLimits
 from corollary.documents.answers.unknown import Answer, decode_row, encode_label
-from corollary.documents.errors import SearchLimitError
 from corollary.documents.queries.shape import FixedLabel, Fork, Group, Node, Root
 from corollary.documents.trees.document_tree import DocumentTree
 from corollary.documents.trees.forest import NodeKind
+from corollary.engines.budget import WorkLimitError
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +72,14 @@ def explain(question: Question, answer: Answer, value: float, limits: SearchLimi
         return Explanation(answer, value)
     is_exact = True
     try:
-        search = ScenarioSearch.on(question, SearchBudget(limits))
+        search = ScenarioSearch.on(question, limits.budget())
         ways = {
             each.functions
             for root in question.shape.roots
             for each in search.of_root(root)
             if decode_row(each.answer(root)) == answer
         }
-    except SearchLimitError:
+    except WorkLimitError:
         ways, is_exact = {question.candidates}, False
     return explain_ways(question, answer, ways, is_exact=is_exact)
 
@@ -98,11 +98,11 @@ def explain_possible(question: Question, limits: SearchLimits) -> dict[Answer, E
     ways: dict[Answer, set[frozenset[str]]] = {}
     is_exact = True
     try:
-        search = ScenarioSearch.on(question, SearchBudget(limits))
+        search = ScenarioSearch.on(question, limits.budget())
         for root in question.shape.roots:
             for each in search.of_root(root):
                 ways.setdefault(decode_row(each.answer(root)), set()).add(each.functions)
-    except SearchLimitError:
+    except WorkLimitError:
         rows = question.possible_rows - question.sure_rows
         ways, is_exact = {decode_row(row): {question.candidates} for row in rows}, False
     sure = question.sure

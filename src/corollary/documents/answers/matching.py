@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, assert_never
 
-from corollary.documents.answers.search_budget import SearchBudget
 from corollary.documents.answers.unknown import (
     NO_ROWS,
     UNIT_ROWS,
@@ -23,6 +22,7 @@ from corollary.documents.answers.unknown import (
 from corollary.documents.queries.pattern import Axis
 from corollary.documents.queries.shape import FixedLabel, Fork, Group, Node, QueryShape, Root
 from corollary.documents.trees.forest import NodeKind
+from corollary.engines.budget import WorkBudget
 
 
 class RowAlgebra(Protocol):
@@ -122,12 +122,12 @@ def match_tables(
     results: CallResults = no_results,
     *,
     algebra: RowAlgebra = PLAIN,
-    budget: SearchBudget | None = None,
+    budget: WorkBudget | None = None,
 ) -> MatchTables:
     """Return what matches where.
 
     Raises:
-        SearchLimitError: it takes more than the budget.
+        WorkLimitError: it takes more than the budget.
     """
     nodes = [*shape.nodes()]
     deep = frozenset(node.number for node in nodes if node.axis is Axis.DESCENDANT)

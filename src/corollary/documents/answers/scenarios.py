@@ -16,7 +16,6 @@ from typing import assert_never
 
 from corollary.documents.answers import matching
 from corollary.documents.answers.question import Question
-from corollary.documents.answers.search_budget import SearchBudget
 from corollary.documents.answers.unknown import UNKNOWN, encode_label, meet
 from corollary.documents.queries.conjunctive import (
     ConjunctivePattern,
@@ -25,6 +24,7 @@ from corollary.documents.queries.conjunctive import (
 )
 from corollary.documents.queries.shape import Fork, Group, Node, Root
 from corollary.documents.trees.forest import NodeKind
+from corollary.engines.budget import WorkBudget
 
 Labels = tuple[tuple[str, str], ...]
 """The labels of classes, as far as they are known, by the name of the class."""
@@ -76,15 +76,15 @@ class ScenarioSearch:
     tree: matching.Tree
     possible: matching.MatchTables
     sure: matching.MatchTables
-    budget: SearchBudget
+    budget: WorkBudget
     _memo: dict[tuple[int, int], frozenset[Scenario]] = field(default_factory=dict)
 
     @classmethod
-    def on(cls, question: Question, budget: SearchBudget) -> "ScenarioSearch":
+    def on(cls, question: Question, budget: WorkBudget) -> "ScenarioSearch":
         """Return a search for the scenarios of a question, with all functions as streams.
 
         Raises:
-            SearchLimitError: it takes more than the budget.
+            WorkLimitError: it takes more than the budget.
         """
         nodes, shape = question.nodes, question.shape
         possible = matching.match_tables(nodes, shape, question.stream_results, budget=budget)
@@ -94,7 +94,7 @@ class ScenarioSearch:
         """Return the scenarios of one of the alternatives of a query.
 
         Raises:
-            SearchLimitError: it takes more than the budget.
+            WorkLimitError: it takes more than the budget.
         """
         if root.node.number not in self.possible.here[self.tree.root]:
             return frozenset()

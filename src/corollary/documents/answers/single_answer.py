@@ -30,9 +30,9 @@ from typing import assert_never
 
 from corollary.documents.answers import assumptions
 from corollary.documents.answers.call_results import call_results, call_results_from
-from corollary.documents.answers.matching import answer_of, match_group, match_tables
+from corollary.documents.answers.matching import answer_of, match_group, match_tables, passes_test
 from corollary.documents.answers.question import Question
-from corollary.documents.answers.search_budget import SearchBudget, SearchLimits
+from corollary.documents.answers.search_limits import SearchLimits
 from corollary.documents.answers.unknown import (
     NO_ROWS,
     UNKNOWN,
@@ -40,13 +40,13 @@ from corollary.documents.answers.unknown import (
     encode_label,
     encode_one_of,
 )
-from corollary.documents.errors import SearchLimitError
 from corollary.documents.queries.pattern import Axis
 from corollary.documents.queries.shape import Fork, Group, Node
 from corollary.documents.trees.forest import NodeKind
 from corollary.documents.types.function_types import Function, Grammar, labels_of, roots_allowed
 from corollary.documents.types.grammar_offers import single_offers, stream_rows
 from corollary.documents.types.satisfiability import is_decided
+from corollary.engines.budget import WorkBudget, WorkLimitError, WorkUsed
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +56,13 @@ class Refinement:
     Attributes:
         answers: encoded as in relations, sure ones included.
         is_exact: whether all of them are possible.
+        work: that the search took.
         reason: why they are a bound, if they are one.
     """
 
     answers: Tuples
     is_exact: bool
+    work: WorkUsed
     reason: str = ""
 
 
@@ -81,34 +83,42 @@ def refine(question: Question, limits: SearchLimits) -> Refinement:
     functions = [question.functions[name] for name in sorted(question.candidates)]
     least = [replace(each, expanded_type=each.least_type) for each in functions]
     labels = labels_that_matter(question)
-    budget = SearchBudget(limits)
+    budget = limits.budget()
     try:
-        found = _answers(question, functions, labels, budget)
-    except (SearchLimitError, RecursionError) as error:
+        found = possible_answers(question, functions, labels, budget)
+    except (WorkLimitError, RecursionError) as error:
         reason = f"the search ended after {error}"
-        return Refinement(frozenset(question.possible_rows), is_exact=False, reason=reason)
+        return Refinement(frozenset(question.possible_rows), False, budget.used, reason)
     if least == functions:
-        return Refinement(found, is_exact=True)
+        return Refinement(found, True, budget.used)
     try:
-        is_same = _answers(question, least, labels, budget) == found
+        is_same = possible_answers(question, least, labels, budget) == found
         reason = "a function that answers once may be called in trees that have not come"
-    except SearchLimitError as error:
+    except WorkLimitError as error:
         is_same, reason = False, f"the search ended after {error}"
-    return Refinement(found, is_same, "" if is_same else reason)
+    return Refinement(found, is_same, budget.used, "" if is_same else reason)
 
 
-def _answers(
-    question: Question, functions: list[Function], labels: list[str], budget: SearchBudget
+def possible_answers(
+    question: Question, functions: list[Function], labels: list[str], budget: WorkBudget
 ) -> Tuples:
     """Return the answers that are possible with some functions.
 
+    Args:
+        question: the query on the document.
+        functions: those that may bring something, as they are taken.
+        labels: those that the root of an answer may have to have.
+        budget: what the search may take.
+
     Raises:
-        SearchLimitError: it takes more than the budget.
+        WorkLimitError: it takes more than the budget.
     """
     shape = question.shape
     algebra = assumptions.AssumingRows(budget)
-    nodes = [node for node in shape.nodes() if node.axis is not None]
-    brought = {each.name: _brought(each, nodes, labels, algebra) for each in functions}
+    brought = {
+        each.name: _brought(each, _nodes_in_reach(question, each.name), labels, algebra)
+        for each in functions
+    }
 
     def results(node: Node, name: str) -> Tuples:
         return brought[name].get(node.number, NO_ROWS) if name in brought else NO_ROWS
@@ -153,6 +163,27 @@ def _fresh_labels(taken: set[str], number: int) -> Iterator[str]:
         at += 1
 
 
+def _nodes_in_reach(question: Question, function: str) -> list[Node]:
+    """Return the query nodes that may match at the calls of a function, going by those above."""
+    tree = question.nodes
+    found: dict[int, Node] = {}
+    for call in tree.calls.get(function, ()):
+        above = [call]
+        while above[-1] != tree.root:
+            above.append(tree.parents[above[-1]])
+        here = [each.node for each in question.shape.roots]
+        deep: dict[int, Node] = {}
+        for number in reversed(above):
+            if number != call:
+                here = [each for each in here if passes_test(each, tree, number)]
+                branches = [each for node in here for each in _branches_of(node.group)]
+                deep |= {each.number: each for each in branches if each.axis is Axis.DESCENDANT}
+                near = {each.number: each for each in branches if each.axis is Axis.CHILD}
+                here = [*(near | deep).values()]
+        found |= {each.number: each for each in here}
+    return [found[number] for number in sorted(found)]
+
+
 def _brought(
     function: Function,
     nodes: list[Node],
@@ -163,12 +194,12 @@ def _brought(
 
     Args:
         function: one that is live.
-        nodes: the query nodes, except roots.
+        nodes: the query nodes that it may match.
         labels: those that the root of an answer may have to have.
         algebra: of the rows.
 
     Raises:
-        SearchLimitError: it takes more than the budget.
+        WorkLimitError: it takes more than the budget.
     """
     type_ = function.expanded_type
     found: dict[int, Tuples] = {}

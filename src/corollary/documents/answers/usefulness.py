@@ -34,10 +34,10 @@ from corollary.documents.answers.canonical import (
 from corollary.documents.answers.matching import answers_at, match_added, match_tables
 from corollary.documents.answers.question import Question
 from corollary.documents.answers.scenarios import Scenario, ScenarioSearch
-from corollary.documents.answers.search_budget import SearchBudget, SearchLimits
+from corollary.documents.answers.search_limits import SearchLimits
 from corollary.documents.answers.unknown import NO_ROWS, Tuples
-from corollary.documents.errors import SearchLimitError
 from corollary.documents.queries.shape import Node, Root
+from corollary.engines.budget import WorkBudget, WorkLimitError, WorkUsed
 
 ALONE_MAX_FUNCTIONS = 8
 """Of this number of functions it is tried first what they can do alone, without scenarios."""
@@ -51,11 +51,13 @@ class Usefulness:
         functions: those that are useful, or not proved useless.
         unproved: those of them of which the search has not shown that they are useful.
         reason: why the search did not go on, if it did not.
+        work: that the search took; None if none was made.
     """
 
     functions: frozenset[str]
     unproved: frozenset[str] = frozenset()
     reason: str = ""
+    work: WorkUsed | None = None
 
     @property
     def is_exact(self) -> bool:
@@ -68,7 +70,8 @@ def useful(question: Question, limits: SearchLimits) -> Usefulness:
     candidates = question.candidates
     if not candidates:
         return Usefulness(candidates)
-    tests = _Tests(question, SearchBudget(limits))
+    budget = limits.budget()
+    tests = _Tests(question, budget)
     found, open_ = set[str](), set(candidates)
     try:
         for name in sorted(candidates)[:ALONE_MAX_FUNCTIONS]:
@@ -77,17 +80,17 @@ def useful(question: Question, limits: SearchLimits) -> Usefulness:
                 open_.discard(name)
         if open_ and (question.shape.has_conditions or question.shape.has_times):
             reason = "what functions bring together is not tested with comparisons"
-            return Usefulness(candidates, frozenset(open_), reason)
+            return Usefulness(candidates, frozenset(open_), reason, budget.used)
         if open_:
             tests.find_scenarios()
         for name in sorted(open_):
             if tests.is_useful(name):
                 found.add(name)
             open_.discard(name)
-    except SearchLimitError as error:
+    except WorkLimitError as error:
         reason = f"the search ended after {error}"
-        return Usefulness(frozenset(found | open_), frozenset(open_), reason)
-    return Usefulness(frozenset(found))
+        return Usefulness(frozenset(found | open_), frozenset(open_), reason, budget.used)
+    return Usefulness(frozenset(found), work=budget.used)
 
 
 class _Trie(dict[int, "_Trie"]):
@@ -127,7 +130,7 @@ def _minimal(scenarios: Iterable[Scenario]) -> list[Scenario]:
 class _Tests:
     """The tests of the functions of one question, within one budget."""
 
-    def __init__(self, question: Question, budget: SearchBudget) -> None:
+    def __init__(self, question: Question, budget: WorkBudget) -> None:
         self._question = question
         self._budget = budget
         self._stars = star_length(question.shape)
@@ -137,7 +140,7 @@ class _Tests:
         """Whether a function makes an answer possible by itself, which is not sure: it is useful.
 
         Raises:
-            SearchLimitError: it takes more than the budget.
+            WorkLimitError: it takes more than the budget.
         """
 
         def results(node: Node, function: str) -> Tuples:
@@ -174,7 +177,7 @@ class _Tests:
         """Whether a function is useful.
 
         Raises:
-            SearchLimitError: it takes more than the budget.
+            WorkLimitError: it takes more than the budget.
         """
         question = self._question
         for root, scenario in self._by_function.get(name, ()):

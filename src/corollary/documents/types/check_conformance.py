@@ -11,8 +11,8 @@ from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
-from corollary.documents.answers.search_budget import SearchBudget, SearchLimits
-from corollary.documents.errors import ActiveDocumentError, SearchLimitError
+from corollary.documents.answers.search_limits import SearchLimits
+from corollary.documents.errors import ActiveDocumentError
 from corollary.documents.trees.document_tree import DocumentTree, StoredNode
 from corollary.documents.trees.forest import Forest, NodeKind
 from corollary.documents.types.active_types import called_in
@@ -21,6 +21,7 @@ from corollary.documents.types.content_fit import Types
 from corollary.documents.types.function_types import ANY, FunctionType, Grammar, Production
 from corollary.documents.types.node_types import NodeTypes
 from corollary.documents.types.read_type import read_type, show_production
+from corollary.engines.budget import WorkLimitError
 
 SHOWN_MAX = 6
 """The maximum number of children, and of productions, in a message."""
@@ -135,7 +136,7 @@ class Conformance:
                 coming[each] += number * calls[name]
         try:
             for nodes, most in ((self._apart, max(coming.values(), default=1)), (self._silent, 1)):
-                budget = SearchBudget(self._limits)
+                budget = self._limits.budget()
                 before, then = (
                     type_.rules((each for each, n in there.items() if 0 < n <= most), budget)
                     for type_, there in ((self._type, calls), (after, coming))
@@ -143,7 +144,7 @@ class Conformance:
                 types = nodes.root_types((before, then), retracted, updates)
                 if after.grammar.start not in types:
                     return False
-        except (SearchLimitError, RecursionError):
+        except (WorkLimitError, RecursionError):
             self._apart.reset()
             self._silent.reset()
             return False
@@ -180,12 +181,12 @@ def check_conformance(
         ActiveDocumentError: there is none.
     """
     try:
-        completions = type_.completions(tree, SearchBudget(limits))
+        completions = type_.completions(tree, limits.budget())
         types = completions.relaxed_types()
         is_possible = completions.grammar.start in types[tree.root]
         if is_possible and (not completions.shared or completions.has_one()):
             return
-    except (SearchLimitError, RecursionError):  # not found out: it may have one
+    except (WorkLimitError, RecursionError):  # not found out: it may have one
         return
     if not is_possible:
         raise _misfit(completions, types, cause)

@@ -30,7 +30,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
-from corollary.documents.answers.search_budget import SearchBudget
 from corollary.documents.queries.conjunctive import ConjunctivePattern
 from corollary.documents.queries.pattern import Axis
 from corollary.documents.trees.document_tree import DocumentTree
@@ -47,6 +46,7 @@ from corollary.documents.types.function_types import (
 )
 from corollary.documents.types.node_types import Supplier, TypeRules
 from corollary.documents.types.satisfiability import Demand, Satisfiability
+from corollary.engines.budget import WorkBudget
 
 Demands = Mapping[str, Sequence[ConjunctivePattern]]
 """For functions, the patterns that their trees have to match, at the root or, for `//`, below."""
@@ -75,17 +75,17 @@ class DocumentType:
     types: Mapping[str, FunctionType] = field(default_factory=dict)
     ended: Collection[str] = ()
 
-    def completions(self, tree: DocumentTree, budget: SearchBudget) -> "Completions":
+    def completions(self, tree: DocumentTree, budget: WorkBudget) -> "Completions":
         """Return the completions of a document.
 
         Raises:
-            SearchLimitError: it takes more than the budget.
+            WorkLimitError: it takes more than the budget.
         """
         return Completions(
             tree, self.rules((name for name in tree.calls if tree.calls[name]), budget)
         )
 
-    def rules(self, called: Iterable[str], budget: SearchBudget) -> TypeRules:
+    def rules(self, called: Iterable[str], budget: WorkBudget) -> TypeRules:
         """Return the type with what functions that are called may bring."""
         suppliers: dict[str, Supplier] = {}
         results: active_types.Rules = {}
@@ -148,7 +148,7 @@ class Completions:
         return self.rules.sat
 
     @property
-    def budget(self) -> SearchBudget:
+    def budget(self) -> WorkBudget:
         """What the search may take."""
         return self.rules.budget
 
@@ -158,7 +158,7 @@ class Completions:
         """Whether there is a completion in which the trees of functions meet demands.
 
         Raises:
-            SearchLimitError: it takes more than the budget.
+            WorkLimitError: it takes more than the budget.
         """
         wanted = {name: frozenset(several) for name, several in (demands or {}).items() if several}
         key = frozenset(wanted.items())
@@ -170,13 +170,16 @@ class Completions:
         """Return the types that each data node can have if every call gets trees of its own."""
         found = {number: types | {ANY} for number, types in self._closed.items()}
         for number in self._open:
-            table = self._base_table(number)
-            found[number] = frozenset(table) | {ANY}
+            found[number] = self.open_types(number) | {ANY}
         return found
 
     def closed_types(self, number: int) -> Types:
         """Return the types of a node below which nothing can come."""
         return self._closed[number] | {ANY}
+
+    def open_types(self, number: int) -> Types:
+        """Return the types that an open node can have if every call gets trees of its own."""
+        return frozenset(self._base_table(number))
 
     def candidates(self, number: int) -> Iterator[tuple[str, Production]]:
         """Return the productions that have the label of a node, with their types."""

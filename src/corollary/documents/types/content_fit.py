@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TypeVar
 
-from corollary.documents.answers.search_budget import SearchBudget
 from corollary.documents.types.function_types import Production
+from corollary.engines.budget import WorkBudget
 
 Types = frozenset[str]
 UNBOUNDED = 1 << 60
@@ -43,7 +43,7 @@ def has_fit(
     production: Production,
     children: Mapping[Types, int],
     supplies: Sequence[Supply] = (),
-    budget: SearchBudget | None = None,
+    budget: WorkBudget | None = None,
 ) -> bool:
     """Whether children can be those of a production, with supplied ones.
 
@@ -54,7 +54,7 @@ def has_fit(
         budget: what it may take.
 
     Raises:
-        SearchLimitError: it takes more.
+        WorkLimitError: it takes more.
     """
     known = production.types
     wanted: Counter[Types] = Counter()

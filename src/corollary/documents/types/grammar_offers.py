@@ -16,21 +16,19 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 
-from corollary.documents.answers.search_budget import SearchBudget
 from corollary.documents.answers.unknown import UNKNOWN, Tuples, encode_label, encode_one_of
 from corollary.documents.queries import conjunctive
 from corollary.documents.queries.pattern import Axis
 from corollary.documents.queries.shape import Node
 from corollary.documents.types.function_types import Grammar, labels_of
 from corollary.documents.types.satisfiability import Demand, Satisfiability
+from corollary.engines.budget import WorkBudget
 
 Assignment = Mapping[str, str]
 """Labels of classes."""
 
 
-def stream_rows(
-    grammar: Grammar, node: Node, labels: Sequence[str], budget: SearchBudget
-) -> Tuples:
+def stream_rows(grammar: Grammar, node: Node, labels: Sequence[str], budget: WorkBudget) -> Tuples:
     """Return the rows of a query node that the trees of a grammar can bring, each by itself.
 
     Args:
@@ -40,7 +38,7 @@ def stream_rows(
         budget: what the search may take.
 
     Raises:
-        SearchLimitError: it takes more.
+        WorkLimitError: it takes more.
     """
     found: set[tuple[str, ...]] = set()
     sat = Satisfiability(grammar, budget)
@@ -55,7 +53,7 @@ def stream_rows(
 
 
 def single_offers(
-    grammar: Grammar, nodes: Iterable[Node], labels: Sequence[str], budget: SearchBudget
+    grammar: Grammar, nodes: Iterable[Node], labels: Sequence[str], budget: WorkBudget
 ) -> Iterator[dict[int, Tuples]]:
     """Yield the largest sets of rows that one tree of a grammar brings together, by query node.
 
@@ -66,7 +64,7 @@ def single_offers(
         budget: what the search may take.
 
     Raises:
-        SearchLimitError: it takes more.
+        WorkLimitError: it takes more.
     """
     sat = Satisfiability(grammar, budget)
     demands = [
@@ -105,7 +103,7 @@ def _row(pattern: conjunctive.ConjunctivePattern, symbols: Mapping[str, str]) ->
 
 
 def _largest(
-    demands: list[Demand], sat: Satisfiability, budget: SearchBudget
+    demands: list[Demand], sat: Satisfiability, budget: WorkBudget
 ) -> Iterator[frozenset[Demand]]:
     """Yield the sets of demands that one tree meets together, and that are part of no other."""
     found: list[frozenset[Demand]] = []
@@ -132,7 +130,7 @@ class _Choices:
     """
 
     def __init__(
-        self, grammar: Grammar, sat: Satisfiability, demands: list[Demand], budget: SearchBudget
+        self, grammar: Grammar, sat: Satisfiability, demands: list[Demand], budget: WorkBudget
     ) -> None:
         self._sat = sat
         self._demands = [(each, frozenset(conjunctive.classes_in(each[0]))) for each in demands]

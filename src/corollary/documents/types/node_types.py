@@ -19,13 +19,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 
-from corollary.documents.answers.search_budget import SearchBudget
 from corollary.documents.trees.document_tree import DocumentTree, StoredNode
 from corollary.documents.trees.forest import ROOT, Forest, NodeKind
 from corollary.documents.types.active_types import Rules
 from corollary.documents.types.content_fit import Supply, Types, has_fit
 from corollary.documents.types.function_types import ANY, Grammar, Production
 from corollary.documents.types.satisfiability import Demand, Satisfiability
+from corollary.engines.budget import WorkBudget
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class TypeRules:
     grammar: Grammar
     suppliers: Mapping[str, Supplier]
     results: Rules
-    budget: SearchBudget
+    budget: WorkBudget
     sat: Satisfiability = field(init=False)
     _by_label: dict[str | None, list[tuple[str, Production]]] = field(default_factory=dict)
     _known: dict[tuple[object, ...], Types] = field(default_factory=dict)
@@ -84,6 +84,7 @@ class TypeRules:
     ) -> Types:
         """Return the types of children that a tree of a function can be of, if it meets demands."""
         several = list(demands)
+        self.budget.spend(1 + len(production.children))
         return frozenset(
             type_
             for type_ in production.types
@@ -96,7 +97,7 @@ class TypeRules:
         """Return the types of a node, given how many children have which, and what is called there.
 
         Raises:
-            SearchLimitError: it takes more than the budget.
+            WorkLimitError: it takes more than the budget.
         """
         live = sorted((name, n) for name, n in calls.items() if n and name in self.suppliers)
         counts = frozenset((types, number) for types, number in content.items() if number)
@@ -167,7 +168,7 @@ class NodeTypes:
             updates: what functions bring; none of them calls the function of a later one.
 
         Raises:
-            SearchLimitError: it takes more than the budget.
+            WorkLimitError: it takes more than the budget.
         """
         before, after = rules
         self._settle(before)

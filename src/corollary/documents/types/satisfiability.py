@@ -25,8 +25,7 @@ from functools import lru_cache
 from itertools import product
 from typing import assert_never
 
-from corollary.documents.answers.search_budget import SearchBudget, SearchLimits
-from corollary.documents.errors import SearchLimitError
+from corollary.documents.answers.search_limits import SearchLimits
 from corollary.documents.queries.conjunctive import ConjunctivePattern, expand_alternatives
 from corollary.documents.queries.pattern import Axis
 from corollary.documents.queries.shape import Node
@@ -39,6 +38,7 @@ from corollary.documents.types.function_types import (
     Labels,
     Production,
 )
+from corollary.engines.budget import WorkBudget, WorkLimitError
 
 
 def can_bring(type_: FunctionType | None, node: Node) -> bool:
@@ -67,17 +67,17 @@ def is_decided(type_: FunctionType | None, node: Node) -> bool:
 @lru_cache(maxsize=1024)
 def _can_grow(grammar: Grammar, node: Node) -> bool | None:
     """Whether a grammar has a tree for a query node; None if it takes too long to find out."""
-    sat = Satisfiability(grammar, SearchBudget(CAN_BRING_LIMITS))
+    sat = Satisfiability(grammar, CAN_BRING_LIMITS.budget())
     places = (False, True) if node.axis is Axis.DESCENDANT else (False,)
     try:
         return any(
             sat.meets([(each, is_deep)]) for each in expand_alternatives(node) for is_deep in places
         )
-    except (SearchLimitError, RecursionError):
+    except (WorkLimitError, RecursionError):
         return None
 
 
-CAN_BRING_LIMITS = SearchLimits(nodes=200_000, seconds=2)
+CAN_BRING_LIMITS = SearchLimits(nodes=200_000)
 """What it may take to find out whether a function can bring a tree for a query node."""
 Demand = tuple[ConjunctivePattern, bool]
 """A pattern, and whether it is to match strictly below the root of a tree, or at it."""
@@ -93,9 +93,9 @@ class Satisfiability:
         is_exact: whether every yes so far is sure; otherwise some may be a no.
     """
 
-    def __init__(self, grammar: Grammar, budget: SearchBudget | None = None) -> None:
+    def __init__(self, grammar: Grammar, budget: WorkBudget | None = None) -> None:
         self.is_exact = True
-        self._budget = budget or SearchBudget(SearchLimits())
+        self._budget = budget or SearchLimits().budget()
         self._grammar = grammar
         self._known: dict[tuple[TypeNames, Patterns, Patterns], bool] = {}
         self._open: set[tuple[TypeNames, Patterns, Patterns]] = set()
@@ -256,7 +256,7 @@ class _FamilySearch:
     """
 
     def __init__(
-        self, sat: Satisfiability, children: list[tuple[Child, ...]], budget: SearchBudget
+        self, sat: Satisfiability, children: list[tuple[Child, ...]], budget: WorkBudget
     ) -> None:
         self._sat = sat
         self._children = children

@@ -55,15 +55,15 @@ TYPE_FILES = (".dtd", ".type")
     "--limit-seconds",
     metavar="SECONDS",
     type=click.FloatRange(min=0),
-    default=20.0,
+    default=100.0,
     show_default=True,
-    help="The time of a search; beyond it there is a bound.",
+    help="The time of a search, a last resort; beyond it there is a bound.",
 )
 @click.option(
     "--limit-nodes",
     metavar="N",
     type=click.IntRange(min=1),
-    default=50_000_000,
+    default=2_000_000,
     show_default=True,
     help="The nodes and combinations that a search looks at; beyond them there is a bound.",
 )
@@ -137,7 +137,7 @@ def command(
     """
     with output.reporting() as console:
         from corollary.documents.active_collection import ActiveCollection
-        from corollary.documents.answers.search_budget import SearchLimits
+        from corollary.documents.answers.search_limits import SearchLimits
         from corollary.documents.timeline import START, ViewTimeline
         from corollary.documents.trees.xml import ReadOptions
         from corollary.documents.updates_file import read_updates
@@ -225,6 +225,8 @@ def _result(document: "ActiveDocument", view: "View", *, useful: bool, gc: bool)
         "unknown": [_unknown(each) for each in possible],
         "exact": view.is_exact,
     }
+    if view.work is not None:
+        result["work"] = view.work.to_json()
     if not view.is_exact:
         result["bound"] = view.bound_reason
     found = view.usefulness() if useful or gc else None
@@ -232,6 +234,8 @@ def _result(document: "ActiveDocument", view: "View", *, useful: bool, gc: bool)
     if useful and found is not None:
         result["useful"] = sorted(needed)
         result["useful_exact"] = found.is_exact
+        if found.work is not None:
+            result["useful_work"] = found.work.to_json()
         if not found.is_exact:
             result["unproved"] = sorted(found.unproved)
             result["useful_bound"] = found.reason
