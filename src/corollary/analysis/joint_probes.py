@@ -27,6 +27,7 @@ from corollary.core.pipeline import (
     names_needed,
 )
 from corollary.core.plans import (
+    Accumulate,
     Derive,
     Judge,
     Loop,
@@ -37,6 +38,7 @@ from corollary.core.plans import (
     Within,
     relations_written_by,
 )
+from corollary.core.states import State
 
 LATER_MAX_STEPS = 32
 """No more steps are looked at for one."""
@@ -51,7 +53,7 @@ def upcoming_pipelines(plan: Plan) -> dict[int, tuple[UpcomingPipeline, ...]]:
         id(step): tuple(_upcoming(step, steps[at + 1 :][:LATER_MAX_STEPS]))
         for steps in step_lists(plan)
         for at, step in enumerate(steps)
-        if isinstance(step, Derive)
+        if isinstance(step, Derive | Accumulate)
     }
 
 
@@ -60,7 +62,8 @@ def step_lists(plan: Plan, *, with_alternatives: bool = True) -> Iterator[tuple[
 
     Args:
         plan: the plan.
-        with_alternatives: whether to yield what runs where steps have exceeded their budget.
+        with_alternatives: whether to yield what runs where steps have exceeded their budget, or
+            where a change is outside of the process.
     """
     work = list(plan.procedures.values())
     while work:
@@ -72,6 +75,8 @@ def step_lists(plan: Plan, *, with_alternatives: bool = True) -> Iterator[tuple[
                     work.append(inner)
                 case Judge(steps=inner) | Overrun(steps=inner):
                     work.append(inner)
+                case Accumulate(steps=inner) if with_alternatives:
+                    work.append(inner)
                 case Within(steps=inner, otherwise=otherwise):
                     work.append(inner)
                     if with_alternatives and otherwise is not None:
@@ -80,8 +85,8 @@ def step_lists(plan: Plan, *, with_alternatives: bool = True) -> Iterator[tuple[
                     pass
 
 
-def _upcoming(step: Derive, later: tuple[Step, ...]) -> Iterator[UpcomingPipeline]:
-    written = {step.target}
+def _upcoming(step: Step, later: tuple[Step, ...]) -> Iterator[UpcomingPipeline]:
+    written = {*relations_written_by(step)}
     for each in later:
         if isinstance(each, Derive):
             for at, pipeline in enumerate(each.pipelines):
@@ -112,14 +117,17 @@ def count_requests(plan: Plan, is_remote: Callable[[Reference], bool]) -> int:
         asked: dict[int, int] = {}
         """By pipeline the depth down to which earlier steps have asked for it."""
         for step in steps:
-            if not isinstance(step, Derive):
+            if isinstance(step, Accumulate):
+                count = int(is_remote(Reference(step.relation, State.OLD)))
+            elif isinstance(step, Derive):
+                depths = [
+                    depth - asked.get(id(pipeline), 0)
+                    for pipeline in step.pipelines
+                    if (depth := probe_depth(pipeline, is_remote))
+                ]
+                count = max(0, *depths, 0) + any(map(is_remote, step.without))
+            else:
                 continue
-            depths = [
-                depth - asked.get(id(pipeline), 0)
-                for pipeline in step.pipelines
-                if (depth := probe_depth(pipeline, is_remote))
-            ]
-            count = max(0, *depths, 0) + any(map(is_remote, step.without))
             total += count
             for later, at in upcoming[id(step)] if count else ():
                 known = id(later.pipelines[at])

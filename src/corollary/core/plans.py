@@ -164,6 +164,30 @@ class ReadTotals:
 
 
 @dataclass(frozen=True, slots=True)
+class Accumulate:
+    """Add the last columns of `change` to those of the tuples of `relation` with the same key.
+
+    A key is all columns before. One that is new gets a tuple with its change, and one whose first
+    sum is 0 goes.
+
+    Attributes:
+        change: has each key once.
+        additive: how many columns are added.
+        steps: the same in smaller steps, for a change that is outside of the process.
+        came, gone: receive the keys that are new, and those that go, if they are asked for.
+        about: the relation whose touched groups are counted by the keys, if any.
+    """
+
+    relation: str
+    change: str
+    additive: int
+    steps: tuple["Step", ...]
+    came: str = ""
+    gone: str = ""
+    about: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Improve:
     """`target` becomes the best tuples of `source` that no tuple of `rivals` covers.
 
@@ -355,6 +379,7 @@ Step = (
     | Aggregate
     | Total
     | ReadTotals
+    | Accumulate
     | Improve
     | Judge
     | Overrun
@@ -412,6 +437,8 @@ def steps_inside(steps: Iterable[Step]) -> Iterator[Step]:
         match step:
             case Loop(steps=steps) | When(steps=steps) | Judge(steps=steps) | Overrun(steps=steps):
                 work.extend(reversed(steps))
+            case Accumulate(steps=steps):
+                work.extend(reversed(steps))
             case Within(steps=steps, otherwise=otherwise):
                 work.extend(reversed((*steps, *(otherwise or ()))))
             case _:
@@ -439,6 +466,8 @@ def references_read(plan: Plan) -> Iterator[Reference]:
                 yield from (body, *without)
             case Total(body=source) | ReadTotals(totals=source):
                 yield source
+            case Accumulate(relation=relation, change=change):
+                yield from (Reference(relation, State.OLD), Reference(change))
             case Improve(source=source, rivals=rivals):
                 yield from (Reference(source), Reference(rivals))
             case Overrun(relations=names):
@@ -450,9 +479,9 @@ def references_read(plan: Plan) -> Iterator[Reference]:
                 | ExtendWithRound(source=source)
                 | StoreRelation(source=source)
                 | Choose(source=source)
+                | Remove(source=source)
+                | Add(source=source)
             ):
-                yield Reference(source)
-            case Remove(source=source) | Add(source=source):
                 yield Reference(source)
             case Loop(until_empty=references, limits=limits):
                 yield from references
@@ -495,6 +524,8 @@ def relations_written_by(step: Step) -> tuple[str, ...]:
             return (name,)
         case CancelOut(relation=name):
             return (name,)
+        case Accumulate(relation=name, came=came, gone=gone):
+            return (name, *(each for each in (came, gone) if each))
         case Clear(relations=names):
             return names
         case Loop() | When() | Within() | Call() | PlacedCall() | RecordTrace():

@@ -23,6 +23,9 @@ class Recorder(Protocol):
     def step(self, step: Evaluation, size: int, led: int) -> None:
         """A step has given `size` tuples; the first probes of its pipelines gave `led` rows."""
 
+    def touched(self, relation: str, count: int) -> None:
+        """So many groups of a relation may change."""
+
     def round(self, count: int = 1) -> None:
         """A round of a loop has ended, or several that ran at once."""
 
@@ -65,6 +68,9 @@ class CountingRecorder:
     def step(self, step: Evaluation, size: int, led: int) -> None:  # noqa: ARG002
         """Count the tuples of a step under its target."""
         self.derived[step.target] += size
+
+    def touched(self, relation: str, count: int) -> None:
+        """Ignored."""
 
     def round(self, count: int = 1) -> None:
         """Count rounds of the current procedure."""

@@ -168,6 +168,10 @@ class StatsRecorder(ProgressRecorder):
             if step.role is not Role.PROPAGATED:
                 counts[step.role.value] += size
 
+    def touched(self, relation: str, count: int) -> None:
+        """Count groups that may change."""
+        self._of(relation)[Role.APPROXIMATED.value] += count
+
     def round(self, count: int = 1) -> None:
         """Count rounds of the stratum."""
         super().round(count)

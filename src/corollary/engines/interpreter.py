@@ -93,6 +93,9 @@ class StepExecutor(Protocol[TupleSet]):
     def read_totals(self, step: plans.ReadTotals) -> TupleSet:
         """Return the tuples of a step."""
 
+    def accumulate(self, step: plans.Accumulate) -> bool:
+        """Add a change to a relation, key by key; return whether the change was here."""
+
     def choose(self, step: plans.Choose) -> TupleSet:
         """Return the tuples of a step."""
 
@@ -298,8 +301,8 @@ class Interpreter:
                 self._tables[target].extend(self._words(source))
             case plans.ExtendWithRound(target=target, source=source):
                 self._prepared.extend_with_round(target, source, frame.round)
-            case plans.Aggregate() | plans.Total() | plans.ReadTotals():
-                self._aggregate(step)
+            case plans.Aggregate() | plans.Total() | plans.ReadTotals() | plans.Accumulate():
+                self._aggregate(step, frame.round)
             case (
                 plans.Improve()
                 | plans.Judge()
@@ -374,7 +377,14 @@ class Interpreter:
             schedule.finish_step(index, made, self._has_any((made,)))
         frame.at = schedule.next_index(index + 1)
 
-    def _aggregate(self, step: plans.Aggregate | plans.Total | plans.ReadTotals) -> None:
+    def _aggregate(
+        self,
+        step: plans.Aggregate | plans.Total | plans.ReadTotals | plans.Accumulate,
+        number: int,
+    ) -> None:
+        if isinstance(step, plans.Accumulate):
+            self._accumulate(step, number)
+            return
         source = step.totals if isinstance(step, plans.ReadTotals) else step.body
         size = self._tables[source.relation].size(source.state)
         self._budget.count_step_rows(size)
@@ -389,6 +399,14 @@ class Interpreter:
             case _:
                 assert_never(step)
         self._assign(step, words, size)
+
+    def _accumulate(self, step: plans.Accumulate, number: int) -> None:
+        size = self._size(step.change)
+        self._budget.count_step_rows(2 * size)
+        if step.about:
+            self._recorder.touched(step.about, size)
+        if not self._prepared.accumulate(step):
+            self._stack.append(_Frame(step.steps, number))
 
     def _words(self, relation: str) -> Any:
         return self._tables[relation].contents()

@@ -12,6 +12,7 @@ from corollary.core.engine import RelationPlace
 from corollary.core.pipeline import AntiProbe, Pipeline, Probe, Reference
 from corollary.core.plans import (
     WORKING_SEPARATOR,
+    Accumulate,
     Add,
     CancelOut,
     Derive,
@@ -41,7 +42,7 @@ REMOTE_PLACEMENTS: Mapping[str, str] = {
     "partitions": "tasks are asked for what a step looks up",
 }
 
-StoringStep = StoreRelation | Remove | Add | CancelOut
+StoringStep = StoreRelation | Remove | Add | CancelOut | Accumulate
 """The steps that write what is stored."""
 
 

@@ -162,17 +162,8 @@ class _Printer:
                     f"{self._reference(body)}, groups by column {groups}{self._less(without)}"
                     f"{self._noted(step)}"
                 )
-            case plans.Total(target=target, aggregation=aggregation, body=body):
-                groups = " ".join(map(str, aggregation.groups)) or "none"
-                weighted = ", weighted by the last column" if step.is_weighted else ""
-                yield (
-                    f"total {self._name(target)} = {aggregation.operator} of column "
-                    f"{aggregation.value} over {self._reference(body)}, groups by column "
-                    f"{groups}{weighted}{self._noted(step)}"
-                )
-            case plans.ReadTotals(target=target, aggregation=aggregation, totals=totals):
-                read = f"{aggregation.operator} that {self._reference(totals)} says"
-                yield f"read {self._name(target)} = {read}"
+            case plans.Total() | plans.ReadTotals() | plans.Accumulate():
+                yield self._totals_step(step)
             case (
                 plans.Improve()
                 | plans.Judge()
@@ -216,6 +207,26 @@ class _Printer:
                     f" | disqualified {self._references(step.disqualified)}"
                     f" | actual {self._references(step.actual)}"
                 )
+            case _:
+                assert_never(step)
+
+    def _totals_step(self, step: plans.Total | plans.ReadTotals | plans.Accumulate) -> str:
+        match step:
+            case plans.Total(target=target, aggregation=aggregation, body=body):
+                groups = " ".join(map(str, aggregation.groups)) or "none"
+                weighted = ", weighted by the last column" if step.is_weighted else ""
+                return (
+                    f"total {self._name(target)} = {aggregation.operator} of column "
+                    f"{aggregation.value} over {self._reference(body)}, groups by column "
+                    f"{groups}{weighted}{self._noted(step)}"
+                )
+            case plans.ReadTotals(target=target, aggregation=aggregation, totals=totals):
+                read = f"{aggregation.operator} that {self._reference(totals)} says"
+                return f"read {self._name(target)} = {read}"
+            case plans.Accumulate(relation=relation, change=change, additive=additive):
+                columns = "column" if additive == 1 else f"{additive} columns"
+                by = f"add the last {columns} of {self._name(change)}, key by key"
+                return f"accumulate {self._name(relation)}: {by}"
             case _:
                 assert_never(step)
 

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from corollary.core.arrow import to_python
 from corollary.core.engine import Limits
@@ -14,6 +16,7 @@ from corollary.core.logic import Condition, Constant, Functor, Origin, Slot, Var
 from corollary.core.pipeline import AntiProbe, Compute, Filter, Pipeline, Probe, Reference
 from corollary.core.plans import (
     MAIN,
+    Accumulate,
     Add,
     Call,
     CancelOut,
@@ -188,6 +191,58 @@ def test_what_came_back_can_be_removed_again() -> None:
     run(engine, plan(*once, *once, CancelOut("p"), types=types(p=1, one=1)))
     assert not engine.size("p", ADDED)
     assert not engine.size("p", REMOVED)
+
+
+@given(
+    keys=st.integers(0, 2),
+    additive=st.integers(1, 2),
+    changes=st.lists(
+        st.dictionaries(
+            st.tuples(st.integers(0, 3), st.integers(0, 3)),
+            st.tuples(st.integers(-2, 2), st.integers(-(2**40), 2**40)),
+            max_size=6,
+        ),
+        min_size=1,
+        max_size=6,
+    ),
+)
+def test_a_change_is_added_key_by_key(
+    keys: int, additive: int, changes: list[dict[tuple[int, ...], tuple[int, ...]]]
+) -> None:
+    """Compared with a dictionary, commit by commit; the first sum of a record is never negative."""
+    arity = keys + additive
+    engine = LocalEngine()
+    shape = {"p": arity, "change": arity, "came": keys, "gone": keys}
+    engine.declare({name: relation(name, *((NUMBER,) * size)) for name, size in shape.items()})
+    made = plan(Accumulate("p", "change", additive, (), "came", "gone"), types=types(**shape))
+    known: dict[tuple[int, ...], tuple[int, ...]] = {}
+    for change in changes:
+        before, rows = dict(known), []
+        for key, amounts in {each[:keys]: amounts for each, amounts in change.items()}.items():
+            added = amounts[:additive]
+            old = known.get(key)
+            if old is None and added[0] <= 0:
+                added = (1, *added[1:])
+            if old is not None and old[0] + added[0] < 0:
+                added = (-old[0], *added[1:])
+            if not any(added):
+                continue
+            rows.append((*key, *added))
+            total = added if old is None else tuple(map(sum, zip(old, added, strict=True)))
+            known[key] = total
+            if not total[0]:
+                del known[key]
+        engine.clear(["change", "came", "gone"])
+        engine.insert("change", rows)
+        run(engine, made)
+        records = {(*key, *total) for key, total in known.items()}
+        olds = {(*key, *total) for key, total in before.items()}
+        assert set(rows_of(engine, "p")) == records
+        assert set(rows_of(engine, "p", ADDED)) == records - olds
+        assert set(rows_of(engine, "p", REMOVED)) == olds - records
+        assert set(rows_of(engine, "came")) == known.keys() - before.keys()
+        assert set(rows_of(engine, "gone")) == before.keys() - known.keys()
+        engine.commit()
 
 
 def test_store_replaces_and_clear_empties() -> None:

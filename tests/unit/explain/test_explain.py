@@ -15,6 +15,7 @@ from corollary.cli.main import group
 from corollary.core.logic import Origin, Variable
 from corollary.core.pipeline import Pipeline, Probe, Reference
 from corollary.core.plans import (
+    Accumulate,
     Add,
     Call,
     CancelOut,
@@ -495,6 +496,8 @@ def test_every_step_is_printed() -> None:
         Remove("p", local.relation),
         Add("p", "p•new"),
         CancelOut("p"),
+        Accumulate("p", "p•new", 1, (Add("p", "p•new"),)),
+        Accumulate("p", "p•new", 2, ()),
         When((local, kept), (Loop((Call("f", local.relation),), (local,)),)),
         Within(1000, (Call("g"),), None),
         Within(1000, (Call("g"),), (Clear(("p•new",)),)),
@@ -515,6 +518,8 @@ def test_every_step_is_printed() -> None:
         "    remove from p: actual",
         "    add to p: p•new",
         "    cancel p: tuples both added and removed",
+        "    accumulate p: add the last column of p•new, key by key",
+        "    accumulate p: add the last 2 columns of p•new, key by key",
         "    unless empty: actual, p@old",
         "        repeat until empty: actual",
         "            call f (actual)",

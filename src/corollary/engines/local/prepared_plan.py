@@ -18,6 +18,7 @@ from corollary.engines.budget import Budget
 from corollary.engines.local.bulk.groups import BulkGroups
 from corollary.engines.local.bulk.queries import BulkQueries
 from corollary.engines.local.bulk.steps import BulkSteps
+from corollary.engines.local.evaluation.aggregation.accumulate import accumulate
 from corollary.engines.local.evaluation.aggregation.aggregates import aggregate
 from corollary.engines.local.evaluation.aggregation.totals import compute_totals, read_totals
 from corollary.engines.local.evaluation.arithmetic_loops import (
@@ -36,6 +37,7 @@ from corollary.engines.local.evaluation.pipelines import (
 )
 from corollary.engines.local.storage.code_range import GROWTH_BITS, range_of_code
 from corollary.engines.local.storage.layout import LayoutFamily, Words
+from corollary.engines.local.storage.sorting import sort_words
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.table_handle import decode_table
 from corollary.engines.local.values.codes import Dictionary
@@ -191,7 +193,7 @@ class PreparedPlan:
             self._derivations[id(step)] = derivation
         return derivation
 
-    def _upcoming_runners(self, step: plans.Derive) -> Iterator[PipelineRunner]:
+    def _upcoming_runners(self, step: plans.Step) -> Iterator[PipelineRunner]:
         """Yield the pipelines of later steps that are led by what is there already."""
         if self._upcoming is None:
             self._upcoming = upcoming_pipelines(self.plan)
@@ -251,6 +253,19 @@ class PreparedPlan:
                 return found
         totals, target = self.tables[step.totals.relation], self.tables[step.target]
         return read_totals(step, totals, target, self.dictionary)
+
+    def accumulate(self, step: plans.Accumulate) -> bool:
+        """Add a change to a relation, key by key; return whether the change was here."""
+        table, change = self.tables[step.relation], self.tables[step.change]
+        if change.is_remote(State.NEW):
+            return False
+        self._context.upcoming = partial(self._upcoming_runners, step)
+        found = accumulate(step, table, change, self.dictionary, self._context)
+        for name, keys in zip((step.came, step.gone), found, strict=True):
+            if name:
+                target = self.tables[name]
+                target.assign(sort_words(target.pack(*keys)))
+        return True
 
     def choose(self, step: plans.Choose) -> Words:
         """Return the tuples that a step chooses, packed and sorted for its target."""
@@ -379,6 +394,7 @@ def _exchanges(step: plans.Step, plan: plans.Plan) -> list[tuple[str, str]]:
         case (
             plans.Total()
             | plans.ReadTotals()
+            | plans.Accumulate()
             | plans.ExtendWithRound()
             | plans.Clear()
             | plans.CancelOut()

@@ -22,7 +22,7 @@ v(1) stays.
 from corollary.analysis.strata import Stratum
 from corollary.core import logic
 from corollary.core.pipeline import Reference
-from corollary.core.plans import Add, CancelOut, Reduce, Remove, Role, Step, When
+from corollary.core.plans import Accumulate, Add, CancelOut, Reduce, Remove, Role, Step, When
 from corollary.core.states import State
 from corollary.core.types import NUMBER
 from corollary.maintain import exact
@@ -65,7 +65,7 @@ def _recount(name: str, draft: Draft) -> list[Step]:
     removed, added = draft.working_relation(name, "gone"), draft.working_relation(name, "came")
     stays = logic.Condition(">", _AFTER, zero)
     ends = logic.Condition("=", _AFTER, zero)
-    steps = [
+    smaller: list[Step] = [
         *draft.derive(outdated, [body((*columns, _BEFORE), before)]),
         *draft.derive(
             counted,
@@ -76,7 +76,12 @@ def _recount(name: str, draft: Draft) -> list[Step]:
         ),
         *draft.derive(removed, [body(columns, before, total, ends)]),
         *draft.derive(added, [body(columns, unknown)]),
+        Remove(count, outdated),
+        Add(count, counted),
+        CancelOut(count),
     ]
-    steps += [Remove(count, outdated), Add(count, counted)]
-    steps += [Remove(name, removed), Add(name, added)]
-    return [*steps, CancelOut(count)]
+    return [
+        Accumulate(count, lead.source.relation, 1, tuple(smaller), added, removed),
+        Remove(name, removed),
+        Add(name, added),
+    ]

@@ -115,15 +115,8 @@ class _Groups:
 
     def count(self) -> list[plans.Step]:
         """Return the steps for a count: its own value is the total."""
-        draft, name = self.draft, self.name
-        was, now = draft.working_relation(name, "was"), draft.working_relation(name, "now")
-        stored = Reference(name, State.OLD)
-        return [
-            *self._touch(self.difference),
-            *self._look_up("was", stored),
-            *_sum_up(draft, self.difference, Reference(was), now, 1),
-            *self._store(),
-        ]
+        outdated = self.working("outdated", NUMBER)
+        return [_accumulate(self.draft, self.name, self.difference, outdated, 1, about=self.name)]
 
     # --- sums and means ------------------------------------------------------------------------
 
@@ -137,16 +130,23 @@ class _Groups:
         found, rows = self.working("change", *change), self.working("totals", *change)
         weighted = weighted_aggregation(aggregation, self.difference)
         term = draft.types[aggregation.body][aggregation.value]
-        now = draft.working_relation(self.name, "now")
-        return [
-            plans.Total(found, weighted, Reference(self.difference), is_weighted=True),
-            *self._touch(found),
-            *_add_change(draft, totals, found, self.working("outdated", *change), additive),
-            *self._look_up("totals", Reference(totals)),
-            plans.ReadTotals(now, weighted, Reference(rows), term),
-            *self._look_up("was", Reference(self.name, State.OLD)),
-            *self._store(),
-        ]
+        outdated = self.working("outdated", *change)
+        was, now = (draft.working_relation(self.name, role) for role in ("was", "now"))
+        added = _accumulate(draft, totals, found, outdated, additive, about=self.name)
+        total = plans.Total(found, weighted, Reference(self.difference), is_weighted=True)
+        steps: list[plans.Step] = [total]
+        if payload is Payload.DIGITS:  # some of the rows of a group change: all are read
+            steps += [*self._touch(found), added]
+            steps += self._look_up("totals", Reference(totals))
+            steps.append(plans.ReadTotals(now, weighted, Reference(rows), term))
+            steps += self._look_up("was", Reference(self.name, State.OLD))
+        else:
+            steps += [
+                added,
+                plans.ReadTotals(now, weighted, Reference(totals, State.ADDED), term),
+                plans.ReadTotals(was, weighted, Reference(totals, State.REMOVED), term),
+            ]
+        return [*steps, *self._store()]
 
     # --- least and greatest values -------------------------------------------------------------
 
@@ -162,7 +162,7 @@ class _Groups:
         present = Condition("=", value, value)
         body = Body((*row, count), (lead,), (present,), NO_RULE, lead)
         steps = draft.derive(changed, [body])
-        steps += self._touch(changed)
+        steps += self._touch(changed, role=plans.Role.APPROXIMATED)
         is_greatest = aggregation.operator == "max"
         if payload is None:
             columns: list[Slot] = [Wildcard()] * len(draft.types[aggregation.body])
@@ -175,7 +175,7 @@ class _Groups:
         else:
             kept = totals_relation(draft, aggregation, payload)
             outdated = self.working("outdated", term, NUMBER)
-            steps += _add_change(draft, kept, changed, outdated, 1)
+            steps.append(_accumulate(draft, kept, changed, outdated, 1))
             extreme = Extreme(len(self.keys), is_greatest)
             values = Goal(Literal(kept, (*row, count)), Reference(kept), extreme)
         return [*steps, *self._lost(changed, value, count), *self._best(changed, value, values)]
@@ -216,10 +216,9 @@ class _Groups:
 
     # --- steps that all have in common ---------------------------------------------------------
 
-    def _touch(self, source: str) -> list[plans.Step]:
+    def _touch(self, source: str, role: plans.Role | None = None) -> list[plans.Step]:
         """Return the step that finds the groups that change."""
         touched = self.working("touched")
-        role = plans.Role.APPROXIMATED
         return [self.draft.copy(touched, Reference(source), role=role, about=self.name)]
 
     def _look_up(self, role: str, source: Reference) -> list[plans.Step]:
@@ -247,23 +246,24 @@ class _Groups:
         ]
 
 
-def _add_change(
-    draft: Draft, totals: str, change: str, outdated: str, additive: int
-) -> list[plans.Step]:
-    """Return the steps that add a change to totals, whose last columns are additive."""
+def _accumulate(
+    draft: Draft, totals: str, change: str, outdated: str, additive: int, *, about: str = ""
+) -> plans.Accumulate:
+    """Return the step that adds a change to totals, whose last columns are additive."""
     columns = draft.variables(totals)
     keys = columns[: len(columns) - additive]
     lead = working_goal(change, (*keys, *_numbers("difference", additive)))
     old = Goal(Literal(totals, columns), Reference(totals, State.OLD))
     updated = f"{outdated}{plans.WORKING_SEPARATOR}after"
     draft.types[updated] = draft.types[totals]
-    return [
+    smaller = (
         *draft.derive(outdated, [Body(columns, (lead, old), (), NO_RULE, lead)]),
         *_sum_up(draft, change, Reference(outdated), updated, additive),
         plans.Remove(totals, outdated),
         plans.Add(totals, updated),
         plans.CancelOut(totals),
-    ]
+    )
+    return plans.Accumulate(totals, change, additive, smaller, about=about)
 
 
 def _sum_up(

@@ -126,15 +126,15 @@ def test_rules_of_one_step_are_one_job_at_each_depth(monkeypatch: pytest.MonkeyP
 
 def test_later_steps_of_an_algorithm_ask_with_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
     text = """
-    .decl sale(id: number, shop: symbol, amount: number) key(id)
-    .decl total(shop: symbol, s: number)
+    .decl sale(id: number, shop: symbol, amount: float) key(id)
+    .decl total(shop: symbol, s: float)
     total(x, s) :- sale(_, x, _), s = sum a : { sale(_, x, a) }.
     """
-    rows: Rows = [(n, f"s{n % 40}", n % 11) for n in range(400)]
+    rows: Rows = [(n, f"s{n % 40}", n % 11 / 2) for n in range(400)]
     both = Both(text, {"sale": rows}, monkeypatch)
-    jobs = both.change(lambda tx: tx.insert("sale", [(1000, "s1", 3), (1001, "s2", 4)]))
+    jobs = both.change(lambda tx: tx.insert("sale", [(1000, "s1", 3.0), (1001, "s2", 4.0)]))
     assert jobs[0] == "probe sale"
-    assert "probe total.aggregate1•total, total.aggregate1" in jobs
+    assert "probe total.aggregate1•digits, total.aggregate1" in jobs
     assert len(jobs) == 3
     assert len(both.change(lambda tx: tx.delete("sale", rows[:3]))) <= 4
 

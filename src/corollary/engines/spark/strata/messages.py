@@ -133,6 +133,9 @@ class TaskRecorder:
         self.sizes[number] += size
         self.led[number] += led
 
+    def touched(self, relation: str, count: int) -> None:
+        """Ignored: groups are counted on the driver."""
+
     def round(self, count: int = 1) -> None:
         """Count rounds."""
         self.rounds += count

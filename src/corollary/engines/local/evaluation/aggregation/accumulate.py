@@ -1,0 +1,91 @@
+"""The kernel of `Accumulate`: a change is added to the records of its keys.
+
+    record by key      1. look up the old record of each key of the change: one probe
+                       2. new record = old record + change; its first sum 0: the key goes
+                       3. old records out, new records in
+
+A change has each key once, and not all of its sums are 0: every record that is found changes.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from corollary.core.plans import Accumulate
+from corollary.core.states import State
+from corollary.core.types import NUMBER
+from corollary.engines.local.evaluation.matches import concatenate_matches, find_matches
+from corollary.engines.local.evaluation.pipelines import RunContext
+from corollary.engines.local.evaluation.prefetch import Prefetch
+from corollary.engines.local.storage.code_range import Codes
+from corollary.engines.local.storage.layout import Layout, Words
+from corollary.engines.local.storage.sorting import sort_words
+from corollary.engines.local.storage.table import Table
+from corollary.engines.local.values.codes import Dictionary
+
+Integers = npt.NDArray[np.int64]
+
+Keys = tuple[list[Codes], int]
+"""Some keys: their columns, and how many there are."""
+
+
+def accumulate(
+    step: Accumulate, table: Table, change: Table, dictionary: Dictionary, context: RunContext
+) -> tuple[Keys, Keys]:
+    """Add a change to the records of a table; return the keys that are new, and those that go."""
+    words, layout = change.tuples(State.NEW), change.layout
+    count, length = len(words), len(table.types) - step.additive
+    keys = [layout.unpack_column(words, at) for at in range(length)]
+    differences = [
+        dictionary.decode(layout.unpack_column(words, length + at), NUMBER)
+        for at in range(step.additive)
+    ]
+    rows, records, layout = _find_records(table, keys, differences, dictionary, context)
+    is_new = np.ones(count, np.bool_)
+    is_new[rows] = False
+    sums = [difference.copy() for difference in differences]
+    for at, each in enumerate(sums, length):
+        each[rows] += dictionary.decode(layout.unpack_column(records, at), NUMBER)
+    stays = sums[0] != 0
+    stays |= is_new
+    columns = [each[stays] for each in keys]
+    columns += [dictionary.encode(each[stays], None, NUMBER) for each in sums]
+    added = sort_words(table.pack(columns, len(columns[-1])))
+    table.remove(sort_words(table.layout.convert(records, layout)))
+    table.add(added)
+    table.cancel_out()
+    came, gone = (
+        ([each[mask] for each in keys], int(np.count_nonzero(mask))) for mask in (is_new, ~stays)
+    )
+    return came, gone
+
+
+def _find_records(
+    table: Table,
+    keys: list[Codes],
+    differences: list[Integers],
+    dictionary: Dictionary,
+    context: RunContext,
+) -> tuple[Integers, Words, Layout]:
+    """Return which keys have a record in OLD, their records, and how these are packed."""
+    count = len(differences[0])
+    # The keys get room in the layout: those that are not there will be.
+    table.fit(
+        [*keys, *(dictionary.encode(each, None, NUMBER) for each in differences)],
+        (None,) * len(table.types),
+    )
+    if table.is_remote(State.OLD):
+        needed = table.unfetched(table.primary_order, keys, State.OLD)
+        if needed:
+            context.fetch(Prefetch(needed))
+    arrangement = table.arrangement(table.primary_order)
+    layout = arrangement.layout
+    found = [
+        matches
+        for layer in arrangement.layers(State.OLD)
+        if (matches := find_matches(layer, layout, keys, count)).total
+    ]
+    if not found:
+        return np.empty(0, np.int64), layout.empty, layout
+    rows, records = concatenate_matches(found)
+    assert rows is not None
+    return rows, records, layout
