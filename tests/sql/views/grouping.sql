@@ -150,3 +150,11 @@ CREATE VIEW literal_sum AS SELECT a, SUM(CASE WHEN b > 0 THEN 1.5 ELSE 0 END) AS
 -- aggregates of a NULL that has a type
 CREATE VIEW null_aggregates AS SELECT a, SUM(CAST(NULL AS INT)) AS s, COUNT(CAST(NULL AS INT)) AS c, MIN(CAST(NULL AS DATE)) AS l,
     AVG(CAST(NULL AS DOUBLE)) AS m, COUNT(DISTINCT CAST(NULL AS STRING)) AS d FROM u GROUP BY a;
+
+-- a subquery sees the null of a key that a set leaves out
+-- not sqlite: it has no grouping sets
+CREATE VIEW sets_subquery AS SELECT a, (SELECT MAX(k) FROM t WHERE t.a = u.a) AS m, EXISTS (SELECT k FROM t WHERE t.a = u.a) AS e FROM u GROUP BY ROLLUP (a);
+
+-- also on the left of IN
+-- not sqlite: it has no grouping sets
+CREATE VIEW sets_in AS SELECT a, a IN (SELECT k FROM t) AS i FROM u GROUP BY GROUPING SETS (a, ());

@@ -72,3 +72,14 @@ CREATE VIEW named_window AS SELECT k, RANK() OVER w AS r, DENSE_RANK() OVER w AS
 
 -- a difference to the mean of the partition
 CREATE VIEW deviation AS SELECT x, y, q - AVG(q) OVER (PARTITION BY x) AS d FROM p;
+
+-- windows over grouping sets see the rows of all sets
+-- not sqlite: it has no grouping sets
+CREATE VIEW over_sets AS SELECT a, SUM(b) AS s, RANK() OVER (ORDER BY SUM(b)) AS r, COUNT(*) OVER () AS n FROM u GROUP BY ROLLUP (a);
+
+-- in partitions of the sets, with an expression around
+-- not sqlite: it has no grouping sets
+CREATE VIEW over_two_sets AS SELECT x, y, 2 * RANK() OVER (PARTITION BY GROUPING(x) ORDER BY COUNT(*) DESC) AS r FROM p GROUP BY GROUPING SETS (x, y);
+
+-- all rows of a partition, written as a frame
+CREATE VIEW whole_frame AS SELECT a, b, SUM(b) OVER (PARTITION BY a ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS s FROM u;

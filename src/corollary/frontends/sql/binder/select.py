@@ -16,6 +16,7 @@ from corollary.frontends.sql.binder.problems import unsupported
 from corollary.frontends.sql.binder.scopes import Scope, ScopeColumn
 from corollary.frontends.sql.binder.session import BindingSession
 from corollary.frontends.sql.binder.sources import QueryReader, SourceBinder
+from corollary.frontends.sql.binder.windows import over_grouping_sets
 from corollary.frontends.sql.query_tree import Expression, QueryColumn, Select, Source
 
 CLAUSES = (
@@ -94,7 +95,7 @@ class _SelectBinder:
             is_distinct,
             self.session.span(self.node),
         )
-        return BoundSelect(select, terms, width)
+        return BoundSelect(over_grouping_sets(select, self.session), terms, width)
 
     def _windows(self) -> dict[str, exp.Window]:
         found: dict[str, exp.Window] = {}

@@ -1,6 +1,7 @@
 """Window functions: `f(x) OVER (PARTITION BY … ORDER BY … frame)`."""
 
 from dataclasses import replace
+from typing import Any
 
 from sqlglot import exp
 
@@ -14,14 +15,19 @@ from corollary.frontends.sql.binder.aggregates import (
 from corollary.frontends.sql.binder.context import ExpressionContext, name_of
 from corollary.frontends.sql.binder.functions.arguments import WHOLE, fitted
 from corollary.frontends.sql.binder.problems import unsupported
+from corollary.frontends.sql.binder.session import BindingSession
 from corollary.frontends.sql.binder.values.conversions import call, convert, integer, is_untyped
 from corollary.frontends.sql.binder.values.operators import Site, aligned, choose
+from corollary.frontends.sql.binder.widening import wrapped
 from corollary.frontends.sql.query_tree import (
+    ColumnReference,
     ConstantValue,
     Expression,
     FrameBound,
     FunctionCall,
     OrderItem,
+    QueryColumn,
+    Select,
     WindowCall,
     WindowFrame,
 )
@@ -89,10 +95,17 @@ def _aggregate(
         arguments = tuple(filtered(each, found.condition) for each in arguments)
         type_ = type_ if found.name == "count" else type_.with_null(True)
     partition, order, frame = window
+    if frame is not None and not order and not _is_whole(frame):
+        note = "write `OVER (… ORDER BY …)`, or leave the frame out for the whole partition"
+        raise site.error("C1316", "A frame needs an order.", note)
     # A frame without the present row may be empty.
     if found.name != "count" and frame is not None and not _has_current(frame):
         type_ = type_.with_null(True)
     return WindowCall(found.name, arguments, partition, order, frame, type_, site.span)
+
+
+def _is_whole(frame: WindowFrame) -> bool:
+    return frame.start is frame.end is FrameBound.UNBOUNDED
 
 
 def _has_current(frame: WindowFrame) -> bool:
@@ -175,6 +188,55 @@ def _neighbour(name: str, arguments: list[Expression], window: _Window, site: Si
     value, default = aligned((value, default), site, f"`{name}`")
     type_ = value.type.with_null(value.type.nullable or default.type.nullable)
     return WindowCall(name, (value, distance, default), partition, order, None, type_, site.span)
+
+
+# --- windows over grouping sets ----------------------------------------------------------------
+
+
+def over_grouping_sets(select: Select, session: BindingSession) -> Select:
+    """Return a block whose windows are over the rows of all its grouping sets: a query around."""
+    if select.grouping_sets is None or not has_window(select.columns):
+        return select
+    number = session.next_source()
+    inner: dict[Expression, QueryColumn] = {}
+
+    def move(part: Any) -> Any:
+        """Return a part that reads the inner query, which computes all but the windows."""
+        if isinstance(part, tuple):
+            return tuple(map(move, part))
+        if isinstance(part, OrderItem):
+            return replace(part, expression=move(part.expression))
+        if isinstance(part, WindowCall):
+            changed = {
+                name: move(getattr(part, name)) for name in ("arguments", "partition", "order")
+            }
+            return replace(part, **changed)
+        if isinstance(part, FunctionCall) and has_window(part):
+            return replace(part, arguments=move(part.arguments))
+        if isinstance(part, ConstantValue):
+            return part
+        column = inner.setdefault(part, QueryColumn(f"part{len(inner) + 1}", part.type))
+        return ColumnReference(number, list(inner).index(part), column.type, span=part.span)
+
+    columns = tuple((column, move(expression)) for column, expression in select.columns)
+    if not inner:
+        inner[integer(1)] = QueryColumn("part1", NUMBER)
+    groups = replace(
+        select,
+        columns=tuple((column, expression) for expression, column in inner.items()),
+        is_distinct=False,
+    )
+    source = wrapped(groups, number)
+    return Select(columns, source, is_distinct=select.is_distinct, span=select.span)
+
+
+def has_window(node: Any) -> bool:
+    """Whether a window function stands in expressions, not in their subqueries."""
+    if isinstance(node, tuple):
+        return any(map(has_window, node))
+    if isinstance(node, FunctionCall):
+        return has_window(node.arguments)
+    return isinstance(node, WindowCall)
 
 
 # --- the window --------------------------------------------------------------------------------

@@ -1,16 +1,20 @@
 """GROUPING SETS, ROLLUP and CUBE are a UNION ALL of groupings, in which other keys are null."""
 
-from dataclasses import fields, replace
+from dataclasses import fields, is_dataclass, replace
 from functools import reduce
 from typing import Any
 
 from corollary.core.types import NUMBER
 from corollary.frontends.sql.query_tree import (
     AggregateCall,
+    ColumnReference,
     ConstantValue,
+    Exists,
     Expression,
     FunctionCall,
+    Quantified,
     Query,
+    ScalarSubquery,
     Select,
     SetOperation,
     SetOperator,
@@ -37,6 +41,7 @@ def expand_grouping_sets(select: Select) -> Query:
 def _grouping(select: Select, keys: tuple[Expression, ...], chosen: frozenset[int]) -> Select:
     """Return a block with one of its groupings."""
     missing = {key for number, key in enumerate(keys) if number not in chosen}
+    columns = {(key.source, key.column) for key in missing if isinstance(key, ColumnReference)}
 
     def change(expression: Any) -> Any:
         if isinstance(expression, tuple):
@@ -49,15 +54,10 @@ def _grouping(select: Select, keys: tuple[Expression, ...], chosen: frozenset[in
             return ConstantValue(None, expression.type.with_null(nullable=True), expression.span)
         if isinstance(expression, FunctionCall):
             return replace(expression, arguments=change(expression.arguments))
-        if hasattr(expression, "partition"):
-            changed = {
-                each.name: change(getattr(expression, each.name))
-                for each in fields(expression)
-                if each.name in ("arguments", "partition", "order")
-            }
-            return replace(expression, **changed)
-        if hasattr(expression, "nulls_first") and hasattr(expression, "expression"):
-            return replace(expression, expression=change(expression.expression))
+        if isinstance(expression, Quantified):
+            expression = replace(expression, left=change(expression.left))
+        if isinstance(expression, ScalarSubquery | Exists | Quantified):
+            return replace(expression, query=_without_columns(expression.query, columns))
         return expression
 
     return replace(
@@ -67,3 +67,19 @@ def _grouping(select: Select, keys: tuple[Expression, ...], chosen: frozenset[in
         grouping_sets=None,
         having=None if select.having is None else change(select.having),
     )
+
+
+def _without_columns(node: Any, columns: set[tuple[int, int]]) -> Any:
+    """Return a query, or a part of one, in which some columns of the query around are null."""
+    if isinstance(node, ColumnReference):
+        if (node.source, node.column) not in columns:
+            return node
+        return ConstantValue(None, node.type.with_null(nullable=True), node.span)
+    if isinstance(node, tuple):
+        return tuple(_without_columns(each, columns) for each in node)
+    if not is_dataclass(node) or isinstance(node, type):
+        return node
+    changed = {
+        each.name: _without_columns(getattr(node, each.name), columns) for each in fields(node)
+    }
+    return replace(node, **changed)

@@ -112,6 +112,8 @@ class _Comparison:
         """Return the items that say that the comparison is true for some row."""
         if self.comparison != "eq":
             return [self.some(or_unknown=False)]
+        if NULL in (Constant(each.value) for each in self.left if isinstance(each, Constant)):
+            return [Truth(value=False)]
         types = self.lowered.types
         pairs = zip(self.left, types, strict=True)
         tests = [
