@@ -199,7 +199,7 @@ class PgConnection:
                 return
             if self._is_skipping and kind not in (b"S", b"Q"):
                 continue
-            self.session.begin_message()
+            self.session.begin_statement()
             try:
                 await self._check_token()
                 read = partial(ms.read_message, kind, payload)
@@ -272,10 +272,13 @@ class PgConnection:
     async def _simple_query(self, message: ms.SimpleQuery) -> None:
         """Run the statements of a text; writes that follow one another are one transaction."""
         self._is_skipping = False
-        read = await self.session.compute(partial(st.read_statements, message.text))
+        text = message.text
+        read = await self.session.compute(partial(st.read_statements, text), len(text))
         if not read:
             self._channel.write(ms.EMPTY_QUERY)
         for at, statement in enumerate(read):
+            if at:
+                self.session.begin_statement()
             has_write_next = at + 1 < len(read) and isinstance(read[at + 1], st.WriteStatement)
             prepared = await self.session.read(statement)
             if prepared.types:

@@ -77,7 +77,7 @@ class PgSession:
         Raises:
             PgError: it cannot be read.
         """
-        read = await self.compute(partial(st.read_statements, text))
+        read = await self.compute(partial(st.read_statements, text), len(text))
         if len(read) > 1:
             raise PgError("42601", "Only one statement can be prepared at once.")
         return await self.read(read[0] if read else st.EmptyStatement(), oids)
@@ -412,8 +412,8 @@ class PgSession:
 
     # --- asking and cancelling -----------------------------------------------------------------
 
-    def begin_message(self) -> None:
-        """Note that a message has come: what it may take is counted from now on."""
+    def begin_statement(self) -> None:
+        """Count the time that a statement takes from now on, the arrival of its message."""
         self._arrived = time.monotonic()
 
     async def compute(self, call: Callable[[], Result], size: int | None = None) -> Result:

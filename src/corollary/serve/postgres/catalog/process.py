@@ -5,7 +5,6 @@ does not help, the process is killed, and what others have asked is asked again 
 """
 
 import asyncio
-import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import count
@@ -27,7 +26,7 @@ PLACES = 4
 REQUESTS_MAX = 16
 """How many queries one client can have under way."""
 TRIES = 2
-OUT_OF_MEMORY = "53200"
+MODULE = "corollary.serve.postgres.catalog.worker"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +52,9 @@ class CatalogProcess:
         self._lanes = Lanes(PLACES, REQUESTS_MAX)
         self._numbers = count(1)
         self._queries: dict[int, asyncio.Future[pa.Table]] = {}
-        self._starting = asyncio.Lock()
         self._process: asyncio.subprocess.Process | None = None
-        self._stream: asyncio.StreamWriter | None = None
-        self._reading: asyncio.Task[None] | None = None
+        self._stream: asyncio.Future[asyncio.StreamWriter] | None = None
+        self._running: asyncio.Task[None] | None = None
         self._is_spent = False
 
     @property
@@ -75,40 +73,38 @@ class CatalogProcess:
             PgError: it cannot be run, or takes too long.
             ServiceError: the client has too many queries.
         """
-        for _ in range(TRIES):
-            await self._started()  # what that takes is not the fault of the query
+        tries = 0
+        while tries < TRIES:
             try:
+                await self._started()  # what that takes is not the fault of the query
                 async with asyncio.timeout(QUERY_SECONDS):
                     await self._lanes.enter(query.user)
                     return await self._answer(query)
             except TimeoutError:
                 text = f"The query of the catalog took longer than {QUERY_SECONDS:g} seconds."
                 raise PgError("57014", text) from None
-            except WorkerDiedError:
-                continue
+            except WorkerDiedError as error:
+                tries += error.has_begun
         raise PgError("58000", "The process that answers catalog queries has died.", "ask for less")
 
     async def close(self) -> None:
         """End the process, and all queries with it."""
-        if self._process is not None:
-            kill_process(self._process)
-        if self._reading is not None:
-            await self._reading
+        if self._running is not None:
+            self._running.cancel()
+            await asyncio.gather(self._running, return_exceptions=True)
 
     async def _answer(self, query: CatalogQuery) -> pa.Table:
         """Send a query whose turn it is; the turn ends with the query."""
         number = next(self._numbers)
         answer: asyncio.Future[pa.Table] = asyncio.get_running_loop().create_future()
         self._lanes.leave_after(query.user, answer)
-        self._queries[number] = answer
-        try:
-            stream = await self._started()
-            document = {"sql": query.sql, "user": query.user, "database": query.database}
-            stream.write(encode_frame({"type": "query", "id": number, **document}, query.relations))
-        except BaseException:
-            del self._queries[number]
+        if self._stream is None or not self._stream.done() or self._is_worn:
             answer.cancel()
-            raise
+            raise WorkerDiedError(has_begun=False)  # while the query waited for its turn
+        self._queries[number] = answer
+        document = {"sql": query.sql, "user": query.user, "database": query.database}
+        frame = encode_frame({"type": "query", "id": number, **document}, query.relations)
+        self._stream.result().write(frame)
         try:
             return await asyncio.shield(answer)
         except asyncio.CancelledError:
@@ -117,7 +113,7 @@ class CatalogProcess:
 
     def _interrupt(self, number: int) -> None:
         if number in self._queries and self._stream is not None:
-            self._stream.write(encode_frame({"type": "interrupt", "id": number}))
+            self._stream.result().write(encode_frame({"type": "interrupt", "id": number}))
             asyncio.get_running_loop().call_later(INTERRUPT_SECONDS, self._kill_at, number)
 
     def _kill_at(self, number: int) -> None:
@@ -125,43 +121,50 @@ class CatalogProcess:
         if number in self._queries and self._process is not None:
             kill_process(self._process)
 
+    @property
+    def _is_worn(self) -> bool:
+        """Whether the process has much memory that it does not give back, and can be replaced."""
+        return self._is_spent and not self._queries
+
     # --- the process ---------------------------------------------------------------------------
 
     async def _started(self) -> asyncio.StreamWriter:
         """Start the process if it does not run; return what it reads."""
-        async with self._starting:
-            if self._is_spent and not self._queries:
-                await self.close()
-            if self._stream is None:
-                self._is_spent = False
-                module = "corollary.serve.postgres.catalog.worker"
-                self._process, stream, self._stream = await start_process(module)
-                self._reading = asyncio.create_task(self._read(stream, self._process, self._stream))
-            return self._stream
+        if self._is_worn:
+            await self.close()
+        if self._stream is None:
+            self._is_spent = False
+            self._stream = asyncio.get_running_loop().create_future()
+            self._running = asyncio.create_task(self._run(self._stream))
+        return await asyncio.shield(self._stream)
 
-    async def _read(
-        self,
-        stream: asyncio.StreamReader,
-        process: asyncio.subprocess.Process,
-        writer: asyncio.StreamWriter,
-    ) -> None:
-        """Hand answers to those who wait for them, until the process has died."""
-        while (frame := await read_frame(stream)) is not None:
-            self._settle(*frame)
-        self._process = self._stream = None
-        queries, self._queries = self._queries, {}
-        for answer in queries.values():
-            answer.set_exception(WorkerDiedError(has_begun=True))
-        writer.close()
-        kill_process(process)
-        with contextlib.suppress(ConnectionError):
-            await writer.wait_closed()
-        await process.wait()
+    async def _run(self, ready: "asyncio.Future[asyncio.StreamWriter]") -> None:
+        """Start the process, and hand answers to those who wait for them until it has died."""
+        writer = None
+        try:
+            self._process, stream, writer = await start_process(MODULE)
+            while (frame := await read_frame(stream)) is not None:
+                if frame[0]["type"] == "ready":
+                    ready.set_result(writer)
+                else:
+                    self._settle(*frame)
+        finally:
+            process, self._process, self._stream = self._process, None, None
+            queries, self._queries = self._queries, {}
+            for each in queries.values():
+                each.set_exception(WorkerDiedError(has_begun=True))
+            if not ready.done():
+                ready.set_exception(WorkerDiedError(has_begun=True))
+                ready.exception()  # nobody may be there to look at it
+            if process is not None and writer is not None:
+                kill_process(process)
+                writer.close()
+                await process.wait()
 
     def _settle(self, document: Mapping[str, Any], body: bytes) -> None:
         answer = self._queries.pop(document["id"])
         if document["type"] == "error":
-            self._is_spent |= document["sqlstate"] == OUT_OF_MEMORY  # it may not give it back
+            self._is_spent |= document["is_spent"]
             error = PgError(document["sqlstate"], document["message"], document["hint"])
             answer.set_exception(error)
         else:

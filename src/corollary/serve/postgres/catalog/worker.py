@@ -98,9 +98,10 @@ class CatalogWorker:
 
 
 def error_frame(number: int, error: PgError) -> Frame:
-    """Return an error as a frame."""
+    """Return an error as a frame, which says whether much of the memory was used once."""
     fields = {"sqlstate": error.sqlstate, "message": error.message, "hint": error.hint}
-    return {"type": "error", "id": number, **fields}, b""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+    return {"type": "error", "id": number, "is_spent": peak > MEMORY_BYTES // 2, **fields}, b""
 
 
 def main(descriptor: int) -> None:
@@ -108,8 +109,10 @@ def main(descriptor: int) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):  # whoever stops the server ends the socket
         signal.signal(number, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
+    channel = Channel(socket.socket(fileno=descriptor))
     try:
-        CatalogWorker(Channel(socket.socket(fileno=descriptor))).run()
+        channel.send({"type": "ready"})
+        CatalogWorker(channel).run()
     finally:
         os._exit(0)  # not at the end of queries that nobody waits for
 
