@@ -489,6 +489,7 @@ class NormalProgram:
         constants: the tuples of relations that hold constants of rules; they never change.
         arithmetic: how its numbers are computed; its rules say it all.
         counters: for each base relation of rows that `autoinc()` numbers, the relation of the rows.
+        statements: the names that statements of SQL define; what they need beside begins with them.
         conclusions: what functions have found out about it, by function; see `once_per_program`.
     """
 
@@ -504,6 +505,7 @@ class NormalProgram:
     arithmetic: Arithmetic = Arithmetic.EXACT
     counters: Mapping[str, str] = field(default_factory=dict)
     subsumption: Mapping[str, SubsumptionOrder] = field(default_factory=dict)
+    statements: frozenset[str] = field(default=frozenset(), compare=False)
     conclusions: dict[object, Any] = field(
         default_factory=dict, init=False, compare=False, repr=False
     )

@@ -178,6 +178,7 @@ class Database(ReadAccess):
         Raises:
             InputError: it does not fit the program.
         """
+        from corollary.core.titles import show_titles
         from corollary.database.sql.session import is_sql, one_question
         from corollary.explain.plan import print_procedures
 
@@ -189,7 +190,8 @@ class Database(ReadAccess):
             else:
                 asked = read_goal(self._state.loaded, text)
             with given_rows(self._state.engine, asked):
-                return "\n".join(print_procedures(self._plan(asked)))
+                text = "\n".join(print_procedures(self._plan(asked)))
+                return show_titles(text, asked.program)
 
     def set_today(self, day: date | str) -> Transaction | None:
         """Set the day that `today()` gives, and maintain what depends on it.

@@ -9,6 +9,7 @@ from corollary.analysis.bags import counts_copies
 from corollary.analysis.strata import Polarity, dependency_polarities, strata
 from corollary.core.graph import strongly_connected_components
 from corollary.core.program import NormalProgram, RelationKind
+from corollary.core.titles import show_titles, title_of
 
 STYLES = {Polarity.POSITIVE: "solid", Polarity.NEGATIVE: "dashed", Polarity.AGGREGATE: "dotted"}
 DASHES = {Polarity.POSITIVE: "", Polarity.NEGATIVE: "6 4", Polarity.AGGREGATE: "2 3"}
@@ -52,7 +53,7 @@ def graph_as_dot(program: NormalProgram) -> str:
     for arc in _arcs(program):
         style = STYLES[arc.polarity]
         lines.append(f"  {_quoted(arc.below)} -> {_quoted(arc.above)} [style={style}];")
-    return "\n".join([*lines, "}"])
+    return show_titles("\n".join([*lines, "}"]), program)
 
 
 def graph_as_json(program: NormalProgram, shown: Collection[str] | None = None) -> dict[str, Any]:
@@ -137,7 +138,8 @@ def graph_as_svg(program: NormalProgram) -> str:
     rows: dict[int, list[str]] = {}
     for name, height in height_of.items():
         rows.setdefault(height, []).append(name)
-    widths = {name: CHARACTER * len(name) + 24 for name in height_of}
+    titles = {name: title_of(name, program.statements) for name in height_of}
+    widths = {name: CHARACTER * len(title) + 24 for name, title in titles.items()}
     total = max((sum(widths[name] + GAP for name in names) for names in rows.values()), default=0)
     top = max(rows, default=0)
     place: dict[str, tuple[float, float]] = {}
@@ -155,7 +157,8 @@ def graph_as_svg(program: NormalProgram) -> str:
     parts = [opening, ARROW_HEAD, '<rect width="100%" height="100%" fill="white"/>']
     parts += [_arrow(arc, place, widths) for arc in _arcs(program)]
     parts += [
-        _box(name, place[name], widths[name], program.relations[name].is_derived) for name in place
+        _box(titles[name], place[name], widths[name], program.relations[name].is_derived)
+        for name in place
     ]
     return "\n".join([*parts, "</svg>"])
 

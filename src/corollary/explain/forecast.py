@@ -25,6 +25,7 @@ from corollary.core.plans import (
 )
 from corollary.core.program import NormalProgram
 from corollary.core.states import CHANGES, State
+from corollary.core.titles import show_titles
 from corollary.explain.plan import (
     INDENT,
     StepNote,
@@ -145,7 +146,8 @@ def print_forecast(forecast: Forecast, note: StepNote | None = None) -> str:
             lines.append(f"{INDENT}{delta.rule}")
             rule = delta.rule
         lines.append(f"{2 * INDENT}{delta.name}: {print_pipeline(delta.pipeline)}")
-    return "\n".join([*lines, *print_procedures(forecast.plan, note)])
+    text = "\n".join([*lines, *print_procedures(forecast.plan, note)])
+    return show_titles(text, program)
 
 
 def partition_probes(forecast: Forecast) -> Counter[str]:
@@ -214,7 +216,7 @@ def _decision_lines(stratum: Stratum, forecast: Forecast) -> list[str]:
 def forecast_as_json(forecast: Forecast, note: StepNote | None = None) -> dict[str, Any]:
     """Return a forecast as a JSON document, with the members of `plan_as_json`."""
     program = forecast.program
-    return {
+    document = {
         "changes": {name: _counts(each) for name, each in forecast.changes.items()},
         "guessed": forecast.is_guessed,
         "candidates": _lists(forecast.candidates),
@@ -249,6 +251,7 @@ def forecast_as_json(forecast: Forecast, note: StepNote | None = None) -> dict[s
         ],
         **plan_as_json(forecast.plan, program, note),
     }
+    return show_titles(document, program)
 
 
 def _counts(change: Mapping[State, int]) -> dict[str, int]:

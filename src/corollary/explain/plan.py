@@ -14,6 +14,7 @@ from corollary.core.pipeline import AntiProbe, Compute, Filter, Pipeline, Probe,
 from corollary.core.printer import print_condition, print_term
 from corollary.core.program import ActiveRules, Arithmetic, NormalProgram
 from corollary.core.states import State
+from corollary.core.titles import show_titles
 
 INDENT = "    "
 SIGNS = {State.ADDED: "+", State.REMOVED: "-"}
@@ -31,7 +32,8 @@ StepNote = Callable[[plans.Derive | plans.Aggregate | plans.Total], str]
 
 def print_plan(plan: plans.Plan, program: NormalProgram, note: StepNote | None = None) -> str:
     """Return the plan as text, procedure by procedure."""
-    return "\n".join([*print_strata(program), *print_procedures(plan, note)])
+    text = "\n".join([*print_strata(program), *print_procedures(plan, note)])
+    return show_titles(text, program)
 
 
 def print_strata(program: NormalProgram) -> list[str]:
@@ -330,7 +332,7 @@ def plan_as_json(
     plan: plans.Plan, program: NormalProgram, note: StepNote | None = None
 ) -> dict[str, Any]:
     """Return the plan as a JSON document: strata, procedures as lines, orders."""
-    return {
+    document = {
         "base": _base_relations(program),
         "strata": [
             {
@@ -349,6 +351,7 @@ def plan_as_json(
         "orders": {name: [list(order) for order in each] for name, each in plan.orders.items()},
         **(_events_as_json(program) if program.active.relations else {}),
     }
+    return show_titles(document, program)
 
 
 # --- active rules --------------------------------------------------------------------------------

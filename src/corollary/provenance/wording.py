@@ -22,6 +22,7 @@ from corollary.core.logic import (
 )
 from corollary.core.printer import print_clause, print_condition, print_literal, print_term
 from corollary.core.program import NormalProgram, Program, owner_of, sql_texts
+from corollary.core.titles import title_of
 from corollary.core.types import Type
 from corollary.provenance.nodes import ProofRule, Row
 from corollary.source import Span
@@ -124,7 +125,8 @@ class Wording:
 
     def user_name(self, relation: str) -> str:
         """Return what the user calls a relation."""
-        return self.counts.get(relation) or self._users.get(relation, relation)
+        found = self.counts.get(relation) or self._users.get(relation, relation)
+        return title_of(found, self._statements)
 
     def user_row(self, relation: str, row: Row) -> Row:
         """Return a tuple as the user knows it: a row of a bag without its count."""

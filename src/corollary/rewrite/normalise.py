@@ -95,6 +95,7 @@ def normalise(checked: CheckedProgram, before: NormalProgram | None = None) -> N
         arithmetic=arithmetic_of(program),
         counters=unit.counters,
         subsumption=unit.subsumption,
+        statements=frozenset(sql_texts(program)),
     )
 
 

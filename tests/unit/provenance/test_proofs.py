@@ -338,9 +338,9 @@ def test_sql_rows_and_copies() -> None:
     proof = asked(db, "r(1, 6)")
     assert [each.text for each in proof.nodes] == [
         "r(1, 6)",
-        "r.t(1, 6)",
+        "`r [t]`(1, 6)",
         "1 != 6",
-        "r.t(1, 5)",
+        "`r [t]`(1, 5)",
         "e(5, 6)",
         "e(1, 5)",
     ]

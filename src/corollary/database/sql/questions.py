@@ -78,6 +78,7 @@ def read_question(loaded: LoadedProgram, question: "CompiledQuestion") -> AskedG
         relations={**relations, **made},
         rules=(*loaded.normal.rules, *lowered.rules),
         aggregations=(*loaded.normal.aggregations, *lowered.aggregations),
+        statements=loaded.normal.statements | {question.relation},
     )
     asked = made[rows_name(question.relation) if question.is_bag else question.relation]
     slots = tuple(logic.Variable(f"v{at}", each) for at, each in enumerate(asked.types))
