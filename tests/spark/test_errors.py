@@ -13,6 +13,7 @@ from corollary.database.database import Database
 from corollary.database.state import DatabaseState
 from corollary.engines.spark import session
 from corollary.engines.spark.driver import DriverEngine
+from corollary.engines.spark.session import describe_jobs
 from corollary.errors import EvaluationError, InputError, LimitError
 from support.maintained_database import closure, insert
 
@@ -63,6 +64,16 @@ def test_jobs_are_shown_with_their_relation(spark: Any, monkeypatch: pytest.Monk
     insert(db, "edge", [(1, 2), (2, 3), (3, 4)])
     insert(db, "edge", [(4, 5)])
     assert any(text and "probe reach" in text for text in shown)
+
+
+@pytest.mark.spark
+def test_the_description_of_the_user_stays(spark: Any) -> None:
+    context = spark.sparkContext
+    for own in ("nightly", None):
+        context.setJobDescription(own)
+        with describe_jobs(spark, "outer"), describe_jobs(spark, "inner", "tag"):
+            assert context.getLocalProperty("spark.job.description") == "inner"
+        assert context.getLocalProperty("spark.job.description") == own
 
 
 @pytest.mark.spark

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from corollary.core.logic import Value
+from corollary.core.machine import machine_memory
 from corollary.core.plans import Placement, Plan
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
@@ -112,7 +113,7 @@ def driver_memory(amount: int | str | None = None) -> int:
     chosen = os.environ.get(DRIVER_MEMORY_VARIABLE) if amount is None else str(amount)
     if chosen:
         return parse_memory(chosen)
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // MACHINE_SHARE
+    return machine_memory() // MACHINE_SHARE
 
 
 ROUNDS_MAX = 10_000_000

@@ -60,6 +60,7 @@ LOCAL_SETTINGS = {
 TASK_MAX_FAILURES = 4
 """A task whose worker dies is run again, as on a cluster, until it has failed so often."""
 
+DESCRIPTION = "spark.job.description"
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 """The setting of the number of partitions of a shuffle."""
 
@@ -138,8 +139,12 @@ def _is_cluster_named() -> bool:
 
 @contextmanager
 def describe_jobs(session: "SparkSession", *tags: str) -> Iterator[None]:
-    """Give the jobs started inside tags, of which the first describes them."""
+    """Give the jobs started inside tags, of which the first describes them.
+
+    Afterwards jobs have the description that the user has given before.
+    """
     context = None if is_connect(session) else session.sparkContext
+    before = None if context is None else context.getLocalProperty(DESCRIPTION)
     for tag in tags:
         session.addTag(tag.replace(",", ";"))
         if context is not None:
@@ -154,7 +159,7 @@ def describe_jobs(session: "SparkSession", *tags: str) -> Iterator[None]:
             if context is not None:
                 context.removeJobTag(tag.replace(",", ";"))
         if context is not None:
-            context.setJobDescription(None)  # type: ignore[arg-type]
+            context.setJobDescription(before)  # type: ignore[arg-type]
 
 
 def run_jobs(

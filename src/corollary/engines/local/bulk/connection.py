@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 
+from corollary.core.machine import machine_memory
 from corollary.engines.scratch_directory import ScratchDirectory
 
 if TYPE_CHECKING:
@@ -34,8 +35,7 @@ MEMORY_MIN_BYTES = 1 << 28
 
 
 def _memory_limit() -> str:
-    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return f"{max(MEMORY_MIN_BYTES, int(MEMORY_FRACTION * total)) >> 20}MiB"
+    return f"{max(MEMORY_MIN_BYTES, int(MEMORY_FRACTION * machine_memory())) >> 20}MiB"
 
 
 @lru_cache(maxsize=1)

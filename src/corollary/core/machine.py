@@ -1,0 +1,38 @@
+"""The machine that a process runs on: how much memory there is for it."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+CONTROLLERS = {"": ("", "memory.max"), "memory": ("memory", "memory.limit_in_bytes")}
+"""By the controllers in a line of `/proc/self/cgroup`: where groups are, and their file."""
+
+
+def machine_memory(root: Path = Path("/")) -> int:
+    """Return the bytes of memory of the machine, or of the container: those of control groups.
+
+    Args:
+        root: where the files of the system are.
+    """
+    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return min([physical, *_group_limits(root)])
+
+
+def _group_limits(root: Path) -> Iterator[int]:
+    """Yield the limits of the groups of this process, and of those that they are in."""
+    try:
+        lines = (root / "proc/self/cgroup").read_text("utf-8").splitlines()
+    except (OSError, UnicodeError):  # the system has no groups
+        return
+    for line in lines:
+        _, names, path = line.split(":", 2)
+        for name in {"", "memory"} & set(names.split(",")):
+            folder, file = CONTROLLERS[name]
+            # A container may see its own group at the top, whatever it is called outside.
+            for group in (Path(path.lstrip("/")), *Path(path.lstrip("/")).parents):
+                try:
+                    text = (root / "sys/fs/cgroup" / folder / group / file).read_text("ascii")
+                except OSError:
+                    continue
+                if text.strip().isdigit():  # else it is `max`
+                    yield int(text)
