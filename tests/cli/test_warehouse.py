@@ -1031,7 +1031,7 @@ def test_virtual_relations_are_computed() -> None:
         (["wh", SEEN, "-F", "facts"], USAGE, "it has its facts"),
         (["wh", "network.dl", SEEN], USAGE, "is a warehouse"),
         (["network.dl", SEEN, "-F", "facts", "--at", "1"], USAGE, "only a warehouse has commits"),
-        (["nowhere", SEEN], INPUT, "`nowhere` cannot be read"),
+        (["nowhere", SEEN], INPUT, "no warehouse in `nowhere`"),
     ],
 )
 def test_questions_that_cannot_be_asked(arguments: list[str], status: int, words: str) -> None:
