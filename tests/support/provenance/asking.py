@@ -123,9 +123,9 @@ class Asking:
 
 
 def _without_places(proof: Proof) -> Any:
-    """Return a proof as JSON, without the commit and the places of rules, which may differ."""
+    """Return a proof as JSON, without commit, work, and places of rules, which may differ."""
     rules = {number: replace(rule, file=None, line=None) for number, rule in proof.rules.items()}
-    return replace(proof, commit=0, rules=rules).to_json()
+    return replace(proof, commit=0, rules=rules, work=None).to_json()
 
 
 def judge_answers(scenario: Scenario) -> Counter[str]:
