@@ -435,13 +435,12 @@ def _view_events(
     name: str, view: View, before: frozenset[Any], saved: SavedDocument, is_retractable: bool
 ) -> list[DocumentEvent]:
     """Return what has changed in a view since the last batch."""
-    answers = [each for each in view.sure - before if each]
     events = [
         DocumentEvent("sure", name, json.dumps(each, ensure_ascii=False))
-        for each in sorted(answers)
+        for each in sorted(view.sure - before)
     ]
     is_falling = is_retractable or view.maintained.shape.is_windowed
-    gone = sorted(each for each in before - view.sure if each) if is_falling else []
+    gone = sorted(before - view.sure) if is_falling else []
     events += [
         DocumentEvent("retracted", name, json.dumps(each, ensure_ascii=False)) for each in gone
     ]

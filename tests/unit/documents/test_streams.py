@@ -85,6 +85,20 @@ def test_what_leaves_a_window_is_retracted_between_batches() -> None:
     assert stream.saved.time == "120"
 
 
+def test_a_boolean_view_has_the_empty_answer() -> None:
+    """It is there as long as the value is 1, and reported once, whatever comes later."""
+    views = {"paid": "/r/pay", "late": "/r/pay arrived $t where now - $t <= 10s return ()"}
+    stream = followed(views, "r[!pay]", types={"pay": ["pay"]})
+    stream.batch(row("", 1, at="90"))
+    assert (stream.answers, stream.values) == ({}, {"paid": 0.5, "late": 0.5})
+    stream.batch(row("pay", 1, "pay[o1]", at="100"))
+    assert stream.answers == {"paid": {"[]"}, "late": {"[]"}}
+    stream.batch(row("pay", 2, "pay[o2]", at="105"))
+    stream.batch(row("pay", 3, is_end=True, at="120"))
+    assert stream.answers == {"paid": {"[]"}, "late": set()}
+    assert stream.values == {"paid": 1, "late": 0}
+
+
 def test_time_passes_by_the_clock() -> None:
     stream = followed({"recent": RECENT}, "r[!pay]", is_clocked=True)
     stream.batch(row("pay", 1, "pay[o1]"), now="2026-05-01T09:00:00")
@@ -140,10 +154,11 @@ def test_rows_that_do_not_fit_the_type_of_the_document_are_refused_alone() -> No
     stream = followed(views, "r[!f !g]", document_type=type_)
     stream.batch(row("g", 1))
     assert stream.values == {"paid": 0.5, "both": 0, "some": 1, "n": 0.5}
+    assert stream.answers == {"some": {"[]"}}
     rows = row("f", 1, "bill"), row("f", 2, "paid"), row("g", 2, "n[x]"), row("g", 3, "n[y]")
     assert refused(stream.batch(*rows)) == [("f", 2)]
     assert stream.values == {"paid": 0, "both": 0, "some": 1, "n": 1}
-    assert stream.answers == {"n": {'["x"]', '["y"]'}}
+    assert stream.answers == {"some": {"[]"}, "n": {'["x"]', '["y"]'}}
     assert refused(stream.batch(row("f", 4, "bill", is_end=True))) == [("f", 4)]
     with pytest.raises(ActiveDocumentError, match="C1242"):
         StreamProcessor(views, "r[paid bill]", document_type=type_)
