@@ -252,7 +252,10 @@ class Budget:
     def _error(self, what: str, option: str) -> LimitError:
         rule, cure = "", "bound the values the rule makes"
         if self._last_pipeline is not None:
-            rule = f", at work on the rule `{self._last_pipeline.origin.text}`"
+            origin = self._last_pipeline.origin
+            is_sql = origin.span is not None and origin.span.is_sql
+            place = f"the SQL at {origin.span}" if is_sql else f"the rule `{origin.text}`"
+            rule = f", at work on {place}"
         if self.is_endless:
             what += " for a recursion that makes new values"
             cure = "bound these values, as `WHERE n < 1000` does"

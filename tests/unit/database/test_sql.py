@@ -17,7 +17,7 @@ from corollary.database.program.parts import SOURCE_PREFIX
 from corollary.database.transaction import Transaction
 from corollary.database.upkeep.alter import alter
 from corollary.database.upkeep.column_mapping import Alteration
-from corollary.errors import AccessError, ConstraintError, InputError
+from corollary.errors import AccessError, ConstraintError, InputError, LimitError
 from corollary.frontends.datalog.parser import parse
 from corollary.source import SourceFile
 
@@ -647,3 +647,11 @@ def test_constraints_of_a_warehouse_speak_of_the_statement(tmp_path: Path) -> No
         found = refusal(again, "INSERT INTO c VALUES (1, 20, 1, 'a')")
         assert found.startswith("error[C1051]: CHECK few (a < 10) of c is false for k = 1")
         assert "SQL of c:1:1" in found
+
+
+def test_a_limit_speaks_of_the_statement() -> None:
+    endless = "WITH RECURSIVE r(n) AS (SELECT 1 UNION SELECT n + 1 FROM r) SELECT n FROM r"
+    limits = corollary.Limits(rounds=20)
+    with corollary.open(None, engine="local", limits=limits) as db, pytest.raises(LimitError) as e:
+        db.sql(endless)
+    assert ", at work on the SQL at SQL:1:40;" in str(e.value)

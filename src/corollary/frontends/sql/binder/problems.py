@@ -6,8 +6,11 @@ from sqlglot import exp
 
 from corollary.core.types import Kind, Type
 from corollary.errors import InputError
-from corollary.frontends.sql.parse import span_of
+from corollary.frontends.sql.parse import span_of, text_of
 from corollary.source import SourceFile
+
+QUOTED_MAX_CHARS = 40
+"""A longer part of a statement is shown by its place only."""
 
 UNTYPED = Type(Kind.SYMBOL, nullable=True, precision=-1)
 """The type of the literal `NULL` before its context gives it one."""
@@ -102,5 +105,10 @@ def unsupported(node: exp.Expr, file: SourceFile) -> InputError:
         "Order": "leave it out: rows have no order",
     }
     name = type(node).__name__
+    words = {"AtTimeZone": "AT TIME ZONE", "IgnoreNulls": "IGNORE NULLS", "Order": "ORDER BY"}
+    written = " ".join(text_of(node, file).split())
+    if name in ("Collate", "Fetch", *words):
+        written = words.get(name, name.upper())
+    shown = f"`{written}`" if 0 < len(written) <= QUOTED_MAX_CHARS else "This"
     cure = cures.get(name, "write the statement in another way")
-    return problem("C1310", f"{describe(node)} is not supported here.", node, file, cure)
+    return problem("C1310", f"{shown} is not supported here.", node, file, cure)
