@@ -37,7 +37,7 @@ def test_lists(endpoint: Endpoint) -> None:
     assert "ERROR" not in shown, shown
     for line in (
         "public|edge|table|alice",
-        "public|path|view|alice",
+        "public|path|materialized view|alice",
         "public|adult|view|alice",
         "public|person_pkey|index|alice|person",
         "wh|alice|UTF8|C|C||libc|",
@@ -83,6 +83,6 @@ def test_script_in_a_transaction(endpoint: Endpoint) -> None:
 
 def test_reader_finds_only_its_grants(endpoint: Endpoint) -> None:
     shown = psql(endpoint, r"\d", "SELECT * FROM edge", user="reader")
-    assert "public|path|view|reader" in shown
+    assert "public|path|materialized view|reader" in shown
     assert "edge|" not in shown
     assert "42501" in shown

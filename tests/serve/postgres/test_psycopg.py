@@ -88,6 +88,54 @@ def test_a_statement_is_prepared_and_used_again(connection: Connection) -> None:
         assert found.fetchone() == (expected,)
 
 
+@pytest.mark.parametrize(
+    ("values", "source", "expected"),
+    [
+        ("7 / 2, -7 / 2, 7.0 / 2", "", (3, -3, 3.5)),
+        ("7 / 2, -7 / 2", "FROM sample WHERE n = 1", (3, -3)),
+        (
+            "extract(dow FROM date '1969-07-20'), extract(isodow FROM date '1969-07-20')",
+            "",
+            (0, 7),
+        ),
+        ("extract(dow FROM d), date_part('isodow', d)", "FROM sample WHERE n = -2", (0, 7)),
+        ("extract(dow FROM d)", "FROM sample WHERE n = 1", (6,)),
+        ("now() > '2026-01-01', now() = current_timestamp", "", (True, True)),
+    ],
+)
+def test_expressions_mean_what_they_mean_in_postgresql(
+    connection: Connection, values: str, source: str, expected: tuple[object, ...]
+) -> None:
+    assert connection.execute(f"SELECT {values} {source}").fetchone() == expected
+
+
+def test_nulls_are_last_also_where_each_value_comes_once(connection: Connection) -> None:
+    query = "SELECT DISTINCT ON (born) born, id FROM person ORDER BY born, id"
+    ann, bob = (date(1980, 5, 1), 1), (None, 2)
+    assert connection.execute(query).fetchall() == [ann, bob]
+    assert connection.execute(f"{query} LIMIT 1 OFFSET 1").fetchall() == [bob]
+    query = "SELECT DISTINCT ON (born) born, id FROM person ORDER BY born DESC, id"
+    assert connection.execute(query).fetchall() == [bob, ann]
+
+
+def test_stored_views_are_materialized(connection: Connection) -> None:
+    query = "SELECT matviewname, ispopulated FROM pg_matviews ORDER BY 1"
+    assert ("path", True) in connection.execute(query).fetchall()
+    assert connection.execute("SELECT viewname FROM pg_views").fetchall() == [("adult",)]
+    for name in ("path", "adult"):
+        query = f"SELECT pg_get_viewdef('{name}'::regclass, true)"
+        (definition,) = connection.execute(query).fetchone() or ("",)
+        assert name in definition
+
+
+@pytest.mark.parametrize("argument", ["oid", "pg_constraint.oid", "c.oid"])
+def test_arguments_are_columns_of_the_query(connection: Connection, argument: str) -> None:
+    """Whatever the function looks them up in."""
+    alias = " c" if argument.startswith("c.") else ""
+    query = f"SELECT pg_get_constraintdef({argument}), conrelid::regclass FROM pg_constraint{alias}"
+    assert connection.execute(query).fetchall() == [("PRIMARY KEY (id)", "person")]
+
+
 def test_time_zone_of_the_session(connection: Connection) -> None:
     connection.execute("SET TIME ZONE 'Asia/Kolkata'")
     text = connection.execute("SELECT t FROM sample WHERE n = 1").fetchone()
@@ -154,7 +202,7 @@ def test_reader_sees_its_grants_only(endpoint: Endpoint) -> None:
                 connection.execute(hidden)
         with pytest.raises(errors.InsufficientPrivilege):
             connection.execute("INSERT INTO person VALUES (9, 'X', NULL)")
-        names = "SELECT relname FROM pg_class WHERE relkind IN ('r', 'v') ORDER BY 1"
+        names = "SELECT relname FROM pg_class WHERE relkind IN ('r', 'v', 'm') ORDER BY 1"
         assert connection.execute(names).fetchall() == [("path",), ("person",)]
 
 

@@ -168,7 +168,7 @@ class Translator:
         name_columns(tree)
         _refuse_clauses(tree)
         try:
-            tree = rewrite_tree(self._coerce_texts(tree), self._replaced)
+            tree = _keep_order(rewrite_tree(self._coerce_texts(tree), self._replaced))
             text = tree.sql(
                 SPARK, copy=False, identify=True, unsupported_level=ErrorLevel.RAISE, comments=False
             )
@@ -225,11 +225,9 @@ class Translator:
             return _data_type(node)
         if isinstance(node, exp.EQ) and isinstance(node.expression, exp.Any):
             return _element_of(node)
-        if isinstance(node, _CLOCKS) or (
-            isinstance(node, exp.Anonymous) and node.name.lower() in _CLOCK_NAMES
-        ):
-            return _timestamp(self.now)
-        return node
+        if isinstance(node, exp.Extract):
+            return _extract(node)
+        return timestamp_literal(self.now) if is_clock(node) else node
 
     def _value(self, node: exp.Placeholder) -> ParameterValue:
         number = parameter_number(node)
@@ -280,11 +278,52 @@ def _element_of(node: exp.EQ) -> exp.Expr:
     return exp.In(this=node.this.copy(), expressions=elements) if elements else exp.false()
 
 
+def _extract(node: exp.Extract) -> exp.Expr:
+    """Return a part of a time; days of the week have other numbers in Spark.
+
+    >>> SELECTED = parse_tree("SELECT extract(dow FROM d) FROM t").selects[0]
+    >>> _extract(SELECTED).sql("spark")
+    '(EXTRACT(DAYOFWEEK FROM d) - 1)'
+    """
+    part = node.name.upper()
+    if part == "ISODOW":
+        node.set("this", exp.var("DAYOFWEEK_ISO"))
+    elif part == "DOW":  # Sunday is 0 in PostgreSQL, and 1 in Spark
+        found = exp.Extract(this=exp.var("DAYOFWEEK"), expression=node.expression)
+        return exp.paren(exp.Sub(this=found, expression=exp.Literal.number(1)), copy=False)
+    return node
+
+
+def _keep_order(tree: exp.Expr) -> exp.Expr:
+    """Return a query whose rows stay ordered where `DISTINCT ON` becomes a window."""
+    distinct, order = tree.args.get("distinct"), tree.args.get("order")
+    if not isinstance(tree, exp.Select) or distinct is None or not distinct.args.get("on"):
+        return tree
+    names = {each.alias_or_name for each in tree.selects}
+    if order is None or not all(each.this.name in names for each in order.expressions):
+        return tree
+    outer = exp.select("*")
+    outer.set("order", order.copy())
+    for column in outer.args["order"].find_all(exp.Column):
+        column.set("table", None)
+    for clause in ("limit", "offset"):
+        outer.set(clause, tree.args.get(clause))
+        tree.set(clause, None)
+    return outer.from_(tree.subquery("distinct_rows", copy=False), copy=False)
+
+
 def _moment_text(value: datetime) -> str:
     return value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
 
 
-def _timestamp(value: datetime) -> exp.Expr:
+def is_clock(node: exp.Expr) -> bool:
+    """Return whether a node asks for the time, as `now()` does."""
+    is_named = isinstance(node, exp.Anonymous) and node.name.lower() in _CLOCK_NAMES
+    return is_named or isinstance(node, _CLOCKS)
+
+
+def timestamp_literal(value: datetime) -> exp.Expr:
+    """Return a time."""
     return exp.cast(exp.Literal.string(_moment_text(value)), exp.DataType.Type.TIMESTAMPTZ)
 
 
@@ -364,6 +403,8 @@ def projected_name(projection: exp.Expr) -> str | None:
             return "exists"
         case exp.Connector() | exp.Literal() | exp.Binary() | exp.Unary():
             return "?column?"
+        case _ if is_clock(inner):
+            return "now"
         case exp.Func():
             return inner.sql_name().lower()
         case exp.Column():

@@ -4,6 +4,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from corollary.core.program import RelationKind
 from corollary.core.types import Kind
 from corollary.serve.postgres.relations import RelationColumn, VisibleRelation, VisibleRelations
 from corollary.serve.postgres.settings import DEFAULTS
@@ -141,6 +142,10 @@ def _types() -> Iterator[Row]:
             }
 
 
+_KINDS = {RelationKind.BASE: "r", RelationKind.DERIVED: "m", RelationKind.VIRTUAL: "v"}
+"""What `pg_class` calls them: tables, materialised views, views."""
+
+
 # --- relations ----------------------------------------------------------------------------------
 
 
@@ -151,7 +156,7 @@ def _relation_rows(
     place = {"table_catalog": database, "table_schema": "public", "table_name": name}
     yield (
         "pg_class",
-        _class_row(oid, name, "r" if relation.is_base else "v", len(relation.columns), relation),
+        _class_row(oid, name, _KINDS[RelationKind(relation.kind)], len(relation.columns), relation),
     )
     for number, column in enumerate(relation.columns, 1):
         yield "pg_attribute", _attribute(oid, number, column)
@@ -194,15 +199,28 @@ def _relation_rows(
             yield from _key_rows(relation, numbers, place)
         return
     definition = f"-- `{name}` is defined by the program of the warehouse"
-    yield (
-        "pg_views",
-        {
-            "schemaname": "public",
-            "viewname": name,
-            "viewowner": user,
-            "definition": definition,
-        },
-    )
+    if relation.kind == RelationKind.VIRTUAL:
+        yield (
+            "pg_views",
+            {
+                "schemaname": "public",
+                "viewname": name,
+                "viewowner": user,
+                "definition": definition,
+            },
+        )
+    else:
+        yield (
+            "pg_matviews",
+            {
+                "schemaname": "public",
+                "matviewname": name,
+                "matviewowner": user,
+                "hasindexes": False,
+                "ispopulated": True,
+                "definition": definition,
+            },
+        )
     yield (
         "information_schema.views",
         {

@@ -51,6 +51,8 @@ class CatalogDatabase:
                 "memory_limit": MEMORY_LIMIT,
                 "autoload_known_extensions": "false",
                 "autoinstall_known_extensions": "false",
+                "integer_division": "true",
+                "default_null_order": "nulls_last_on_asc_first_on_desc",
             },
         )
         connection.execute(f"CREATE SCHEMA {SYSTEM}; CREATE SCHEMA {INFORMATION}")

@@ -1,40 +1,58 @@
 """The functions of PostgreSQL that catalog queries call, as macros of DuckDB."""
 
+import re
+
+
+def _lookup(table: str, found: str, test: str, parameters: str = "x") -> str:
+    """Return the body of a macro that looks a value up, and the parameters before it.
+
+    An argument may be any column of the query around the call, so the table's own columns get
+    names that no query uses: else `oid = x` with the argument `oid` would hold for every row.
+    """
+    names = sorted(set(re.findall(r"\b_([a-z]+)", f"{found} {test}")))
+    columns = ", ".join(f"{name} AS _{name}" for name in names)
+    rows = f"(SELECT {columns} FROM {table})"  # noqa: S608 - our names
+    return f"({parameters}) AS (SELECT ANY_VALUE({found}) FROM {rows} WHERE {test})"  # noqa: S608
+
+
+_INDEXES = "(SELECT c.oid, i.indexdef FROM pg_indexes i JOIN pg_class c ON c.relname = i.indexname)"
+_INDEX_COLUMNS = (
+    "(SELECT k.indexrelid, k.indkey, a.attnum, a.attname FROM pg_attribute a "
+    "JOIN pg_index k ON k.indrelid = a.attrelid)"
+)
+_VIEWS = (
+    "(SELECT c.oid, w.definition FROM (SELECT viewname, definition FROM pg_views UNION ALL "
+    "SELECT matviewname, definition FROM pg_matviews) w JOIN pg_class c ON c.relname = w.viewname)"
+)
+
 MACROS: dict[str, tuple[str, ...]] = {
+    "index_text": (_lookup(_INDEXES, "_indexdef", "_oid = x"),),
+    "index_column": (
+        _lookup(_INDEX_COLUMNS, "_attname", "_indexrelid = x AND _attnum = _indkey[n]", "x, n"),
+    ),
     "format_type": (
-        (
-            "(type_oid, modifier) AS (SELECT CASE WHEN type_oid = 1700 AND modifier >= 4 "
+        _lookup(
+            "pg_type",
+            "CASE WHEN x = 1700 AND modifier >= 4 "
             "THEN 'numeric(' || ((modifier - 4) >> 16) || ',' || ((modifier - 4) & 65535) || ')' "
-            "ELSE sqlname END FROM pg_type WHERE oid = type_oid)"
+            "ELSE _sqlname END",
+            "_oid = x",
+            "x, modifier",
         ),
     ),
-    "pg_get_userbyid": ("(role) AS (SELECT rolname FROM pg_roles WHERE oid = role)",),
+    "pg_get_userbyid": (_lookup("pg_roles", "_rolname", "_oid = x"),),
     "pg_get_expr": ("(e, r) AS CAST(NULL AS VARCHAR)", "(e, r, p) AS CAST(NULL AS VARCHAR)"),
     "pg_get_indexdef": (
-        (
-            "(i) AS (SELECT x.indexdef FROM pg_indexes x JOIN pg_class c ON c.relname = "
-            "x.indexname WHERE c.oid = i)"
-        ),
-        (
-            "(i, n, p) AS (SELECT CASE WHEN n = 0 THEN x.indexdef ELSE (SELECT a.attname FROM "
-            "pg_attribute a JOIN pg_index k ON k.indrelid = a.attrelid AND k.indexrelid = i "
-            "WHERE a.attnum = k.indkey[n]) END FROM pg_indexes x JOIN pg_class c "
-            "ON c.relname = x.indexname WHERE c.oid = i)"
-        ),
+        "(x) AS index_text(x)",
+        "(x, n, p) AS CASE WHEN n = 0 THEN index_text(x) ELSE index_column(x, n) END",
     ),
     "pg_get_constraintdef": (
-        "(c) AS (SELECT conbin FROM pg_constraint WHERE oid = c)",
-        "(c, p) AS (SELECT conbin FROM pg_constraint WHERE oid = c)",
+        _lookup("pg_constraint", "_conbin", "_oid = x"),
+        _lookup("pg_constraint", "_conbin", "_oid = x", "x, p"),
     ),
     "pg_get_viewdef": (
-        (
-            "(v) AS (SELECT definition FROM pg_views w JOIN pg_class c ON c.relname = "
-            "w.viewname WHERE c.oid = v)"
-        ),
-        (
-            "(v, p) AS (SELECT definition FROM pg_views w JOIN pg_class c ON c.relname = "
-            "w.viewname WHERE c.oid = v)"
-        ),
+        _lookup(_VIEWS, "_definition", "_oid = x"),
+        _lookup(_VIEWS, "_definition", "_oid = x", "x, p"),
     ),
     "pg_get_partkeydef": ("(r) AS CAST(NULL AS VARCHAR)",),
     "pg_get_ruledef": ("(r) AS CAST(NULL AS VARCHAR)", "(r, p) AS CAST(NULL AS VARCHAR)"),
@@ -67,26 +85,29 @@ MACROS: dict[str, tuple[str, ...]] = {
     "pg_try_advisory_lock": ("(k) AS true",),
     "pg_advisory_unlock": ("(k) AS true",),
     "pg_advisory_unlock_all": ("() AS NULL",),
-    "regclass_text": ("(o) AS (SELECT relname FROM pg_class WHERE oid = TRY_CAST(o AS UINTEGER))",),
+    "regclass_text": (_lookup("pg_class", "_relname", "_oid = TRY_CAST(x AS UINTEGER)"),),
     "regclass_oid": (
-        (
-            "(n) AS COALESCE(TRY_CAST(n AS UINTEGER), (SELECT oid FROM pg_class WHERE relname = "
-            "regexp_replace(replace(n, '\"', ''), '^(public|pg_catalog)\\.', '') LIMIT 1))"
+        _lookup(
+            "pg_class",
+            "_oid",
+            "_oid = TRY_CAST(x AS UINTEGER) OR _relname = "
+            "regexp_replace(replace(CAST(x AS VARCHAR), '\"', ''), '^(public|pg_catalog)\\.', '')",
         ),
     ),
-    "regnamespace_text": (
-        "(o) AS (SELECT nspname FROM pg_namespace WHERE oid = TRY_CAST(o AS UINTEGER))",
-    ),
+    "regnamespace_text": (_lookup("pg_namespace", "_nspname", "_oid = TRY_CAST(x AS UINTEGER)"),),
     "regnamespace_oid": (
-        (
-            "(n) AS COALESCE(TRY_CAST(n AS UINTEGER), (SELECT oid FROM pg_namespace "
-            "WHERE nspname = replace(n, '\"', '')))"
+        _lookup(
+            "pg_namespace",
+            "_oid",
+            "_oid = TRY_CAST(x AS UINTEGER) OR _nspname = replace(CAST(x AS VARCHAR), '\"', '')",
         ),
     ),
     "regtype_oid": (
-        (
-            "(n) AS COALESCE(TRY_CAST(n AS UINTEGER), (SELECT oid FROM pg_type "
-            "WHERE typname = n OR sqlname = n LIMIT 1))"
+        _lookup(
+            "pg_type",
+            "_oid",
+            "_oid = TRY_CAST(x AS UINTEGER) OR _typname = CAST(x AS VARCHAR) "
+            "OR _sqlname = CAST(x AS VARCHAR)",
         ),
     ),
     "to_regclass": ("(n) AS regclass_text(regclass_oid(n))",),

@@ -5,8 +5,8 @@ are those that `functions` lists, so that a query reaches nothing but the catalo
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import date, datetime
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import cast
 
@@ -24,7 +24,12 @@ from corollary.serve.postgres.inference import parameter_number
 from corollary.serve.postgres.messages import TEXT_FORMAT
 from corollary.serve.postgres.parameters import ParameterValue, decode_parameter
 from corollary.serve.postgres.problems import PgError, not_supported
-from corollary.serve.postgres.translation import name_columns, rewrite_tree
+from corollary.serve.postgres.translation import (
+    is_clock,
+    name_columns,
+    rewrite_tree,
+    timestamp_literal,
+)
 from corollary.serve.postgres.wire_types import TEXT
 
 _FILE_FUNCTIONS = (exp.ReadCSV, exp.ReadParquet)
@@ -85,6 +90,7 @@ def catalog_sql(tree: exp.Expr, values: Sequence[ParameterValue], session: Sessi
 class _CatalogRewriting:
     values: Sequence[ParameterValue]
     session: SessionValues
+    now: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     def replaced(self, node: exp.Expr) -> exp.Expr:
         """Return what stands for one node."""
@@ -107,6 +113,8 @@ class _CatalogRewriting:
                 node.set("db", None)
                 node.set("catalog", None)
                 return node
+            case _ if is_clock(node):
+                return timestamp_literal(self.now)
             case _:
                 return self._session_value(node)
 
