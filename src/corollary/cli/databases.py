@@ -157,7 +157,7 @@ def load_in_memory(
     without: Iterable[str] = (),
     today: "date | None" = None,
 ) -> "Database":
-    """Return a database in memory with a program, its facts, and its virtual views watched."""
+    """Return a database in memory with a program and its facts; it watches what that asks for."""
     from corollary.database.database import state_of
     from corollary.database.opening import open_database
 
@@ -174,8 +174,8 @@ def load_in_memory(
     state_of(database).day = today
     top = None if root is None else str(root)
     database.load(*programs, facts=str(facts), root=top)
-    normal = state_of(database).loaded.normal
-    propagation.check(normal)
-    for name in propagation.watched(normal):
+    loaded = state_of(database).loaded
+    propagation.check(loaded.normal)
+    for name in propagation.watched(loaded):
         database.watch(name)
     return database

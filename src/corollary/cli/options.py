@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from corollary.database.access.reader import Reader
     from corollary.database.database import Database
     from corollary.database.intake.source_guards import SourceGuards
+    from corollary.database.program.loaded_program import LoadedProgram
     from corollary.warehouse.files.places import Place
     from corollary.warehouse.warehouse_catalog import WarehouseCatalog
 
@@ -376,23 +377,27 @@ class PropagationOptions(AlgorithmOptions):
 
     watch: Annotated[
         tuple[str, ...],
-        "Ask for the changes of this virtual relation only. Default: of all that are declared.",
+        "Ask for the changes of this virtual relation only. Default: of those that the program "
+        "writes (.output, .printsize), or of all that are declared if it writes nothing.",
         option(metavar="RELATION", multiple=True),
     ]
 
-    def watched(self, program: "NormalProgram") -> Iterable[str]:
-        """Return the relations to watch: those named, or else all declared virtual ones.
+    def watched(self, loaded: "LoadedProgram") -> Iterable[str]:
+        """Return the relations to watch: those named, or else virtual ones that are asked for.
 
-        Bodies of aggregates that are read through their rule are not among them.
+        These are what the program writes; if it writes nothing, all that are declared. Bodies of
+        aggregates that are read through their rule are not among them.
 
         If there are active rules, they determine what is watched.
         """
+        program, written = loaded.normal, loaded.written_relations
         if program.active.reactions or program.active.triggers:
             return self.watch
         return self.watch or [
             name
             for name, each in program.relations.items()
             if each.is_declared and each.is_derived and each.is_virtual and not each.is_inlined
+            if not written or program.bags.get(name, name) in written
         ]
 
     def _named(self) -> Iterable[str]:

@@ -614,3 +614,24 @@ def test_placements_are_told(tmp_path: Path) -> None:
         found = document(tmp_path, CLOSURE, "--removed", "edge", "--placement", placement)
         assert [each["placement"] for each in found["choices"]] == [placement]
     assert "placed in" not in changed(tmp_path, CLOSURE, "--removed", "edge")
+
+
+TWO_VIEWS = """
+.decl edge(x: number, y: number)
+.decl near(x: number, y: number) virtual
+.decl far(x: number, y: number) virtual
+near(x, y) :- edge(x, y), x < y.
+far(x, z) :- edge(x, y), edge(y, z).
+"""
+
+
+@pytest.mark.parametrize(
+    ("directives", "relevant"),
+    [("", {"edge", "near", "far"}), (".output far", {"edge", "far"}), (".output edge", set())],
+)
+@pytest.mark.parametrize("options", [[], ["-F", "."]])
+def test_what_the_program_asks_for_is_watched(
+    tmp_path: Path, directives: str, relevant: set[str], options: list[str]
+) -> None:
+    found = document(tmp_path, TWO_VIEWS + directives, "--added", "edge", *options)
+    assert found["relevant"].keys() == relevant

@@ -146,7 +146,8 @@ def _forecast(
     from corollary.database.forecast import forecast_for_database, forecast_for_program
     from corollary.database.program.loaded_program import load_program, read_programs
 
-    normal = load_program(read_programs(programs)).normal
+    loaded = load_program(read_programs(programs))
+    normal = loaded.normal
     changes = _changes(normal, options.added, options.removed)
     options.check(normal)
     if options.facts is None:
@@ -154,7 +155,7 @@ def _forecast(
             normal,
             changes,
             options.algorithms,
-            options.watched(normal),
+            options.watched(loaded),
             engine=create_engine(SPARK, placement=options.placement, partition_count=PARTITIONS),
             without=parse_optimisations(options.without),
         )
