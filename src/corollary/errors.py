@@ -130,9 +130,17 @@ class InputError(CorollaryError):
 
 
 class LimitError(CorollaryError):
-    """A limit on rounds, tuples, seconds or memory was exceeded; nothing was changed."""
+    """A limit on rounds, tuples, seconds or memory was exceeded; nothing was changed.
+
+    Attributes:
+        limit: which one, if it is known: `seconds`, `memory` …
+    """
 
     exit_code = 5
+
+    def __init__(self, message: str, limit: str | None = None) -> None:
+        super().__init__(message)
+        self.limit = limit
 
 
 class EvaluationError(InputError):

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from corollary.core.logic import Value
-from corollary.core.machine import machine_memory
+from corollary.core.machine import machine_memory, own_memory
 from corollary.core.plans import Placement, Plan
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
@@ -134,6 +134,7 @@ class Limits:
         seconds: the maximum duration of the whole run.
         memory: the maximum number of bytes of relations, batches and computed symbols.
         rows: the maximum number of rows that pass stages of pipelines; searches set it.
+        growth: the maximum number of bytes that the process may take in addition to what it has.
     """
 
     rounds: int | None = None
@@ -141,6 +142,7 @@ class Limits:
     seconds: float | None = None
     memory: int | None = None
     rows: int | None = None
+    growth: int | None = None
 
     def __post_init__(self) -> None:
         """Check that a bound is a number, and not negative.
@@ -148,7 +150,7 @@ class Limits:
         Raises:
             InputError: `C0923`.
         """
-        for name in ("rounds", "tuples", "seconds", "memory", "rows"):
+        for name in ("rounds", "tuples", "seconds", "memory", "rows", "growth"):
             value = getattr(self, name)
             is_number = isinstance(value, int | float) and not isinstance(value, bool)
             if value is not None and not (is_number and value >= 0):
@@ -157,51 +159,98 @@ class Limits:
                 raise InputError.of("C0923", message, None, cure)
 
 
-_DEADLINE: ContextVar[tuple[float, float] | None] = ContextVar("deadline", default=None)
-"""When the seconds of a run began, on the monotonic clock, and how many there are.
+MEMORY_CHECK_SECONDS = 0.01
+"""How often the memory of the process is looked at, at most."""
 
-They count for all of its work: reading a program, planning, computing. The deadline belongs to the
-thread (or task) that has set it.
-"""
+
+@dataclass(slots=True)
+class _RunBounds:
+    """When a run began, on the monotonic clock, and what it may take.
+
+    Its seconds count for all of its work: reading a program, planning, computing.
+    """
+
+    start: float
+    seconds: float | None
+    memory: int
+    growth: int | None
+    next_look: float = 0.0
+
+
+_BOUNDS: ContextVar[_RunBounds | None] = ContextVar("run bounds", default=None)
+"""They belong to the thread (or task) that has set them."""
 
 
 @contextmanager
 def within_seconds(limits: Limits | None) -> Iterator[None]:
-    """Let the seconds of some limits count from here on; inside of another deadline, that holds."""
-    if limits is None or limits.seconds is None or _DEADLINE.get() is not None:
+    """Let the seconds of some limits count from here on, and the memory that the process takes.
+
+    Inside of other bounds, those hold.
+    """
+    is_bound = limits is not None and (limits.seconds is not None or limits.growth is not None)
+    if limits is None or not is_bound or _BOUNDS.get() is not None:
         yield
         return
-    token = _DEADLINE.set((time.monotonic(), limits.seconds))
+    memory = 0 if limits.growth is None else own_memory()
+    token = _BOUNDS.set(_RunBounds(time.monotonic(), limits.seconds, memory, limits.growth))
     try:
         yield
     finally:
-        _DEADLINE.reset(token)
+        _BOUNDS.reset(token)
 
 
 def deadline_start() -> float | None:
     """Return when the seconds began, on the monotonic clock, if they are limited."""
-    deadline = _DEADLINE.get()
-    return None if deadline is None else deadline[0]
+    bounds = _BOUNDS.get()
+    return None if bounds is None or bounds.seconds is None else bounds.start
 
 
 def remaining_seconds() -> float | None:
     """Return how many of the seconds of a run are left, if they are limited."""
-    deadline = _DEADLINE.get()
-    return None if deadline is None else max(0.0, deadline[0] + deadline[1] - time.monotonic())
+    bounds = _BOUNDS.get()
+    if bounds is None or bounds.seconds is None:
+        return None
+    return max(0.0, bounds.start + bounds.seconds - time.monotonic())
 
 
 def check_deadline() -> None:
-    """Check the time; whoever does long work before an evaluation calls it now and then.
+    """Check time and memory; whoever does long work before an evaluation calls it now and then.
 
     Raises:
-        LimitError: the seconds are over.
+        LimitError: the seconds are over, or the process has taken too much memory.
     """
-    deadline = _DEADLINE.get()
-    if deadline is not None and time.monotonic() - deadline[0] > deadline[1]:
+    bounds = _BOUNDS.get()
+    if bounds is None:
+        return
+    if bounds.seconds is not None and time.monotonic() - bounds.start > bounds.seconds:
         raise LimitError(
-            f"the work was stopped at its limit of {deadline[1]:g} seconds, before the evaluation; "
-            "nothing was changed\n"
-            "  = raise the limit with `--limit-seconds`, or split long rules and programs"
+            f"the work was stopped at its limit of {bounds.seconds:g} seconds, before the "
+            "evaluation; nothing was changed\n"
+            "  = raise the limit with `--limit-seconds`, or split long rules and programs",
+            "seconds",
+        )
+    check_growth()
+
+
+def check_growth() -> None:
+    """Check how much memory the process has taken since its bounds were set.
+
+    Raises:
+        LimitError: too much.
+    """
+    bounds = _BOUNDS.get()
+    if bounds is None or bounds.growth is None:
+        return
+    now = time.monotonic()
+    if now < bounds.next_look:
+        return
+    bounds.next_look = now + MEMORY_CHECK_SECONDS
+    if own_memory() - bounds.memory > bounds.growth:
+        raise LimitError(
+            f"the work was stopped when it had taken {bounds.growth >> 20} MB of memory; nothing "
+            "was changed\n"
+            "  = raise the limit with `--limit-memory`, or bound the values that rules make",
+            "memory",
         )
 
 

@@ -1,4 +1,4 @@
-"""The machine that a process runs on: how much memory there is for it."""
+"""The machine that a process runs on: how much memory there is, and how much a process has."""
 
 import os
 from collections.abc import Iterator
@@ -36,3 +36,20 @@ def _group_limits(root: Path) -> Iterator[int]:
                     continue
                 if text.strip().isdigit():  # else it is `max`
                     yield int(text)
+
+
+def own_memory(process: int | None = None) -> int:
+    """Return the resident bytes that are a process's own, not those of files that it has mapped.
+
+    Where that cannot be found out, it is 0.
+
+    Args:
+        process: its id; this process if it is not given.
+    """
+    name = "self" if process is None else str(process)
+    try:
+        text = Path(f"/proc/{name}/statm").read_text("ascii")
+    except OSError:  # it has ended, or the system has no such files
+        return 0
+    resident, shared = map(int, text.split()[1:3])
+    return (resident - shared) * os.sysconf("SC_PAGE_SIZE")

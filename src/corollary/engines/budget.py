@@ -7,7 +7,7 @@ from math import inf
 from typing import Protocol
 
 from corollary.core import engine
-from corollary.core.engine import Limits, deadline_start, remaining_seconds
+from corollary.core.engine import Limits, check_growth, deadline_start, remaining_seconds
 from corollary.core.pipeline import Pipeline
 from corollary.core.states import State
 from corollary.errors import LimitError
@@ -181,6 +181,7 @@ class Budget:
         if self._seconds is not None and time.monotonic() - self._start > self._seconds:
             self._last_pipeline = pipeline
             self.check_seconds()
+        check_growth()
 
     @property
     def seconds_left(self) -> float | None:
@@ -193,6 +194,7 @@ class Budget:
         """Check the time."""
         if self._seconds is not None and time.monotonic() - self._start > self._seconds:
             raise self._error(f"{self._seconds:g} seconds", "--limit-seconds")
+        check_growth()
 
     def count_step_rows(self, rows: int) -> None:
         """Count the rows of a step without pipelines."""
@@ -261,5 +263,6 @@ class Budget:
             cure = "bound these values, as `WHERE n < 1000` does"
         return LimitError(
             f"the evaluation was stopped at its limit of {what}{rule}; nothing was changed\n"
-            f"  = raise the limit with `{option}`, or {cure}"
+            f"  = raise the limit with `{option}`, or {cure}",
+            option.removeprefix("--limit-"),
         )

@@ -91,6 +91,7 @@ class ServiceError(Exception):
         exit_code: the exit status of a command that meets this error.
         retry_after: the seconds after which it may be tried again, if that helps.
         details: other keys of the JSON document, such as `why`.
+        limit: the limit that it has met, if any: `seconds`, `memory` …
     """
 
     status: int
@@ -99,6 +100,7 @@ class ServiceError(Exception):
     exit_code: int = 1
     retry_after: int | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
+    limit: str | None = None
 
     def __post_init__(self) -> None:
         super().__init__(self.message)

@@ -16,6 +16,7 @@ class ServiceLimits:
     Attributes:
         seconds: how long a request may take.
         tuples: how many tuples it may work on.
+        memory: how many bytes a process may take for it, in addition to what it has.
         waiting_writes: how many writes may wait.
         waiting_bytes: how many bytes they may have.
         waiting_reads: how many reads may wait.
@@ -28,6 +29,7 @@ class ServiceLimits:
 
     seconds: float = 10.0
     tuples: int = 1_000_000
+    memory: int = 1 << 30
     waiting_writes: int = 256
     waiting_bytes: int = 64 << 20
     waiting_reads: int = 512

@@ -109,6 +109,16 @@ class ServiceOptions:
         "The tuples that a request may work on.",
         option(type=click.IntRange(min=1), default=1_000_000, show_default=True),
     ]
+    limit_memory: Annotated[
+        float,
+        "The memory that a process may take for a request, beside the data that it holds.",
+        option(
+            metavar="SIZE",
+            type=byte_count(1024, "is not an amount of memory; write 500M or 2G"),
+            default="1G",
+            show_default=True,
+        ),
+    ]
     limit_body: Annotated[
         float,
         "The size of a request.",
@@ -133,6 +143,7 @@ class ServiceOptions:
         return ServiceLimits(
             seconds=self.limit_seconds,
             tuples=self.limit_tuples,
+            memory=int(self.limit_memory),
             requests_per_token=self.limit_requests,
         )
 
@@ -143,7 +154,8 @@ class ServiceOptions:
 @click.option(
     "--readers",
     type=COUNT,
-    help="Processes that read; 0 does everything in one. Default: one less than there are cores.",
+    help="Processes that read; 0 does everything in one. Default: one less than there are cores, "
+    "at least 2.",
 )
 @family("engine", EngineOptions)
 @click.option(

@@ -121,10 +121,11 @@ class Reader(ReadAccess):
                     )
                 ]
             )
-        except LimitError:
+        except LimitError as error:
             hidden = LimitError(
                 f"a limit was hit while {named} was computed\n"
-                "  = ask for less, or ask who runs the warehouse to raise the limit"
+                "  = ask for less, or ask who runs the warehouse to raise the limit",
+                error.limit,
             )
         # Raised above, it would have the error with all its details as its context.
         raise hidden

@@ -50,6 +50,7 @@ class HandlerContext:
         self.timings: dict[int, dict[str, Any]] = {}
         self.goal_plans = GoalPlans(state_of(database), store_of(database))
         self._limited_at = -1
+        self._seconds = limits.seconds
         self._snapshots: OrderedDict[int, ReadAccess] = OrderedDict()
         self._bound_work()
 
@@ -65,12 +66,33 @@ class HandlerContext:
 
     def _bound_work(self) -> None:
         """Let the limit on tuples count those that a request works on, and not those stored."""
-        if self._limited_at == self.commit:
+        state = state_of(self.database)
+        if self._limited_at == self.commit and state.limits.seconds == self._seconds:
             return
         self._limited_at = self.commit
-        state = state_of(self.database)
         tuples = state.engine.held_tuples() + self.limits.tuples
-        state.limits = replace(state.limits, seconds=self.limits.seconds, tuples=tuples)
+        state.limits = replace(
+            state.limits, seconds=self._seconds, tuples=tuples, growth=self.limits.memory
+        )
+
+    @property
+    def is_hurried(self) -> bool:
+        """Whether requests have only a part of their seconds."""
+        return self._seconds < self.limits.seconds
+
+    @contextmanager
+    def within(self, seconds: float | None) -> Iterator[None]:
+        """Give requests only so many seconds for a while; None for all that they may have."""
+        if seconds is None:
+            yield
+            return
+        self._seconds = min(seconds, self.limits.seconds)
+        self._bound_work()
+        try:
+            yield
+        finally:
+            self._seconds = self.limits.seconds
+            self._bound_work()
 
     def require_commit(self, number: int | None) -> None:
         """Refuse to answer before a commit is seen.

@@ -42,6 +42,7 @@ def service_error(error: BaseException, *, is_for_operator: bool = False) -> Ser
         found.message = str(error)
     else:
         found = ServiceError(status, str(error), (), exit_code)
+        found.limit = error.limit if isinstance(error, LimitError) else None
     if isinstance(error, ConstraintError) and error.why:
         found.details = {"why": [each.as_json() for each in error.why]}  # type: ignore[attr-defined]
     return found

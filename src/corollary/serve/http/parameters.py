@@ -1,7 +1,10 @@
 """The fields of a request, from the path, the query, the headers and the body."""
 
+import asyncio
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import fields
 from typing import Any, NoReturn, get_args, get_origin, get_type_hints
 
@@ -17,6 +20,10 @@ IDEMPOTENCY_HEADER = "idempotency-key"
 LAST_EVENT_HEADER = "last-event-id"
 TRUE, FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 JSON_TYPES = ("application/json", "text/json")
+JSON_MAX_VALUES = 2_000_000
+"""The commas and opening brackets of JSON that is decoded here."""
+LARGE_BODY_BYTES = 1 << 16
+OBJECT_OF_CHANGES = re.compile(r'\s*\{\s*"(changes|dry_run|alone)"\s*:')
 
 
 async def read_request(endpoint: Endpoint, http: HttpRequest) -> Request:
@@ -31,11 +38,12 @@ async def read_request(endpoint: Endpoint, http: HttpRequest) -> Request:
         case BodyForm.NONE:
             pass
         case BodyForm.OBJECT:
-            found |= parse_object(await http.body())
+            found |= await _parse(parse_object, await http.body())
         case BodyForm.CHANGES:
-            found |= _changes(await http.body())
+            found |= await _parse(_changes, await http.body())
         case BodyForm.PROGRAM:
-            found |= _program(await http.body(), http.headers.get("content-type", ""))
+            content_type = http.headers.get("content-type", "")
+            found |= await _parse(_program, await http.body(), content_type)
     accepted = http.headers.get("accept", "")
     if endpoint.answer is AnswerForm.ROWS and ARROW_TYPE in accepted:
         found["arrow"] = True
@@ -116,12 +124,26 @@ def _refuse(parameter: str, expected: str) -> NoReturn:
 # --- bodies -----------------------------------------------------------------------------------
 
 
+async def _parse(parse: Callable[..., dict[str, Any]], body: bytes, *more: str) -> dict[str, Any]:
+    """Return what a body says; others are answered while a large one is read."""
+    if len(body) < LARGE_BODY_BYTES:
+        return parse(body, *more)
+    return await asyncio.to_thread(parse, body, *more)
+
+
+def _has_many_values(body: bytes) -> bool:
+    """Whether JSON has so many values that nobody else is answered while it is decoded."""
+    return sum(body.count(sign) for sign in (b",", b"[", b"{")) > JSON_MAX_VALUES
+
+
 def parse_object(body: bytes) -> dict[str, Any]:
     """Return the JSON object of a body.
 
     Raises:
         ServiceError: it is not one.
     """
+    if _has_many_values(body):
+        raise refusals.many_values(JSON_MAX_VALUES)
     try:
         found = json.loads(decode_text(body), parse_constant=_refuse_constant)
     except ValueError as error:
@@ -153,10 +175,12 @@ def _refuse_constant(name: str) -> NoReturn:
 def _changes(body: bytes) -> dict[str, Any]:
     """Return the fields of a body of changes: an object with `changes`, or lines of them."""
     text = decode_text(body)
-    try:
-        found = json.loads(text, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError):
-        found = None
+    found: Any = None
+    if not _has_many_values(body):
+        with suppress(ValueError, RecursionError):
+            found = json.loads(text, parse_constant=_refuse_constant)
+    elif OBJECT_OF_CHANGES.match(text):
+        raise refusals.many_values(JSON_MAX_VALUES)
     if not isinstance(found, dict) or "changes" not in found:
         return {"changes": text}
     if isinstance(found["changes"], list):

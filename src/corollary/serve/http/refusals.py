@@ -72,6 +72,16 @@ def large_body(limit: int) -> ServiceError:
     )
 
 
+def many_values(limit: int) -> ServiceError:
+    """Return the error of JSON with too many values."""
+    return ServiceError.of(
+        413,
+        "C1626",
+        f"The JSON of the request has more than {limit:,} values.",
+        "send less at once; changes may be lines of JSON, one for each",
+    )
+
+
 def slow_body(seconds: float) -> ServiceError:
     """Return the error of a body that does not come."""
     return ServiceError.of(

@@ -152,6 +152,7 @@ def error_frame(number: int, error: ServiceError) -> dict[str, Any]:
         "exit_code": error.exit_code,
         "retry_after": error.retry_after,
         "details": dict(error.details),
+        "limit": error.limit,
     }
 
 
@@ -164,4 +165,5 @@ def parse_error(document: Mapping[str, Any]) -> ServiceError:
         document["exit_code"],
         document["retry_after"],
         document["details"],
+        document["limit"],
     )

@@ -6,6 +6,7 @@ from collections import Counter, deque
 from collections.abc import AsyncGenerator, Callable
 from itertools import count
 
+from corollary.database.access.goal_plans import parse_simple_goal
 from corollary.database.access.principals import Principal
 from corollary.database.access.read_access import no_history
 from corollary.errors import SCAN_REFUSED
@@ -14,23 +15,37 @@ from corollary.serve.handlers.context import BEHIND
 from corollary.serve.handlers.failures import service_error
 from corollary.serve.processes.group_commit import CommitReport
 from corollary.serve.processes.supervision import Job
-from corollary.serve.requests import ApplyRequest, EventsRequest, PutProgramRequest, Request
+from corollary.serve.requests import (
+    ApplyRequest,
+    EventsRequest,
+    PutProgramRequest,
+    QueryRequest,
+    Request,
+    SqlRequest,
+    SqlShapeRequest,
+)
 from corollary.serve.service import ServiceLimits, ServiceMetrics
 from corollary.serve.subscriptions.hub import SubscriptionHub
 
 BEHIND_POLL_SECONDS = 0.1
 """How often a commit of another process is looked for while a request waits for it."""
+LOOKUP_MAX_CHARS = 2_000
+"""A longer goal is not looked at, and waits for its turn alone."""
 REQUEST_BYTES = 200
 """What a request without a text of changes counts."""
 
 
 class JobQueue:
-    """Requests that wait, and how many bytes they have."""
+    """Requests that wait, and how many bytes they have.
 
-    def __init__(self) -> None:
+    Args:
+        arrival: is set when one comes; queues may share it.
+    """
+
+    def __init__(self, arrival: asyncio.Event | None = None) -> None:
         self.jobs: deque[Job] = deque()
         self.bytes = 0
-        self._arrival = asyncio.Event()
+        self._arrival = arrival or asyncio.Event()
 
     def __len__(self) -> int:
         return len(self.jobs)
@@ -50,27 +65,39 @@ class JobQueue:
     async def take(self, max_jobs: int, max_bytes: int) -> list[Job]:
         """Wait for requests; return those that wait, from the first on, but at least one.
 
-        One that was with a process when that died is returned alone.
+        One that was with a process when that died is returned alone, and so is one that asks for
+        it.
         """
         while True:
-            while not self.jobs:
-                self._arrival.clear()
-                await self._arrival.wait()
-            found: list[Job] = []
-            taken = 0
-            while self.jobs and len(found) < max_jobs:
-                is_suspect = bool(self.jobs[0].tries)
-                if found and (is_suspect or taken + self.jobs[0].size > max_bytes):
-                    break
-                job = self.jobs.popleft()
-                self.bytes -= job.size
-                if not job.answer.done():  # else the sender has gone
-                    found.append(job)
-                    taken += job.size
-                    if is_suspect:
-                        break
+            found = self.take_waiting(max_jobs, max_bytes)
             if found:
                 return found
+            self._arrival.clear()
+            await self._arrival.wait()
+
+    def take_waiting(self, max_jobs: int, max_bytes: int) -> list[Job]:
+        """Return requests that wait, in the same way; none if there are none."""
+        found: list[Job] = []
+        taken = 0
+        while self.jobs and len(found) < max_jobs:
+            is_alone = self.jobs[0].is_alone or bool(self.jobs[0].tries)
+            if found and (is_alone or taken + self.jobs[0].size > max_bytes):
+                break
+            job = self.jobs.popleft()
+            self.bytes -= job.size
+            if not job.answer.done():  # else the sender has gone
+                found.append(job)
+                taken += job.size
+                if is_alone:
+                    break
+        return found
+
+    def withdraw(self, name: str) -> list[Job]:
+        """Return the requests of a principal, which no longer wait here."""
+        found = [each for each in self.jobs if each.who.name == name]
+        self.jobs = deque(each for each in self.jobs if each.who.name != name)
+        self.bytes -= sum(each.size for each in found)
+        return found
 
     def refuse_all(self, error: Callable[[], ServiceError]) -> None:
         """Let all that wait have an error."""
@@ -167,33 +194,43 @@ class FrontService(ABC):
                 pass
 
     async def _enqueue(self, who: Principal, request: Request) -> Answer:
-        size = REQUEST_BYTES
-        if isinstance(request, ApplyRequest):
-            size += len(request.changes)
-        elif isinstance(request, PutProgramRequest):
-            size += len(request.program)
+        size = request_size(request)
         is_write = request.is_write
         self._refuse_if_full(size, is_write=is_write)
-        queue = self.writes if is_write else self.reads
         self._count(1, is_write=is_write)
+        queue = self.writes if is_write else self.queue_of(who, request)
         try:
-            answer = await self._wait_in(queue, who, request, size)
-        except ServiceError as error:
-            if is_write or not error.has_code(SCAN_REFUSED):
-                raise
-            answer = await self._wait_in(self.writes, who, request, size)  # it may have tasks
+            found = await self._wait_in(queue, who, request, size)
         finally:
             self._count(-1, is_write=is_write)
-        self.metrics.commit = max(self.metrics.commit, answer.commit)
-        return answer
+        self.metrics.commit = max(self.metrics.commit, found.commit)
+        return found
 
     async def _wait_in(
         self, queue: JobQueue, who: Principal, request: Request, size: int
     ) -> Answer:
-        """Let a request wait in a queue; return its answer."""
-        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        queue.put(Job(next(self._numbers), who, request, size, answer))
-        return await answer
+        """Let a request wait in a queue, and perhaps in another one; return its answer."""
+        is_alone = not request.is_write and not is_lookup(request)
+        while True:
+            answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+            job = Job(next(self._numbers), who, request, size, answer, is_alone)
+            queue.put(job)
+            try:
+                return await answer
+            except ServiceError as error:
+                following = self.next_queue(job, error)
+                if following is None or queue is self.writes:
+                    raise
+                queue = following
+
+    @abstractmethod
+    def queue_of(self, who: Principal, request: Request) -> JobQueue:
+        """Return where a read waits."""
+
+    def next_queue(self, job: Job, error: ServiceError) -> JobQueue | None:
+        """Return where a request waits again after an error; None if that is its answer."""
+        is_scan = not job.request.is_write and error.has_code(SCAN_REFUSED)
+        return self.writes if is_scan else None  # the writer may have tasks
 
     def _count(self, difference: int, *, is_write: bool) -> None:
         if is_write:
@@ -216,7 +253,10 @@ class FrontService(ABC):
                 or self.writes.bytes + size > limits.waiting_bytes
             )
         else:
-            is_full = self._open_reads >= limits.waiting_reads
+            is_full = (
+                self._open_reads >= limits.waiting_reads
+                or self.reads.bytes + size > limits.waiting_bytes
+            )
         if is_full:
             what = "writes" if is_write else "reads"
             text = f"Too many {what} wait already; the server is busy."
@@ -277,7 +317,35 @@ def unknown_outcome() -> ServiceError:
 
 
 def fatal_request(role: str) -> ServiceError:
-    """Return the error of a request at which two processes died."""
-    text = f"The {role} died at this request, and the next one, too."
+    """Return the error of a request at which a process died."""
+    text = f"The {role} died at this request, which is not tried again."
     note = "ask for less; the log of the server has more"
     return ServiceError.of(503, "C1611", text, note, retry_after=5)
+
+
+def ended_request(role: str, limit: str) -> ServiceError:
+    """Return the error of a request whose process was killed at a limit."""
+    text = f"The {role} was ended at this request: it took more {limit} than the limit allows."
+    note = f"ask for less, or raise `--limit-{limit}` of the server"
+    found = ServiceError.of(422, "C1611", text, note, exit_code=5)
+    found.limit = limit
+    return found
+
+
+def request_size(request: Request) -> int:
+    """Return roughly how many bytes a request has."""
+    match request:
+        case ApplyRequest(changes=text) | PutProgramRequest(program=text) | QueryRequest(goal=text):
+            return REQUEST_BYTES + len(text)
+        case SqlRequest(sql=text, parameters=values) | SqlShapeRequest(sql=text, parameters=values):
+            return REQUEST_BYTES + len(text) + sum(len(str(each)) for each in values.values())
+        case _:
+            return REQUEST_BYTES
+
+
+def is_lookup(request: Request) -> bool:
+    """Whether a request is a goal of one atom with a value: many of them are answered together."""
+    if not isinstance(request, QueryRequest) or len(request.goal) > LOOKUP_MAX_CHARS:
+        return False
+    goal = parse_simple_goal(request.goal)
+    return goal is not None and bool(goal.values)

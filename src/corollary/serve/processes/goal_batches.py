@@ -6,11 +6,12 @@ from corollary.database.access.goal_plans import GoalPlans, SimpleGoal, parse_si
 from corollary.database.access.principals import AccessRole, Principal
 from corollary.database.access.reader import Reader
 from corollary.database.changes import json_rows
-from corollary.errors import CorollaryError
+from corollary.errors import CorollaryError, LimitError
 from corollary.serve.answers import Answer, ServiceError
 from corollary.serve.handlers.context import HandlerContext
 from corollary.serve.handlers.cursors import Cursor
 from corollary.serve.handlers.dispatch import handle
+from corollary.serve.handlers.failures import service_error
 from corollary.serve.requests import JSON_MAX_ROWS, QueryRequest, Request
 
 AT_ONCE_MAX_ROWS = 20_000
@@ -72,12 +73,15 @@ def _answer_goals(
 ) -> list[Found] | None:
     """Answer goals of one shape; None if each has to be answered for itself.
 
-    An error is one of those: it has to reach who has caused it, and nobody else.
+    An error is one of those: it has to reach who has caused it, and nobody else. Goals that are in
+    a hurry have no time for that: they are all told that it is over.
     """
     plans: GoalPlans = context.goal_plans
     try:
         found = plans.answer([goal for _, _, goal in group], group[0][1].goal)
-    except CorollaryError:
+    except CorollaryError as error:
+        if context.is_hurried and isinstance(error, LimitError):
+            return [(number, service_error(error)) for number, _, _ in group]
         return None
     if found is None:
         return None

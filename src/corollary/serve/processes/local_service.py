@@ -8,13 +8,15 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TypeVar
 
+from corollary.database.access.principals import Principal
 from corollary.database.database import Database, open_arguments_of
 from corollary.serve.answers import Answer, ServiceError
 from corollary.serve.handlers.context import HandlerContext
-from corollary.serve.processes.front import FrontService
+from corollary.serve.processes.front import FrontService, JobQueue
 from corollary.serve.processes.goal_batches import answer_batch
 from corollary.serve.processes.group_commit import CommitReport, GroupCommitter, Write
 from corollary.serve.processes.supervision import Job
+from corollary.serve.requests import Request
 from corollary.serve.service import ServiceLimits
 from corollary.serve.subscriptions.watching import set_watched
 
@@ -85,6 +87,10 @@ class LocalService(FrontService):
     async def watch(self, relations: frozenset[str]) -> None:
         """Let commits watch these virtual relations, and no others."""
         await self._run(partial(set_watched, self._context.database, relations))
+
+    def queue_of(self, _who: Principal, _request: Request) -> JobQueue:
+        """Return where a read waits: all of them in one queue."""
+        return self.reads
 
     async def close(self) -> None:
         """Stop: what is running ends, what waits is refused."""

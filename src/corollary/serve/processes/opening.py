@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from corollary.database.opening import open_database
+from corollary.engines.local.bulk.connection import bound_memory
 from corollary.serve.processes.front import FrontService
 from corollary.serve.processes.local_service import LocalService
 from corollary.serve.processes.process_service import ProcessService
@@ -23,13 +24,14 @@ async def open_service(
         place: the warehouse, which has to exist.
         options: those of `open_database`, for the process that commits; they travel as JSON.
         readers: the number of reading processes; 0 lets this process do everything. One less than
-            the machine has processors if it is not given, but at least one.
+            the machine has processors if it is not given, but at least two.
         limits: the bounds on requests.
 
     Raises:
         ServiceError, CorollaryError: it cannot be opened.
     """
     if readers == 0:
+        bound_memory((limits or ServiceLimits()).memory)
         chosen = {"engine": "local", **(options or {})}
         return await LocalService.open(lambda: open_database(place, create=False, **chosen), limits)
     return await ProcessService.open(place, options, readers=readers, limits=limits)

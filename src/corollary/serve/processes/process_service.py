@@ -4,14 +4,21 @@ import asyncio
 import contextlib
 import os
 import time
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from corollary.database.access.principals import Principal
 from corollary.database.engines import LOCAL, PROBING, SPARK
+from corollary.serve.answers import Answer, ServiceError
+from corollary.serve.commands import DeclarationsRequest
 from corollary.serve.processes.front import (
     FrontService,
+    JobQueue,
+    ended_request,
     fatal_request,
+    request_size,
     stopping,
     unknown_outcome,
 )
@@ -22,15 +29,39 @@ from corollary.serve.processes.supervision import (
     WorkerDiedError,
     WorkerSettings,
 )
-from corollary.serve.requests import ApplyRequest
+from corollary.serve.requests import (
+    ApplyRequest,
+    CommitRequest,
+    CommitsRequest,
+    ProgramRequest,
+    QueryRequest,
+    RelationsRequest,
+    Request,
+    SqlRequest,
+    SqlShapeRequest,
+    StatusRequest,
+)
 from corollary.serve.service import ServiceLimits
 
 READ_BATCH_REQUESTS = 64
 """The maximum number of reads that a reader gets at once."""
 MAX_TRIES = 2
-"""A request that was with so many processes when they died is not tried again."""
-OVERTIME_FACTOR = 3
-"""A reader that takes so many times the limit of a request is killed."""
+"""A write that was with so many processes when they died is not tried again."""
+OVERTIME_SECONDS = 5.0
+"""A reader that takes so much longer than its requests may take is killed."""
+SHORT_SECONDS = 0.25
+"""What a request may take in the reader for short ones; if it takes longer, it waits for others."""
+SHORT_MAX_BYTES = 2_000
+"""The bytes of a request that is tried there."""
+MEMORY_WATCH_SECONDS = 0.1
+"""How often the memory of processes is looked at."""
+MEMORY_FACTOR = 1.5
+"""A process that takes so many times the memory of a request is killed: it has not stopped."""
+SHORT_KINDS: tuple[type[Request], ...] = (
+    *(QueryRequest, SqlRequest, SqlShapeRequest, DeclarationsRequest),
+    *(RelationsRequest, CommitsRequest, CommitRequest, ProgramRequest, StatusRequest),
+)
+"""The requests that may be short."""
 
 
 class ProcessService(FrontService):
@@ -41,7 +72,8 @@ class ProcessService(FrontService):
         options: those of `open_database`, for the writer; readers use the local engine. If that of
             the writer is Spark, they look up tuples in partitions themselves, and what reads large
             relations is answered by the writer.
-        readers: the number of readers; one less than the machine has processors if not given.
+        readers: the number of readers; one less than the machine has processors if not given, but
+            at least two. Where there are two or more, the first is for short requests.
         limits: the bounds on requests.
     """
 
@@ -54,6 +86,9 @@ class ProcessService(FrontService):
         limits: ServiceLimits | None = None,
     ) -> None:
         super().__init__(limits or ServiceLimits(), place)
+        self._arrival = asyncio.Event()
+        self.reads, self.short_reads = JobQueue(self._arrival), JobQueue(self._arrival)
+        self._slow: Counter[str] = Counter()
         bounds = asdict(self.limits)
         writing = {"engine": "local", **(options or {})}
         engine = PROBING if writing["engine"] == SPARK else LOCAL
@@ -63,7 +98,7 @@ class ProcessService(FrontService):
             self._on_writer_event,
             self._on_writer_start,
         )
-        number = max(1, (os.cpu_count() or 2) - 1) if readers is None else readers
+        number = max(2, (os.cpu_count() or 2) - 1) if readers is None else readers
         self.readers = [
             Worker(
                 WorkerSettings(f"reader-{at}", "reader", place, reading, bounds),
@@ -101,6 +136,7 @@ class ProcessService(FrontService):
         service._tasks = [
             asyncio.create_task(service._write()),
             *(asyncio.create_task(service._read(each)) for each in service.readers),
+            asyncio.create_task(service._watch_memory()),
         ]
         return service
 
@@ -117,6 +153,11 @@ class ProcessService(FrontService):
         """Let commits watch these virtual relations, and no others."""
         self._watched = relations
         self.writer.post({"type": "watch", "relations": sorted(relations)})
+
+    async def refuse_requests(self) -> None:
+        """Begin to stop: subscribers hear of it, and what waits is refused."""
+        await super().refuse_requests()
+        self.short_reads.refuse_all(stopping)
 
     async def close(self) -> None:
         """Stop: the running group commits, waiting writes are refused; ten seconds at most."""
@@ -157,7 +198,7 @@ class ProcessService(FrontService):
             job.tries += job.has_begun or not is_begun
             if self.is_stopping:
                 job.fail(unknown_outcome() if job.has_begun else stopping())
-            elif job.has_begun and (job.tries >= MAX_TRIES or not has_key):
+            elif job.has_begun and (job.tries >= MAX_TRIES or not has_key or self.writer.end):
                 job.fail(unknown_outcome())
             elif job.tries >= MAX_TRIES:
                 job.fail(fatal_request("writer"))
@@ -189,31 +230,93 @@ class ProcessService(FrontService):
 
     # --- readers -------------------------------------------------------------------------------
 
+    async def call(self, who: Principal, request: Request) -> Answer:
+        """Answer a request; see `FrontService`."""
+        try:
+            return await super().call(who, request)
+        finally:
+            if who.name not in self._running:
+                del self._slow[who.name]
+
+    def queue_of(self, who: Principal, request: Request) -> JobQueue:
+        """Return where a read waits: who asks for long ones waits for them with all requests."""
+        is_small = isinstance(request, SHORT_KINDS) and request_size(request) <= SHORT_MAX_BYTES
+        is_short = is_small and not self._slow[who.name] and not getattr(request, "arrow", False)
+        return self.short_reads if is_short else self.reads
+
+    def next_queue(self, job: Job, error: ServiceError) -> JobQueue | None:
+        """Return where a read waits again that was not short, or that needs the writer."""
+        if not job.is_hurried or error.limit != "seconds":
+            return super().next_queue(job, error)
+        self._slow[job.who.name] += 1
+        for other in self.short_reads.withdraw(job.who.name):
+            self.reads.put(other)
+        return self.reads
+
+    async def _take_reads(self, reader: Worker) -> list[Job]:
+        """Wait for what a reader does next: short requests, or whatever has waited longest."""
+        queues = [self.short_reads, self.reads]
+        if len(self.readers) > 1 and reader is self.readers[0]:
+            queues.pop()
+        while True:
+            waiting = [each for each in queues if each.jobs]
+            for queue in sorted(waiting, key=lambda each: each.jobs[0].number):
+                found = queue.take_waiting(READ_BATCH_REQUESTS, self.limits.group_bytes)
+                if found:
+                    return found
+            self._arrival.clear()
+            await self._arrival.wait()
+
     async def _read(self, reader: Worker) -> None:
         """Send reads to a reader; a batch forms while it answers the last one."""
+        is_hurried = len(self.readers) > 1 and reader is self.readers[0]
+        seconds = SHORT_SECONDS if is_hurried else None
         while True:
-            jobs = await self.reads.take(READ_BATCH_REQUESTS, self.limits.group_bytes)
-            bound = self.limits.seconds * OVERTIME_FACTOR + len(jobs)
+            await reader.wait_until_ready()
+            jobs = await self._take_reads(reader)
+            for job in jobs:
+                job.is_hurried = is_hurried
+            bound = (seconds or self.limits.seconds) * len(jobs) + OVERTIME_SECONDS
             try:
                 async with asyncio.timeout(bound):
-                    await reader.do(jobs)
+                    await reader.do(jobs, seconds)
                 self.metrics.reader_commits[reader.settings.name] = reader.commit
             except (WorkerDiedError, TimeoutError) as error:
                 if isinstance(error, TimeoutError):
-                    reader.kill()
-                self._repeat_reads(jobs)
+                    reader.kill("took more seconds than its limit")
+                self._repeat_reads(jobs, reader)
+            self._restart_if_large(reader)
 
-    def _repeat_reads(self, jobs: list[Job]) -> None:
-        again = []
-        for job in jobs:
-            if job.answer.done():
-                continue
-            job.tries += 1
-            if job.tries >= MAX_TRIES:
-                job.fail(fatal_request("reader"))
-            else:
-                again.append(job)
-        self.reads.put_back(again)
+    def _repeat_reads(self, jobs: list[Job], reader: Worker) -> None:
+        """Ask each of several reads alone of another reader; what a reader died of, fails."""
+        left = [each for each in jobs if not each.answer.done()]
+        is_begun = any(each.has_begun for each in left)
+        if len(jobs) > 1 or not is_begun:
+            for job in left:
+                job.tries += is_begun
+                job.has_begun = False
+            (self.reads if jobs[0].is_alone else self.short_reads).put_back(left)
+            return
+        limit = next((each for each in ("seconds", "memory") if each in reader.end), None)
+        for job in left:
+            job.fail(ended_request("reader", limit) if limit else fatal_request("reader"))
+
+    # --- memory --------------------------------------------------------------------------------
+
+    async def _watch_memory(self) -> None:
+        """Kill processes that have taken much more memory for their requests than they may."""
+        most = int(self.limits.memory * MEMORY_FACTOR)
+        while True:
+            await asyncio.sleep(MEMORY_WATCH_SECONDS)
+            for each in (self.writer, *self.readers):
+                if each.grown_bytes > most:
+                    each.kill("took more memory than its limit")
+
+    def _restart_if_large(self, reader: Worker) -> None:
+        """Restart a reader that has kept much memory, when nothing waits for it."""
+        is_idle = not self.reads.jobs and not self.short_reads.jobs
+        if is_idle and reader.is_ready and reader.held_bytes > self.limits.memory:
+            reader.kill("has kept more memory than a request may take")
 
     def _on_reader_event(self, _: dict[str, Any]) -> None:
         """Count a reader that has died: it tells nothing else."""

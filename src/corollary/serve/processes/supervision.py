@@ -1,8 +1,8 @@
 """A process of the server as the front sees it: started, fed with batches, started again.
 
-A process that dies takes nothing with it: the catalog is the truth. Reads that it had are asked
-again of the next one; writes are repeated if that is safe, and else their senders learn that the
-outcome is not known.
+A process that dies takes nothing with it: the catalog is the truth. What it died of is not done
+again: a read that it had alone fails; of several, each is asked alone. Writes are repeated if that
+is safe, and else their senders learn that the outcome is not known.
 """
 
 import asyncio
@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from corollary.core.machine import own_memory
 from corollary.database.access.principals import Principal
 from corollary.serve.answers import Answer
 from corollary.serve.processes.channel import (
@@ -53,6 +54,8 @@ class Job:
     Attributes:
         size: roughly its bytes.
         answer: is set with the answer, or an error.
+        is_alone: whether a process gets it alone, and not together with others.
+        is_hurried: whether it was given only some of its seconds.
         tries: how often it was sent to a process that died.
         has_begun: whether a process has begun to carry it out.
     """
@@ -62,6 +65,8 @@ class Job:
     request: Request
     size: int
     answer: "asyncio.Future[Answer]"
+    is_alone: bool = False
+    is_hurried: bool = False
     tries: int = 0
     has_begun: bool = False
 
@@ -135,6 +140,8 @@ class Worker:
         on_start: called whenever it is ready; what it sends comes first.
         restarts: how often it was started again.
         commit: the last commit that it has told of.
+        memory: what it had taken when it was ready.
+        end: why it was killed, if the front did that.
     """
 
     settings: WorkerSettings
@@ -142,6 +149,9 @@ class Worker:
     on_start: Callable[["Worker"], Awaitable[None]] | None = None
     restarts: int = 0
     commit: int = 0
+    memory: int = 0
+    end: str = ""
+    _begun_memory: int = 0
     _jobs: dict[int, Job] = field(default_factory=dict)
     _process: "asyncio.subprocess.Process | None" = None
     _stream: asyncio.StreamWriter | None = None
@@ -173,13 +183,36 @@ class Worker:
             raise
         self._runner = asyncio.create_task(self._run(stream))
 
+    async def wait_until_ready(self) -> None:
+        """Wait until the process takes requests."""
+        await self._ready.wait()
+
+    @property
+    def held_bytes(self) -> int:
+        """What the process has taken since it was ready."""
+        return own_memory(self.pid) - self.memory
+
     def post(self, document: Mapping[str, Any]) -> None:
         """Send a frame that needs no answer, if the process runs."""
         if self._stream is not None and self.is_ready:
             self._stream.write(encode_frame(document))
 
-    async def do(self, jobs: Sequence[Job]) -> None:
+    @property
+    def has_begun(self) -> bool:
+        """Whether the process has begun with a request that is not answered yet."""
+        return any(each.has_begun for each in self._jobs.values())
+
+    @property
+    def grown_bytes(self) -> int:
+        """What the process has taken for the requests that it answers; 0 if there are none."""
+        return 0 if self._idle is None else own_memory(self.pid) - self._begun_memory
+
+    async def do(self, jobs: Sequence[Job], seconds: float | None = None) -> None:
         """Send requests, and wait until all of them are answered, or the process has died.
+
+        Args:
+            jobs: the requests.
+            seconds: what each may take, if that is less than the limit.
 
         Raises:
             WorkerDiedError: it has; some requests are not answered.
@@ -187,18 +220,24 @@ class Worker:
         await self._ready.wait()
         assert self._stream is not None
         self._jobs = {each.number: each for each in jobs}
+        self._begun_memory = own_memory(self.pid)
         self._idle = asyncio.Event()
         documents = [request_document(each.number, each.who, each.request) for each in jobs]
-        self._stream.write(encode_frame({"type": "requests", "requests": documents}))
-        with contextlib.suppress(ConnectionError):
-            await self._stream.drain()
-        await self._idle.wait()
-        left, self._jobs, self._idle = list(self._jobs.values()), {}, None
+        frame = {"type": "requests", "requests": documents, "seconds": seconds}
+        self._stream.write(encode_frame(frame))
+        try:
+            with contextlib.suppress(ConnectionError):
+                await self._stream.drain()
+            await self._idle.wait()
+        finally:
+            left, self._jobs, self._idle = list(self._jobs.values()), {}, None
         if any(not each.answer.done() for each in left):
             raise WorkerDiedError(any(each.has_begun for each in left))
 
-    def kill(self) -> None:
+    def kill(self, reason: str = "") -> None:
         """Kill the process at once; it is started again."""
+        self.end = reason
+        self._ready.clear()  # nothing more is sent to it
         if self._process is not None:
             kill_process(self._process)
 
@@ -237,6 +276,7 @@ class Worker:
         if frame[0]["type"] == "error":
             raise parse_error(frame[0])
         self.commit = max(self.commit, frame[0]["commit"])
+        self.memory, self.end = own_memory(self.pid), ""
         self._ready.set()
         if self.on_start is not None:
             await self.on_start(self)
@@ -248,7 +288,7 @@ class Worker:
         if self._stream is not None:
             self._stream.close()
         if self._process is not None:
-            self.kill()  # it may still run, with a broken socket
+            self.kill(self.end)  # it may still run, with a broken socket
             await self._process.wait()
 
     async def _run(self, stream: asyncio.StreamReader) -> None:
@@ -265,7 +305,8 @@ class Worker:
             failures = 0 if time.monotonic() - began > STABLE_SECONDS else failures + 1
             while True:
                 pause = RESTART_SECONDS[min(failures, len(RESTART_SECONDS) - 1)]
-                LOG.warning("%s has died, and is started again", self.settings.name)
+                reason = self.end or "has died"
+                LOG.warning("%s %s, and is started again", self.settings.name, reason)
                 self.restarts += 1
                 self.on_event({"type": "died"})
                 await asyncio.sleep(pause)

@@ -12,6 +12,7 @@ from contextlib import closing, suppress
 from typing import Any
 
 from corollary.database.opening import open_database
+from corollary.engines.local.bulk.connection import bound_memory
 from corollary.serve.handlers.context import HandlerContext
 from corollary.serve.handlers.failures import service_error
 from corollary.serve.processes.channel import Channel, error_frame
@@ -48,8 +49,9 @@ def open_context(
     place: str, options: Mapping[str, Any], limits: Mapping[str, Any]
 ) -> HandlerContext:
     """Open the database of a warehouse for a server."""
-    database = open_database(place, create=False, **options)
-    return HandlerContext(database, ServiceLimits(**limits))
+    bounds = ServiceLimits(**limits)
+    bound_memory(bounds.memory)
+    return HandlerContext(open_database(place, create=False, **options), bounds)
 
 
 if __name__ == "__main__":

@@ -34,7 +34,18 @@ MEMORY_FRACTION = 0.4
 MEMORY_MIN_BYTES = 1 << 28
 
 
+_given_bytes: int | None = None
+
+
+def bound_memory(most: int) -> None:
+    """Let the queries of this process take so many bytes at most; before the first of them."""
+    global _given_bytes  # noqa: PLW0603 - the database is one for the process, too
+    _given_bytes = most
+
+
 def _memory_limit() -> str:
+    if _given_bytes is not None:
+        return f"{max(1, _given_bytes >> 20)}MiB"
     return f"{max(MEMORY_MIN_BYTES, int(MEMORY_FRACTION * machine_memory())) >> 20}MiB"
 
 
