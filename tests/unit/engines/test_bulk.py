@@ -1,6 +1,7 @@
 """Bulk steps: which there are, what stops them, and that faults stay with the local engine."""
 
 import _thread
+import math
 import os
 import random
 import re
@@ -163,6 +164,15 @@ def test_a_rule_that_compares_null_has_no_rows() -> None:
     """
     engine, _ = evaluate(text, {"b": [(1,)], "c": [(2,)]}, BulkMode.ALWAYS)
     assert rows_of(engine, "d") == []
+
+
+@pytest.mark.parametrize("mode", [BulkMode.NEVER, BulkMode.ALWAYS])
+def test_what_is_no_number_has_no_sign(mode: BulkMode) -> None:
+    with corollary.open(bulk=mode) as db:
+        db.load(text=".decl p(x: float)\n.decl q(s: symbol)\nq(to_string(x * 0.0)) :- p(x).")
+        with db.transaction() as tx:
+            tx.insert("p", [(-math.inf,), (math.inf,), (math.nan,)])
+        assert db.relation("q").arrow().column(0).to_pylist() == ["nan"]
 
 
 def test_statistics_say_that_a_stratum_was_bulk(tmp_path: Path) -> None:

@@ -153,6 +153,12 @@ def _bool_text(arguments: Sequence[Node], types: Sequence[Type], result: Type) -
     )
 
 
+def _float_text(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
+    """Return the text of a float; a NaN may have a sign, which DuckDB would show."""
+    is_nan = (nodes.call("ISNAN", arguments[0]), nodes.string("nan"))
+    return nodes.case(is_nan, default=nodes.cast(arguments[0], VARCHAR))
+
+
 def _from_test(test: Node) -> Node:
     return nodes.cast(test, BIGINT)
 
@@ -331,9 +337,9 @@ FUNCTORS: dict[tuple[str, Kind], FunctorForm] = {
     ("substr", Kind.SYMBOL): part_of_text(BIGINT),
     ("to_string", Kind.SYMBOL): _SAME,
     **{
-        ("to_string", kind): FunctorForm(_cast_to(VARCHAR))
-        for kind in (Kind.NUMBER, Kind.UNSIGNED, Kind.FLOAT)
+        ("to_string", kind): FunctorForm(_cast_to(VARCHAR)) for kind in (Kind.NUMBER, Kind.UNSIGNED)
     },
+    ("to_string", Kind.FLOAT): FunctorForm(_float_text),
     ("to_string", Kind.DECIMAL): FunctorForm(decimal_text),
     ("to_string", Kind.BOOL): FunctorForm(_bool_text),
     ("to_string", Kind.DATE): FunctorForm(_date_text),
