@@ -1,4 +1,4 @@
-"""Tuples that are not there because another one is: as good and of the same key, or dominating.
+"""Tuples that are not there because another one is: as good and of its key, dominating, chosen.
 
 A proof may need them: `v("b", 5)` was what another value came from, and `v("b", 7)` is there.
 """
@@ -16,12 +16,38 @@ from corollary.provenance.trials.wanted import tuples_there
 
 
 def covering_row(asked: AskedState, relation: str, row: Row) -> Row | None:
-    """Return a tuple that is there and covers or dominates another one; None if there is none."""
+    """Return a tuple that is there and keeps another one out; None if there is none."""
     order = asked.program.subsumption.get(relation)
     if order is not None:
         return _as_good(asked, relation, row, order)
-    dominated = asked.program.relations[relation].dominated
-    return None if dominated is None else _dominating(asked, relation, row, dominated)
+    shape = asked.program.relations[relation]
+    if shape.domains:
+        return _chosen(asked, shape, row)
+    return None if shape.dominated is None else _dominating(asked, relation, row, shape.dominated)
+
+
+def cover_text(asked: AskedState, relation: str, row: Row, covering: Row) -> str:
+    """Return how a tuple that is there keeps another one out."""
+    shape = asked.program.relations[relation]
+    if relation in asked.program.subsumption:
+        return "is not among the best of its key"
+    for domain in shape.domains:
+        if all(row[at] == covering[at] for at in domain):
+            columns = ", ".join(shape.columns[at] for at in domain)
+            return f"agrees with another one in the choice domain ({columns})"
+    return "is dominated"
+
+
+def _chosen(asked: AskedState, shape: Relation, row: Row) -> Row | None:
+    """Return a tuple that agrees with another one in a choice domain."""
+    for domain in shape.domains:
+        slots = tuple(
+            Constant(row[at], type_) if at in domain else Wildcard()
+            for at, type_ in enumerate(shape.types)
+        )
+        for each in matching_rows(asked, Literal(shape.name, slots)):
+            return each
+    return None
 
 
 def _as_good(asked: AskedState, relation: str, row: Row, order: SubsumptionOrder) -> Row | None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import statistics
+from types import SimpleNamespace
 
 import pytest
 
 import corollary
 from bench.advice.estimates import WITHIN, compare, load
 from corollary.advisor import measured_sizes
+from corollary.advisor.check import measurement
 from corollary.advisor.check.calibration import Calibration
 from corollary.advisor.check.measured_gain import withdraw_small_gains
 from corollary.advisor.check.measurement import Measurements, QueryTimes
@@ -90,6 +93,17 @@ def test_expected_times_include_the_floor_of_a_call() -> None:
     assert calibration.query_seconds(1000.0) == pytest.approx(0.006)
     found = consult(database(), ["seen"])
     assert found.measure().queries[0].floor_seconds > 0
+
+
+def test_the_processor_time_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    processor = itertools.count(step=0.25)
+    clock = SimpleNamespace(process_time=lambda: next(processor), perf_counter=None)
+    found = consult(database(), ["seen"])
+    monkeypatch.setattr(measurement, "time", clock)
+    measured = found.measure()
+    (times,) = measured.queries
+    assert (measured.is_processor_time, measured.build_seconds) == (True, 0.25)
+    assert (times.before_seconds, times.after_seconds, times.floor_seconds) == (0.25, 0.25, 0.25)
 
 
 def test_sizes_of_large_relations_come_from_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:

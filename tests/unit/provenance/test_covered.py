@@ -26,6 +26,13 @@ p(x + 1) :- p(x), x < 3.
 p(x) <= p(y) :- y = x + 1.
 """
 
+CHOICE = """
+.decl e(x: symbol, y: symbol)
+e("a", "b"). e("a", "c").
+.decl one(x: symbol, y: symbol) choice-domain x
+one(x, y) :- e(x, y).
+"""
+
 
 def opened(text: str) -> corollary.Database:
     db = corollary.open(None, engine="local")
@@ -108,6 +115,7 @@ def test_premises_that_rounds_have_deleted() -> None:
         (HOPS + LEXICOGRAPHIC, 'best("a", 4, 1)', 'best("a", 2, 2)', "not among the best"),
         (HOPS + LEXICOGRAPHIC, 'best("a", 2, 3)', 'best("a", 2, 2)', "not among the best"),
         (ROUNDS, "p(2)", "p(3)", "dominated"),
+        (CHOICE, 'one("a", "c")', 'one("a", "b")', "in the choice domain (x)"),
     ],
 )
 def test_why_not_proves_what_covers_a_tuple(

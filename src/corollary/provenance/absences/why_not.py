@@ -29,7 +29,7 @@ from corollary.provenance.absences.nearest import (
 )
 from corollary.provenance.absences.rule_parts import Part, row_of
 from corollary.provenance.asked_state import AskedState, asked_state, matching_rows
-from corollary.provenance.covered import covering_row
+from corollary.provenance.covered import cover_text, covering_row
 from corollary.provenance.limits import DEFAULT_LIMITS, Allowance, ProofLimits
 from corollary.provenance.nodes import (
     Attempt,
@@ -132,8 +132,7 @@ def absence(
     covering = covering_row(asked, relation, row)
     if covering is not None:
         proof = prove(asked, relation, covering, limits)
-        is_ordered = relation in asked.program.subsumption
-        cover = "is not among the best of its key" if is_ordered else "is dominated"
+        cover = cover_text(asked, relation, row, covering)
         shown = proof.nodes, proof.rules, proof.cuts, proof.work
         return Absence(text, asked.commit, (), None, *shown, covered_by=0, cover=cover)
     allowance = Allowance(limits)
