@@ -42,7 +42,8 @@ def context(tmp_path: Path) -> Iterator[HandlerContext]:
         transaction.insert("age", [("ann", 4, 1.5), ("bob", 0, 2.5), ("cy", -5, 0.5)])
         transaction.insert("flag", [("a", True), ("b", False)])
     found = HandlerContext(database, ServiceLimits())
-    yield found
+    with found.acting_as(OWNER):
+        yield found
     found.close()
 
 
