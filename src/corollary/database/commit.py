@@ -36,6 +36,7 @@ from corollary.database.intake.operations import (
     with_written_parts,
 )
 from corollary.database.planning import Stage
+from corollary.database.program.added_relations import add_relations
 from corollary.database.program.loaded_program import LoadedProgram
 from corollary.database.program.names import writable_relation
 from corollary.database.program.program_edits import load_next_program
@@ -111,6 +112,8 @@ class TransactionRequest:
     digests: dict[str, str] = field(default_factory=dict)
     is_restored: bool = False
     inspect: "Callable[[OpenTransaction], None] | None" = None
+    _edited: tuple[Program, Program, int] | None = None
+    """A program, the same after the first edits, and how many these are."""
 
     def find_replay(self, store: Store) -> pending_commit.Replay | None:
         """Return what an earlier transaction of the same key did.
@@ -146,9 +149,19 @@ class TransactionRequest:
 
     def edit(self, program: Program) -> Program:
         """Return a program with all edits."""
-        for edit in self.edits:
-            program = edit(program)
-        return program
+        if self._edited is None or self._edited[0] is not program:
+            self._edited = program, program, 0
+        _, edited, done = self._edited
+        for edit in self.edits[done:]:
+            edited = edit(edited)
+        self._edited = program, edited, len(self.edits)
+        return edited
+
+    def add_edit(self, program: Program, edit: Callable[[Program], Program]) -> None:
+        """Add an edit, and try it on the program in force."""
+        edited = edit(self.edit(program))
+        self.edits.append(edit)
+        self._edited = program, edited, len(self.edits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -399,8 +412,11 @@ def _gather(
 def _edited_program(state: DatabaseState, request: TransactionRequest) -> LoadedProgram:
     if not request.edits:
         return state.loaded
-    return load_next_program(
-        request.edit(state.program), state.loaded.normal, held=state.held_parts()
+    program = request.edit(state.program)
+    if program is state.program:
+        return state.loaded
+    return add_relations(state.loaded, program) or load_next_program(
+        program, state.loaded.normal, held=state.held_parts()
     )
 
 
@@ -420,7 +436,9 @@ def _refuse_altered_columns(columns: Mapping[str, Relation], program: NormalProg
 def _is_empty(state: DatabaseState, update: Update) -> bool:
     """Whether nothing changes: no rule, no base relation, and no part of one either."""
     before, after, engine = update.old, update.new, state.engine
-    if update.changed or (before.rules, before.subsumption) != (after.rules, after.subsumption):
+    if update.changed or before.subsumption != after.subsumption:
+        return False
+    if before.rules != after.rules and {*before.rules} != {*after.rules}:  # in any order
         return False
     parts = {at for name, by_part in after.parts.items() for at in by_part.values() if at != name}
     if engine.changed() & parts:

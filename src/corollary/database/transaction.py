@@ -271,8 +271,7 @@ class Transaction:
         """Edit the program at the commit; errors in the edit itself are raised now."""
         self._check_open()
         if not self.is_repeated:
-            edit(self._request.edit(self._state.program))
-            self._request.edits.append(edit)
+            self._request.add_edit(self._state.program, edit)
 
     def _check_open(self) -> None:
         if not self._is_open:

@@ -215,5 +215,11 @@ class Update:
 
 
 def _difference(rules: Iterable[Rule], others: Iterable[Rule]) -> tuple[Rule, ...]:
-    known = {rule_key(rule) for rule in others}
-    return tuple(rule for rule in rules if rule_key(rule) not in known)
+    """Return the rules that are not among others; keys are made of those only that may differ."""
+    same = {id(rule) for rule in others}
+    rest = [rule for rule in rules if id(rule) not in same]
+    if not rest:
+        return ()
+    heads = {rule.head.relation for rule in rest}
+    known = {rule_key(rule) for rule in others if rule.head.relation in heads}
+    return tuple(rule for rule in rest if rule_key(rule) not in known)

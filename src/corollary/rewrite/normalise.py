@@ -1,6 +1,7 @@
 """From a checked program to its normal form: the passes, in order."""
 
 from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import replace
 
 from corollary.analysis.bags import bags_of, rows_name
 from corollary.analysis.check import CheckedProgram, RelationSignature
@@ -96,6 +97,47 @@ def normalise(checked: CheckedProgram, before: NormalProgram | None = None) -> N
         counters=unit.counters,
         subsumption=unit.subsumption,
         statements=frozenset(sql_texts(program)),
+    )
+
+
+def normalise_added(
+    checked: CheckedProgram, names: Container[str], before: NormalProgram
+) -> NormalProgram | None:
+    """Return a program in normal form with relations and rules that are added to it.
+
+    Args:
+        checked: the rules, which nothing else reads, and the declarations of all relations.
+        names: the relations that are added.
+        before: the program.
+
+    Returns:
+        None if the rules need more than relations and rules.
+    """
+    if any(each.domains for each in before.relations.values()):
+        return None
+    declared = {name: each for name, each in _declared(checked).items() if name in names}
+    unit = TranslationUnit(
+        checked.program.clauses,
+        {**before.relations, **declared},
+        checked.signatures,
+        tuple(each for each in checked.program.declarations if not each.is_equivalence),
+        has_words=before.arithmetic is Arithmetic.WORDS,
+    )
+    for rewrite_pass in PASSES:
+        check_deadline()
+        if rewrite_pass is inlined:  # the body of a new aggregate may be an old relation
+            unit.rules = [*before.rules, *unit.rules]
+            unit.relations |= before.relations
+        rewrite_pass(unit)
+    if unit.facts or unit.counters or unit.subsumption:
+        return None
+    return replace(
+        before,
+        relations=unit.relations,
+        rules=tuple(unit.rules),
+        aggregations=(*before.aggregations, *unit.aggregations),
+        bases={**before.bases, **unit.bases},
+        bags={**before.bags, **unit.bags},
     )
 
 

@@ -2,11 +2,12 @@
 
 A program keeps each statement in a directive, `.sql v(text="CREATE VIEW v AS …")`. What a statement
 makes has its name, or begins with its name and a point. Tables stay as they are declared; views,
-assertions, alerts and triggers are compiled again after every edit, because a view that is read may
-have other columns, or copies of rows, then.
+assertions, alerts and triggers are compiled again after every edit that takes something away or
+replaces it, because a view that is read may have other columns, or copies of rows, then. Statements
+that only add something are compiled with the views that they read.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from corollary.core.logic import Atom, Clause
@@ -32,8 +33,12 @@ _KINDS = {
 
 def kept_definitions(program: Program) -> list[PlacedDefinition]:
     """Return the statements that a program keeps, parsed."""
+    return _parse_kept(sql_texts(program))
+
+
+def _parse_kept(texts: Mapping[str, str]) -> list[PlacedDefinition]:
     found: list[PlacedDefinition] = []
-    for name, text in sql_texts(program).items():
+    for name, text in texts.items():
         file = SourceFile.of_statement(name, text)
         found += [
             PlacedDefinition(statement, file)
@@ -73,6 +78,9 @@ def edit_program(program: Program, edits: Sequence[PlacedDefinition | nodes.Drop
     Raises:
         InputError: a statement does not fit the program.
     """
+    added = _added_definitions(program, edits)
+    if added is not None:
+        return _with_added(program, added)
     every = {each.name.lower(): each for each in kept_definitions(program)}
     tables = {key for key, each in every.items() if isinstance(each.statement, nodes.CreateTable)}
     rest = without_owned(program, (every[key].name for key in every if key not in tables))
@@ -97,6 +105,40 @@ def edit_program(program: Program, edits: Sequence[PlacedDefinition | nodes.Drop
     if not is_changed:
         return program
     return rest + compile_definitions((*kept.values(), *new), rest)
+
+
+def _added_definitions(
+    program: Program, edits: Iterable[PlacedDefinition | nodes.Drop]
+) -> list[PlacedDefinition] | None:
+    """Return the edits if they only define something whose name no kept statement has."""
+    known = {name.lower() for name in sql_texts(program)}
+    added = [
+        each
+        for each in edits
+        if isinstance(each, PlacedDefinition)
+        and not isinstance(each.statement, nodes.CreateTrigger)
+        and each.name.lower() not in known
+    ]
+    return added if added and len(added) == len([*edits]) else None
+
+
+def _with_added(program: Program, added: Sequence[PlacedDefinition]) -> Program:
+    """Return a program with further statements.
+
+    The views that they read are compiled with them: their declarations do not say all about them.
+    """
+    texts = {name.lower(): (name, text) for name, text in sql_texts(program).items()}
+    needed: dict[str, PlacedDefinition] = {}
+    waiting = {name for each in added for name in _tables_of(each.statement)}
+    while waiting:
+        found = dict(texts[name] for name in waiting if name in texts and name not in needed)
+        parsed = [
+            each for each in _parse_kept(found) if isinstance(each.statement, nodes.CreateView)
+        ]
+        needed |= {each.name.lower(): each for each in parsed}
+        waiting = {name for each in parsed for name in _tables_of(each.statement)} - {*needed}
+    rest = without_owned(program, (each.name for each in needed.values()))
+    return rest + compile_definitions((*needed.values(), *added), rest)
 
 
 def _is_same(before: PlacedDefinition, edit: PlacedDefinition) -> bool:
