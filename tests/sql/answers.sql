@@ -54,6 +54,14 @@ SELECT try_divide(k, 0) AS x, try_add(k, try_divide(k, 0)) AS y, try_cast('x' ||
 SELECT power(1, double('NaN')) AS a, power(double('NaN'), 0) AS b, power(-1, double('Infinity')) AS c, power(k, 2) AS d FROM t WHERE k = 2
 -- = nan | 1.0 | nan | 4.0
 
+-- functions of literals
+SELECT sign(-0.1) AS a, sign(3) AS b, round(0.15, 1) AS c, abs(-0.10) AS d, pmod(-0.3, 0.2) AS e, greatest(0.1, 0.30) = 0.3 AS f
+-- = -1.0 | 1.0 | 0.2 | 0.10 | 0.1 | True
+
+-- nothing is in a query, and not outside of it either, that is null
+SELECT CAST(NULL AS INT) IN (SELECT k FROM t) AS a, NULL IN (SELECT k FROM t WHERE k > 5) AS b, 1 NOT IN (SELECT a FROM t WHERE k = 3) AS c
+-- = NULL | False | NULL
+
 -- a column that is called as a quantifier
 SELECT all, 2 AS two FROM (SELECT k AS all FROM t) q WHERE all < 3
 -- = 1 | 2

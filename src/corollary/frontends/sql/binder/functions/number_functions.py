@@ -54,6 +54,8 @@ def _absolute(arguments: list[Expression], site: Site) -> Expression:
 
 def _sign(arguments: list[Expression], site: Site) -> Expression:
     value = convert(numeric(arguments[0], site), FLOAT)
+    if isinstance(value, ConstantValue) and isinstance(value.value, float):
+        return ConstantValue(float((value.value > 0) - (value.value < 0)), FLOAT, site.span)
     return call("sign", (value,), FLOAT, site.span)
 
 
