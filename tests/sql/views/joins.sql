@@ -123,3 +123,6 @@ CREATE VIEW chain AS SELECT t.k, u.b, p.q, f.v FROM t LEFT JOIN u ON t.a = u.a L
 
 -- a condition that no padded row meets
 CREATE VIEW chain_matched AS SELECT t.k, u.b, p.q FROM t LEFT JOIN u ON t.a = u.a LEFT JOIN p ON u.b = p.x WHERE u.b = t.k OR p.q > 0;
+
+-- a condition that no row meets
+CREATE VIEW left_nothing AS SELECT n.s, u.b FROM n LEFT JOIN u ON n.a < u.a WHERE n.a IS NULL;

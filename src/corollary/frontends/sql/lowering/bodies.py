@@ -13,7 +13,6 @@ from corollary.core.logic import (
     Functor,
     Negation,
     Term,
-    Truth,
     Variable,
 )
 from corollary.core.types import NUMBER, Kind, Type
@@ -152,8 +151,8 @@ class RuleBody:
             live = [each for each in item.alternatives if not self._is_dead(each, plain, present)]
             if len(live) > 1:
                 found.append(Disjunction(tuple(live)))
-            else:
-                found += live[0] if live else [Truth(value=False)]
+            else:  # one that never holds still binds the variables of the head
+                found += (live or item.alternatives)[0]
         return found
 
     def _is_dead(
