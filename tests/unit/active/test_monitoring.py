@@ -265,7 +265,8 @@ def free_calls(db: Database) -> list[str]:
     return sorted(
         {
             step.target
-            for _, made in db._state.planner._plans.values()
+            for each in db._state.planner._plans.values()
+            for made in each.by_algorithms.values()
             for step in steps_of(made.plan)
             if isinstance(step, Derive) and step.target.startswith("sg^ff")
         }
