@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from corollary.errors import EvaluationError
 from corollary.maintain.choose import SELECTABLE_ALGORITHMS
 from support.generators.programs import programs, updates
 from support.selection import examples
+from support.spark.in_process_partitions import share_out
 
 OK, INPUT, USAGE, LIMIT = 0, 1, 2, 5
 
@@ -106,6 +108,23 @@ def document(*arguments: str) -> Any:
 
 
 # ------------------------------------------------------------------------------ the papers' tables
+
+
+def test_a_propagation_says_which_partitions_it_has_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    update = ("--remove", 'edge("b", "d")', "--algorithm", "epf")
+    here = document(*update)
+    share_out(monkeypatch, "partitions")
+    there = document(*update, "--engine", "spark")
+    jobs = there.pop("jobs")
+    assert (there["rows"], there["changes"]) == (here["rows"], here["changes"])
+    assert "jobs" not in here
+    assert {"arrange edge", "probe edge"} <= {job["title"] for job in jobs}
+    asked = [(name, at) for job in jobs for name, each in job["partitions"].items() for at in each]
+    assert {name for name, _ in asked} == {"edge", "tc"}
+    assert len({at for _, at in asked}) > 1
+    assert all(job["bytes_sent"] > 0 < job["bytes_returned"] for job in jobs)
+    text = traced(*update, "--engine", "spark")
+    assert re.search(r"\njobs\n    1  arrange edge: partitions edge [0-9 ]+ \([0-9,]+ B to", text)
 
 
 def test_the_table_of_the_epf_paper() -> None:

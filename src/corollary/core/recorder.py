@@ -3,12 +3,37 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from corollary.core.plans import Evaluation, RecordTrace, Within
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class JobRecord:
+    """A job in which tasks have done something with partitions.
+
+    Attributes:
+        title: what they have done.
+        partitions: by relation the numbers of the partitions that were asked.
+        sent, returned: bytes that went to the tasks and came back.
+    """
+
+    title: str
+    partitions: Mapping[str, tuple[int, ...]]
+    sent: int
+    returned: int
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as `trace` prints it."""
+        return {
+            "title": self.title,
+            "partitions": {name: list(each) for name, each in self.partitions.items()},
+            "bytes_sent": self.sent,
+            "bytes_returned": self.returned,
+        }
 
 
 class Recorder(Protocol):
@@ -35,8 +60,8 @@ class Recorder(Protocol):
     def bulk(self) -> None:
         """A pipeline or an aggregation has run as a query over whole relations."""
 
-    def job(self, sent: int, returned: int) -> None:
-        """Tasks have probed partitions: bytes that went to them and came back."""
+    def job(self, job: JobRecord) -> None:
+        """Tasks have probed partitions."""
 
     def switch(self, within: Within) -> None:
         """Steps have exceeded their budget and are abandoned."""
@@ -82,7 +107,7 @@ class CountingRecorder:
     def bulk(self) -> None:
         """Ignored."""
 
-    def job(self, sent: int, returned: int) -> None:
+    def job(self, job: JobRecord) -> None:
         """Ignored."""
 
     def switch(self, within: Within) -> None:

@@ -23,6 +23,7 @@ from corollary.core.engine import within_seconds
 from corollary.core.once import in_order
 from corollary.core.plans import WORKING_SEPARATOR
 from corollary.core.program import NormalProgram, Program, Relation
+from corollary.core.recorder import JobRecord
 from corollary.core.states import CHANGES
 from corollary.database import counters, pending_commit
 from corollary.database.access.principals import AccessRole, Principal
@@ -189,6 +190,7 @@ class CommitOutcome:
     alerts: Sequence[Alert] = ()
     stats: Mapping[str, counters.Stats] = field(default_factory=dict)
     trace: Sequence[counters.TraceRow] = ()
+    jobs: Sequence[JobRecord] = ()
     kept: Mapping[str, KeptTuples] = field(default_factory=dict)
     triggered: Sequence[TriggerEffects] = ()
     existing: Sequence[Violation] = ()
@@ -328,7 +330,7 @@ def _attempt(state: DatabaseState, store: Store, request: TransactionRequest) ->
             state.engine, update, state.watched, state.frames, pending.created
         )
         if run is not None and (must_record or not _is_empty(state, update)):
-            outcome.trace = run.recorder.rows
+            outcome.trace, outcome.jobs = run.recorder.rows, run.recorder.jobs
             outcome.stats = counters.collect_stats(
                 state.engine, update, run.maintenance, run.recorder
             )

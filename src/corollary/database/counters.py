@@ -10,7 +10,7 @@ from corollary.console import Console
 from corollary.core.engine import Engine
 from corollary.core.plans import WORKING_SEPARATOR, Derive, Evaluation, RecordTrace, Role, Within
 from corollary.core.program import NormalProgram
-from corollary.core.recorder import CountingRecorder
+from corollary.core.recorder import CountingRecorder, JobRecord
 from corollary.core.states import CHANGES, State
 from corollary.database.changes import json_rows
 from corollary.maintain.choose import Algorithm, AlgorithmChoice
@@ -124,6 +124,7 @@ class StatsRecorder(ProgressRecorder):
         self.counts: dict[str, Counter[str]] = {}
         self.strata: dict[str, StratumRecord] = {}
         self.rows: list[TraceRow] = []
+        self.jobs: list[JobRecord] = []
         self._stratum = ""
         self._began = 0.0
         self._handled = 0
@@ -189,10 +190,12 @@ class StatsRecorder(ProgressRecorder):
         if self._stratum:
             self.strata[self._stratum].is_bulk = True
 
-    def job(self, sent: int, returned: int) -> None:
-        """Count a job that has probed partitions for the stratum."""
+    def job(self, job: JobRecord) -> None:
+        """Keep a job that has probed partitions; count it for the stratum."""
+        self.jobs.append(job)
         if self._stratum:
-            self._of(self._first).update(jobs=1, bytes_sent=sent, bytes_returned=returned)
+            counts = self._of(self._first)
+            counts.update(jobs=1, bytes_sent=job.sent, bytes_returned=job.returned)
 
     def switch(self, within: Within) -> None:
         """Note that a stratum was recomputed after its budget was used up."""

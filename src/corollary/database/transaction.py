@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 from corollary.core.alerts import Alert, distinct_alerts
 from corollary.core.engine import TableHandle
 from corollary.core.program import Program, Relation
+from corollary.core.recorder import JobRecord
 from corollary.core.states import State
 from corollary.core.values import is_encodable, quote_text
 from corollary.database.access.principals import OWNER, Principal
@@ -45,6 +46,7 @@ class Transaction:
         alerts: what `.alert`s report.
         stats: how each relation was maintained.
         trace: the rows of the papers' tables, if the transaction is traced.
+        jobs: those in which partitions were asked, on Spark, while views were maintained.
         kept: by relation, the tuples that were deleted but that another part still asserts.
         triggered: what triggers did, round by round.
         existing: the tuples that violate a new constraint and were there before it.
@@ -73,6 +75,7 @@ class Transaction:
         self.alerts: list[Alert] = list(outcome.alerts)
         self.stats: dict[str, Stats] = dict(outcome.stats)
         self.trace: list[TraceRow] = list(outcome.trace)
+        self.jobs: list[JobRecord] = list(outcome.jobs)
         self.kept: dict[str, KeptTuples] = dict(outcome.kept)
         self.triggered: list[TriggerEffects] = list(outcome.triggered)
         self.existing: list[Violation] = list(outcome.existing)

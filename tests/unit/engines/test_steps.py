@@ -35,7 +35,7 @@ from corollary.core.plans import (
     Within,
 )
 from corollary.core.program import Relation
-from corollary.core.recorder import CountingRecorder
+from corollary.core.recorder import CountingRecorder, JobRecord
 from corollary.core.states import State
 from corollary.core.types import FLOAT, NUMBER, SYMBOL, Type
 from corollary.engines.local.engine import PREPARED_PLANS_MAX, LocalEngine
@@ -71,8 +71,8 @@ class Notes(CountingRecorder):
     def bulk(self) -> None:
         pass
 
-    def job(self, sent: int, returned: int) -> None:
-        self.heard.append(("job", sent, returned))
+    def job(self, job: JobRecord) -> None:
+        self.heard.append(("job", job.sent, job.returned))
 
     def switch(self, within: Within) -> None:
         self.heard.append(("switch", within.about))

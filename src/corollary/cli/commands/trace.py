@@ -13,10 +13,11 @@ from corollary.cli.options import (
     FileOptions,
     LimitOptions,
     OutputOptions,
+    Placement,
     PropagationOptions,
     Without,
 )
-from corollary.cli.parameters import COUNT, family, functors, option, programs
+from corollary.cli.parameters import COUNT, choice, family, functors, option, programs
 from corollary.console import Console, SilentConsole
 from corollary.database.database import Database, state_of
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 MAX_TEXT_TUPLES, MAX_JSON_TUPLES = 20, 1000
 """The maximum number of tuples of a list, unless --max-rows is given."""
+
+ENGINES = choice("local", "spark")
 
 UPDATE = {"multiple": True, "allow_from_autoenv": False}
 """An update is not a setting, so no environment variable sets it."""
@@ -57,6 +60,10 @@ class UpdateOptions:
 class TracePropagationOptions(PropagationOptions):
     """What maintains derived relations, and without which optimisations; several to compare."""
 
+    engine: Annotated[
+        str, "What maintains it: here, or Spark, which a change asks for partitions.", ENGINES
+    ]
+    placement: Placement
     without: Without
     compare: Annotated[
         str | None,
@@ -130,7 +137,7 @@ def command(
     For dred and ranked, which work in stages, a line is what a rule derives in a round of a stage:
     overestimate and rederived, or candidates, kept and suspended. With --compare, each algorithm
     makes the same transaction; tables and counters of all are shown, and whether the changes are
-    the same.
+    the same. With --engine spark, jobs are listed with the partitions that they asked.
 
     \b
       corollary trace tc.dl -F facts --remove 'edge("b", "d")' --algorithm epf
@@ -138,6 +145,7 @@ def command(
       corollary trace tc.dl -F facts --add-rule 'tc(x, x) :- edge(x, _).' --format json
       corollary trace tc.dl -F facts --remove 'edge("b", "d")' --compare dred,pf,epf,ranked
       corollary trace tc.dl -F facts --remove 'edge("b", "d")' --algorithm epf --without sharing
+      corollary trace tc.dl -F facts --add 'edge("b", "f")' --engine spark --placement partitions
     """
     if not any(astuple(update)):
         raise click.UsageError(
@@ -164,6 +172,7 @@ def command(
                 replace(propagation, algorithm=algorithm),
                 limits.limits,
                 console,
+                "driver" if propagation.engine == "local" else propagation.placement,
                 without=propagation.without,
                 today=files.today,
             )

@@ -11,6 +11,7 @@ from corollary.core.states import State
 from corollary.database.counters import COUNTER_NAMES, Stats, TraceRow
 
 if TYPE_CHECKING:
+    from corollary.core.recorder import JobRecord
     from corollary.database.transaction import Transaction
 
 INDENT = "    "
@@ -46,6 +47,7 @@ def trace_lines(transaction: "Transaction", limit: int, *, is_full: bool) -> Ite
         yield ""
     yield from _changes(transaction, limit)
     yield ""
+    yield from _jobs(transaction.jobs)
     yield "counters"
     for name, stats in transaction.stats.items():
         yield from _counters(name, stats)
@@ -54,6 +56,20 @@ def trace_lines(transaction: "Transaction", limit: int, *, is_full: bool) -> Ite
     ):
         yield ""
         yield f"lists are cut at {limit} tuples; --max-rows shows more"
+
+
+def _jobs(jobs: "Sequence[JobRecord]") -> Iterator[str]:
+    """Yield which partitions were asked, job by job."""
+    if not jobs:
+        return
+    yield "jobs"
+    for number, job in enumerate(jobs, 1):
+        asked = "; ".join(
+            f"{name} {' '.join(map(str, each))}" for name, each in job.partitions.items()
+        )
+        cost = f"{job.sent:,} B to tasks, {job.returned:,} B back"
+        yield f"{INDENT}{number}  {job.title}: partitions {asked} ({cost})"
+    yield ""
 
 
 def comparison_lines(
@@ -226,7 +242,7 @@ def _counters(name: str, stats: Stats) -> Iterator[str]:
 
 def trace_as_json(transaction: "Transaction", limit: int) -> dict[str, Any]:
     """Return the report as JSON: all rows of the table, the counters, the changes."""
-    return {
+    document: dict[str, Any] = {
         "rows": [_row_as_json(row, limit) for row in transaction.trace],
         "counters": {
             name: {**stats.as_json(), "reason": stats.reason}
@@ -234,6 +250,9 @@ def trace_as_json(transaction: "Transaction", limit: int) -> dict[str, Any]:
         },
         "changes": {name: each.as_json(limit) for name, each in transaction.changes.items()},
     }
+    if transaction.jobs:
+        document["jobs"] = [each.as_json() for each in transaction.jobs]
+    return document
 
 
 def _row_as_json(row: TraceRow, limit: int) -> dict[str, Any]:

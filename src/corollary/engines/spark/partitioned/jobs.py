@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from corollary.core.recorder import Recorder
+from corollary.core.recorder import JobRecord, Recorder
 from corollary.engines.spark.partitioned.operations import PartitionAddress, PartitionOperation
 from corollary.errors import CorollaryError
 
@@ -81,7 +81,7 @@ class PartitionJobs:
             for number, each in slices.items()
         }
         returned = self._run_slices(sent, title)
-        self._count(len(sent), sum(map(len, sent.values())), sum(map(len, returned)))
+        self._count(title, [address for address, _ in tasks], sent, returned)
         results: list[Any] = [None] * len(tasks)
         for each, data in zip(slices.values(), returned, strict=True):
             found = pickle.loads(data)  # noqa: S301 - our own tasks made it
@@ -91,13 +91,24 @@ class PartitionJobs:
                 results[at] = result
         return results
 
-    def _count(self, tasks: int, sent: int, returned: int) -> None:
+    def _count(
+        self,
+        title: str,
+        addresses: Sequence[PartitionAddress],
+        sent: Mapping[int, bytes],
+        returned: Sequence[bytes],
+    ) -> None:
+        sizes = sum(map(len, sent.values())), sum(map(len, returned))
         self.counts.jobs += 1
-        self.counts.tasks += tasks
-        self.counts.sent += sent
-        self.counts.returned += returned
+        self.counts.tasks += len(sent)
+        self.counts.sent += sizes[0]
+        self.counts.returned += sizes[1]
         if self.recorder is not None:
-            self.recorder.job(sent, returned)
+            asked: dict[str, set[int]] = {}
+            for each in addresses:
+                asked.setdefault(each.relation.name, set()).add(each.number)
+            partitions = {name: tuple(sorted(each)) for name, each in asked.items()}
+            self.recorder.job(JobRecord(title, partitions, *sizes))
 
 
 def serve_slice(data: bytes) -> bytes:

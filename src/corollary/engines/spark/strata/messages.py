@@ -20,6 +20,7 @@ import pyarrow as pa
 from corollary.core.engine import Limits, deadline_start
 from corollary.core.plans import Evaluation, RecordTrace, Within
 from corollary.core.program import Relation
+from corollary.core.recorder import JobRecord
 from corollary.engines.local.values.native import from_arrow, partition_of
 from corollary.engines.spark.remote import ChangedTuples
 from corollary.errors import CorollaryError
@@ -147,7 +148,7 @@ class TaskRecorder:
     def bulk(self) -> None:
         """Ignored: a stratum in tasks is placed there."""
 
-    def job(self, sent: int, returned: int) -> None:
+    def job(self, job: JobRecord) -> None:
         """Ignored: tasks start no jobs."""
 
     def switch(self, within: Within) -> None:
