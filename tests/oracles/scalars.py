@@ -199,6 +199,8 @@ def sqrt(x: float) -> float:
 
 
 def power(x: float, y: float) -> float:
+    if math.isnan(y) or (math.isinf(y) and abs(x) == 1.0):  # Java's, which is not C's
+        return math.nan
     try:
         found = math.pow(x, y)
     except (OverflowError, ValueError):

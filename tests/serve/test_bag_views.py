@@ -112,7 +112,7 @@ def test_clients_of_postgresql_see_views(client: AsgiClient) -> None:
         for each in catalog_rows(visible, "wh", "carol")["pg_class"]
     }
     assert {name: kinds[name] for name in KINDS} == {
-        name: "r" if kind == "base" else "v" for name, kind in KINDS.items()
+        name: {"base": "r", "derived": "m", "virtual": "v"}[kind] for name, kind in KINDS.items()
     }
 
 

@@ -32,6 +32,8 @@ direct_link("a", "b"). direct_link("b", "c"). direct_link("c", "d").
 VARYING = re.compile(
     r"\d{4}-\d\d-\d\dT[\d:.]+Z|\d+\.\d+ s\b|(?<=\"seconds\": )[\d.e-]+"
     r"|[\d.]+ [KM]B|(?<=\"catalog\": )\d+"
+    r"|^evaluate: .* keys and events\n",  # told if it has taken long
+    re.MULTILINE,
 )
 """Times, and sizes of files: those of the catalog differ from run to run."""
 READING = [
@@ -129,7 +131,10 @@ def _told(result: Result) -> tuple[int, str, str]:
     """Return what a command has told, without times and sizes."""
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
-    texts = [VARYING.sub("…", text) for text in (result.stdout, result.stderr)]
+    texts = [
+        VARYING.sub(lambda each: "" if each[0].endswith("\n") else "…", text)
+        for text in (result.stdout, result.stderr)
+    ]
     return result.exit_code, texts[0], texts[1]
 
 

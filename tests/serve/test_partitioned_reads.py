@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 import corollary
-from corollary.database.access.principals import OWNER
+from corollary.database.access.principals import OWNER, Principal
 from corollary.database.engines import PROBING
 from corollary.engines.spark.partitioned import open_partition, probing_engine, source
 from corollary.errors import InputError
 from corollary.serve.answers import ServiceError
 from corollary.serve.commands import CommandRequest
-from corollary.serve.processes.front import FrontService
-from corollary.serve.requests import QueryRequest, SqlRequest
+from corollary.serve.processes.front import FrontService, JobQueue
+from corollary.serve.requests import QueryRequest, Request, SqlRequest
 from support.serve.services import ask_all
 from support.spark.in_process_partitions import share_out
 
@@ -97,6 +97,9 @@ class AnsweringService(FrontService):
                     job.answer.set_result(answer(job.request))
                 except ServiceError as error:
                     job.fail(error)
+
+    def queue_of(self, _who: Principal, _request: Request) -> JobQueue:
+        return self.reads
 
     async def watch(self, relations: frozenset[str]) -> None:
         """No change is told."""

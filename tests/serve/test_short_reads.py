@@ -66,7 +66,8 @@ def test_a_lookup_does_not_wait_for_scans(warehouse: Path) -> None:
             assert not any(each.done() for each in scans)
             for each in await asyncio.gather(*scans, return_exceptions=True):
                 assert isinstance(each, ServiceError)
-                assert (each.status, each.limit) == (422, "seconds")
+                assert each.status == 422
+                assert each.limit in {"seconds", "tuples"}  # whichever the machine comes to first
         finally:
             await service.close()
 

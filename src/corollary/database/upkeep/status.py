@@ -126,6 +126,9 @@ class Status:
 def _by_key(key: str, entries: Iterable[Any]) -> dict[str, dict[str, Any]]:
     """Return dataclasses as dictionaries, by the value of a field."""
     found = [asdict(each) for each in entries]
+    for each in found:
+        if not each.get("copies", True):  # said of relations that have some
+            del each["copies"]
     return {each.pop(key): each for each in found}
 
 

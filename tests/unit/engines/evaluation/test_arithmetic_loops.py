@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from corollary.core import engine as core_engine
 from corollary.core.engine import Limits
 from corollary.core.types import NUMBER, SYMBOL
-from corollary.engines import budget
 from corollary.engines.local.evaluation import arithmetic_loops
 from corollary.engines.local.evaluation.arithmetic_loops import find_arithmetic_loop
 from corollary.engines.local.evaluation.derivation import Derivation
@@ -124,9 +124,9 @@ def test_errors_are_those_of_steps(is_eager: bool, rules: str, error: type[Excep
 
 
 def test_what_has_no_end_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(budget, "ROUNDS_MAX", 300_000)
+    monkeypatch.setattr(core_engine, "ROUNDS_MAX", 300_000)
     db = opened(START + "n(x + 1) :- n(x).", "auto", limits=Limits())
-    with pytest.raises(LimitError, match="300000 rounds"):
+    with pytest.raises(LimitError, match="300,000 rounds"):
         commit(db, {"start": [(1,)]})
     db = opened(START + "n(x + 1) :- n(x).", "auto", limits=Limits(tuples=100_000))
     with pytest.raises(LimitError, match="100000 tuples"):

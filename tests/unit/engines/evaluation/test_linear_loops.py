@@ -10,8 +10,8 @@ from contextlib import contextmanager
 import pytest
 from hypothesis import given
 
+from corollary.core import engine as core_engine
 from corollary.core.engine import Limits
-from corollary.engines import budget
 from corollary.engines.local.evaluation import breadth_first
 from corollary.engines.local.evaluation.derivation import Derivation
 from corollary.engines.local.evaluation.linear_loops import find_linear_loop
@@ -175,7 +175,7 @@ n(x + 1) :- n(x).
 def test_what_has_no_end_is_stopped_without_a_limit(
     algorithm: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(budget, "ROUNDS_MAX", 50)
+    monkeypatch.setattr(core_engine, "ROUNDS_MAX", 50)
     db = opened(GROWING, algorithm, limits=Limits())
     with pytest.raises(LimitError, match=r"limit of 50 rounds") as caught:
         commit(db, {"seed": [(1,)]})
@@ -186,7 +186,7 @@ def test_what_has_no_end_is_stopped_without_a_limit(
 def test_a_search_along_a_relation_is_not_taken_for_endless(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(budget, "ROUNDS_MAX", 500)
+    monkeypatch.setattr(core_engine, "ROUNDS_MAX", 500)
     db = opened(REACH, "auto", limits=Limits())
     commit(db, {"edge": [(at, at + 1) for at in range(20_000)], "start": [(0,)]})
     assert len(db.relation("reach")) == 20_001

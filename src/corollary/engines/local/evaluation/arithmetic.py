@@ -8,6 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from corollary.core.types import Kind, Type
 from corollary.engines.local.evaluation import decimals
@@ -131,7 +133,7 @@ def _power(operands: list[Operand], type_: Type) -> Result:
     (one, _), (two, _) = operands
     if type_.kind is Kind.FLOAT:
         pole = (one == 0.0) & (two < 0)
-        values, faults = _float(np.power, np.where(pole, 1.0, one), two)
+        values, faults = _float(_float_powers, np.where(pole, 1.0, one), two)
         undefined = np.isnan(values) & ~np.isnan(one) & ~np.isnan(two)
         return values, faults + _faults(pole, DIVISION_BY_ZERO) + _faults(
             undefined, "undefined power"
@@ -140,6 +142,13 @@ def _power(operands: list[Operand], type_: Type) -> Result:
     base = np.where(pole, np.ones_like(one), one)
     values, faults = _exact(_integer_power, [base, two], type_.kind)
     return values, faults + _faults(pole, DIVISION_BY_ZERO)
+
+
+def _float_powers(bases: NativeArray, exponents: NativeArray) -> NativeArray:
+    """Return powers as the C library has them: those of NumPy depend on the processor."""
+    one, two = (pa.array(each) for each in np.broadcast_arrays(bases, exponents))
+    found: NativeArray = pc.power(one, two).to_numpy(zero_copy_only=False)
+    return found
 
 
 def _integer_power(base: int, exponent: int) -> int:
