@@ -140,6 +140,44 @@ def test_the_table_of_the_entry_on_recursive_views() -> None:
     assert "    reach  −(b, f) −(b, h) −(e, f) −(e, h)\n" in said
 
 
+PROVED = """\
+    disqualified: provable after the change
+        tc("a", "d")     rule 2  tc.dl:5
+        +- tc("a", "c")  rule 1  tc.dl:4
+        |  +- edge("a", "c")
+        +- edge("c", "d")
+        height 2, 4 tuples; no proof is lower
+
+"""
+
+
+def test_a_candidate_that_stays_is_shown_with_its_proof() -> None:
+    put("edge.facts", "a\tb\na\tc\nb\td\nc\td\n")
+    remove = ("--remove", 'edge("b", "d")', "--algorithm", "epf", "-v")
+    assert PROVED in traced(*remove)
+    *_, last = document(*remove)["rows"]
+    (proof,) = last["proofs"]
+    assert (proof["goal"], proof["height"], last["disqualified_without_proof"]) == (
+        'tc("a", "d")',
+        2,
+        0,
+    )
+    added = traced("--add", 'edge("a", "d")', "--algorithm", "epf", "-v")
+    assert 'disqualified: provable before the change\n        tc("a", "d")     rule 2' in added
+
+
+def test_the_first_candidates_of_a_row_are_proved() -> None:
+    put("edge.facts", EDGES + "c\tb\n")
+    remove = ("--remove", 'edge("c", "d")', "--compare", "dred,epf", "-v")
+    said = traced(*remove)
+    assert "dred, tc: removals" in said
+    # Rederived are (a, d) and (c, d) in one round, six tuples in the next one.
+    assert "    3 more disqualified without a proof here\n" in said
+    row = document(*remove)["dred"]["rows"][-1]
+    assert (len(row["disqualified"]), len(row["proofs"])) == (8, 3)
+    assert row["disqualified_without_proof"] == 5
+
+
 TABLE_1 = """\
 reach: removals
     stage         round  rule  updates      approximation         disqualified          actual

@@ -1,6 +1,7 @@
 """`corollary trace`."""
 
 from dataclasses import astuple, dataclass, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -24,6 +25,7 @@ from corollary.database.database import Database, state_of
 if TYPE_CHECKING:
     from corollary.database.program.loaded_program import Fact
     from corollary.database.transaction import Transaction
+    from corollary.provenance.changes.disqualified import DisqualifiedProofs
 
 MAX_TEXT_TUPLES, MAX_JSON_TUPLES = 20, 1000
 """The maximum number of tuples of a list, unless --max-rows is given."""
@@ -101,7 +103,11 @@ class TraceOutputOptions(OutputOptions):
         f"{MAX_JSON_TUPLES} in JSON.",
         option(type=COUNT),
     ]
-    verbose: Annotated[bool, "Leave nothing out.", option("-v", "--verbose", is_flag=True)]
+    verbose: Annotated[
+        bool,
+        "Leave nothing out, and prove disqualified tuples.",
+        option("-v", "--verbose", is_flag=True),
+    ]
 
     @property
     def limit(self) -> int:
@@ -137,7 +143,9 @@ def command(
     For dred and ranked, which work in stages, a line is what a rule derives in a round of a stage:
     overestimate and rederived, or candidates, kept and suspended. With --compare, each algorithm
     makes the same transaction; tables and counters of all are shown, and whether the changes are
-    the same. With --engine spark, jobs are listed with the partitions that they asked.
+    the same. With --engine spark, jobs are listed with the partitions that they asked. With -v, the
+    first disqualified tuples of each line are proved: one that stays, after the change, and one
+    that is not new, before it.
 
     \b
       corollary trace tc.dl -F facts --remove 'edge("b", "d")' --algorithm epf
@@ -163,6 +171,9 @@ def command(
             trace_as_json,
             trace_lines,
         )
+        from corollary.provenance.changes.disqualified import DisqualifiedProofs
+
+        proofs: dict[str, DisqualifiedProofs] = {}
 
         def change(algorithm: str) -> "Transaction":
             database = load_in_memory(
@@ -178,33 +189,47 @@ def command(
             )
             # What has no effect is said once.
             is_first = algorithm in (compared or (algorithm,))[:1]
-            return _change(database, update, console if is_first else SilentConsole())
+            if output.verbose:
+                proofs[algorithm] = DisqualifiedProofs()
+            notes = console if is_first else SilentConsole()
+            return _change(database, update, notes, proofs.get(algorithm))
 
         if compared:
             traced = {algorithm: change(algorithm) for algorithm in compared}
             output.show(
-                lambda: comparison_as_json(traced, output.limit),
-                comparison_lines(traced, output.limit, is_full=output.verbose),
+                lambda: comparison_as_json(traced, output.limit, proofs),
+                comparison_lines(traced, output.limit, proofs, is_full=output.verbose),
             )
             return
         transaction = change(propagation.algorithm)
+        proved = proofs.get(propagation.algorithm)
         output.show(
-            lambda: trace_as_json(transaction, output.limit),
+            lambda: trace_as_json(transaction, output.limit, proved),
             chain(
-                trace_lines(transaction, output.limit, is_full=output.verbose),
+                trace_lines(transaction, output.limit, proved, is_full=output.verbose),
                 alert_lines(transaction, MAX_JSON_TUPLES),
             ),
         )
 
 
-def _change(database: Database, update: UpdateOptions, console: Console) -> "Transaction":
-    """Commit one transaction with all updates; note which of them have no effect."""
+def _change(
+    database: Database,
+    update: UpdateOptions,
+    console: Console,
+    proofs: "DisqualifiedProofs | None",
+) -> "Transaction":
+    """Commit one transaction with all updates; note which of them have no effect.
+
+    Proofs of disqualified tuples are found on the way, if they are asked for.
+    """
     from corollary.database.program.loaded_program import read_facts
 
     loaded = state_of(database).loaded
     removed = [each for text in update.remove for each in read_facts(loaded, text, "--remove")]
     added = [each for text in update.add for each in read_facts(loaded, text, "--add")]
     with database.transaction(is_traced=True) as transaction:
+        if proofs is not None:
+            transaction.inspect(partial(proofs.find, state_of(database)))
         for text in update.remove_rule:
             transaction.remove_rule(text)
         for text in update.add_rule:

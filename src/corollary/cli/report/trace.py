@@ -13,21 +13,30 @@ from corollary.database.counters import COUNTER_NAMES, Stats, TraceRow
 if TYPE_CHECKING:
     from corollary.core.recorder import JobRecord
     from corollary.database.transaction import Transaction
+    from corollary.provenance.changes.disqualified import DisqualifiedProofs
 
 INDENT = "    "
 STAGE_HEADER = ("stage", "round")
 HEADER = ("rule", "updates", "approximation", "disqualified", "actual")
 KINDS = {State.ADDED: "additions", State.REMOVED: "removals", None: "changes"}
+PROVABLE = {State.ADDED: "provable before the change", State.REMOVED: "provable after the change"}
 EMPTY_CELL = "–"
 UNQUOTED_SYMBOL = re.compile(r"[\w.-]+")
 
 
-def trace_lines(transaction: "Transaction", limit: int, *, is_full: bool) -> Iterator[str]:
+def trace_lines(
+    transaction: "Transaction",
+    limit: int,
+    proofs: "DisqualifiedProofs | None" = None,
+    *,
+    is_full: bool,
+) -> Iterator[str]:
     """Yield the lines of the report.
 
     Args:
         transaction: what happened.
         limit: the maximum number of tuples of a list.
+        proofs: of disqualified tuples, if they are shown.
         is_full: whether invocations with an empty approximation are shown too.
     """
     if transaction.commit_number is None:
@@ -36,7 +45,7 @@ def trace_lines(transaction: "Transaction", limit: int, *, is_full: bool) -> Ite
     rows = [row for row in transaction.trace if is_full or not row.is_empty]
     rules = _numbers(rows)
     yield from _rules(rules)
-    yield from _groups(rows, rules, limit)
+    yield from _groups(rows, rules, limit, proofs)
     left = len(transaction.trace) - len(rows)
     if left:
         invocations = "1 invocation" if left == 1 else f"{left} invocations"
@@ -73,13 +82,18 @@ def _jobs(jobs: "Sequence[JobRecord]") -> Iterator[str]:
 
 
 def comparison_lines(
-    traced: "Mapping[str, Transaction]", limit: int, *, is_full: bool
+    traced: "Mapping[str, Transaction]",
+    limit: int,
+    proofs: "Mapping[str, DisqualifiedProofs]",
+    *,
+    is_full: bool,
 ) -> Iterator[str]:
     """Yield the tables of several algorithms, then the changes, then the counters side by side.
 
     Args:
         traced: what happened, by the algorithm that was asked for.
         limit: the maximum number of tuples of a list.
+        proofs: of disqualified tuples, by algorithm, if they are shown.
         is_full: whether invocations with an empty approximation are shown too.
     """
     first = next(iter(traced.values()))
@@ -96,8 +110,7 @@ def comparison_lines(
         if not each:
             yield f"{algorithm}: nothing was propagated rule by rule"
             yield ""
-        for line in _groups(each, rules, limit, f"{algorithm}, "):
-            yield line
+        yield from _groups(each, rules, limit, proofs.get(algorithm), f"{algorithm}, ")
     yield from _changes(first, limit)
     told = {name: _outcome(each) for name, each in traced.items()}
     others = [name for name, each in told.items() if each != _outcome(first)]
@@ -129,9 +142,11 @@ def _outcome(transaction: "Transaction") -> dict[str, Any]:
     }
 
 
-def comparison_as_json(traced: "Mapping[str, Transaction]", limit: int) -> dict[str, Any]:
+def comparison_as_json(
+    traced: "Mapping[str, Transaction]", limit: int, proofs: "Mapping[str, DisqualifiedProofs]"
+) -> dict[str, Any]:
     """Return the reports of several algorithms as JSON, each under its name."""
-    return {algorithm: trace_as_json(each, limit) for algorithm, each in traced.items()}
+    return {name: trace_as_json(each, limit, proofs.get(name)) for name, each in traced.items()}
 
 
 def _numbers(rows: Sequence[TraceRow]) -> dict[str, int]:
@@ -154,9 +169,13 @@ def _is_summary(row: TraceRow) -> bool:
 
 
 def _groups(
-    rows: Sequence[TraceRow], rules: dict[str, int], limit: int, title: str = ""
+    rows: Sequence[TraceRow],
+    rules: dict[str, int],
+    limit: int,
+    proofs: "DisqualifiedProofs | None",
+    title: str = "",
 ) -> Iterator[str]:
-    """Yield a table for each run of rows about one relation and sign."""
+    """Yield a table for each run of rows about one relation and sign, and the proofs in it."""
     for (relation, sign), group in _runs(rows):
         yield f"{title}{relation}: {KINDS[sign]}"
         has_stages = any(row.stage not in ("", "result") for row in group)
@@ -167,6 +186,23 @@ def _groups(
         ]
         for line in table(header, cells, terminal_width() - len(INDENT)):
             yield INDENT + line
+        yield ""
+        if proofs is not None and sign is not None:
+            yield from _proofs(group, proofs, PROVABLE[sign])
+
+
+def _proofs(group: Sequence[TraceRow], proofs: "DisqualifiedProofs", title: str) -> Iterator[str]:
+    """Yield why tuples of a table were disqualified, each once, and how many are left out."""
+    found = {proof.goal: proof for row in group for proof in proofs.of_row(row)}
+    for at, proof in enumerate(found.values()):
+        if at == 0:
+            yield f"{INDENT}disqualified: {title}"
+        for line in proof.to_text().splitlines():
+            yield f"{2 * INDENT}{line}"
+    more = len({json.dumps(each) for row in group for each in row.disqualified}) - len(found)
+    if more:
+        yield f"{INDENT}{more:,} more disqualified without a proof here"
+    if found or more:
         yield ""
 
 
@@ -240,10 +276,12 @@ def _counters(name: str, stats: Stats) -> Iterator[str]:
         yield margin + line
 
 
-def trace_as_json(transaction: "Transaction", limit: int) -> dict[str, Any]:
+def trace_as_json(
+    transaction: "Transaction", limit: int, proofs: "DisqualifiedProofs | None" = None
+) -> dict[str, Any]:
     """Return the report as JSON: all rows of the table, the counters, the changes."""
     document: dict[str, Any] = {
-        "rows": [_row_as_json(row, limit) for row in transaction.trace],
+        "rows": [_row_as_json(row, limit, proofs) for row in transaction.trace],
         "counters": {
             name: {**stats.as_json(), "reason": stats.reason}
             for name, stats in transaction.stats.items()
@@ -255,7 +293,7 @@ def trace_as_json(transaction: "Transaction", limit: int) -> dict[str, Any]:
     return document
 
 
-def _row_as_json(row: TraceRow, limit: int) -> dict[str, Any]:
+def _row_as_json(row: TraceRow, limit: int, proofs: "DisqualifiedProofs | None") -> dict[str, Any]:
     parts: dict[str, Sequence[Any]] = {
         "updates": [{"relation": name, "row": each} for name, each in row.updates],
         "approximation": row.approximation,
@@ -269,4 +307,8 @@ def _row_as_json(row: TraceRow, limit: int) -> dict[str, Any]:
     if any(len(each) > limit for each in parts.values()):
         counts = {name: len(each) for name, each in parts.items()}
         document |= {"truncated": True, "counts": counts}
+    if proofs is not None:
+        found = proofs.of_row(row)
+        document["proofs"] = [each.to_json() for each in found]
+        document["disqualified_without_proof"] = len(row.disqualified) - len(found)
     return document
