@@ -20,6 +20,7 @@ from corollary.database.program.names import readable_relation
 from corollary.errors import InputError
 from corollary.warehouse.catalog.catalog_rows import Commit, RecordedChange, StoredChange
 from corollary.warehouse.catalog.group_keys import given_key
+from corollary.warehouse.catalog.inventory import relation_sizes
 from corollary.warehouse.catalog.program_layout import program_of_layout
 from corollary.warehouse.warehouse_catalog import WarehouseCatalog
 
@@ -156,6 +157,16 @@ def _summaries(
         if is_granted and programs.declared(commit, name) is not None:
             changes[number][shown] = added, removed
     parents = [*commits[1:], warehouse.catalog.find_commit(oldest.number - 1)]
+    by_number |= {each.number: each for each in parents if each is not None}
+    sizes = cache(lambda number: relation_sizes(warehouse.catalog, number))
+    numbers = range(oldest.number - 1, newest.number)
+    for name, emptied in _emptied(programs, by_number, numbers, (), shows_counts=False):
+        shown, number = emptied.relation.name, emptied.commit.number
+        if number in changes and (granted is None or shown in granted):
+            added, removed = changes[number].get(shown, (0, 0))
+            gone = sizes(number - 1).get(name, 0)
+            if added or removed or gone:
+                changes[number][shown] = added, removed + gone
 
     def is_new(commit: Commit, parent: Commit | None) -> bool:
         if parent is None:  # it was the first one, or its parent is no longer kept

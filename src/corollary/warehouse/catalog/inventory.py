@@ -67,19 +67,24 @@ def read_inventory(catalog: Catalog) -> Inventory:
 # --- sizes ---------------------------------------------------------------------------------------
 
 
-def relation_sizes(catalog: Catalog) -> dict[str, int]:
-    """Return how many tuples each relation has at the last commit."""
+def relation_sizes(catalog: Catalog, upto: int | None = None) -> dict[str, int]:
+    """Return how many tuples each relation has at a commit, by default the last one."""
+    last = 2**62 if upto is None else upto
     events: list[tuple[int, int, str, int]] = []
     wholes: set[tuple[int, str]] = set()
     with catalog.read_transaction() as connection:
         for row in connection.rows(
             "SELECT commit_number, relation, added, removed, is_full FROM corollary_changes"
+            " WHERE commit_number <= ?",
+            last,
         ):
             events.append((row.commit_number, 0, row.relation, row.added - row.removed))
             if row.is_full:
                 wholes.add((row.commit_number, row.relation))
         events += connection.rows(
             "SELECT commit_number, 1, relation, rows FROM corollary_snapshots"
+            " WHERE commit_number <= ?",
+            last,
         )
     found: dict[str, int] = defaultdict(int)
     # A snapshot sorts after the change of the same commit, which it includes.
