@@ -17,6 +17,7 @@ and time each transaction.
 | `process.py` | a command in a process of its own: clock, processor, memory |
 | `shop/`, `bulk/` | bulk work: a shop, recursion that makes texts, large files, large groups |
 | `tpch/` | queries in the manner of TPC-H |
+| `changes/` | small changes of SQL views, windows, the PostgreSQL port |
 | `warehouse.py` | what lasting costs |
 | `active.py` | what monitoring costs, and what each optimisation of it is worth |
 | `spark.py`, `rivals.py`, `jobs.py` | what Spark adds, what it does alone, and what jobs cost |

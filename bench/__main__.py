@@ -20,6 +20,7 @@ from bench import (
     why,
 )
 from bench.bulk import load, paths, totals
+from bench.changes import small, windows, wire
 from bench.contenders import DuckdbQuery, LocalEvaluation
 from bench.figure import Figure, as_json
 from bench.growth import report as growth
@@ -59,10 +60,13 @@ REPORTS = {
         refresh,
         growth,
         serve,
+        small,
+        windows,
+        wire,
     )
 }
 """What is no race of contenders in this process: figures, by name."""
-ON_REQUEST = frozenset({load.NAME, refresh.NAME, growth.NAME, serve.NAME})
+ON_REQUEST = frozenset({load.NAME, refresh.NAME, growth.NAME, serve.NAME, windows.NAME, wire.NAME})
 """What runs only if `--only` names it."""
 SHOP_NEXT = "shop-next"
 

@@ -157,6 +157,12 @@ def descendants(process: int) -> Iterator[int]:
                 waiting += map(int, (task / "children").read_text(encoding="utf-8").split())
 
 
+def processor_seconds(process: int) -> dict[int, float]:
+    """Return the processor time so far of a process and of each that comes from it and runs."""
+    second = os.sysconf("SC_CLK_TCK")
+    return {each: _ticks(each) / second for each in descendants(process)}
+
+
 def _anonymous_memory(process: int) -> int:
     """Return how many bytes a process and its descendants have now, as far as they can be seen."""
     return sum(map(_anonymous_bytes, descendants(process)))

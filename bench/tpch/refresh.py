@@ -1,13 +1,15 @@
 """TPC-H's 22 queries as maintained views: first evaluation and refresh against DuckDB.
 
 All tables are in memory, without views. Then each view in turn is made (its first evaluation),
-goes through both refresh functions (RF1 inserts orders with their lines, RF2 deletes others), is
-compared with DuckDB's answer, and is dropped. Figures are ratios of processor time: ours to that of
-DuckDB's query on the same data, which is what refreshing by recomputation would cost. A refresh
-includes what changing the tables costs, which is shown first, without a view.
+goes three times through both refresh functions (RF1 inserts orders with their lines, RF2 deletes
+others), is compared with DuckDB's answer, and is dropped. Figures are ratios of processor time:
+ours to that of DuckDB's query on the same data, which is what refreshing by recomputation would
+cost. The first refresh makes plans and orders that the others, the steady ones, find made. A
+refresh includes what changing the tables costs, which is shown first, without a view.
 """
 
 import math
+import statistics
 import time
 from collections.abc import Callable, Iterator
 from decimal import Decimal
@@ -28,6 +30,8 @@ ABOUT = (
     "TPC-H's 22 queries as views: first evaluation, refresh (RF1, RF2), against DuckDB's queries"
 )
 THREADS = 2
+REFRESHES = 3
+AHEAD_BAR, MEDIAN_BAR = 22, 0.3
 DIGITS = 4
 NUMBERS = int | float | Decimal
 """Of averages and quotients that are compared: DuckDB has doubles where Spark has decimals."""
@@ -42,10 +46,18 @@ def run(scale: float) -> Iterator[Figure]:
         loaded = _seconds(lambda: _change(database, made.tables, "insert"))
         rows = sum(table.num_rows for table in made.tables.values())
         yield Figure("load", loaded, "s", None, f"{rows:,} rows, scale {scale:g}")
-        base = _refresh(database, made)
+        base = min(_refresh(database, made) for _ in range(REFRESHES))
         yield Figure("refresh, no view", base, "s", None, f"{2 * made.refreshed:,} orders")
+        steady = []
         for name, query in view_queries(scale).items():
-            yield from _figures(database, connection, made, name, query)
+            for figure in _figures(database, connection, made, name, query):
+                yield figure
+            steady.append(figure.value)
+    bars = (AHEAD_BAR, MEDIAN_BAR) if scale == 1 else (None, None)
+    ahead = sum(ratio < 1 for ratio in steady)
+    about = f"of {len(steady)} steady refreshes, ahead of DuckDB's query"
+    yield Figure("ahead", ahead, "", bars[0], about, is_floor=True)
+    yield Figure("median", statistics.median(steady), "×", bars[1], "of steady refreshes")
 
 
 def _figures(
@@ -55,9 +67,10 @@ def _figures(
     name: str,
     query: str,
 ) -> Iterator[Figure]:
-    """Yield the figures of one query."""
+    """Yield the figures of one query, that of a steady refresh last."""
     first = _seconds(lambda: database.sql(statement(name, query)))
-    refresh = _refresh(database, made)
+    refresh, *others = (_refresh(database, made) for _ in range(REFRESHES))
+    steady = min(others)
     for table, rows in made.tables.items():
         connection.register(table, rows)
     text = duckdb_query(query)
@@ -66,7 +79,9 @@ def _figures(
     database.sql(f"DROP VIEW {name}")
     about = f"{first:.2f} s; DuckDB {theirs:.3f} s"
     yield Figure(f"{name} first", first / theirs, "×", None, about, differences=wrong)
-    yield Figure(f"{name} refresh", refresh / theirs, "×", None, f"{refresh:.3f} s")
+    about = f"{refresh:.3f} s, {refresh / steady:.1f} × a steady one"
+    yield Figure(f"{name} first refresh", refresh / theirs, "×", None, about)
+    yield Figure(f"{name} refresh", steady / theirs, "×", None, f"{steady:.3f} s")
 
 
 def _refresh(database: Database, made: TpchTables) -> float:

@@ -187,4 +187,4 @@ def test_all_queries_are_maintained_in_one_program() -> None:
 def test_the_bench_finds_no_difference() -> None:
     figures = list(refresh.run(0.002))
     assert [each.differences for each in figures if each.differences] == []
-    assert len(figures) == 2 + 2 * 22
+    assert len(figures) == 2 + 3 * 22 + 2

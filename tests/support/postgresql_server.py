@@ -41,10 +41,15 @@ class MissingError(Exception):
 
 
 class Server:
-    """A server that runs."""
+    """A server that runs.
 
-    def __init__(self, port: int) -> None:
+    Attributes:
+        process: the number of its first process.
+    """
+
+    def __init__(self, port: int, process: int) -> None:
         self.port = port
+        self.process = process
         self._numbers = count(1)
 
     def url(self, name: str) -> str:
@@ -118,7 +123,7 @@ def postgresql() -> Iterator[Server]:
                 stderr=log,
             )
         try:
-            server = Server(port)
+            server = Server(port, process.pid)
             _wait(server, process, root / "log")
             yield server
         finally:
