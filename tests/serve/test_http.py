@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import json
 import logging
@@ -603,3 +604,37 @@ def test_events_that_are_refused(server: Server) -> None:
     assert late.status_code == 200
     assert "event: bye" in late.text
     assert "Not yours" in late.text
+
+
+def test_a_read_whose_client_leaves_is_not_computed(server: Server) -> None:
+    class Endless(Failing):
+        is_cancelled = False
+
+        async def call(self, who: Principal, request: Request) -> Answer:
+            try:
+                return await asyncio.get_running_loop().create_future()
+            except asyncio.CancelledError:
+                self.is_cancelled = True
+                raise
+
+    async def receive() -> dict[str, Any]:
+        return next(messages)
+
+    async def send(message: Any) -> None:
+        pass
+
+    service = Endless(ServiceError(500, ""))
+    messages = iter([{"type": "http.request", "body": b""}, {"type": "http.disconnect"}])
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": "/v1/relations",
+        "query_string": b"",
+        "headers": [
+            (b"host", b"127.0.0.1:8765"),
+            (b"authorization", f"Bearer {server.secrets['alice']}".encode()),
+        ],
+        "client": ("127.0.0.1", 1),
+    }
+    server.loop.run(application(service, server.settings, server.tokens)(scope, receive, send))
+    assert service.is_cancelled

@@ -22,6 +22,11 @@ from support.serve.services import WRITER
 
 LOOKUP = QueryRequest("edge(1, y)")
 SCAN = SqlRequest("SELECT x FROM edge")
+COUNTERS = ", ".join(
+    f"t{at}(n) AS (SELECT {at} UNION SELECT n + 1 FROM t{at} WHERE n < 24000)" for at in range(8)
+)
+LONG = f"WITH RECURSIVE {COUNTERS} SELECT 1 FROM {', '.join(f't{at}' for at in range(8))}"
+"""Takes most of a minute, and little memory."""
 
 
 @pytest.fixture(scope="module")
@@ -88,6 +93,25 @@ def test_what_a_reader_died_of_is_not_tried_again(warehouse: Path) -> None:
                 await scan
             assert (await service.call(OWNER, LOOKUP)).json["rows"] == [[2]]
             assert service.metrics.restarts == {"reader": 1}
+        finally:
+            await service.close()
+
+    asyncio.run(test())
+
+
+def test_what_nobody_waits_for_is_stopped(warehouse: Path) -> None:
+    async def test() -> None:
+        limits = ServiceLimits(seconds=600.0)
+        service = await ProcessService.open(str(warehouse), readers=1, limits=limits)
+        try:
+            reader = service.readers[0]
+            scan = asyncio.create_task(service.call(WRITER, SqlRequest(LONG)))
+            while not reader.has_begun:
+                await asyncio.sleep(0.01)
+            scan.cancel()
+            async with asyncio.timeout(20):
+                assert (await service.call(OWNER, LOOKUP)).json["rows"] == [[2]]
+            assert service.metrics.restarts == {}
         finally:
             await service.close()
 

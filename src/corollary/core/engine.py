@@ -175,6 +175,7 @@ class _RunBounds:
     memory: int
     growth: int | None
     next_look: float = 0.0
+    is_abandoned: bool = False
 
 
 _BOUNDS: ContextVar[_RunBounds | None] = ContextVar("run bounds", default=None)
@@ -232,13 +233,22 @@ def check_deadline() -> None:
     check_growth()
 
 
+def abandon_work() -> None:
+    """Let the work within the bounds of this thread stop at the next check: nobody needs it."""
+    bounds = _BOUNDS.get()
+    if bounds is not None:
+        bounds.is_abandoned = True
+
+
 def check_growth() -> None:
     """Check how much memory the process has taken since its bounds were set.
 
     Raises:
-        LimitError: too much.
+        LimitError: too much, or the work was abandoned.
     """
     bounds = _BOUNDS.get()
+    if bounds is not None and bounds.is_abandoned:
+        raise LimitError("the work was stopped: nobody waits for it any more", "client")
     if bounds is None or bounds.growth is None:
         return
     now = time.monotonic()

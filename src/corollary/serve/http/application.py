@@ -1,7 +1,9 @@
 """The application: routes of the interface, of the page, and the gate before them."""
 
-from collections.abc import Awaitable, Callable, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -12,7 +14,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
 from corollary.database.access.principals import OWNER, AccessRole, Principal
-from corollary.serve.answers import ServiceError
+from corollary.serve.answers import Answer, ServiceError
 from corollary.serve.handlers.failures import service_error
 from corollary.serve.http import refusals
 from corollary.serve.http.endpoints import ENDPOINTS, AnswerForm, Endpoint
@@ -82,6 +84,22 @@ async def _refuse(request: HttpRequest, error: Exception) -> Response:
     return Response(error.detail, error.status_code, error.headers)
 
 
+async def _unless_left(request: HttpRequest, call: Coroutine[Any, Any, Answer]) -> Answer | None:
+    """Return the answer to a read; None if the client leaves before: then it is not computed."""
+
+    async def wait_until_left() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    answer, left = asyncio.ensure_future(call), asyncio.ensure_future(wait_until_left())
+    try:
+        await asyncio.wait((answer, left), return_when=asyncio.FIRST_COMPLETED)
+        return await answer if answer.done() else None
+    finally:
+        answer.cancel()
+        left.cancel()
+
+
 class _Interface:
     """The handlers of the paths."""
 
@@ -113,7 +131,10 @@ class _Interface:
             if not who.role.includes(endpoint.request.role):
                 raise refusals.role_needed(who, endpoint.request.role)
             asked = await read_request(endpoint, request)
-            return respond(await self._service.call(who, asked))
+            if asked.is_write:  # it is made, whether or not anybody hears of it
+                return respond(await self._service.call(who, asked))
+            answer = await _unless_left(request, self._service.call(who, asked))
+            return Response(status_code=204) if answer is None else respond(answer)
 
         async def subscribe(request: HttpRequest) -> Response:
             asked = await read_request(endpoint, request)

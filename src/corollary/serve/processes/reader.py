@@ -1,5 +1,8 @@
 """A reader: answers questions on the committed state, and follows the commits of the writer."""
 
+import signal
+
+from corollary.core.engine import abandon_work
 from corollary.serve.answers import ServiceError
 from corollary.serve.handlers.context import HandlerContext
 from corollary.serve.processes.channel import (
@@ -17,6 +20,7 @@ IDLE_SECONDS = 0.05
 
 def run_reader(channel: Channel, context: HandlerContext) -> None:
     """Answer the requests that the front sends, until it sends no more."""
+    signal.signal(signal.SIGUSR1, lambda *_: abandon_work())
     is_behind = False
     while True:
         if is_behind and not channel.has_frame(IDLE_SECONDS):

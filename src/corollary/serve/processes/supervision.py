@@ -225,6 +225,8 @@ class Worker:
         documents = [request_document(each.number, each.who, each.request) for each in jobs]
         frame = {"type": "requests", "requests": documents, "seconds": seconds}
         self._stream.write(encode_frame(frame))
+        for each in jobs:
+            each.answer.add_done_callback(self._abandon_if_unwanted)
         try:
             with contextlib.suppress(ConnectionError):
                 await self._stream.drain()
@@ -233,6 +235,15 @@ class Worker:
             left, self._jobs, self._idle = list(self._jobs.values()), {}, None
         if any(not each.answer.done() for each in left):
             raise WorkerDiedError(any(each.has_begun for each in left))
+
+    def _abandon_if_unwanted(self, _: "asyncio.Future[Answer] | None" = None) -> None:
+        """Let a reader stop if nobody waits for any of its answers."""
+        is_unwanted = bool(self._jobs) and all(each.answer.done() for each in self._jobs.values())
+        is_reader = self.settings.role == "reader"
+        # It has not got the next requests yet, so that the signal cannot concern those.
+        if is_unwanted and is_reader and self.has_begun and self._process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._process.pid, signal.SIGUSR1)
 
     def kill(self, reason: str = "") -> None:
         """Kill the process at once; it is started again."""
@@ -338,6 +349,7 @@ class Worker:
                     for number in document["ids"]:
                         if number in self._jobs:
                             self._jobs[number].has_begun = True
+                    self._abandon_if_unwanted()
                 case "done":
                     self.commit = max(self.commit, document.get("commit", 0))
                     if self._idle is not None:
