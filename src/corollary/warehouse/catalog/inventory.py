@@ -131,7 +131,7 @@ def integrity_problems(catalog: Catalog) -> list[str]:
     """Return what SQLite finds wrong with its file; a server is trusted."""
     if not catalog.is_file:
         return []
-    with catalog.outside_transactions() as connection:
+    with catalog.read_transaction() as connection:
         found = connection.column("PRAGMA integrity_check(20)")
         lost = connection.column("PRAGMA foreign_key_check")
     problems = [str(each) for each in found if each != "ok"]

@@ -32,6 +32,11 @@ class LazyCatalog(Catalog):
         self._root, self._id, self._real = root, self.meta("id"), real
         self.location = real.location  # for messages
 
+    @property
+    def is_file(self) -> bool:
+        """Whether it is, or will be, a file of SQLite."""
+        return super().is_file if self._real is None else self._real.is_file
+
     def is_created(self) -> bool:
         """Return whether the warehouse exists by now."""
         with self._lock:
