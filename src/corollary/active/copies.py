@@ -4,6 +4,7 @@
 |---|---|---|
 | hands the argument on | has the constant in its rules | is joined with the constants |
 | ends in a call of itself | reads what is reached from it | the same, for each |
+| is recursive in another way | has the calls that are made, by `magic_sets` | the same, for all |
 
 An argument is *handed on* if it is at the same place in the head and in every literal of the
 relation itself: `link(x, z) :- link(x, y), edge(y, z)` for x. A recursion *ends in a call of
@@ -15,14 +16,16 @@ itself* if the other arguments are handed on, and nothing else is asked of them 
     link.for1(z) :- link.reached1(x), edge(x, z).
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from corollary.active.constant_relations import constant_relation
-from corollary.analysis.strata import strata
+from corollary.active.magic_sets import AdornedStratum, adorn, magic_rules
+from corollary.analysis.strata import Stratum, strata
 from corollary.core import logic
 from corollary.core.program import NormalProgram, Relation
+from corollary.core.types import Type
 from corollary.maintain.tail_calls import is_tail_recursive, own_position
 from corollary.rewrite.translation_unit import unused_name
 
@@ -32,7 +35,7 @@ Member = TypeVar("Member")
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A copy of a relation for constants of a column, which is dropped if there is one constant."""
+    """A copy of a relation for constants of a column, which is dropped if it has one value."""
 
     name: str
     column: int
@@ -59,34 +62,54 @@ class Copier:
     rules: list[logic.Rule] = field(default_factory=list)
     constants: dict[str, tuple[tuple[logic.Value, ...], ...]] = field(default_factory=dict)
     _copies: dict[tuple[str, int, Constants], Copy] = field(default_factory=dict)
-    _rules_of: dict[str, list[logic.Rule]] = field(default_factory=dict)
-    _alone: set[str] = field(default_factory=set)
+    _strata: dict[str, Stratum] = field(default_factory=dict)
     _can_copy: dict[tuple[str, int], bool] = field(default_factory=dict)
+    _adorned: dict[tuple[str, int], AdornedStratum | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for rule in self.source.rules:
-            self._rules_of.setdefault(rule.head.relation, []).append(rule)
-        aggregated = {each.relation for each in self.source.aggregations}
         for stratum in strata(self.source):
-            if len(stratum.relations) == 1 and not aggregated & set(stratum.relations):
-                self._alone |= set(stratum.relations)
+            self._strata |= dict.fromkeys(stratum.relations, stratum)
+
+    def are_recursive(self, name: str, other: str) -> bool:
+        """Whether two relations are the same, or recursive through each other."""
+        return name == other or (
+            name in self._strata and self._strata[name] is self._strata.get(other)
+        )
 
     def can_copy(self, name: str, column: int) -> bool:
         """Whether a relation is virtual and can be copied for constants of a column."""
         key = name, column
         if key not in self._can_copy:
-            relation = self.source.relations.get(name)
-            is_virtual = relation is not None and relation.is_derived and relation.is_virtual
             self._can_copy[key] = (
-                is_virtual
+                name in self._strata
+                and all(self._is_virtual(each) for each in self._strata[name].relations)
                 and key not in self.final
-                and name in self._alone
-                and (self._hands_on(name, column) or self._is_tail_recursive(name, column))
+                and (self.can_copy_alone(name, column) or self._calls(name, column) is not None)
             )
         return self._can_copy[key]
 
+    def can_copy_alone(self, name: str, column: int) -> bool:
+        """Whether a copy for constants of a column needs no relation of the calls that it makes."""
+        stratum = self._strata[name]
+        is_alone = len(stratum.relations) == 1 and not stratum.aggregations
+        return is_alone and (self._hands_on(name, column) or self._is_tail_recursive(name, column))
+
+    def _is_virtual(self, name: str) -> bool:
+        relation = self.source.relations[name]
+        return relation.is_derived and relation.is_virtual
+
+    def _rules_of(self, name: str) -> list[logic.Rule]:
+        return self._strata[name].rules_by_head.get(name, [])
+
+    def _calls(self, name: str, column: int) -> AdornedStratum | None:
+        """Return what is reached by calls with one column bound, if that is not all."""
+        key = name, column
+        if key not in self._adorned:
+            self._adorned[key] = adorn(self._strata[name], name, column)
+        return self._adorned[key]
+
     def _hands_on(self, name: str, column: int) -> bool:
-        for rule in self._rules_of.get(name, ()):
+        for rule in self._rules_of(name):
             slot = rule.head.slots[column]
             own = [each for each in rule.literals if each.relation == name]
             if any(each.slots[column] != slot for each in own):
@@ -96,13 +119,16 @@ class Copier:
         return True
 
     def _is_tail_recursive(self, name: str, column: int) -> bool:
-        return is_tail_recursive(self._rules_of.get(name, ()), name, (column,))
+        return is_tail_recursive(self._rules_of(name), name, (column,))
 
     def copy(self, name: str, column: int, constants: Constants) -> Copy:
         """Return the copy of a relation for some constants of an argument."""
         key = name, column, constants
         if key in self._copies:
             return self._copies[key]
+        if not self.can_copy_alone(name, column):
+            copy = self._copies[key] = self._with_calls(name, column, constants)
+            return copy
         is_dropped = len(constants) == 1
         made = self._declare(name, f"{name}.for1", column if is_dropped else None)
         copy = self._copies[key] = Copy(made, column, is_dropped)
@@ -111,7 +137,7 @@ class Copier:
         if not self._hands_on(name, column):
             self.rules += self._reaching(name, copy, constants)
             return copy
-        for rule in self._rules_of.get(name, ()):
+        for rule in self._rules_of(name):
             self.rules += (
                 self._for_one(rule, copy, constants[0])
                 if is_dropped
@@ -128,6 +154,19 @@ class Copier:
             columns, types = without(columns, dropped), without(types, dropped)
         self.relations[made] = replace(
             relation, name=made, columns=columns, types=types, is_declared=False
+        )
+        return made
+
+    def _declare_calls(self, wanted: str, types: Sequence[Type]) -> str:
+        """Declare a relation of bound arguments."""
+        made = unused_name(wanted, self.source.relations, self.relations)
+        self.relations[made] = Relation(
+            made,
+            tuple(f"c{at}" for at in range(len(types))),
+            tuple(types),
+            is_derived=True,
+            is_virtual=True,
+            is_declared=False,
         )
         return made
 
@@ -182,16 +221,10 @@ class Copier:
         type_ = relation.types[copy.column]
         seed = logic.Variable("seed'", type_.with_null(False))
         seeds = () if copy.is_dropped else (seed,)
-        reached = unused_name(f"{name}.reached1", self.source.relations, self.relations)
-        self.relations[reached] = Relation(
-            reached,
-            tuple(f"c{at}" for at in range(len(seeds) + 1)),
-            (*(seed.type for seed in seeds if seed.type is not None), type_),
-            is_derived=True,
-            is_virtual=True,
-            is_declared=False,
+        reached = self._declare_calls(
+            f"{name}.reached1", [*(each.type for each in seeds if each.type is not None), type_]
         )
-        rules = self._rules_of[name]
+        rules = self._rules_of(name)
         given = (logic.Literal(self._seeds(constants), (seed,)),)
         yield _rewritten(rules[0], logic.Literal(reached, (*seeds, seed)), given, ())
         for rule in rules:
@@ -207,6 +240,26 @@ class Copier:
                 passed = rule.literals[at].slots[copy.column]
                 head = logic.Literal(reached, (*seeds, passed))
             yield _rewritten(rule, head, body, rule.conditions)
+
+    # --- other recursions ----------------------------------------------------------------------
+
+    def _with_calls(self, name: str, column: int, constants: Constants) -> Copy:
+        """Return the copy of a relation for the calls that answering some constants makes."""
+        calls = self._calls(name, column)
+        assert calls is not None
+        copies, magic = dict[str, str](), dict[str, str]()
+        for each, bound in calls.bound.items():
+            types = self.source.relations[each].types
+            copies[each] = self._declare(each, f"{each}.for1", None)
+            magic[each] = self._declare_calls(f"{each}.magic1", [types[at] for at in bound])
+            for made in (copies[each], magic[each]):
+                self.final |= {(made, at) for at in range(len(self.relations[made].types))}
+        seed = logic.Variable("seed'", self.source.relations[name].types[column].with_null(False))
+        given = logic.Literal(self._seeds(constants), (seed,))
+        origin = self._rules_of(name)[0].origin.with_pass("magic_sets")
+        self.rules.append(logic.Rule(logic.Literal(magic[name], (seed,)), (given,), (), origin))
+        self.rules += magic_rules(calls, copies, magic)
+        return Copy(copies[name], column, is_dropped=False)
 
     def _seeds(self, constants: Constants) -> str:
         relation, rows = constant_relation([(each,) for each in constants])

@@ -80,7 +80,7 @@ def _specialise_once(
     def view_use(rule: logic.Rule, literal: logic.Literal) -> _Use | None:
         signs = whole.get(rule.head.relation, NO_SIGNS)
         needed = flip_signs(signs) if literal.negated else signs
-        is_own = literal.relation == rule.head.relation
+        is_own = copier.are_recursive(literal.relation, rule.head.relation)
         return None if is_own else uses(literal, literal.relation, needed)
 
     found = [
@@ -131,13 +131,19 @@ def _specialise_once(
 
 
 def _constant_use(literal: logic.Literal, name: str, copier: Copier) -> _Use | None:
-    """Return the column of a literal for whose constant its relation can be copied, if any."""
-    for column, slot in enumerate(literal.slots):
-        is_value = isinstance(slot, logic.Constant) and slot.value is not None
-        if is_value and copier.can_copy(name, column):
-            assert isinstance(slot, logic.Constant)
-            return _Use(name, column, slot)
-    return None
+    """Return the column of a literal for whose constant its relation can be copied, if any.
+
+    One for which the copy needs no relation of the calls that it makes comes first.
+    """
+    found = [
+        _Use(name, column, slot)
+        for column, slot in enumerate(literal.slots)
+        if isinstance(slot, logic.Constant)
+        and slot.value is not None
+        and copier.can_copy(name, column)
+    ]
+    alone = (use for use in found if copier.can_copy_alone(use.relation, use.column))
+    return next(alone, found[0] if found else None)
 
 
 def _needed_as_a_whole(program: NormalProgram, kept: Collection[str], copier: Copier) -> Signs:
@@ -156,7 +162,7 @@ def _needed_as_a_whole(program: NormalProgram, kept: Collection[str], copier: Co
             literals=tuple(
                 each
                 for each in rule.literals
-                if each.relation == rule.head.relation
+                if copier.are_recursive(each.relation, rule.head.relation)
                 or _constant_use(each, each.relation, copier) is None
             ),
         )

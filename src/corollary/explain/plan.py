@@ -98,6 +98,8 @@ def _stratum_line(stratum: Stratum, program: NormalProgram) -> str:
         facts.append(f"the best tuples, ranked by {'value' if is_by_value else 'round'}")
     rules = "1 rule" if len(stratum.rules) == 1 else f"{len(stratum.rules)} rules"
     facts.append("aggregate" if stratum.aggregations else rules)
+    last = {rule.origin.passes[-1:] for rule in stratum.rules}
+    facts += [f"copied by {name}" for name in ("specialise", "magic_sets") if (name,) in last]
     statement = _sql_place(stratum)
     if statement:
         facts.append(f"SQL at {statement}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from corollary.active.events import required_changes
 from corollary.active.optimise import optimise
 from corollary.core.monitoring_optimisations import MonitoringOptimisation
 from corollary.core.plans import Derive, steps_of
+from corollary.core.printer import print_rule
 from corollary.database.database import Database
 from corollary.database.program.loaded_program import load_program
 from corollary.errors import InputError
@@ -134,19 +136,31 @@ def normal_of(text: str) -> Any:
     return load_program(parse(SourceFile("program", text))).normal
 
 
-def test_a_view_is_copied_for_an_argument_that_is_handed_on_or_ends_in_a_call() -> None:
-    for closure, column, is_copied in (
-        ("left", 0, True),
-        ("left", 1, True),
-        ("right", 1, True),
-        ("right", 0, True),
-        ("doubled", 0, False),
-        ("mutual", 0, False),
-    ):
-        slots = "3, y" if column == 0 else "y, 3"
-        text = DECLARED + CLOSURES[closure] + f'lost(y) :- -link({slots}).\n.alert lost "{{y}}"\n'
-        formed = optimise(normal_of(text))
-        assert any(name.startswith("link.for") for name in formed.relations) == is_copied, closure
+BOTH_WAYS = "link(x, y) :- edge(x, y).\nlink(x, z) :- edge(x, y), link(z, y).\n"
+
+
+def test_a_view_is_copied_unless_its_calls_bind_no_argument_in_common() -> None:
+    for closure, text in {**CLOSURES, "both ways": BOTH_WAYS}.items():
+        for slots in ("3, y", "y, 3"):
+            lost = f'lost(y) :- -link({slots}).\n.alert lost "{{y}}"\n'
+            formed = optimise(normal_of(DECLARED + text + lost))
+            is_copied = any(name.startswith("link.for") for name in formed.relations)
+            assert is_copied == (closure != "both ways"), (closure, slots)
+            has_magic = any(name.startswith("link.magic") for name in formed.relations)
+            assert has_magic == (closure in ("doubled", "mutual"))
+
+
+def test_a_recursion_that_reads_itself_twice_is_copied_by_magic_sets() -> None:
+    text = DECLARED + CLOSURES["doubled"] + 'lost(y) :- -link(3, y).\n.alert lost "{y}"\n'
+    formed = optimise(normal_of(text))
+    made = [rule for rule in formed.rules if rule.origin.passes[-1:] == ("magic_sets",)]
+    assert list(formed.constants.values()) == [((3,),)]
+    assert {re.sub("`?constants [0-9a-f]+`?", "given", print_rule(rule)) for rule in made} == {
+        "link.magic1(`seed'`) :- given(`seed'`).",
+        "link.magic1(y) :- link.magic1(x), link.for1(x, y).",
+        "link.for1(x, y) :- link.magic1(x), edge(x, y).",
+        "link.for1(x, z) :- link.magic1(x), link.for1(x, y), link.for1(y, z).",
+    }
 
 
 def test_several_constants_share_one_copy() -> None:
@@ -189,7 +203,7 @@ CONSTANT_USES = {
 
 
 @pytest.mark.parametrize("use", CONSTANT_USES)
-@pytest.mark.parametrize("closure", ["left", "right"])
+@pytest.mark.parametrize("closure", CLOSURES)
 def test_an_edge_that_the_constant_cannot_reach_filters_nothing(closure: str, use: str) -> None:
     text = DECLARED + CLOSURES[closure] + CONSTANT_USES[use]
     if use == "event":
@@ -385,6 +399,16 @@ def test_explain_shows_what_is_watched(tmp_path: Path) -> None:
     plain = cli("explain", str(program), "--added", "temp", "--without", "specialisation")
     assert plain.exit_code == OK
     assert "for1" not in plain.output
+
+
+def test_explain_says_how_copies_were_made(tmp_path: Path) -> None:
+    program = tmp_path / "links.dl"
+    for closure, made in (("left", "specialise"), ("doubled", "magic_sets")):
+        program.write_text(DECLARED + CLOSURES[closure] + CONSTANT_USES["stored"])
+        shown = cli("explain", str(program), "--removed", "edge", "--watch", "from_a").output
+        lines = shown.splitlines()
+        (copy,) = (line for line in lines if line.startswith("stratum link.for1 (virtual)"))
+        assert copy.endswith(f"rules, copied by {made}")
 
 
 def test_explain_shows_the_order_of_the_text_without_data(tmp_path: Path) -> None:
