@@ -74,8 +74,9 @@ def merge_layers(layers: Sequence[Layer], layout: Layout) -> Words:
     parts = []
     for layer in layers:
         words = layer.run.words
-        mask = layer.present_mask(words)
-        parts.append(words if mask is None else words[mask])
+        for absent in layer.excluded:
+            words = subtract_words(words, absent)
+        parts.append(words)
     return merge_words(*parts) if parts else layout.empty
 
 

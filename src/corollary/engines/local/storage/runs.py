@@ -18,6 +18,9 @@ from corollary.engines.local.storage.sorting import (
 SORTED_SEARCH_MIN_WORDS = 1 << 14
 """With more needles and more words than this, sorting the needles before searching pays."""
 
+FEW_SHARE = 8
+"""Words that are fewer than the others by this factor are searched for in them."""
+
 DIRECTORY_MAX_BITS = 24
 """The maximum width of a prefix that has a directory (the start of every prefix)."""
 
@@ -63,7 +66,7 @@ def _is_found(needles: Words, words: Words) -> Mask:
 
 
 def merge_words(*runs: Words) -> Words:
-    """Return the union of sorted, disjoint arrays, sorted."""
+    """Return the words of sorted arrays, sorted; one that is in several of them, several times."""
     filled = [run for run in runs if len(run)]
     if len(filled) < 2:
         return filled[0] if filled else runs[0]
@@ -76,7 +79,30 @@ def subtract_words(words: Words, others: Words) -> Words:
     """Return the sorted words without the sorted others."""
     if not len(words) or not len(others):
         return words
-    return words[~is_member(words, others)]
+    if len(others) > len(words) // FEW_SHARE:
+        return words[~is_member(words, others)]
+    at = words.searchsorted(others)
+    is_left = np.ones(len(words), np.bool_)
+    is_left[at[words.take(at, mode="clip") == others]] = False
+    return words[is_left]
+
+
+def compare_words(words: Words, others: Words) -> tuple[Words, Words]:
+    """Return what only the first of two sorted, distinct arrays has, and what only the second has.
+
+    >>> compare_words(np.array([1, 2, 4]), np.array([2, 3]))
+    (array([1, 4]), array([3]))
+    """
+    if not len(words) or not len(others):
+        return words, others
+    # Merged, a word of both stands beside itself: half the time of two searches, and a sixth where
+    # the arrays are nearly the same.
+    merged = merge_words(words, others)
+    is_single = first_mask(merged)
+    is_single[:-1] &= is_single[1:]
+    singles = merged[is_single]
+    is_first = is_member(singles, words)
+    return singles[is_first], singles[~is_first]
 
 
 class PendingProbe(Protocol):

@@ -15,6 +15,7 @@ from corollary.engines.local.storage.runs import (
     MemoryRun,
     PendingProbe,
     SortedRun,
+    compare_words,
     estimate_distinct_values,
     is_member,
     sort_distinct,
@@ -426,8 +427,7 @@ class Table:
 
     def replace(self, words: Words) -> None:
         """Make NEW equal to the sorted tuples given; the change becomes the difference from OLD."""
-        old = self.tuples(State.OLD)
-        self.set_change(subtract_words(words, old), subtract_words(old, words))
+        self.set_change(*compare_words(words, self.tuples(State.OLD)))
 
     def insert(self, columns: Sequence[Codes], count: int) -> None:
         """Add tuples to NEW; those that it contains already have no effect."""
