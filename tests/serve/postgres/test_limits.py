@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
@@ -14,6 +15,7 @@ import pytest
 from psycopg import errors
 
 from corollary.serve.postgres.catalog.process import REQUESTS_MAX, CatalogProcess
+from corollary.serve.postgres.server import CONNECTIONS_MAX
 from support.serve.pg_endpoint import Endpoint
 
 ENDLESS = "SELECT count(*) FROM generate_series(1, 100000000000)"
@@ -124,3 +126,14 @@ def test_many_endless_queries_of_one_client(endpoint: Endpoint, reader: Connecti
         with pytest.raises(errors.TooManyConnections, match="16 requests under way already"):
             reader.execute(ENDLESS)
     wait_until(lambda: not catalogs.requests_of("reader"))
+
+
+def test_connections_that_do_not_sign_in_keep_nobody_out(endpoint: Endpoint) -> None:
+    assert endpoint.server is not None
+    with ExitStack() as stack:
+        for _ in range(CONNECTIONS_MAX + 5):
+            made = socket.create_connection(("127.0.0.1", endpoint.port))
+            stack.enter_context(closing(made))
+        wait_until(lambda: endpoint.server.connections == CONNECTIONS_MAX)
+        with psycopg.connect(**endpoint.arguments("reader"), connect_timeout=20) as connection:
+            assert connection.execute("SELECT 1").fetchone() == (1,)

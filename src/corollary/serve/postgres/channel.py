@@ -135,6 +135,10 @@ class PgChannel:
                 await self._writer.drain()
             await asyncio.sleep(0)  # others are served in between, which `drain` does not ensure
 
+    def abort(self) -> None:
+        """End the connection at once."""
+        self._writer.transport.abort()
+
     async def close(self) -> None:
         """End the connection; what was not sent in a moment is lost."""
         try:
@@ -143,4 +147,4 @@ class PgChannel:
                 self._writer.close()
                 await self._writer.wait_closed()
         except (OSError, TimeoutError, ssl.SSLError):
-            self._writer.transport.abort()
+            self.abort()

@@ -52,6 +52,7 @@ class PgServer:
         self._context = ConnectionContext(shared, settings.tls, settings.requires_tls)
         self._server: asyncio.Server | None = None
         self._running: dict[asyncio.Task[None], PgConnection] = {}
+        self._starting: dict[PgChannel, None] = {}
 
     @property
     def port(self) -> int:
@@ -99,10 +100,17 @@ class PgServer:
         assert task is not None
         channel = PgChannel(reader, writer)
         connection = PgConnection(channel, self._context)
+        if len(self._starting) >= self._settings.connections_max:
+            # Whoever has taken longest to sign in makes room.
+            oldest = next(iter(self._starting))
+            del self._starting[oldest]
+            oldest.abort()
         self._running[task] = connection
+        self._starting[channel] = None
         try:
             await self._converse(connection, channel)
         finally:
+            self._starting.pop(channel, None)
             self._context.sessions.pop(connection.process, None)
             await channel.close()
             del self._running[task]
@@ -111,8 +119,9 @@ class PgServer:
         try:
             async with asyncio.timeout(self._settings.startup_seconds):
                 has_session = await connection.start()
-                if len(self._running) > self._settings.connections_max:
+                if len(self._context.sessions) > self._settings.connections_max:
                     raise PgError("53300", "There are too many connections.", is_fatal=True)
+            self._starting.pop(channel, None)
             if has_session:
                 await connection.serve()
         except PgError as error:
