@@ -48,7 +48,7 @@ from oracles import evaluation
 from support.advice.obligations import judge as judge_advice
 from support.advice.workload_obligations import judge_choice, judge_uses
 from support.comparison import FAILED, judge, judge_goals
-from support.document_completions import CompletionRound
+from support.document_completions import CompletionRound, ConstraintRound
 from support.edge_flips import edges_on, walk
 from support.generators.active_scenarios import (
     ActiveScenario,
@@ -205,6 +205,7 @@ class Fuzz:
             self.counts += ComparisonRound(number, DOCUMENTS).run()
             self.counts += RetractionRound(number, DOCUMENTS).run()
             self.counts += CompletionRound(number, DOCUMENTS).run()
+            self.counts += ConstraintRound(number, DOCUMENTS).run()
             self.counts += CollectionRound(number).run(DOCUMENTS // 2)
             self.counts += TimesRound(number).run(DOCUMENTS // 2)
             number += 1

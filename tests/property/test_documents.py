@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from support.document_completions import CompletionRound
+from support.document_completions import CompletionRound, ConstraintRound
 from support.generators.document_rounds import Round
 from support.selection import examples, sampled
 
@@ -33,3 +33,11 @@ def test_rounds_with_document_types_agree() -> None:
         found.update(CompletionRound(seed, 6).run())
     assert found["typed instances exact"] > 10
     assert found["useful exact in typed documents"] > 10
+
+
+def test_rounds_with_constraints_agree() -> None:
+    found = Counter[str]()
+    for seed in range(examples(6, 40)):
+        found.update(ConstraintRound(seed, 6).run())
+    assert found["typed instances exact"] > 10
+    assert found["typed documents refused"]

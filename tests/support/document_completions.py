@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 from corollary.documents.document import ActiveDocument
 from corollary.documents.errors import ActiveDocumentError
@@ -66,12 +67,17 @@ class CompletionRound:
             assert number == 0, f"refused, though there are completions: {where}"
             self.counts["typed documents refused"] += 1
             return
+        if not number and instance.constraints:  # not found out
+            self.counts["constrained documents without completions"] += 1
+            return
         assert number, f"accepted without completions: {where}"
         view = document.view(shown_query(pattern))
         self.start, self.log = instance.tree, list[tuple[str, Tree]]()
         self.compare(view, instance, pattern, where)
         for _ in range(3):
             instance = self.updated(document, instance, pattern, where)
+            if instance.constraints and not self.number(instance, pattern):
+                return
             self.compare(view, instance, pattern, f"{where}, then {described(instance)}")
 
     # --- what is random --------------------------------------------------------------------------
@@ -180,7 +186,7 @@ class CompletionRound:
             assert number == 0, f"{name} refused: {where}, {described(after)}"
             self.counts["typed updates refused"] += 1
             return instance
-        assert number, f"{name} accepted: {where}, {described(after)}"
+        assert number or after.constraints, f"{name} accepted: {where}, {described(after)}"
         self.counts["typed updates"] += 1
         self.log += [] if tree is None else [(name, tree)]
         return after
@@ -201,7 +207,7 @@ class CompletionRound:
             assert number == 0, f"{name} not retracted: {where}, {described(after)}"
             self.counts["typed retractions refused"] += 1
             return instance
-        assert number, f"{name} retracted: {where}, {described(after)}"
+        assert number or after.constraints, f"{name} retracted: {where}, {described(after)}"
         self.counts["typed retractions"] += 1
         self.log.pop()
         return after
@@ -227,6 +233,11 @@ class CompletionRound:
         assert not difference, f"{where}: {difference}"
         self.counts["typed instances"] += 1
         self.counts["typed instances exact"] += view.is_exact
+        plain = replace(instance, constraints=())
+        if instance.constraints and view.is_exact:
+            other = completions_oracle.verdict(plain, pattern, SIZES[0])
+            self.counts["narrowed by constraints"] += len(other.possible) > len(verdict.possible)
+            self.counts["sure by constraints"] += not other.is_true and verdict.is_true
         self.counts[f"typed value {view.value}"] += 1
         held = oracle.sure(pattern, instance.tree)
         self.counts["sure by type"] += found[0] == 1 and not held
@@ -271,9 +282,67 @@ class CompletionRound:
             return f"value {value}, sure {sure}; not {expected}, {verdict.sure}"
         if possible != set(ranges) - verdict.sure:
             return f"possible {possible}, not {set(ranges) - verdict.sure}"
+        if (
+            view.question.document_type.grammar.constraints
+        ):  # an unknown label may be one that constraints exclude
+            return ""
         every = {**ranges, **{each: {each} for each in verdict.sure}}
         least = typed_oracle.minimal(every)
         return "" if minimal == least else f"minimal {minimal}, not {least}"
+
+
+class ConstraintRound(CompletionRound):
+    """Documents with two kinds of nodes that have values, and with keys and inclusions."""
+
+    def type(self) -> TreeType:
+        below: list[Model] = [("type", "C"), *(("repeat", ("type", "C"), each) for each in "?*")]
+        signs = [("repeat", ("type", name), self.random.choice("?***")) for name in "AB"]
+        return TreeType(
+            "R",
+            {
+                "R": (("r", ("all", tuple(signs))),),
+                "A": (("a", self.random.choice(below)),),
+                "B": (("b", self.random.choice(below)),),
+                "C": (("c", EMPTY), ("d", EMPTY)),
+            },
+        )
+
+    def query(self, type_: TreeType) -> Pattern:
+        """Return a query for one or two nodes with values."""
+        joined = self.random.random() < 0.3
+        root = Q("r")
+        for name in self.random.choice(("x", "xy", "xy")):
+            value = Q(self.random.choice("cd"))
+            if self.random.random() < 0.4:
+                value = Q("*", variable="x" if joined else name)
+            elif self.random.random() < 0.2:
+                value = Q("*")
+            root.edges.append(("/", Q(self.random.choice("ab"), edges=[("/", value)])))
+        outputs = list(dict.fromkeys(variables(root)))
+        return Pattern(root, outputs if self.random.random() < 0.8 else [])
+
+    def instance(self, type_: TreeType) -> Instance:
+        """Return a document of a few nodes, with calls below the root, and in some of them."""
+        nodes: list[Tree] = []
+        for _ in range(self.random.choice((0, 1, 1, 2, 2, 3))):
+            below: list[Tree] = [(each, []) for each in self.random.choice(("", "c", "d", "c"))]
+            if self.random.random() < 0.3:
+                below.append((f"!{self.random.choice(FUNCTIONS)}", []))
+            nodes.append((self.random.choice("ab"), below))
+        calls: list[Tree] = [(f"!{each}", []) for each in self.random.choice(("f", "f", "fg", ""))]
+        brought = {
+            name: frozenset(self.random.choice(("A", "B", "AB", "ABC", "C"))) for name in FUNCTIONS
+        }
+        once = frozenset(each for each in FUNCTIONS if self.random.random() < 0.2)
+        constraints = tuple(self.constraint() for _ in range(self.random.choice((1, 1, 2))))
+        tree = ("r", [*nodes, *calls])
+        return Instance(tree, type_, frozenset(FUNCTIONS), once, brought, {}, constraints)
+
+    def constraint(self) -> tuple[str, Any, Any]:
+        one, two = self.random.sample("ab", 2)
+        if self.random.random() < 0.5:
+            return "in", ["r", one], ["r", two]
+        return ("key", ["r", one], [[]]) if self.random.random() < 0.8 else ("key", ["r"], [[one]])
 
 
 def opened(instance: Instance) -> ActiveDocument | None:
@@ -287,7 +356,9 @@ def opened(instance: Instance) -> ActiveDocument | None:
         for name, kinds in instance.brought.items()
     }
     types.update(instance.roots)
-    text = dtd_text(instance.type) if instance.type.is_local else "\n".join(rules)
+    constraints = [constraint_text(each) for each in instance.constraints]
+    is_dtd = instance.type.is_local and not constraints
+    text = dtd_text(instance.type) if is_dtd else "\n".join((*rules, *constraints))
     try:
         return ActiveDocument.from_terms(
             shown(instance.tree),
@@ -298,6 +369,13 @@ def opened(instance: Instance) -> ActiveDocument | None:
         )
     except ActiveDocumentError:
         return None
+
+
+def constraint_text(constraint: tuple[str, Any, Any]) -> str:
+    kind, path, other = constraint
+    if kind == "in":
+        return f"{'/'.join(path)} in {'/'.join(other)}"
+    return f"key {'/'.join(path)} ({', '.join('/'.join(each) or '.' for each in other)})"
 
 
 def dtd_text(type_: TreeType) -> str:
@@ -333,4 +411,5 @@ def described(instance: Instance) -> str:
     )
     once = "".join(sorted(instance.once))
     live = "".join(sorted(instance.live))
+    rules = "; ".join((rules, *map(constraint_text, instance.constraints)))
     return f"{shown(instance.tree)} of {rules}; live {live}, once {once}, types {kinds}"

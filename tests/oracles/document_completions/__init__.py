@@ -7,15 +7,16 @@ away one by one, in every way, as the expression asks for them.
 Functions bring sets of trees of the type's own types, in all combinations up to a size; a document
 after them counts if it is of its type. Trees are as deep as the size says, for types that refer to
 themselves, so there are finitely many once repetitions have an end. What is possible is what some
-completion gives; what is sure is what all of them give. Two labels that nobody mentions stand for
-all of them: they may be the same in two places, or different.
+completion gives; what is sure is what all of them give. Those that violate a constraint do not
+count. Two labels that nobody mentions stand for all of them: they may be the same in two places, or
+different.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations_with_replacement, product
+from itertools import combinations, combinations_with_replacement, product
 from typing import Any
 
 from oracles import documents as oracle
@@ -48,7 +49,8 @@ class Instance:
     """A document with a type, and its functions.
 
     `brought` has for some functions the types that their trees are of, `roots` for some the labels
-    of their roots.
+    of their roots. `constraints` are ("key", path, paths below it) and ("in", path, path), with
+    paths as lists of labels.
     """
 
     tree: Tree
@@ -57,6 +59,7 @@ class Instance:
     once: frozenset[str] = frozenset()
     brought: Mapping[str, frozenset[str]] = field(default_factory=dict)
     roots: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    constraints: tuple[tuple[str, Any, Any], ...] = ()
 
     def may_bring(self, name: str, tree: Tree) -> bool:
         """Whether a function may bring a tree."""
@@ -209,9 +212,11 @@ def all_brought(
         TooLargeError: there are too many to go through.
     """
     pool = Pool(instance.type, labels, 3, 40, 1 + size)
-    every = {str(tree): tree for name in instance.type.rules for tree in pool.trees(name)}
-    known = {id(tree): types_of(instance.type, tree) for tree in every.values()}
     called = sorted(instance.live & calls_in(instance.tree))
+    kinds = [instance.brought.get(name, instance.type.rules) for name in called]
+    names = [name for name in instance.type.rules if any(name in each for each in kinds)]
+    every = {str(tree): tree for name in names for tree in pool.trees(name)}
+    known = {id(tree): types_of(instance.type, tree) for tree in every.values()}
     options = []
     number = 1
     for name in called:
@@ -228,8 +233,38 @@ def all_brought(
             raise TooLargeError
     for chosen in product(*options):
         brought = dict(zip(called, chosen, strict=True))
-        if instance.type.start in types_of(instance.type, filled(instance.tree, brought), known):
+        tree = filled(instance.tree, brought)
+        if instance.type.start in types_of(instance.type, tree, known) and all(
+            satisfies(tree, each) for each in instance.constraints
+        ):
             yield brought
+
+
+def satisfies(tree: Tree, constraint: tuple[str, Any, Any]) -> bool:
+    """Whether a document satisfies a constraint: each pair of nodes, each value is looked at."""
+    kind, path, other = constraint
+    nodes = at_path(tree, path)
+    if kind == "in":
+        return values(nodes) <= values(at_path(tree, other))
+    return not any(
+        all(values(walked(one, below)) & values(walked(two, below)) for below in other)
+        for one, two in combinations(nodes, 2)
+    )
+
+
+def at_path(tree: Tree, path: Sequence[str]) -> list[Tree]:
+    return walked(tree, path[1:]) if tree[0] == path[0] else []
+
+
+def walked(tree: Tree, path: Sequence[str]) -> list[Tree]:
+    found = [tree]
+    for label in path:
+        found = [child for each in found for child in each[1] if child[0] == label]
+    return found
+
+
+def values(nodes: Sequence[Tree]) -> set[str]:
+    return {child[0] for each in nodes for child in each[1] if not child[0].startswith("!")}
 
 
 def filled(tree: Tree, brought: Mapping[str, Sequence[Tree]]) -> Tree:

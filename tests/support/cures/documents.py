@@ -121,6 +121,25 @@ CURES = [
         "by itself",
         helps="documents match --doc r --query /r --document-type r",
     ),
+    update(
+        "C1247",
+        "--type 'f=b[c*] key b/c (.)'",
+        "into its type",
+        "--document-type 'r[a, b*] key r/b (.)'",
+    ),
+    Cure(
+        "C1248",
+        "documents match --doc 'r[a[x] a[x]]' --query /r --document-type 'r[a*] key r/a (.)'",
+        "take one of them out",
+        helps="documents match --doc 'r[a[x]]' --query /r --document-type 'r[a*] key r/a (.)'",
+    ),
+    Cure(
+        "C1249",
+        "documents match --doc 'r[a[x]]' --query /r --document-type 'r[a*, b*] r/a in r/b'",
+        "correct the value",
+        helps="documents match --doc 'r[a[x] b[x]]' --query /r "
+        "--document-type 'r[a*, b*] r/a in r/b'",
+    ),
     update("C1254", "--updates bad.jsonl", '{"fn": "f"', "--updates good.jsonl"),
     update("C1254", "--updates two.jsonl", "rows of one document", "--updates good.jsonl"),
     update("C1235", "--update f=b --retract f=c", "as they came", "--update f=b --retract f=b"),

@@ -52,7 +52,7 @@ def canonical(scenario: Scenario, lengths: tuple[int, ...], nodes: DocumentTree)
         for name, each in scenario.labels
         if not isinstance(label := decode_label(each), Unknown)
     }
-    fresh = _fresh_labels(set(nodes.labels.values()))
+    fresh = fresh_labels(set(nodes.labels.values()))
     chains = iter(lengths)
     found: dict[str, list[ForestNode]] = {}
     contributions = sorted(scenario.contributions, key=lambda each: (each[0].node.number, each[1]))
@@ -86,7 +86,7 @@ def _grow(
         _grow(each, rows, here, chains=chains, labels=labels, fresh=fresh)
 
 
-def _fresh_labels(taken: set[str]) -> Iterator[str]:
+def fresh_labels(taken: set[str]) -> Iterator[str]:
     """Yield labels that occur neither in the document nor, because of the blank, in a query."""
     return (label for at in count() if (label := f"new {at}") not in taken)
 
@@ -96,6 +96,7 @@ class Overlay:
 
     Attributes:
         grown: the new nodes, and everything above them.
+        origins: for each new node the call beside which it would come.
 
     Args:
         nodes: the document; it stays as it is.
@@ -108,6 +109,7 @@ class Overlay:
         labels: dict[int, str] = {}
         kinds: dict[int, NodeKind] = {}
         children: dict[int, list[int]] = {}
+        self.origins: dict[int, int] = {}
         numbers = count(max(nodes.labels) + 1)
         for function, rows in trees.items():
             for call in nodes.calls.get(function, ()):
@@ -119,6 +121,7 @@ class Overlay:
                     added.append(number)
                     grown.append(number)
                     labels[number], kinds[number], children[number] = row.label, row.kind, []
+                    self.origins[number] = call
                     parent = above if row.parent == ROOT else added[row.parent]
                     if parent not in children:  # the document's own list stays as it is
                         children[parent] = list(nodes.children[parent])

@@ -15,6 +15,10 @@ A *completion* is what a document can be in the end: of its type (`types.complet
 |                        | `/r[a][b]` | 0                                               |
 |                        | `/r[a or b]` | 1: one of them comes in every completion      |
 
+With constraints only the completions count that satisfy them (`admissible`). An answer is possible
+if the chase of its demands has an end; exactly so if a witness was built. It is sure, too, if it
+holds at each end of the chase of nothing; exactly not, if a witness is without it.
+
 Both are NP-hard. Beyond the limits what is possible is what the rules say, without the type, and
 what is sure is what holds already: bounds on the safe side.
 """
@@ -22,9 +26,11 @@ what is sure is what holds already: bounds on the safe side.
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import islice, product
 
 from corollary.documents.answers import matching
+from corollary.documents.answers.admissible import AdmissibleCompletions, Demanded
+from corollary.documents.answers.canonical import Overlay
 from corollary.documents.answers.certain import Certainty
 from corollary.documents.answers.question import Question
 from corollary.documents.answers.scenarios import Scenario, ScenarioSearch
@@ -51,10 +57,13 @@ from corollary.documents.queries.conjunctive import (
 )
 from corollary.documents.queries.shape import Root
 from corollary.documents.types.completions import Completions
+from corollary.documents.types.constraints import constrained_values
 from corollary.documents.types.function_types import ANY, Function, labels_of
 from corollary.documents.types.independent_results import CallResult, independent_results
 from corollary.engines.budget import WorkBudget, WorkLimitError, WorkUsed
 
+ENDS_MAX = 32
+"""So many ends of a chase are looked at."""
 CANDIDATES_MAX = 1_000
 """Of this many possible answers at most it is found out whether they are sure."""
 Ways = dict[Answer, set[frozenset[str]]]
@@ -150,10 +159,12 @@ def with_ways(
 
 
 def _mentioned_labels(question: Question) -> frozenset[str]:
-    """Return the labels that the type of the document, and those of functions, mention."""
+    """Return the labels that types mention, and the values that constraints are about."""
     assert question.document_type is not None
-    types = [question.document_type.grammar, *question.document_type.types.values()]
-    return frozenset[str]().union(*map(labels_of, types))
+    whole = question.document_type.grammar
+    types = [whole, *question.document_type.types.values()]
+    values = constrained_values(question.nodes, whole.constraints)
+    return frozenset(values).union(*map(labels_of, types))
 
 
 def _all_ways(question: Question, rows: Tuples) -> Ways:
@@ -181,6 +192,12 @@ class _CompletedSearch:
         self._question = question
         self._budget = budget
         self._completions: Completions = question.document_type.completions(question.nodes, budget)
+        self._constraints = question.document_type.grammar.constraints
+        self._admissible = AdmissibleCompletions(self._completions, self._constraints)
+        self._tables: matching.MatchTables | None = None
+        self._common: Tuples | None = None  # what all witnesses answer
+        self._has_silent = False  # whether one answers nothing
+        self._witnessed: set[EncodedRow] = set(question.sure_rows)
         self.rows: set[EncodedRow] = set(question.sure_rows)
         self.ways: Ways | None = None
         self.reasons: list[str] = []
@@ -198,7 +215,7 @@ class _CompletedSearch:
             WorkLimitError: it takes more than the budget.
         """
         question = self._question
-        if not any(node.columns for node in question.shape.nodes()):
+        if not self._constraints and not any(node.columns for node in question.shape.nodes()):
             self._results = independent_results(self._completions)
         if self._results is not None:
             self.rows |= self._answers_with(self._results)
@@ -211,6 +228,8 @@ class _CompletedSearch:
             )
         if not self._completions.sat.is_exact:
             self.reasons.append("groups of children in several types at once are not counted")
+        if not self.rows <= self._witnessed:
+            self.reasons.append("it is not known whether constraints allow all possible answers")
 
     def _answers_with(self, results: Mapping[str, CallResult]) -> Tuples:
         """Return the answers that are possible if functions bring what each may by itself."""
@@ -265,13 +284,49 @@ class _CompletedSearch:
             labels = {**known, **dict(zip(open_, chosen, strict=True))}
             if not self._may_hold(root, labels, strangers):
                 continue
-            if self._completions.has_one(_demands(scenario, labels)):
+            is_admitted, is_witnessed = self._admit(_demands(scenario, labels))
+            if is_admitted:
+                is_witnessed = is_witnessed and len({*chosen}) == len(chosen)
                 for symbols in self._symbols(dict(zip(open_, chosen, strict=True)), strangers):
                     values = dict.fromkeys(root.node.columns, UNKNOWN)
                     values |= {name: encode_label(label) for name, label in known.items()}
-                    yield matching.answer_of(root, {**values, **symbols})
+                    row = matching.answer_of(root, {**values, **symbols})
+                    if is_witnessed:
+                        self._witnessed.add(row)
+                    yield row
                 if list(chosen) == strangers:  # any label does
                     return
+
+    def _admit(self, demands: Mapping[str, list[ConjunctivePattern]]) -> tuple[bool, bool]:
+        """Return whether there may be a completion that meets demands, and whether one is known."""
+        if not self._constraints:
+            is_there = self._completions.has_one(demands)
+            return is_there, is_there
+        wanted = {name: frozenset(several) for name, several in demands.items()}
+        is_admitted = False
+        for end in islice(self._admissible.ends(wanted), ENDS_MAX):
+            is_admitted = True
+            if self._note_witness(end):
+                return True, True
+        return is_admitted, False
+
+    def _note_witness(self, end: Demanded) -> bool:
+        """Look for an admissible completion; note what it answers."""
+        witness = self._admissible.witness(end)
+        if witness is None:
+            return False
+        found = self._answers_on(witness)
+        self._common = found if self._common is None else self._common & found
+        self._has_silent = self._has_silent or not found
+        return True
+
+    def _answers_on(self, tree: Overlay) -> Tuples:
+        """Return the answers on a document that has grown."""
+        shape = self._question.shape
+        if self._tables is None:
+            self._tables = matching.match_tables(self._question.nodes, shape, budget=self._budget)
+        self._budget.spend(len(tree.grown))
+        return matching.match_added(tree, shape, self._tables, {*tree.grown, tree.root})
 
     @staticmethod
     def _may_hold(root: Root, labels: Mapping[str, str], strangers: Sequence[str]) -> bool:
@@ -308,6 +363,31 @@ class _CompletedSearch:
         Raises:
             WorkLimitError: it takes more than the budget.
         """
+        reasons = [*self.reasons]
+        sure, is_true = self._find_sure_by_type()
+        if not self._constraints or self.rows <= self._question.sure_rows:
+            return sure, is_true
+        ends = [*islice(self._admissible.ends({}), ENDS_MAX + 1)]
+        found, known = list[Tuples](), list[Tuples]()
+        for end in ends:
+            tableau = self._admissible.tableau(end)
+            unknown = {encode_label(each) for each in tableau.unknown}
+            found.append(self._answers_on(tableau.tree))
+            known.append(frozenset(row for row in found[-1] if unknown.isdisjoint(row)))
+            self._note_witness(end)
+        if 0 < len(ends) <= ENDS_MAX:
+            sure |= frozenset.intersection(*known)
+            is_true = is_true or all(found)
+        candidates = {each for row in self.rows for each in _expansions(row)} - sure
+        is_decided = self._common is not None and candidates.isdisjoint(self._common)
+        if is_decided and (is_true or self._has_silent):
+            self.reasons = reasons
+        else:
+            self.reasons.append("it is not known whether constraints make more of it sure")
+        return sure, is_true
+
+    def _find_sure_by_type(self) -> tuple[Tuples, bool]:
+        """Return what is sure in all completions, whether they satisfy constraints or not."""
         question = self._question
         held = frozenset(question.sure_rows)
         open_ = [row for row in self.rows if row not in held]

@@ -89,6 +89,8 @@ def _undecided(
     """Return why usefulness is not decided; empty if it is."""
     if not completed.is_exact:
         return completed.reason
+    if completions.grammar.constraints:
+        return "with constraints completions are not compared"
     certainty = Certainty(question, completions, budget)
     if not certainty.is_decidable:
         return "with joins that are not returned, and comparisons, completions are not compared"

@@ -11,12 +11,14 @@ from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
+from corollary.documents.answers.admissible import AdmissibleCompletions
 from corollary.documents.answers.search_limits import SearchLimits
 from corollary.documents.errors import ActiveDocumentError
 from corollary.documents.trees.document_tree import DocumentTree, StoredNode
 from corollary.documents.trees.forest import Forest, NodeKind
 from corollary.documents.types.active_types import called_in
 from corollary.documents.types.completions import Completions, DocumentType
+from corollary.documents.types.constraints import DocumentKey, ValueInclusion
 from corollary.documents.types.content_fit import Types
 from corollary.documents.types.function_types import ANY, FunctionType, Grammar, Production
 from corollary.documents.types.node_types import NodeTypes
@@ -80,6 +82,7 @@ class Conformance:
         self._tree = tree
         self._limits = limits
         check_conformance(type_, tree, limits)
+        check_constraints(type_, tree, limits)
         self._apart, self._silent = NodeTypes(tree), NodeTypes(tree)
 
     def note_added(self, nodes: Sequence[StoredNode]) -> None:
@@ -107,7 +110,8 @@ class Conformance:
         accepted, ended = checked
         once = (name for name, _ in accepted if name in self._type.once)
         after = replace(self._type, ended={*self._type.ended, *ended, *once})
-        if self._is_kept(after, retracted, accepted):
+        is_kept = self._is_kept(after, retracted, accepted)
+        if is_kept and not after.grammar.constraints:
             return
         trial = self._tree.copy()
         trial.prune(retracted)
@@ -116,7 +120,10 @@ class Conformance:
             trial.insert(name, forest, numbers)
         names = dict.fromkeys((*(name for name, _ in accepted), *ended))
         cause = f"After the update of {', '.join(f'`{each}`' for each in names)} the document"
-        check_conformance(after, trial, self._limits, cause if names else "What is left")
+        cause = cause if names else "What is left"
+        if not is_kept:
+            check_conformance(after, trial, self._limits, cause)
+        check_constraints(after, trial, self._limits, cause)
 
     def _is_kept(
         self,
@@ -197,6 +204,65 @@ def check_conformance(
         "give the calls different names, or correct the type"
     )
     raise ActiveDocumentError.of("C1243", message, None, note)
+
+
+def check_constraints(
+    type_: DocumentType,
+    tree: DocumentTree,
+    limits: SearchLimits,
+    cause: str = "The document",
+) -> None:
+    """Check that a document may have a completion that satisfies its constraints.
+
+    Args:
+        type_: its type, with the constraints.
+        tree: the document.
+        limits: what the search may take.
+        cause: what messages begin with: the document, or what changes it.
+
+    Raises:
+        ActiveDocumentError: there is none.
+    """
+    constraints = type_.grammar.constraints
+    for each in constraints:
+        if isinstance(each, DocumentKey):
+            for one, other in each.agreeing_nodes(tree):
+                places = f"`{_place(tree, one)}` and `{_place(tree, other)}` agree"
+                message = f"{cause} violates `{each}`: {places}."
+                note = "take one of them out, or let the key have more paths"
+                raise ActiveDocumentError.of("C1248", message, None, note)
+    if not constraints:
+        return
+    try:
+        completions = type_.completions(tree, limits.budget())
+        if any(True for _ in AdmissibleCompletions(completions, constraints).ends({})):
+            return
+    except (WorkLimitError, RecursionError):  # not found out: it may have one
+        return
+    missing = (
+        f"`{each}` lacks `{value}`"
+        for each in constraints
+        if isinstance(each, ValueInclusion)
+        for value in each.missing_values(tree)[:1]
+    )
+    message = f"{cause} cannot be completed so that its constraints hold: {'; '.join(missing)}."
+    note = "no function can bring it there: correct the value, or the constraint"
+    raise ActiveDocumentError.of("C1249", message, None, note)
+
+
+def _place(tree: DocumentTree, number: int) -> str:
+    """Return the path of a node, with its place among those of its label."""
+    labels = []
+    while number in tree.parents:
+        label, above = tree.labels[number], tree.parents[number]
+        alike = [
+            child
+            for child in tree.children.get(above, ())
+            if tree.labels[child] == label and tree.kinds[child] is not NodeKind.FUNCTION
+        ]
+        labels.append(f"{label}[{alike.index(number) + 1}]" if len(alike) > 1 else label)
+        number = above
+    return "/".join(reversed(labels))
 
 
 def _misfit(completions: Completions, types: dict[int, Types], cause: str) -> Exception:

@@ -20,6 +20,7 @@ from enum import StrEnum
 from typing import assert_never
 
 from corollary.documents.trees.forest import NodeKind
+from corollary.documents.types.constraints import DocumentConstraint
 
 ANY = "ANY"
 
@@ -92,10 +93,12 @@ class Grammar:
     Attributes:
         start: the type of whole trees.
         rules: for each type its production, or several, of which a tree has one.
+        constraints: what holds of the values in a document, beside its type.
     """
 
     start: str
     rules: Mapping[str, Production | tuple[Production, ...]] = field(hash=False)
+    constraints: tuple[DocumentConstraint, ...] = ()
 
     def productions(self, type_: str) -> tuple[Production, ...]:
         """Return the productions of a type; none if it has no trees."""

@@ -1,15 +1,18 @@
 """The text of types: `order[number, item+, (paid | bill), note?, !carrier]`.
 
-    type    := trees rule*  |  rule+                  the first one is the type of whole trees
+    type    := (trees rule* | rule+) constraint*      the first one is the type of whole trees
     rule    := NAME '=' trees                         trees := tree ('|' tree)*
     tree    := label ['[' [model] ']']  |  'text()'  |  'number()'  |  'literal()'  |  'ANY'
     label   := NAME  |  '@'NAME  |  "quoted"  |  '*'
     model   := item (',' item)*  |  item ('|' item)*
     item    := atom ['?' | '*' | '+']                 atom  := tree  |  '!'NAME  |  '(' model ')'
+    constraint := 'key' path '(' path (',' path)* ')'  |  path 'in' path
+    path    := NAME ('/' NAME)*  |  '.'
 
 A name with a rule is that type; any other is a tree with this label and, without brackets, anything
 below it. `a[]` is a leaf, `*` any label, `ANY` any tree. `!f` says that `f` may be called there; it
-is no child. `#` begins a comment. A text that begins with `<!` is a DTD.
+is no child. `constraints` says what constraints mean: only documents have them. `#` begins a
+comment. A text that begins with `<!` is a DTD.
 """
 
 import re
@@ -19,6 +22,12 @@ from pathlib import Path
 
 from corollary.documents.errors import ActiveDocumentError
 from corollary.documents.trees.forest import NodeKind
+from corollary.documents.types.constraints import (
+    DocumentConstraint,
+    DocumentKey,
+    LabelPath,
+    ValueInclusion,
+)
 from corollary.documents.types.content_models import (
     ALTERNATIVES_MAX,
     ContentChoice,
@@ -91,7 +100,12 @@ def function_type(name: str, type_: GivenType) -> FunctionType:
     if isinstance(type_, FunctionType):
         return type_
     if isinstance(type_, str | Path):
-        return read_type(type_, f"type of {name}")
+        grammar = read_type(type_, f"type of {name}")
+        if grammar.constraints:
+            message = f"The type of `{name}` has the constraint `{grammar.constraints[0]}`."
+            note = "constraints are for a whole document: write them into its type"
+            raise ActiveDocumentError.of("C1247", message, None, note)
+        return grammar
     return Labels(frozenset(type_))
 
 
@@ -146,7 +160,7 @@ class _TypeReader:
             self._named[START] = []
             self._read_trees(START)
         seen: set[str] = set()
-        while self._token.type != "end":
+        while self._token.type != "end" and not self._is_constraint():
             head = self._token
             if not self._is_head():
                 note = "separate trees by `|`; what stands together goes into brackets: `r[a, b]`"
@@ -157,8 +171,11 @@ class _TypeReader:
             seen.add(head.text)
             self._at += 2
             self._read_trees(head.text)
+        constraints: list[DocumentConstraint] = []
+        while self._token.type != "end":
+            constraints.append(self._read_constraint())
         names = {name: self._productions(name, {name}) for name in self._named}
-        return Grammar(start, {**self._rules, **names})
+        return Grammar(start, {**self._rules, **names}, tuple(constraints))
 
     # --- tokens ----------------------------------------------------------------------------------
 
@@ -267,6 +284,46 @@ class _TypeReader:
             if self._take(sign):
                 return Repetition(found, is_required, is_single)
         return found
+
+    # --- constraints -----------------------------------------------------------------------------
+
+    def _is_constraint(self) -> bool:
+        token, *after = self._tokens[self._at : self._at + 2]
+        if token.type != "name" or not after or after[0].type != "name":
+            return False
+        return token.text == "key" or after[0].text == "in"
+
+    def _read_constraint(self) -> DocumentConstraint:
+        token = self._token
+        if not self._is_constraint():
+            note = "write `key shop/order (number)`, or `shop/order/customer in shop/customer/id`"
+            raise self._error(token, f"`{token.text}` is not expected here.", note)
+        if token.text == "key" and self._tokens[self._at + 1].text != "in":
+            self._at += 1
+            nodes = self._read_path()
+            if not self._take("("):
+                note = "name what nodes do not have in common: `key shop/order (number)`"
+                raise self._error(self._token, "The key does not say of what.", note)
+            fields = [self._read_path(is_relative=True)]
+            while self._take(","):
+                fields.append(self._read_path(is_relative=True))
+            self._close(")")
+            return DocumentKey(nodes, tuple(fields))
+        source = self._read_path()
+        self._at += 1
+        return ValueInclusion(source, self._read_path())
+
+    def _read_path(self, *, is_relative: bool = False) -> LabelPath:
+        token = self._token
+        labels = tuple(token.text.split("/"))
+        if is_relative and labels == (".",):
+            labels = ()
+        if token.type != "name" or not all(labels) or "." in labels:
+            shown = f"`{token.text}` stands" if token.type != "end" else "The text ends"
+            note = "write labels from the root down: `shop/order/number`"
+            raise self._error(token, f"{shown} where a path is expected.", note)
+        self._at += 1
+        return labels
 
     # --- types -----------------------------------------------------------------------------------
 
