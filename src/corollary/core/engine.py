@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from corollary.core.logic import Value
 from corollary.core.machine import machine_memory, own_memory
@@ -503,6 +503,24 @@ class Engine(Protocol):
         Args:
             relation: the relation.
             boxes: each has ranges for some columns, in which the values of a tuple have to be.
+        """
+
+    def lookup(
+        self,
+        relation: str,
+        bound: tuple[int, ...],
+        values: Sequence[Any],
+        columns: Sequence[int],
+        max_rows: int,
+    ) -> "list[pa.Array | pa.ChunkedArray] | None":
+        """Return columns of the tuples of NEW with some values; None if many, or elsewhere.
+
+        Args:
+            relation: the relation.
+            bound: some of its columns, in ascending order, at least one.
+            values: the value of each of them, not null.
+            columns: those to return.
+            max_rows: the number of tuples that are returned at most.
         """
 
     def arrange(self, relation: str, orders: Iterable[Sequence[int]]) -> None:

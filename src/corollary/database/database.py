@@ -168,7 +168,7 @@ class Database(ReadAccess):
 
         self._state.check_open()
         if self._session is None:
-            self._session = SqlSession(self._state, self.transaction, self._ask_at)
+            self._session = SqlSession(self._state, self.transaction, self._ask_at, self._recall)
         return self._session.run(text, parameters, at)
 
     @checked(text=str)

@@ -212,7 +212,29 @@ class ReadAccess(WhyAccess):
         from corollary.database.sql.session import answer_text
 
         with bounded_question(self._state.limits):
+            found = self._recall(text, parameters) if at is None else None
+            if found is not None:
+                return found
             return answer_text(text, parameters, at, self._ask_at, self._refuse_statements)
+
+    def _recall(self, text: str, parameters: Mapping[str, Any]) -> "SqlAnswer | None":
+        """Answer a question by the plan of an earlier one; None if there is no such plan."""
+        from corollary.database.sql.question_plans import QuestionPlans
+        from corollary.frontends.sql.statements.shapes import has_shape
+
+        if not has_shape(text):
+            return None
+        state = self._state
+        with state.lock:
+            self.refresh()
+            plans: QuestionPlans = state.question_plans or QuestionPlans(state)
+            state.question_plans = plans
+            return plans.answer(text, parameters, self._catalog, self._scope)
+
+    @property
+    def _scope(self) -> object:
+        """What tells apart those who may name different relations."""
+        return None
 
     def question_shape(self, text: str, parameters: Mapping[str, Any]) -> Relation:
         """Return the columns that a question in SQL would have, and their types.
@@ -220,19 +242,13 @@ class ReadAccess(WhyAccess):
         Raises:
             InputError: the question does not fit the program.
         """
+        from corollary.database.sql.questions import answer_shape
         from corollary.database.sql.session import one_question
 
         with self._state.lock, bounded_question(self._state.limits):
             self.refresh()
             question, asked = self._read_question(*one_question(text, parameters))
-        visible = question.columns[: question.width]
-        return Relation(
-            question.relation,
-            tuple(column.name for column in visible),
-            asked.answers.types[: question.width],
-            is_derived=True,
-            is_declared=False,
-        )
+        return answer_shape(asked.answers.types, question)
 
     def _refuse_statements(self) -> None:
         """Refuse statements that are not questions."""
@@ -251,15 +267,17 @@ class ReadAccess(WhyAccess):
     def ask_tree(self, tree: Any, place: "StatementPlace") -> "SqlAnswer":
         """Answer a question: its tree, and its text."""
         from corollary.database.sql.answer import SqlAnswer
-        from corollary.database.sql.questions import finish_answer
+        from corollary.database.sql.questions import answer_shape, finish_answer
 
         state = self._state
         with state.lock, bounded_question(state.limits):
             self.refresh()
             question, asked = self._read_question(tree, place)
             relation, table = self._solve(asked)
-            shape, rows = finish_answer(table, relation.types, question)
-        return SqlAnswer(shape, rows, state.frames, question.is_ordered)
+            rows = finish_answer(table, question, has_counts=question.is_bag)
+        return SqlAnswer(
+            answer_shape(relation.types, question), rows, state.frames, question.is_ordered
+        )
 
     def _read_question(
         self, tree: Any, place: "StatementPlace"

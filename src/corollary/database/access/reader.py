@@ -169,6 +169,10 @@ class Reader(ReadAccess):
                 catalog.remove(name)
         return catalog
 
+    @property
+    def _scope(self) -> object:
+        return self.granted
+
     def _refuse_statements(self) -> None:
         _refusal("change anything")(self)
 

@@ -15,7 +15,12 @@ from corollary.database.program.goals import given_rows
 from corollary.database.program.loaded_program import load_program
 from corollary.database.program.question_bounds import bounded_question
 from corollary.database.sql.answer import SqlAnswer
-from corollary.database.sql.questions import finish_answer, hidden_name, read_question
+from corollary.database.sql.questions import (
+    answer_shape,
+    finish_answer,
+    hidden_name,
+    read_question,
+)
 from corollary.database.sql.session import answer_text, refuse_statements
 from corollary.errors import InputError
 from corollary.frontends.sql.statements.owners import visible_catalog
@@ -59,7 +64,8 @@ def ask_once(
             engine.run(plan, ProgressRecorder(console), limits or Limits())
             table = engine.read(answers.name)
         console.enter(Phase.OTHER)
-        shape, rows = finish_answer(table, answers.types, question)
+        shape = answer_shape(answers.types, question)
+        rows = finish_answer(table, question, has_counts=question.is_bag)
         return SqlAnswer(shape, rows, SparkFrames(), question.is_ordered)
 
     with bounded_question(limits):

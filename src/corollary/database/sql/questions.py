@@ -95,25 +95,30 @@ def _used(loaded: LoadedProgram, rules: Program) -> tuple[Declaration, ...]:
     )
 
 
+def answer_shape(types: Sequence[Type], question: "CompiledQuestion") -> Relation:
+    """Return the user's columns of an answer, with their types."""
+    names = tuple(column.name for column in question.columns[: question.width])
+    return Relation(
+        question.relation, names, tuple(types[: len(names)]), is_derived=True, is_declared=False
+    )
+
+
 def finish_answer(
-    table: "pa.Table", types: Sequence[Type], question: "CompiledQuestion"
-) -> "tuple[Relation, pa.Table]":
-    """Return the rows in their order, with copies, up to the limit, and the user's columns."""
-    if question.is_bag:
+    table: "pa.Table", question: "CompiledQuestion", *, has_counts: bool
+) -> "pa.Table":
+    """Return the rows in their order, with copies, up to the limit, and the user's columns.
+
+    Args:
+        table: the rows, with the columns of the question.
+        question: what was asked.
+        has_counts: whether the last column has the number of copies.
+    """
+    if has_counts:
         table = repeat_rows(table)
     keys = [(at, descends) for at, descends, _ in question.order]
     nulls = {at: first for at, _, first in question.order}
     if question.is_ordered:
         table = sort_rows(table, keys, nulls)
         table = table.slice(question.offset, question.limit)
-    visible = question.columns[: question.width]
-    names = tuple(column.name for column in visible)
-    table = table.select(list(range(question.width))).rename_columns(list(names))
-    relation = Relation(
-        question.relation,
-        names,
-        tuple(types[: question.width]),
-        is_derived=True,
-        is_declared=False,
-    )
-    return relation, table
+    names = [column.name for column in question.columns[: question.width]]
+    return table.select(list(range(question.width))).rename_columns(names)

@@ -41,6 +41,10 @@ Ask = Callable[[Any, StatementPlace, object], SqlAnswer]
 """Answers a question: its tree, its text, and the point in history (None: now)."""
 
 
+Recall = Callable[[str, Mapping[str, Any]], SqlAnswer | None]
+"""Answers a question, its text and parameters, by the plan of an earlier one."""
+
+
 def answer_text(
     text: str, parameters: Mapping[str, Any], at: object, ask: Ask, refuse: Callable[[], None]
 ) -> SqlAnswer:
@@ -126,11 +130,13 @@ class SqlSession:
     Attributes:
         begin: begins a transaction.
         ask: answers a question.
+        recall: answers the text of a question by an earlier plan, if there is one.
     """
 
     state: DatabaseState
     begin: Callable[[], Transaction]
     ask: Ask
+    recall: Recall = lambda *_: None
     transaction: Transaction | None = None
     _written: set[str] = field(default_factory=set)
     _deleted: set[str] = field(default_factory=set)
@@ -148,6 +154,10 @@ class SqlSession:
         """
         result: SqlAnswer | Transaction | None = None
         with bounded_question(self.state.limits):
+            if at is None and not self._written:
+                result = self.recall(text, parameters)
+                if result is not None:
+                    return result
             file, statements = _parse(text)
             place = StatementPlace(file, parameters)
             questions = [each for each in statements if isinstance(each, nodes.QueryStatement)]

@@ -216,6 +216,33 @@ class LocalEngine(SinglePlacement):
         words = table.within(coded)
         return table_handle.decode_words(words, table.layout, table.types, names, self._dictionary)
 
+    def lookup(
+        self,
+        relation: str,
+        bound: tuple[int, ...],
+        values: Sequence[Any],
+        columns: Sequence[int],
+        max_rows: int,
+    ) -> list[pa.Array | pa.ChunkedArray] | None:
+        """Return columns of the tuples of NEW with some values; None if many, or elsewhere."""
+        table = self._tables[relation]
+        if table.is_remote(State.NEW):
+            return None
+        order = table.order_for(bound)
+        dictionary, types = self._dictionary, table.types
+        given = dict(zip(bound, values, strict=True))
+        keys = [
+            dictionary.encode_python([given[each]], types[each]) for each in order[: len(bound)]
+        ]
+        words = table.matches(order, keys)
+        if len(words) > max_rows:
+            return None
+        layout = table.arrangement(order).layout
+        return [
+            dictionary.decode_arrow(layout.unpack_column(words, order.index(each)), types[each])
+            for each in columns
+        ]
+
     # --- index files ---------------------------------------------------------------------------
 
     def arrange(self, relation: str, orders: Iterable[Sequence[int]]) -> None:

@@ -400,6 +400,19 @@ class DriverEngine(PartitioningEngine):
             return self.read(relation)
         return super().within(relation, boxes)
 
+    def lookup(
+        self,
+        relation: str,
+        bound: tuple[int, ...],
+        values: Sequence[Any],
+        columns: Sequence[int],
+        max_rows: int,
+    ) -> list[pa.Array | pa.ChunkedArray] | None:
+        """Return columns of the tuples of NEW with some values; None if many, or elsewhere."""
+        if self._is_remote_only(relation):
+            return None
+        return super().lookup(relation, bound, values, columns, max_rows)
+
     def place_of(self, relation: str) -> RelationPlace:
         """Return where the tuples of a relation are, and why."""
         if relation not in self._remote:

@@ -18,6 +18,7 @@ class TableDefinition:
         relation: its name, as it is spelled where it is declared.
         is_bag: whether it has copies of rows.
         keys: the sets of columns, by number, whose values tell its rows apart.
+        is_hidden: whether its columns can only be named with its own name, and are not in `*`.
     """
 
     relation: str
@@ -25,6 +26,7 @@ class TableDefinition:
     is_bag: bool = False
     keys: tuple[frozenset[int], ...] = ()
     span: Span | None = field(default=None, compare=False, repr=False)
+    is_hidden: bool = False
 
 
 class SqlCatalog:

@@ -28,6 +28,7 @@ from corollary.serve.postgres.scram import MECHANISM, ScramExchange
 from corollary.serve.postgres.session import STATEMENTS_MAX, PgSession
 from corollary.serve.postgres.settings import REPORTED_SETTINGS, SessionSettings
 from corollary.serve.postgres.shared_state import SharedState
+from corollary.serve.postgres.transaction_block import BlockStatus
 
 TOKEN_CHECK_SECONDS = 1.0
 """A token that was revoked ends its connections at their next message after this time."""
@@ -273,6 +274,9 @@ class PgConnection:
         """Run the statements of a text; writes that follow one another are one transaction."""
         self._is_skipping = False
         text = message.text
+        if await self._run_shape(text):
+            await self._ready()
+            return
         read = await self.session.compute(partial(st.read_statements, text), len(text))
         if not read:
             self._channel.write(ms.EMPTY_QUERY)
@@ -289,6 +293,26 @@ class PgConnection:
             portal = Portal(prepared, [], (), result)
             await self._send_rows(portal, 0)
         await self._ready()
+
+    async def _run_shape(self, text: str) -> bool:
+        """Run a question whose constants are parameters; return whether it was one.
+
+        One that fails is run as it is written, so that its message speaks of that.
+        """
+        found = await self.session.prepare_shape(text)
+        if found is None or self.session.block.status is BlockStatus.FAILED:
+            return False
+        prepared, constants = found
+        try:
+            result = await self.session.run(prepared, constants, commits=True)
+        except PgError as error:
+            if error.is_transient:
+                raise
+            return False
+        assert result.table is not None
+        self._channel.write(ms.row_description(describe_table(result.table), ()))
+        await self._send_rows(Portal(prepared, [], (), result), 0)
+        return True
 
     # --- the extended protocol -----------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """Statements that were read, what they give, and the columns and types that they have."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
@@ -20,7 +20,7 @@ from corollary.serve.postgres.statements import (
     StatementWithTree,
     WriteStatement,
 )
-from corollary.serve.postgres.translation import is_catalog_query, parse_tree
+from corollary.serve.postgres.translation import TranslatedShape, is_catalog_query, parse_tree
 from corollary.serve.postgres.wire_types import (
     BY_ARRAY,
     BY_OID,
@@ -40,12 +40,16 @@ class PreparedStatement:
         tree: the tree of a query or a write.
         types: the types of its parameters.
         is_catalog: whether it is about `pg_catalog`.
+        translations: what it was translated to, by the types of values.
     """
 
     statement: PgStatement
     tree: exp.Expr | None = None
     types: tuple[WireType, ...] = ()
     is_catalog: bool = False
+    translations: dict[object, TranslatedShape] = field(
+        default_factory=dict, compare=False, repr=False
+    )
 
 
 def prepare_statement(

@@ -24,6 +24,11 @@ class PgError(Exception):
     hint: str | None = None
     is_fatal: bool = False
 
+    @property
+    def is_transient(self) -> bool:
+        """Whether it says nothing about the statement: a conflict, a limit, the end of a server."""
+        return self.is_fatal or self.sqlstate[:2] in ("40", "53", "57")
+
     def __post_init__(self) -> None:
         super().__init__(self.message)
 

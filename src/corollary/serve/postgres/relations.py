@@ -1,6 +1,7 @@
 """The relations that a client may see, as the service lists them."""
 
 import re
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -8,6 +9,8 @@ from typing import Any
 from corollary.core.program import RelationKind
 from corollary.core.types import Kind, Type
 
+STATEMENTS_MAX = 512
+"""So many statements are kept for one client."""
 _TYPE = re.compile(r"(\w+)(?:\((\d+),(\d+)\))?(\?)?")
 
 
@@ -42,10 +45,28 @@ class VisibleRelation:
 
 
 class VisibleRelations(Mapping[str, VisibleRelation]):
-    """Relations by their names, in which case does not matter."""
+    """Relations by their names, in which case does not matter.
+
+    Attributes:
+        statements: the statements that were read for these relations, by their texts.
+    """
 
     def __init__(self, relations: Iterable[VisibleRelation] = ()) -> None:
         self._found = {each.name.lower(): each for each in relations}
+        self.statements: OrderedDict[object, Any] = OrderedDict()
+
+    def remember(self, key: object, statement: Any) -> None:
+        """Keep a statement, and forget the one that was used longest ago."""
+        self.statements[key] = statement
+        if len(self.statements) > STATEMENTS_MAX:
+            self.statements.popitem(last=False)
+
+    def recall(self, key: object) -> Any:
+        """Return a statement that was read; None if it was not."""
+        found = self.statements.get(key)
+        if found is not None:
+            self.statements.move_to_end(key)
+        return found
 
     @classmethod
     def of_json(cls, document: Mapping[str, Any]) -> "VisibleRelations":

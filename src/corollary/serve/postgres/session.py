@@ -11,6 +11,12 @@ import pyarrow as pa
 from sqlglot import exp
 
 from corollary.database.access.principals import AccessRole, Principal
+from corollary.frontends.sql.statements.shapes import (
+    SHAPE_MAX_CHARS,
+    Constant,
+    cut_constants,
+    has_shape,
+)
 from corollary.serve.answers import ServiceError
 from corollary.serve.postgres import statements as st
 from corollary.serve.postgres.catalog.questions import SessionValues, catalog_sql
@@ -30,11 +36,11 @@ from corollary.serve.postgres.prepared import (
     write_verb,
 )
 from corollary.serve.postgres.problems import PgError, not_supported, pg_error
-from corollary.serve.postgres.relations import parse_type
+from corollary.serve.postgres.relations import VisibleRelations, parse_type
 from corollary.serve.postgres.settings import VERSION_TEXT, SessionSettings
 from corollary.serve.postgres.shared_state import SharedState
 from corollary.serve.postgres.transaction_block import BlockStatus, TransactionBlock
-from corollary.serve.postgres.translation import TranslatedStatement, Translator
+from corollary.serve.postgres.translation import TranslatedStatement, Translator, shape_key
 from corollary.serve.postgres.wire_types import column_type
 from corollary.serve.requests import SqlChangesRequest, SqlRequest, SqlShapeRequest
 
@@ -42,6 +48,8 @@ Result = TypeVar("Result")
 
 STATEMENTS_MAX = 1000
 """How many prepared statements a client may have."""
+UNFIT = PreparedStatement(st.EmptyStatement())
+"""Stands for questions whose constants are not parameters."""
 INLINE_BYTES = 1 << 13
 """Less than this is decoded at once; a thread would take longer."""
 
@@ -77,16 +85,56 @@ class PgSession:
         Raises:
             PgError: it cannot be read.
         """
+        relations = await self._relations()
+        key = text, tuple(oids)
+        known = relations.recall(key)
+        if isinstance(known, PreparedStatement):
+            return known
         read = await self.compute(partial(st.read_statements, text), len(text))
         if len(read) > 1:
             raise PgError("42601", "Only one statement can be prepared at once.")
-        return await self.read(read[0] if read else st.EmptyStatement(), oids)
+        prepared = await self.read(read[0] if read else st.EmptyStatement(), oids)
+        if len(text) <= SHAPE_MAX_CHARS:
+            relations.remember(key, prepared)
+        return prepared
+
+    async def prepare_shape(self, text: str) -> tuple[PreparedStatement, list[Constant]] | None:
+        """Return a question with its constants as parameters; None if it has to be read as it is.
+
+        What is compared with a constant says the type of the parameter: it has to be the
+        constant's own.
+        """
+        if not has_shape(text) or "$" in text:
+            return None
+        shape, constants = cut_constants(text, "$")
+        relations = await self._relations()
+        key = shape, tuple(map(type, constants))
+        known = relations.recall(key)
+        if known is None:
+            try:
+                known = await self.prepare(shape, ())
+            except PgError as error:
+                if error.is_transient:
+                    raise
+                known = UNFIT
+            is_fit = isinstance(known.statement, st.SelectStatement) and not known.is_catalog
+            kinds = ["N" if isinstance(each, int) else "S" for each in constants]
+            if not is_fit or [each.category for each in known.types] != kinds:
+                known = UNFIT
+            relations.remember(key, known)
+        return None if known is UNFIT else (known, constants)
+
+    async def _relations(self) -> VisibleRelations:
+        known = self.shared.known_relations(self.who)
+        if known is not None:
+            return known
+        return await self._ask(self.shared.relations(self.who))
 
     async def read(self, statement: st.PgStatement, oids: Sequence[int] = ()) -> PreparedStatement:
         """Return a statement with its tree and the types of its parameters."""
         if not isinstance(statement, st.StatementWithTree):
             return PreparedStatement(statement)
-        relations = await self._ask(self.shared.relations(self.who))
+        relations = await self._relations()
         return await self.compute(partial(prepare_statement, statement, oids, relations))
 
     async def describe(self, prepared: PreparedStatement) -> list[FieldDescription] | None:
@@ -254,9 +302,16 @@ class PgSession:
         self, prepared: PreparedStatement, values: Sequence[ParameterValue], prefix: str = "p"
     ) -> TranslatedStatement:
         assert prepared.tree is not None
-        relations = await self._ask(self.shared.relations(self.who))
-        translator = Translator(relations, values, prefix=prefix)
-        return await self.compute(partial(translator.translate, prepared.tree))
+        key = shape_key(values, prefix)
+        known = None if key is None else prepared.translations.get(key)
+        if known is not None:
+            return known.with_values(values)
+        translator = Translator(await self._relations(), values, prefix=prefix)
+        translated = await self.compute(partial(translator.translate, prepared.tree))
+        shape = None if key is None else translator.shape(prepared.tree, translated)
+        if shape is not None:
+            prepared.translations[key] = shape
+        return translated
 
     # --- writing -------------------------------------------------------------------------------
 
@@ -278,8 +333,7 @@ class PgSession:
                 "Only transactions with the isolation level READ COMMITTED can change data.",
                 "leave the isolation level out",
             )
-        relations = await self._ask(self.shared.relations(self.who))
-        check_target(tree, relations)
+        check_target(tree, await self._relations())
         translated = await self._translate(prepared, values, f"s{len(self.block.pending)}p")
         if commits and not self.block.is_open:
             self.block.pending.append(translated)

@@ -57,15 +57,23 @@ class SharedState:
         Raises:
             ServiceError: the service does not answer.
         """
-        found = self._relations.get(who)
-        now = time.monotonic()
-        if found is not None and now - found[0] < RELATIONS_SECONDS:
-            return found[1]
+        known = self.known_relations(who)
+        if known is not None:
+            return known
         relations = VisibleRelations.of_json((await self._list_relations(who)).json)
-        self._relations[who] = (now, relations)
+        before = self._relations.get(who)
+        if before is not None and before[1].shape() == relations.shape():
+            relations = before[1]  # with the statements that were read for them
+        self._relations[who] = (time.monotonic(), relations)
         if len(self._relations) > PRINCIPALS_MAX:
             self._relations.popitem(last=False)
         return relations
+
+    def known_relations(self, who: Principal) -> VisibleRelations | None:
+        """Return the relations that somebody may see, if they were listed a moment ago."""
+        found = self._relations.get(who)
+        is_known = found is not None and time.monotonic() - found[0] < RELATIONS_SECONDS
+        return found[1] if found is not None and is_known else None
 
     async def run_catalog_query(self, who: Principal, database: str, sql: str) -> pa.Table:
         """Return the rows of a query on the catalog of what somebody may see now.

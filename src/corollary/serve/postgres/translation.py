@@ -138,6 +138,44 @@ class TranslatedStatement:
     parameters: Mapping[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class TranslatedShape:
+    """A statement in Corollary's SQL for all values of the same types.
+
+    Attributes:
+        names: the names of its parameters, each with the number of its value.
+    """
+
+    sql: str
+    names: tuple[tuple[str, int], ...]
+
+    def with_values(self, values: Sequence[ParameterValue]) -> TranslatedStatement:
+        """Return the statement for some values."""
+        used = {name: _plain_value(values[at]) for name, at in self.names}
+        return TranslatedStatement(self.sql, used)
+
+
+_PLAIN = (int, str, float, bool, type(None), date, datetime)
+"""The types of values that are parameters, whichever value they have."""
+
+
+def shape_key(values: Sequence[ParameterValue], prefix: str) -> object | None:
+    """Return what translations of a statement depend on; None if they depend on the values."""
+    types = tuple(map(type, values))
+    return (prefix, types) if all(each in _PLAIN for each in types) else None
+
+
+def _plain_value(value: ParameterValue) -> Any:
+    """Return a value as JSON has it."""
+    match value:
+        case datetime():
+            return _moment_text(value)
+        case date():
+            return value.isoformat()
+        case _:
+            return value
+
+
 @dataclass(slots=True)
 class Translator:
     """Translates one statement.
@@ -176,6 +214,16 @@ class Translator:
             reason = str(problem).splitlines()[0].rstrip(".")
             raise not_supported(f"A part of the statement is not supported: {reason}.") from None
         return TranslatedStatement(text, self._used)
+
+    def shape(self, tree: exp.Expr, translated: TranslatedStatement) -> TranslatedShape | None:
+        """Return a translation for other values of the same types; None if there is none."""
+        for node in tree.walk():
+            in_limit = isinstance(node.parent, exp.Limit | exp.Offset | exp.Fetch)
+            if is_clock(node) or (isinstance(node, exp.Placeholder) and in_limit):
+                return None
+        start = len(self.prefix)
+        names = tuple((name, int(name[start:]) - 1) for name in translated.parameters)
+        return TranslatedShape(translated.sql, names)
 
     def _coerce_texts(self, tree: exp.Expr) -> exp.Expr:
         """Give texts without a type, such as `'2026-01-05'`, that of what they are compared with.
@@ -255,10 +303,10 @@ class Translator:
         placeholder = exp.Placeholder(this=name)
         match value:
             case datetime():
-                self._used[name] = _moment_text(value)
+                self._used[name] = _plain_value(value)
                 return exp.cast(placeholder, exp.DataType.Type.TIMESTAMPTZ)
             case date():
-                self._used[name] = value.isoformat()
+                self._used[name] = _plain_value(value)
                 return exp.cast(placeholder, exp.DataType.Type.DATE)
             case Decimal():
                 return _decimal(value)

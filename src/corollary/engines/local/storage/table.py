@@ -18,6 +18,7 @@ from corollary.engines.local.storage.runs import (
     compare_words,
     estimate_distinct_values,
     is_member,
+    merge_words,
     sort_distinct,
     subtract_words,
 )
@@ -247,6 +248,27 @@ class Table:
             if len(words := layer.within(box, self._layout))
         ]
         return sort_distinct(np.concatenate(found)) if found else self._layout.empty
+
+    def matches(self, order: Order, keys: Sequence[Codes]) -> Words:
+        """Return the tuples of NEW, in an order, that have one value in each of its first columns.
+
+        Args:
+            order: of the columns.
+            keys: for each of the first columns an array of one code.
+        """
+        arrangement = self.arrangement(order)
+        layout = arrangement.layout
+        if layout.overflow_mask(keys) is not None:
+            return layout.empty
+        found = []
+        for layer in arrangement.layers(State.NEW):
+            starts, ends = layer.run.ranges(layout, list(keys), 1)
+            words = layer.run.slice(int(starts[0]), int(ends[0]))
+            mask = layer.present_mask(words) if len(words) else None
+            found.append(words if mask is None else words[mask])
+        if not found:
+            return layout.empty
+        return found[0] if len(found) == 1 else merge_words(*found)
 
     def is_key(self, length: int, state: State) -> bool:
         """Return whether no two tuples of a state agree in the first columns."""

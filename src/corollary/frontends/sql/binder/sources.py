@@ -136,6 +136,8 @@ class SourceBinder:
         else:
             columns, source = self._relation(name, number, node, alias)
         scope = source_scope(called, number, columns, self.around)
+        if table is None and any(each.is_hidden for each in session.catalog.find(name)):
+            scope = replace(scope, visible=())
         return self._bind_joins(source, scope, node.args.get("joins") or [])
 
     def _common_table(

@@ -12,7 +12,7 @@ from corollary.errors import InputError
 from corollary.frontends.sql.binder.bind import bind_query
 from corollary.frontends.sql.catalog import SqlCatalog
 from corollary.frontends.sql.parse import span_of
-from corollary.frontends.sql.query_tree import QueryColumn, output_columns
+from corollary.frontends.sql.query_tree import Query, QueryColumn, output_columns
 from corollary.frontends.sql.statements.columns import distinct_columns, rename_columns
 from corollary.frontends.sql.view_lowering import lower_view, question_of
 from corollary.source import SourceFile
@@ -71,6 +71,15 @@ def compile_question(
         InputError: the question does not fit the relations, or has no exact answer.
     """
     query = bind_query(tree, catalog, place.file, place.parameters, takes_rows=takes_rows)
+    return lower_question(query, relation)
+
+
+def lower_question(query: Query, relation: str) -> CompiledQuestion:
+    """Return a bound question as rules of a relation of this name.
+
+    Raises:
+        InputError: it has no exact answer.
+    """
     asked = question_of(query)
     given = output_columns(asked.query)
     named = rename_columns(asked.query, distinct_columns(given))
