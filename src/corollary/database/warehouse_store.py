@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from corollary.core.engine import Engine, LocalTable, TableHandle, TaskPool
 from corollary.core.logic import Literal
+from corollary.core.once import in_order, stored_relations
 from corollary.core.plans import WORKING_SEPARATOR, watched_relation
 from corollary.core.program import Relation
 from corollary.core.states import CHANGES, State
@@ -226,9 +227,10 @@ class WarehouseStore:
     def catch_up(self, state: DatabaseState) -> None:
         """Apply to a state what other processes have committed."""
         catalog = self.warehouse.catalog
-        latest = catalog.latest_commit()
-        if latest is None or latest.number == state.commits:
+        if catalog.latest_number() in (0, state.commits):
             return
+        latest = catalog.latest_commit()
+        assert latest is not None  # there is a number
         if latest.program != self._program or latest.number < state.commits:
             self.restore(state)
             return
@@ -320,15 +322,17 @@ class WarehouseStore:
 
         The change of a relation that was empty is all that it holds: a snapshot, too.
         """
-        engine, after = state.engine, pending.after
-        recorded = self._recorded - pending.rebuilt
-        payloads = payload_relations_of(after.normal)
-        published = published_names(after.normal, after.program.directives)
-        for name, relation in (*after.normal.relations.items(), *payloads.items()):
-            is_payload = name in payloads
-            if not (_owner(name) in payload if is_payload else relation.is_stored):
-                continue
-            is_new = name in pending.created or (is_payload and _owner(name) not in recorded)
+        engine, after, normal = state.engine, pending.after, pending.after.normal
+        new = payload - (self._recorded - pending.rebuilt)
+        payloads = payload_relations_of(normal)
+        written = engine.changed() | pending.created
+        beside = {name for name in written & payloads.keys() if _owner(name) in payload}
+        if new:
+            beside |= {name for name in payloads if _owner(name) in new}
+        stored = written & stored_relations(normal)
+        for name in (*in_order(normal, stored), *sorted(beside)):
+            is_payload = name in beside
+            is_new = name in pending.created or (is_payload and _owner(name) in new)
             added, removed = (engine.size(name, each) for each in CHANGES)
             if is_new or (added and not engine.size(name, State.OLD)):
                 yield (
@@ -337,8 +341,8 @@ class WarehouseStore:
                         engine.handle(name),
                         is_full=True,
                         is_snapshot=not is_payload,
-                        is_published=name in published,
-                        copy_of=copied_base(engine, after.normal, name),
+                        is_published=name in published_names(normal, after.program.directives),
+                        copy_of=copied_base(engine, normal, name),
                     ),
                 )
             elif added or removed:

@@ -23,6 +23,7 @@ from enum import StrEnum
 from corollary.analysis.monotonicity import is_ranked_by_value
 from corollary.analysis.strata import Stratum, strata
 from corollary.core import logic
+from corollary.core.once import once_per_program
 from corollary.core.pipeline import Reference
 from corollary.core.plans import WORKING_SEPARATOR, working_relation
 from corollary.core.program import NormalProgram, Relation
@@ -173,6 +174,7 @@ def payload_relations(stratum: Stratum, program: NormalProgram) -> dict[str, Rel
     return beside
 
 
+@once_per_program
 def payload_relations_of(program: NormalProgram) -> dict[str, Relation]:
     """Return the payload relations of a program by name."""
     return {

@@ -33,6 +33,11 @@ class CatalogReader(Connections):
         """Return the last commit, if any."""
         return self._commit("SELECT * FROM corollary_commits ORDER BY number DESC LIMIT 1")
 
+    def latest_number(self) -> int:
+        """Return the number of the last commit, 0 if there is none."""
+        with self.read_transaction() as connection:
+            return int(connection.scalar("SELECT max(number) FROM corollary_commits") or 0)
+
     def find_commit(self, number: int) -> catalog_rows.Commit | None:
         """Return a commit by its number."""
         return self._commit("SELECT * FROM corollary_commits WHERE number = ?", number)
@@ -207,7 +212,7 @@ class CatalogReader(Connections):
 
 def _commit(row: Any) -> catalog_rows.Commit:
     try:
-        payload, stats = json.loads(row.payload), json.loads(row.stats)
+        payload, stats = frozenset(json.loads(row.payload)), json.loads(row.stats)
     except (TypeError, ValueError) as error:
         raise WarehouseError.damaged(f"commit {row.number} in the catalog") from error
     valid = frozenset(each for each in payload if not each.endswith(catalog_rows.EXACT_MARK))
