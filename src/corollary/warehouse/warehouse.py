@@ -98,12 +98,10 @@ class ChangeHandles:
 
     def table(self) -> pa.Table:
         """Return the rows of its file."""
-        if self.is_full:
-            return self.added.table()
-        delta = self.delta()
-        return pa.concat_tables(
-            [durable_files.inserted_rows(delta.added), durable_files.deleted_rows(delta.removed)]
-        )
+        found = [make_rows(handle.table()) for handle, make_rows in self.contents()]
+        if len(found) == 1:
+            return found[0]
+        return pa.concat_tables(found or [durable_files.inserted_rows(self.added.table())])
 
     @property
     def is_distributed(self) -> bool:

@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -328,6 +328,7 @@ def from_arrow_stream(data: bytes) -> pa.Table:
 # These functions are pickled by name and run in Spark tasks, so they are not lambdas.
 
 
+@cache
 def change_scalar(change: str) -> pa.Scalar:
     """Return a value of the column of changes."""
     return string_array([change], pa.string())[0]
