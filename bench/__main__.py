@@ -137,6 +137,8 @@ def maintain(chosen: Sequence[Task], options: argparse.Namespace) -> list[tuple[
         lines = maintain_report.lines(task, outcome, with_bars=options.scale == 1)
         print("\n".join(["", *lines]), flush=True)
         outcomes.append((task, outcome))
+    if said := maintain_report.choices(outcomes):
+        print(f"\n{said}", flush=True)
     return outcomes
 
 

@@ -30,6 +30,19 @@ def lines(task: Task, outcome: Outcome, *, with_bars: bool = True) -> list[str]:
     return found
 
 
+def choices(outcomes: Iterable[tuple[Task, Outcome]]) -> str:
+    """Say how often what was chosen took no longer than the bar allows; nothing if no one chose."""
+    judged = [
+        each
+        for task, outcome in outcomes
+        for verdict in verdicts(task, outcome)
+        if verdict.bar.rival == BEST
+        for each in verdict.judged
+    ]
+    better = sum(each.is_met for each in judged)
+    return f"auto chose the better algorithm in {better} of {len(judged)}" if judged else ""
+
+
 def reasons(verdict: Verdict, outcome: Outcome) -> list[str]:
     """Say why a choice was made that turned out bad."""
     told = outcome.track(verdict.bar.ours).told

@@ -231,7 +231,7 @@ def choosing(size: Size) -> tuple[Task, ...]:
             sql,
             some_rows("sale" if view == "join" else "edge", share),
             ("auto", *(NOT_RECURSIVE if view == "join" else RECURSIVE)),
-            (Bar("auto", BEST, 1 / 1.2, switched=1 / 2.2),),
+            (Bar("auto", BEST, 1 / 1.2, switched=1 / 1.5),),
             allotted=2.5,
             patience=5.0,
         )

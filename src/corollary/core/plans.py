@@ -318,12 +318,17 @@ class Within:
     """Run the steps; if they handle more than `budget` rows, stop and run `otherwise` instead.
 
     `otherwise` starts from whatever the steps left, so it has to reset that first; None fails.
+
+    Attributes:
+        outset: the rows that the steps may handle until a loop has gone round once; None for as
+            many as the budget. The first round tells how many the others will handle.
     """
 
     budget: int
     steps: tuple["Step", ...]
     otherwise: tuple["Step", ...] | None
     about: str = ""
+    outset: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,8 +63,8 @@ class Recorder(Protocol):
     def job(self, job: JobRecord) -> None:
         """Tasks have probed partitions."""
 
-    def switch(self, within: Within) -> None:
-        """Steps have exceeded their budget and are abandoned."""
+    def switch(self, within: Within, rows: int) -> None:
+        """Steps have exceeded their budget and are abandoned, after so many rows."""
 
     def row(
         self, row: RecordTrace, relations: "Mapping[str, tuple[pa.Table, ...]]", number: int
@@ -110,7 +110,7 @@ class CountingRecorder:
     def job(self, job: JobRecord) -> None:
         """Ignored."""
 
-    def switch(self, within: Within) -> None:
+    def switch(self, within: Within, rows: int) -> None:
         """Ignored."""
 
     def row(

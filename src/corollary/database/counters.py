@@ -48,6 +48,11 @@ COUNTER_NAMES = (
 JOB_COUNTER_NAMES = ("jobs", "bytes_sent", "bytes_returned")
 """What probing partitions has cost, shown where there was a job."""
 
+ROW_COUNTER_NAMES = ("estimated_rows", "handled_rows", "given_up_rows")
+"""What the choice of an algorithm was made by, and what came of it, where there was an estimate."""
+
+OCCASIONAL_NAMES = (*JOB_COUNTER_NAMES, *ROW_COUNTER_NAMES)
+
 
 class ProgressRecorder(CountingRecorder):
     """Shows the relation that is computed, the round and the tuples so far."""
@@ -104,12 +109,22 @@ class TraceRow:
 
 @dataclass(slots=True)
 class StratumRecord:
-    """What the procedure of one stratum took."""
+    """What the procedure of one stratum took.
+
+    Attributes:
+        handled: the rows of all steps.
+        given_up: those of them that an increment had handled when it was given up.
+    """
 
     seconds: float = 0.0
     handled: int = 0
-    has_switched: bool = False
+    given_up: int = 0
     is_bulk: bool = False
+
+    @property
+    def has_switched(self) -> bool:
+        """Whether an increment was given up for a recomputation."""
+        return self.given_up > 0
 
 
 class StatsRecorder(ProgressRecorder):
@@ -197,9 +212,9 @@ class StatsRecorder(ProgressRecorder):
             counts = self._of(self._first)
             counts.update(jobs=1, bytes_sent=job.sent, bytes_returned=job.returned)
 
-    def switch(self, within: Within) -> None:
+    def switch(self, within: Within, rows: int) -> None:
         """Note that a stratum was recomputed after its budget was used up."""
-        self.strata[within.about].has_switched = True
+        self.strata[within.about].given_up = rows
 
     def row(
         self, row: RecordTrace, relations: "Mapping[str, tuple[pa.Table, ...]]", number: int
@@ -244,13 +259,13 @@ class Stats:
             "placement": self.placement,
             "seconds": round(self.seconds, 6),
             **{name: self.counts.get(name, 0) for name in COUNTER_NAMES},
-            **{name: self.counts[name] for name in JOB_COUNTER_NAMES if self.counts.get(name)},
+            **{name: self.counts[name] for name in OCCASIONAL_NAMES if self.counts.get(name)},
         }
 
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> "Stats":
         """Return the figures that were printed; the reason is not among them."""
-        names = (*COUNTER_NAMES, *JOB_COUNTER_NAMES)
+        names = (*COUNTER_NAMES, *OCCASIONAL_NAMES)
         counts = {name: found[name] for name in names if found.get(name)}
         return cls(found["algorithm"], "", found["seconds"], counts, found["placement"])
 
@@ -269,9 +284,12 @@ def collect_stats(
         placement = home if placed is None else str(placed.placement)
         if record.has_switched:
             algorithm = str(Algorithm.RECOMPUTE)
-            reason = f"{choice.algorithm} outgrew {choice.budget:,} rows ({reason})"
+            reason = f"{choice.algorithm} outgrew its budget in {record.given_up:,} rows ({reason})"
         for name in choice.relations:
             counts = dict(recorder.counts.get(name, {}))
+            if choice.cost is not None and name == choice.relations[0]:
+                rows = choice.cost, record.handled, record.given_up
+                counts |= dict(zip(ROW_COUNTER_NAMES, rows, strict=True))
             if not update.is_virtual(name):
                 counts["actual"] = sum(engine.size(name, sign) for sign in CHANGES)
             if choice.algorithm in (Algorithm.RANKED, Algorithm.DRED):

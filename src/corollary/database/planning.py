@@ -21,7 +21,13 @@ from corollary.core.statistics import Statistics
 from corollary.database.counters import StatsRecorder, StratumRecord
 from corollary.database.size_estimates import query_sizes, with_virtual_sizes
 from corollary.errors import InputError
-from corollary.maintain.choose import SELECTABLE_ALGORITHMS, Algorithm, AlgorithmChoice, ChangeSizes
+from corollary.maintain.choose import (
+    SELECTABLE_ALGORITHMS,
+    Algorithm,
+    AlgorithmChoice,
+    ChangeSizes,
+    corrected,
+)
 from corollary.maintain.maintenance import (
     PAYLOAD_KEEPING_ALGORITHMS,
     Maintenance,
@@ -105,6 +111,7 @@ class Planner:
         self._is_strict = is_strict
         self._without = without
         self._work: dict[str, int] = {}
+        self._corrections: dict[tuple[str, frozenset[State]], float] = {}
         self._measured: NormalProgram | None = None
         self._resized: set[str] = set()
         """The relations that have changed since all were compared with the statistics."""
@@ -120,6 +127,7 @@ class Planner:
         self.statistics = Statistics()
         self._measured = None
         self._work.clear()
+        self._corrections.clear()
         self._plans.clear()
 
     def plan(
@@ -151,7 +159,8 @@ class Planner:
         variants = known or self._new_variants(before, after, changes, demand, refilled)
         update, placed = variants.update, variants.placed
         named = self._named if algorithm is None else parse_algorithms(algorithm)
-        chosen = choose_algorithms(update, named, ChangeSizes(changes, self._work, is_first))
+        sizes = ChangeSizes(changes, self._work, is_first, self._corrections)
+        chosen = choose_algorithms(update, named, sizes)
         algorithms = tuple(
             (name, choice.algorithm, choice.budget is None) for name, (_, choice) in chosen.items()
         )
@@ -325,7 +334,22 @@ class Planner:
             choice = maintenance.choices[procedure]
             if _is_full(choice, record):
                 self._work |= dict.fromkeys(choice.relations, 0)
-                self._work[choice.relations[0]] = record.handled
+                self._work[choice.relations[0]] = record.handled - record.given_up
+            self._correct(choice, record)
+
+    def _correct(self, choice: AlgorithmChoice, record: StratumRecord) -> None:
+        """Compare what a stratum has handled with its estimate, for those that follow."""
+        if choice.budget is None:
+            return
+        key = choice.relations[0], choice.signs
+        known = self._corrections.get(key, 1.0)
+        work = record.handled - record.given_up if record.has_switched else None
+        handled = record.given_up if record.has_switched else record.handled
+        found = corrected(choice, known, handled, work)
+        if found != known:
+            self._corrections[key] = found
+            for variants in self._plans.values():
+                variants.by_magnitudes.clear()
 
     def advance(self, payload: frozenset[str], exact: frozenset[str]) -> None:
         """Note which payload is valid after commits of others, which have changed any relation."""

@@ -161,11 +161,13 @@ class _Attempt(_Frame):
 
     Attributes:
         limit: the handled rows above which the steps are given up.
+        final_limit: the same once a loop has gone round.
         outer_ceiling: the ceiling of the enclosing attempt.
     """
 
     within: plans.Within | None = None
     limit: int = 0
+    final_limit: int = 0
     outer_ceiling: int = 0
 
 
@@ -234,6 +236,8 @@ class Interpreter:
             self._budget.is_endless = False
 
     def _run_round(self, frame: _Rounds, loop: plans.Loop) -> None:
+        if frame.round == 1:
+            self._pass_outset()
         rounds, is_search = self._prepared.run_narrow_rounds(loop, frame.round)
         if rounds:
             frame.round += rounds
@@ -279,7 +283,8 @@ class Interpreter:
         assert within is not None
         while len(self._stack) > depth:
             self._leave()
-        self._recorder.switch(within)
+        began = attempt.final_limit - within.budget
+        self._recorder.switch(within, self._budget.handled_rows - began)
         if within.otherwise is None:
             raise LimitError(
                 f"maintaining `{within.about}` takes more than {within.budget} rows, and the option"
@@ -447,10 +452,20 @@ class Interpreter:
         self._begin_round(rounds, loop)
 
     def _try(self, within: plans.Within, number: int) -> None:
-        outer_ceiling = self._budget.row_ceiling
-        limit = self._budget.handled_rows + within.budget
+        outer_ceiling, handled = self._budget.row_ceiling, self._budget.handled_rows
+        final_limit = handled + within.budget
+        limit = final_limit if within.outset is None else handled + within.outset
         self._budget.row_ceiling = min(outer_ceiling, limit)
-        self._stack.append(_Attempt(within.steps, number, 0, within, limit, outer_ceiling))
+        self._stack.append(
+            _Attempt(within.steps, number, 0, within, limit, final_limit, outer_ceiling)
+        )
+
+    def _pass_outset(self) -> None:
+        """Let the innermost `Within` use its whole budget: the first round of a loop is over."""
+        attempt = next((each for each in reversed(self._stack) if isinstance(each, _Attempt)), None)
+        if attempt is not None and attempt.limit != attempt.final_limit:
+            attempt.limit = attempt.final_limit
+            self._budget.row_ceiling = min(attempt.outer_ceiling, attempt.limit)
 
     def _row(self, row: plans.RecordTrace, number: int) -> None:
         def read(references: tuple[Reference, ...]) -> tuple[pa.Table, ...]:

@@ -193,8 +193,9 @@ class _Printer:
             case plans.When(nonempty=nonempty, steps=steps):
                 yield f"unless empty: {self._references(nonempty)}"
                 yield from self._inner(steps)
-            case plans.Within(budget=budget, steps=steps, otherwise=otherwise):
-                yield f"within {budget:,} rows"
+            case plans.Within(budget=budget, steps=steps, otherwise=otherwise, outset=outset):
+                first = "" if outset is None else f", {outset:,} until a loop has gone round"
+                yield f"within {budget:,} rows{first}"
                 yield from self._inner(steps)
                 yield "otherwise fail" if otherwise is None else "otherwise"
                 yield from self._inner(otherwise or ())

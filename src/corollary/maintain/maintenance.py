@@ -164,7 +164,13 @@ def maintain(
             draft.procedures.setdefault(epf.CLEAR_TABLES, ())
             otherwise = (plans.Call(epf.CLEAR_TABLES), *recompute.plan(stratum, draft))
             steps = [
-                plans.Within(choice.budget, tuple(steps), None if is_strict else otherwise, name)
+                plans.Within(
+                    choice.budget,
+                    tuple(steps),
+                    None if is_strict else otherwise,
+                    name,
+                    choice.outset,
+                )
             ]
         draft.procedures[name] = tuple(steps)
         draft.readable.update(stratum.relations)

@@ -74,7 +74,7 @@ class Notes(CountingRecorder):
     def job(self, job: JobRecord) -> None:
         self.heard.append(("job", job.sent, job.returned))
 
-    def switch(self, within: Within) -> None:
+    def switch(self, within: Within, rows: int) -> None:
         self.heard.append(("switch", within.about))
 
     def row(
@@ -556,15 +556,23 @@ def test_a_budget_without_a_substitute_fails() -> None:
     assert not engine.size("out", ADDED)
 
 
-def test_a_loop_is_left_in_mid_round() -> None:
-    engine = engine_of(edge=[(at, (at + 1) % 50) for at in range(50)], out=[(0,)], large=[(2,)])
+@pytest.mark.parametrize(
+    ("budget", "outset", "is_given_up"),
+    [(1000, None, True), (100_000, 20, True), (1000, 500, True), (100_000, 500, False)],
+)
+def test_a_loop_is_left_in_mid_round(budget: int, outset: int | None, is_given_up: bool) -> None:
+    # A round handles 100 rows or so, and there are 50.
+    engine = engine_of(
+        edge=[(at, (at + 1) % 50) for at in range(50)], out=[(0,)], small=[(1,)], large=[(2,)]
+    )
     closure = pipeline("x z", probe("tc", "x y", state=ADDED), probe("edge", "y z", "y"))
     made = plan(
         copied("next", "edge", 2),
         Extend("tc", "next"),
         Within(
-            1000,
+            budget,
             (
+                *result("small"),
                 Loop(
                     (Derive("next", (closure,), (Reference("tc"),)), Extend("tc", "next")),
                     (Reference("tc", ADDED),),
@@ -572,11 +580,12 @@ def test_a_loop_is_left_in_mid_round() -> None:
             ),
             result("large"),
             "closure",
+            outset,
         ),
-        types=types(edge=2, out=1, large=1, next=2, tc=2, w=1),
+        types=types(edge=2, out=1, small=1, large=1, next=2, tc=2, w=1),
     )
-    assert run(engine, made).of("switch") == [("closure",)]
-    assert rows_of(engine, "out") == [(2,)]
+    assert run(engine, made).of("switch") == [("closure",)] * is_given_up
+    assert rows_of(engine, "out") == [(2,) if is_given_up else (1,)]
 
 
 # --- failures ----------------------------------------------------------------------------------

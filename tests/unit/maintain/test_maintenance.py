@@ -9,12 +9,14 @@ import pytest
 
 import corollary
 from corollary.core.plans import Plan
+from corollary.core.states import State
 from corollary.database.counters import TraceRow
 from corollary.database.database import Database
 from corollary.database.state import DatabaseState
 from corollary.database.transaction import Transaction
 from corollary.engines.local.engine import LocalEngine
 from corollary.errors import EvaluationError, InputError, LimitError
+from corollary.maintain.choose import RECURSIVE_SPREAD
 from support.maintained_database import (
     ALGORITHMS,
     CLOSURES,
@@ -558,25 +560,29 @@ def test_an_increment_that_grows_too_large_is_abandoned(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("corollary.maintain.choose.BUDGET_MIN_ROWS", 10)
+    monkeypatch.setitem(RECURSIVE_SPREAD, State.REMOVED, 16.0)
     judged = Judged(closure(kind, "number"), "auto")
     judged.step(({"edge": ring(24)}, {}))
     tx = judged.step(({}, {"edge": [(0, 1)]}))
     assert tx.stats["reach"].algorithm == "recompute"
     assert "outgrew" in tx.stats["reach"].reason
     tx = judged.step(({"edge": [(0, 1)]}, {}))
-    judged.step(({}, {"edge": [(7, 8), (20, 21)]}))
+    tx = judged.step(({}, {"edge": [(7, 8)]}))
+    assert "the change would handle" in tx.stats["reach"].reason  # it is known by now
+    judged.step(({"edge": [(7, 8)]}, {"edge": [(20, 21)]}))
+    judged.step(({}, {"edge": [(7, 8), (14, 15)]}))
     judged.step(({"edge": [(7, 8)]}, {"edge": [(0, 1)]}))
 
 
 def test_strict_databases_fail_instead(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("corollary.maintain.choose.BUDGET_MIN_ROWS", 10)
     db = opened(closure("left-linear", "number"), strict=True)
-    insert(db, "edge", ring(40), algorithm="recompute")
+    insert(db, "edge", ring(60), algorithm="recompute")
     before = held(db)
     with pytest.raises(LimitError):
         delete(db, "edge", [(0, 1)])
     assert held(db) == before
-    tx = insert(db, "edge", [(40, 41)])
+    tx = insert(db, "edge", [(60, 61)])
     assert tx.changes["reach"].counts == (1, 0)
 
 

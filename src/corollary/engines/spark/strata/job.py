@@ -41,8 +41,8 @@ def report_run(remote_run: RemoteRun, records: list[TaskRecorder], recorder: Rec
         led = sum(each.led[number] for each in records)
         if size or led:
             recorder.step(step, size, led)  # type: ignore[arg-type]
-        if any(number in each.switched for each in records):
-            recorder.switch(step)  # type: ignore[arg-type]
+        if given_up := sum(each.switched[number] for each in records):
+            recorder.switch(step, given_up)  # type: ignore[arg-type]
     for name in {name for each in records for name in each.probes}:
         recorder.probe(name, sum(each.probes[name] for each in records))
     if rounds := max(each.rounds for each in records):

@@ -118,7 +118,7 @@ class TaskRecorder:
     probes: Counter[str] = field(default_factory=Counter)
     rounds: int = 0
     handled: int = 0
-    switched: set[int] = field(default_factory=set)
+    switched: Counter[int] = field(default_factory=Counter)
     rows: list[tuple[int, Mapping[str, tuple[pa.Table, ...]], int]] = field(default_factory=list)
 
     def procedure(self, name: str) -> None:
@@ -151,9 +151,9 @@ class TaskRecorder:
     def job(self, job: JobRecord) -> None:
         """Ignored: tasks start no jobs."""
 
-    def switch(self, within: Within) -> None:
-        """Record steps that exceeded their budget."""
-        self.switched.add(self.steps[id(within)])
+    def switch(self, within: Within, rows: int) -> None:
+        """Record steps that exceeded their budget, and after how many rows."""
+        self.switched[self.steps[id(within)]] += rows
 
     def row(
         self, row: RecordTrace, relations: Mapping[str, tuple[pa.Table, ...]], number: int
