@@ -15,7 +15,7 @@ from collections.abc import Container, Iterator
 from dataclasses import dataclass
 
 from corollary.analysis.relevance import flip_signs
-from corollary.core.logic import Aggregation, Constant, Literal, Rule, Variable
+from corollary.core.logic import AnyAggregation, Constant, Literal, Rule, Slot, Variable, Wildcard
 from corollary.core.pipeline import Reference
 from corollary.core.plans import Plan, Step, working_relation
 from corollary.core.states import CHANGES, State
@@ -88,14 +88,16 @@ def plan_causes(
 
 
 def _group_changes(
-    aggregation: Aggregation, cause: CausingChange, given: str, draft: Draft
+    aggregation: AnyAggregation, cause: CausingChange, given: str, draft: Draft
 ) -> list[Step]:
     """Return the steps that find the changes of an aggregate's body in the groups of its tuples."""
     draft.types[cause.target] = draft.types[cause.relation]
-    row, value = draft.variables(cause.relation), Variable("value", draft.types[given][-1])
+    row = draft.variables(cause.relation)
     lead = Goal(Literal(cause.relation, row), draft.changes_of(cause.relation, cause.sign))
-    keys = tuple(row[at] for at in aggregation.groups)
-    effects = Goal(Literal(given, (*keys, value)), Reference(given))
+    columns: list[Slot] = [Wildcard()] * len(draft.types[given])
+    for at, column in zip(aggregation.keys, aggregation.groups, strict=True):
+        columns[at] = row[column]
+    effects = Goal(Literal(given, tuple(columns)), Reference(given))
     body = Body(row, (lead, effects), (), aggregation.origin, lead)
     return draft.derive(cause.target, [body])
 

@@ -29,7 +29,7 @@ from collections.abc import Collection, Container, Iterable, Iterator
 from dataclasses import replace
 
 from corollary.analysis.strata import Stratum, strata
-from corollary.core.logic import NO_RULE, Aggregation, Literal, Rule, Wildcard
+from corollary.core.logic import NO_RULE, AnyAggregation, Literal, Rule, Wildcard
 from corollary.core.pipeline import Reference
 from corollary.core.plans import Plan, Step, When, effect_relation, event_relation
 from corollary.core.program import ActiveRules, NormalProgram, Relation
@@ -113,7 +113,7 @@ def has_observable_change(
 
 def _views(
     program: NormalProgram, queries: Container[str]
-) -> tuple[frozenset[Rule], frozenset[Aggregation]]:
+) -> tuple[frozenset[Rule], frozenset[AnyAggregation]]:
     return (
         frozenset(rule for rule in program.rules if rule.head.relation not in queries),
         frozenset(each for each in program.aggregations if each.relation not in queries),

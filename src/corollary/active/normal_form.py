@@ -17,7 +17,7 @@ from dataclasses import replace
 
 from corollary.active.marks import MarkRenamer
 from corollary.analysis.check import CheckedProgram, check
-from corollary.core.logic import Aggregation, Literal, Origin, Rule
+from corollary.core.logic import AnyAggregation, Literal, Origin, Rule
 from corollary.core.printer import print_clause
 from corollary.core.program import ActiveRules, NormalProgram, Program, Relation, marked_name
 from corollary.core.states import State
@@ -212,6 +212,6 @@ class _Split:
         state = self._states.get(literal.relation, State.NEW)
         return replace(literal, relation=marked_name(literal.relation, state))
 
-    def _mark_body(self, aggregation: Aggregation) -> Aggregation:
+    def _mark_body(self, aggregation: AnyAggregation) -> AnyAggregation:
         state = self._states.get(aggregation.body, State.NEW)
         return replace(aggregation, body=marked_name(aggregation.body, state))

@@ -22,6 +22,7 @@ from corollary.analysis.checks.stratification import stratification
 from corollary.analysis.checks.subtypes import subtypes
 from corollary.analysis.checks.unused import unused
 from corollary.analysis.checks.value_invention import mark_endless, value_invention
+from corollary.analysis.checks.windows import windows
 from corollary.analysis.pragmas import unknown_pragmas, without_allowed
 from corollary.analysis.resolution import ResolvedProgram, resolve_program
 from corollary.analysis.subsumption import with_subsumption
@@ -43,6 +44,7 @@ PASSES: tuple[Callable[[ResolvedProgram], Iterable[Diagnostic]], ...] = (
     pragma_directives,
     query_plans,
     counters,
+    windows,
     events,
     safety,
     stratification,

@@ -6,7 +6,7 @@ from enum import StrEnum
 from functools import cached_property
 
 from corollary.core.graph import strongly_connected_components
-from corollary.core.logic import Aggregation, Rule, rules_by_head
+from corollary.core.logic import AnyAggregation, Rule, rules_by_head
 from corollary.core.once import once_per_program
 from corollary.core.program import NormalProgram, SubsumptionOrder
 
@@ -25,7 +25,7 @@ class Stratum:
 
     relations: tuple[str, ...]
     rules: tuple[Rule, ...]
-    aggregations: tuple[Aggregation, ...]
+    aggregations: tuple[AnyAggregation, ...]
     is_recursive: bool
     has_choice: bool = False
     """Whether a relation has a choice domain."""
@@ -78,7 +78,7 @@ def strata(program: NormalProgram) -> tuple[Stratum, ...]:
     """Return the strata of the derived relations, each after those it reads."""
     graph = dependency_polarities(program)
     rules = rules_by_head(program.rules)
-    aggregations: dict[str, list[Aggregation]] = {}
+    aggregations: dict[str, list[AnyAggregation]] = {}
     for aggregation in program.aggregations:
         aggregations.setdefault(aggregation.relation, []).append(aggregation)
     members = [

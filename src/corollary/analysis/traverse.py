@@ -7,6 +7,7 @@ from itertools import product
 from typing import assert_never
 
 from corollary.core import logic
+from corollary.core.windows import has_window
 
 Item = logic.Atom | logic.Negation | logic.Comparison | logic.Truth
 
@@ -25,7 +26,7 @@ def atom_uses(clause: logic.Clause) -> Iterator[AtomUse]:
     for head in clause.heads:
         for term in head.arguments:
             yield from _uses_in_term(term)
-    yield from _uses_in_body(clause.body, is_aggregated=False)
+    yield from _uses_in_body(clause.body, is_aggregated=has_window(clause))
 
 
 def _uses_in_body(items: tuple[logic.BodyItem, ...], is_aggregated: bool) -> Iterator[AtomUse]:

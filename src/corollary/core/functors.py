@@ -14,6 +14,7 @@ from corollary.core.records.record_terms import BRANCH_OF, FIELD_OF, RECORD_OF
 from corollary.core.syntax import COUNTER
 from corollary.core.types import DECIMAL_MAX_DIGITS, NUMERIC, Kind, Type, decimal
 from corollary.core.user_functors.user_functor import UserCall
+from corollary.core.windows import WINDOW
 
 Kinds = frozenset[Kind]
 
@@ -403,6 +404,9 @@ def _internal() -> Iterable[FunctorSignature]:
     yield FunctorSignature(BRANCH_OF, (_RECORD,), result=Kind.SYMBOL)
     yield FunctorSignature(CHECKED_SUM, (NUMERIC,), is_fallible=True)
     yield FunctorSignature(COUNTER, (), result=Kind.NUMBER)
+    yield FunctorSignature(
+        WINDOW, (_SYMBOL, ANY), optional=1, is_variadic=True, nullness=Nullness.ALWAYS
+    )
     yield FunctorSignature(CAST, (ANY, _SYMBOL), is_like_first=True)
     yield FunctorSignature(SINGLE, (_FLOAT,), result=Kind.FLOAT, is_fallible=True)
     yield FunctorSignature(SINGLE_OF_BITS, (_NUMBER,), result=Kind.FLOAT)

@@ -291,6 +291,82 @@ class Aggregation:
     value: int | None
     origin: Origin
 
+    @property
+    def keys(self) -> tuple[int, ...]:
+        """The columns of `relation` that hold the keys."""
+        return tuple(range(len(self.groups)))
+
+
+@dataclass(frozen=True, slots=True)
+class OrderColumn:
+    """A column that rows are ordered by."""
+
+    column: int
+    is_descending: bool = False
+    nulls_first: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RowFrame:
+    """The rows around a row that a window function sees.
+
+    Attributes:
+        is_rows: whether bounds are rows (ROWS) or rows with their peers (RANGE), which are equal
+            in the order.
+        start, end: the first and the last row, relative to the row; None for that of the partition.
+    """
+
+    is_rows: bool
+    start: int | None
+    end: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class WindowFunction:
+    """A function of a row and of the rows of its partition.
+
+    Attributes:
+        name: `rank`, `dense_rank`, `row_number`, `lag`, `lead`, `first_value`, `last_value`,
+            `nth_value`, `count`, `sum`, `min` or `max`. A sum without values is 0.
+        arguments: the columns of its arguments: the value, and the default of `lag` and `lead`.
+        frame: of the functions that have one.
+        distance: of `lag`, `lead` and `nth_value`.
+    """
+
+    name: str
+    arguments: tuple[int, ...] = ()
+    frame: RowFrame | None = None
+    distance: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Windowing:
+    """A derived relation `relation(columns of body…, values…)`: window functions of each row.
+
+    Rows of `body` that agree on the columns `partition` are ordered by `order`; those that are
+    equal in it, by all columns of `body` in turn, ascending and nulls first.
+    """
+
+    relation: str
+    body: str
+    partition: tuple[int, ...]
+    order: tuple[OrderColumn, ...]
+    functions: tuple[WindowFunction, ...]
+    origin: Origin
+
+    @property
+    def groups(self) -> tuple[int, ...]:
+        """The columns of `body` that hold the keys."""
+        return self.partition
+
+    @property
+    def keys(self) -> tuple[int, ...]:
+        """The columns of `relation` that hold the keys."""
+        return self.partition
+
+
+AnyAggregation = Aggregation | Windowing
+
 
 # --- what they contain -------------------------------------------------------------------------
 

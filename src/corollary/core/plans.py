@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import assert_never
 
-from corollary.core.logic import Aggregation, Origin
+from corollary.core.logic import Aggregation, AnyAggregation, Origin, Windowing
 from corollary.core.pipeline import AntiProbe, Links, Pipeline, Probe, Reference
 from corollary.core.program import SubsumptionOrder
 from corollary.core.states import State
@@ -132,6 +132,28 @@ class Aggregate:
     aggregation: Aggregation
     body: Reference
     without: tuple[Reference, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """`target` becomes the rows of `body`, each with the values of its window functions."""
+
+    target: str
+    windowing: Windowing
+    body: Reference
+    without: tuple[Reference, ...] = ()
+
+
+def aggregation_step(
+    target: str,
+    aggregation: AnyAggregation,
+    body: Reference,
+    without: tuple[Reference, ...] = (),
+) -> Aggregate | Window:
+    """Return the step that computes an aggregation of `body`."""
+    if isinstance(aggregation, Windowing):
+        return Window(target, aggregation, body, without)
+    return Aggregate(target, aggregation, body, without)
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,6 +404,7 @@ Step = (
     | Extend
     | ExtendWithRound
     | Aggregate
+    | Window
     | Total
     | ReadTotals
     | Accumulate
@@ -405,7 +428,7 @@ Step = (
 )
 
 
-Evaluation = Derive | Aggregate | Total | ReadTotals | Improve
+Evaluation = Derive | Aggregate | Window | Total | ReadTotals | Improve
 """The steps that compute tuples; a recorder gets the size of their results."""
 
 
@@ -467,7 +490,7 @@ def references_read(plan: Plan) -> Iterator[Reference]:
                     for stage in (*pipeline.stages, *pipeline.judge):
                         if isinstance(stage, Probe | AntiProbe):
                             yield stage.source
-            case Aggregate(body=body, without=without):
+            case Aggregate(body=body, without=without) | Window(body=body, without=without):
                 yield from (body, *without)
             case Total(body=source) | ReadTotals(totals=source):
                 yield source
@@ -519,7 +542,7 @@ def relations_written(plan: Plan) -> Iterator[str]:
 def relations_written_by(step: Step) -> tuple[str, ...]:
     """Return the relations that a step writes, but for those of the steps inside it."""
     match step:
-        case Derive(target=name) | Aggregate(target=name):
+        case Derive(target=name) | Aggregate(target=name) | Window(target=name):
             return (name,)
         case Total(target=name) | ReadTotals(target=name) | Improve(target=name):
             return (name,)

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any, assert_never
 
 from corollary.core.logic import (
-    Aggregation,
+    AnyAggregation,
     Clause,
     Condition,
     Constant,
@@ -386,7 +386,7 @@ class ActiveRules:
 
     relations: Mapping[str, Relation] = field(default_factory=dict)
     rules: tuple[Rule, ...] = ()
-    aggregations: tuple[Aggregation, ...] = ()
+    aggregations: tuple[AnyAggregation, ...] = ()
     marked: Mapping[str, MarkedRelation] = field(default_factory=dict)
     queries: frozenset[str] = frozenset()
     triggers: Mapping[str, MarkedRelation] = field(default_factory=dict)
@@ -495,7 +495,7 @@ class NormalProgram:
 
     relations: Mapping[str, Relation]
     rules: tuple[Rule, ...]
-    aggregations: tuple[Aggregation, ...]
+    aggregations: tuple[AnyAggregation, ...]
     facts: Mapping[str, tuple[tuple[Value, ...], ...]]
     bases: Mapping[str, str] = field(default_factory=dict)
     parts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)

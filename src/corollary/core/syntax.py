@@ -41,6 +41,7 @@ OPEN_FUNCTIONS = (
     *("regexp_replace", "regexp_extract", "chr", "ascii"),
     *("parse_integer", "parse_float", "parse_decimal", "parse_bool"),
     *("parse_day", "parse_moment", "show"),
+    "window",
 )
 """Functions whose names are not reserved: relations and variables may be called so."""
 

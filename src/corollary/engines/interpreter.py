@@ -87,6 +87,9 @@ class StepExecutor(Protocol[TupleSet]):
     def aggregate(self, step: plans.Aggregate) -> TupleSet:
         """Return the tuples of a step."""
 
+    def window(self, step: plans.Window) -> TupleSet:
+        """Return the tuples of a step."""
+
     def total(self, step: plans.Total) -> TupleSet:
         """Return the tuples of a step."""
 
@@ -306,7 +309,13 @@ class Interpreter:
                 self._tables[target].extend(self._words(source))
             case plans.ExtendWithRound(target=target, source=source):
                 self._prepared.extend_with_round(target, source, frame.round)
-            case plans.Aggregate() | plans.Total() | plans.ReadTotals() | plans.Accumulate():
+            case (
+                plans.Aggregate()
+                | plans.Window()
+                | plans.Total()
+                | plans.ReadTotals()
+                | plans.Accumulate()
+            ):
                 self._aggregate(step, frame.round)
             case (
                 plans.Improve()
@@ -384,7 +393,7 @@ class Interpreter:
 
     def _aggregate(
         self,
-        step: plans.Aggregate | plans.Total | plans.ReadTotals | plans.Accumulate,
+        step: plans.Aggregate | plans.Window | plans.Total | plans.ReadTotals | plans.Accumulate,
         number: int,
     ) -> None:
         if isinstance(step, plans.Accumulate):
@@ -397,6 +406,8 @@ class Interpreter:
         match step:
             case plans.Aggregate():
                 words = self._prepared.aggregate(step)
+            case plans.Window():
+                words = self._prepared.window(step)
             case plans.Total():
                 words = self._prepared.total(step)
             case plans.ReadTotals():

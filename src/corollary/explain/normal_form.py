@@ -12,9 +12,10 @@ from corollary.core.printer import (
     print_word,
 )
 from corollary.core.program import NormalProgram, Relation, SubsumptionOrder
+from corollary.core.windows import WINDOW, WindowExpression, print_window
 
 
-def print_aggregation(aggregation: logic.Aggregation, relations: Mapping[str, Relation]) -> str:
+def print_aggregation(aggregation: logic.AnyAggregation, relations: Mapping[str, Relation]) -> str:
     """Return an aggregation as a rule.
 
     It reads `h.aggregate1(x, n) :- h.body1(x, _), n = count : { h.body1(x, y) }.`, with `:=` where
@@ -24,6 +25,8 @@ def print_aggregation(aggregation: logic.Aggregation, relations: Mapping[str, Re
         aggregation: what to print.
         relations: the relations of its program, for the names of columns.
     """
+    if isinstance(aggregation, logic.Windowing):
+        return _print_windowing(aggregation, relations)
     names = _distinct(relations[aggregation.relation].columns, set())
     *keys, result = (logic.Variable(name) for name in names)
     body = relations[aggregation.body]
@@ -38,6 +41,25 @@ def print_aggregation(aggregation: logic.Aggregation, relations: Mapping[str, Re
     value = f"{print_term(result)} = {aggregation.operator}{target} : {{ {members} }}"
     has_null = any(body.types[group].nullable for group in aggregation.groups)
     return f"{head} {':=' if has_null else ':-'} {group_literal}, {value}."
+
+
+def _print_windowing(windowing: logic.Windowing, relations: Mapping[str, Relation]) -> str:
+    """Return a relation of window functions as a rule."""
+    names = _distinct(relations[windowing.relation].columns, set())
+    variables = tuple(logic.Variable(name) for name in names)
+    row = variables[: relations[windowing.body].arity]
+    equations = [
+        f"{print_term(value)} is {print_term(logic.Functor(WINDOW, (text, *row)))}"
+        for value, function in zip(variables[len(row) :], windowing.functions, strict=True)
+        for text in [
+            logic.Constant(
+                print_window(WindowExpression(function, windowing.partition, windowing.order))
+            )
+        ]
+    ]
+    head = print_literal(logic.Literal(windowing.relation, variables))
+    body = print_literal(logic.Literal(windowing.body, row))
+    return f"{head} := {', '.join((body, *equations))}."
 
 
 def print_normal(program: NormalProgram) -> str:

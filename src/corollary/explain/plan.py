@@ -9,12 +9,13 @@ from corollary.analysis.monotonicity import is_ranked_by_value
 from corollary.analysis.pivots import pivots
 from corollary.analysis.strata import Stratum, strata
 from corollary.core import plans
-from corollary.core.logic import Slot, Variable
+from corollary.core.logic import Slot, Variable, Windowing
 from corollary.core.pipeline import AntiProbe, Compute, Filter, Pipeline, Probe, Reference, Stage
 from corollary.core.printer import print_condition, print_term
 from corollary.core.program import ActiveRules, Arithmetic, NormalProgram
 from corollary.core.states import State
 from corollary.core.titles import show_titles
+from corollary.core.windows import print_functions
 
 INDENT = "    "
 SIGNS = {State.ADDED: "+", State.REMOVED: "-"}
@@ -97,7 +98,9 @@ def _stratum_line(stratum: Stratum, program: NormalProgram) -> str:
         is_by_value = is_ranked_by_value(stratum.rules, stratum.members, orders, types)
         facts.append(f"the best tuples, ranked by {'value' if is_by_value else 'round'}")
     rules = "1 rule" if len(stratum.rules) == 1 else f"{len(stratum.rules)} rules"
-    facts.append("aggregate" if stratum.aggregations else rules)
+    is_window = any(isinstance(each, Windowing) for each in stratum.aggregations)
+    kind = "window functions" if is_window else "aggregate"
+    facts.append(kind if stratum.aggregations else rules)
     last = {rule.origin.passes[-1:] for rule in stratum.rules}
     facts += [f"copied by {name}" for name in ("specialise", "magic_sets") if (name,) in last]
     statement = _sql_place(stratum)
@@ -165,6 +168,11 @@ class _Printer:
                     f"aggregate {self._name(target)} = {aggregation.operator}{of} over "
                     f"{self._reference(body)}, groups by column {groups}{self._less(without)}"
                     f"{self._noted(step)}"
+                )
+            case plans.Window(target=target, windowing=windowing, body=body, without=without):
+                yield (
+                    f"window {self._name(target)} = {self._reference(body)} with "
+                    f"{print_functions(windowing)}{self._less(without)}"
                 )
             case plans.Total() | plans.ReadTotals() | plans.Accumulate():
                 yield self._totals_step(step)

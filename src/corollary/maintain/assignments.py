@@ -11,10 +11,12 @@ from corollary.core import plans
 from corollary.core.logic import (
     NO_RULE,
     Aggregation,
+    AnyAggregation,
     Condition,
     Constant,
     Literal,
     Rule,
+    Windowing,
     head_arguments,
 )
 from corollary.core.pipeline import Reference
@@ -79,7 +81,7 @@ def difference_steps(aggregation: Aggregation, draft: Draft) -> list[plans.Step]
 
 
 def evaluate(
-    aggregation: Aggregation, draft: Draft, state: State, payload: Payload | None
+    aggregation: AnyAggregation, draft: Draft, state: State, payload: Payload | None
 ) -> tuple[list[plans.Step], dict[str, str]]:
     """Return the steps that aggregate the body in a state, and the relations with the results.
 
@@ -87,6 +89,9 @@ def evaluate(
     """
     name = aggregation.relation
     target = draft.working_relation(name, "next")
+    if isinstance(aggregation, Windowing):
+        steps, source = _read_body(aggregation, draft, state)
+        return [*steps, plans.Window(target, aggregation, source)], {name: target}
     body = draft.tables.programs[state].relations.get(aggregation.body)
     is_shared = state is State.NEW and aggregation.body in draft.shared_bodies
     is_inlined = body is not None and body.is_inlined and not is_shared
@@ -138,7 +143,7 @@ def _weighted_bodies(aggregation: Aggregation, draft: Draft, state: State) -> li
 
 
 def _read_body(
-    aggregation: Aggregation, draft: Draft, state: State
+    aggregation: AnyAggregation, draft: Draft, state: State
 ) -> tuple[list[plans.Step], Reference]:
     """Return where all assignments are in a state, and the steps that derive them, if necessary."""
     name = aggregation.body

@@ -32,6 +32,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from corollary.analysis.strata import Stratum
+from corollary.core.logic import Windowing
 from corollary.core.states import State
 from corollary.errors import InputError
 from corollary.maintain.algorithms.autonomous import is_autonomous
@@ -209,6 +210,9 @@ def _for_aggregate(
     members = stratum.relations
     if any(each in update.added_aggregations for each in stratum.aggregations):
         return AlgorithmChoice(members, Algorithm.RECOMPUTE, "the aggregate is new")
+    if isinstance(stratum.aggregations[0], Windowing):
+        reason = "window functions: the partitions that the change touches"
+        return AlgorithmChoice(members, Algorithm.AGGREGATES, reason)
     if any(map(update.is_virtual, members)):
         reason = "an aggregate: its touched groups only"
         return AlgorithmChoice(members, Algorithm.AGGREGATES, reason)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from corollary.analysis.strata import Stratum
 from corollary.core import plans
 from corollary.core.graph import strongly_connected_components
-from corollary.core.logic import NO_RULE, Condition, Constant, Literal, Rule, Variable
+from corollary.core.logic import NO_RULE, Aggregation, Condition, Constant, Literal, Rule, Variable
 from corollary.core.pipeline import Reference
 from corollary.core.plans import Step, working_relation
 from corollary.core.states import State
@@ -125,6 +125,7 @@ class GroupedStratum:
         target = self.draft.working_relation(name, role)
         if name in self.aggregations:
             aggregation = self.aggregations[name]
+            assert isinstance(aggregation, Aggregation), "windows are not recursive"
             body = Reference(working_relation(aggregation.body, role))
             return [plans.Aggregate(target, aggregation, body)]
         current = working_relation(self.owner_of[name], "current")

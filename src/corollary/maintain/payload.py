@@ -121,7 +121,10 @@ def payload_kind(stratum: Stratum, program: NormalProgram) -> Payload | None:
     if any(program.relations[name].is_virtual for name in stratum.relations):
         return None
     if stratum.aggregations:
-        return _totals_kind(stratum.aggregations[0], program)
+        (aggregation,) = stratum.aggregations
+        if isinstance(aggregation, logic.Windowing):
+            return None
+        return _totals_kind(aggregation, program)
     return Payload.COUNT if has_counts(stratum) else None
 
 
@@ -163,7 +166,9 @@ def payload_relations(stratum: Stratum, program: NormalProgram) -> dict[str, Rel
             columns = (*(relation.columns[at] for at in key), f"{WORKING_SEPARATOR}{role}")
             types = (*(relation.types[at] for at in key), NUMBER)
         elif stratum.aggregations:
-            term = _term_type(stratum.aggregations[0], program)
+            (aggregation,) = stratum.aggregations
+            assert isinstance(aggregation, logic.Aggregation), "windows have no payload"
+            term = _term_type(aggregation, program)
             # No column of a user has the separator in its name.
             more = tuple(f"{WORKING_SEPARATOR}{each}" for each in _more_columns(role, term))
             columns = (*relation.columns[:-1], *more)

@@ -469,14 +469,14 @@ def _open(
 
 
 def _aggregate(
-    node: tabling.AdornedRelation, aggregation: logic.Aggregation, tables: tabling.CallTables
+    node: tabling.AdornedRelation, aggregation: logic.AnyAggregation, tables: tabling.CallTables
 ) -> list[plans.Step]:
     """Return the steps that answer calls of an aggregate: solve its body, then aggregate."""
     body = tables.programs[node.state].relations[aggregation.body]
     variables = tuple(
         logic.Variable(f"c{column}", type_) for column, type_ in enumerate(body.types)
     )
-    columns = tuple(aggregation.groups[at] for at in node.bound)
+    columns = tuple(aggregation.groups[aggregation.keys.index(at)] for at in node.bound)
     keys = tuple(variables[column] for column in columns)
     call = Probe(Reference(node.calls, State.ADDED), keys, ())
     source, steps = Reference(aggregation.body, node.state), list[plans.Step]()
@@ -489,8 +489,9 @@ def _aggregate(
     tables.types[rows] = body.types
     read = Probe(source, variables, tuple(sorted(columns)))
     pipeline = Pipeline((call, read), variables, aggregation.origin)
-    steps += [
+    known = (Reference(node.answers),)
+    return [
+        *steps,
         plans.Derive(rows, (pipeline,)),
-        plans.Aggregate(node.new_answers, aggregation, Reference(rows), (Reference(node.answers),)),
+        plans.aggregation_step(node.new_answers, aggregation, Reference(rows), known),
     ]
-    return steps

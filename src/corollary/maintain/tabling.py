@@ -151,9 +151,9 @@ class CallTables:
         if order is not None:
             keys = order.keys(len(self.programs[state].relations[relation].types))
             return tuple(column for column in bound if column in keys)
-        if any(each.relation == relation for each in aggregations):
-            value = len(self.programs[state].relations[relation].types) - 1
-            return tuple(column for column in bound if column != value)
+        for each in aggregations:
+            if each.relation == relation:
+                return tuple(column for column in bound if column in each.keys)
         return bound
 
     def _generalise(self, relation: str, bound: tuple[int, ...], state: State) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ from functools import cached_property
 from corollary.analysis import relevance
 from corollary.analysis.strata import Stratum, strata
 from corollary.core.graph import strongly_connected_components
-from corollary.core.logic import Aggregation, Rule, rules_by_head
+from corollary.core.logic import AnyAggregation, Rule, rules_by_head
 from corollary.core.monitoring_optimisations import MonitoringOptimisation
 from corollary.core.program import NormalProgram
 from corollary.core.states import State
@@ -161,7 +161,7 @@ class Update:
         )
 
     @cached_property
-    def added_aggregations(self) -> tuple[Aggregation, ...]:
+    def added_aggregations(self) -> tuple[AnyAggregation, ...]:
         """The aggregations that only NEW has."""
         known = {each.relation for each in self.old.aggregations}
         return tuple(each for each in self.new.aggregations if each.relation not in known)

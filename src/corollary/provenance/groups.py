@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from corollary.core.arrow import nullary_table, single_array, sort_rows, to_python
 from corollary.core.arrow_buffers import fixed_values, index_array, python_array
-from corollary.core.logic import NO_RULE, Aggregation, Literal, Value
+from corollary.core.logic import NO_RULE, Aggregation, AnyAggregation, Literal, Value
 from corollary.core.pipeline import Reference
 from corollary.core.plans import working_relation
 from corollary.core.program import Relation
@@ -29,11 +29,19 @@ from corollary.provenance.instances import ID, InstanceFinder
 from corollary.provenance.limits import Allowance
 from corollary.provenance.nodes import Row
 
-SHOWN_ROWS = {"min": 3, "max": 3, "count": 10, "sum": 10, "mean": 10}
+_SHOWN_ROWS = {"min": 3, "max": 3}
+_MOST_ROWS = 10
 """The maximum number of rows that are shown of a group."""
 
 COPIES_SHOWN_ROWS = 3
 """The same where rows are copies of a row of a bag."""
+
+
+def shown_rows(aggregation: AnyAggregation) -> int:
+    """Return how many rows of a group are shown at most."""
+    if isinstance(aggregation, Aggregation):
+        return _SHOWN_ROWS.get(aggregation.operator, _MOST_ROWS)
+    return _MOST_ROWS
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +56,7 @@ class GroupRows:
         rest: of `sum` and `mean`, the sum of the rows that are not shown.
     """
 
-    aggregation: Aggregation
+    aggregation: AnyAggregation
     rows: tuple[Fact, ...]
     total: int
     attained: int | None
@@ -57,7 +65,7 @@ class GroupRows:
 
 def find_groups(
     finder: InstanceFinder,
-    aggregation: Aggregation,
+    aggregation: AnyAggregation,
     groups: Sequence[Row],
     allowance: Allowance,
     most: int,
@@ -93,7 +101,8 @@ def find_groups(
     )
     asked.engine.declare(declared)
     try:
-        asked.engine.insert(wanted, [(*group[:-1], number) for number, group in enumerate(groups)])
+        values = [tuple(group[at] for at in aggregation.keys) for group in groups]
+        asked.engine.insert(wanted, [(*each, number) for number, each in enumerate(values)])
         allowance.run(asked.engine, plan, asked.limits)
         table = asked.engine.read(target)
     finally:
@@ -118,7 +127,12 @@ def _slice(rows: pa.Table, start: int, end: int) -> pa.Table:
     return rows.slice(start, end - start) if rows.num_columns else nullary_table(end - start)
 
 
-def _group(aggregation: Aggregation, group: Row, members: pa.Table, most: int) -> GroupRows:
+def _group(aggregation: AnyAggregation, group: Row, members: pa.Table, most: int) -> GroupRows:
+    if not isinstance(aggregation, Aggregation):
+        own = group[: members.num_columns]
+        others = (row for row in to_python(sort_rows(members).slice(0, most)) if row != own)
+        facts = tuple((aggregation.body, row) for row in (own, *others))[:most]
+        return GroupRows(aggregation, facts, int(members.num_rows), None, None)
     operator, at = aggregation.operator, aggregation.value
     attained, rest = None, None
     if at is None:

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from corollary.core.logic import Constant, Literal
+from corollary.core.logic import Aggregation, Constant, Literal
 from corollary.core.program import NormalProgram
 from corollary.provenance.graph import INFINITE, KnownInstance, ProofGraph
 from corollary.provenance.groups import GroupRows
@@ -277,14 +277,15 @@ class ProofDrawing:
         premises: dict[NodeKey, None] = {}
         group = self.groups.get((relation, row))
         if group is not None:
+            premises = dict.fromkeys(
+                self.tuple_key(self.graph.number(fact, None)) for fact in group.rows
+            )
+        if group is not None and isinstance(aggregation, Aggregation):
             keys = zip(shape.columns[:-1], row[:-1], shape.types[:-1], strict=True)
             made = AggregateValue(
                 aggregation.operator, tuple(keys), row[-1], group.total, group.rest, shape.types[-1]
             )
             node = replace(node, aggregate=made)
-            premises = dict.fromkeys(
-                self.tuple_key(self.graph.number(fact, None)) for fact in group.rows
-            )
         return ("aggregate", relation, row), _Sketch(node, tuple(premises))
 
 

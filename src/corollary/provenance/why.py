@@ -13,9 +13,9 @@ from corollary.provenance.covered import name_covering
 from corollary.provenance.graph import KnownInstance
 from corollary.provenance.groups import (
     COPIES_SHOWN_ROWS,
-    SHOWN_ROWS,
     GroupRows,
     find_groups,
+    shown_rows,
 )
 from corollary.provenance.instance_rows import Fact
 from corollary.provenance.instances import InstanceFinder
@@ -224,7 +224,7 @@ class _Question:
             }
             if not rows:
                 continue
-            most = COPIES_SHOWN_ROWS if any(rows.values()) else SHOWN_ROWS[aggregation.operator]
+            most = COPIES_SHOWN_ROWS if any(rows.values()) else shown_rows(aggregation)
             try:
                 made = find_groups(self.finder, aggregation, list(rows), self.allowance, most)
             except WorkLimitError:

@@ -11,7 +11,7 @@ from functools import cached_property
 
 from corollary.core import logic
 from corollary.core.logic import (
-    Aggregation,
+    AnyAggregation,
     Condition,
     Constant,
     Literal,
@@ -19,6 +19,7 @@ from corollary.core.logic import (
     Value,
     Variable,
     Wildcard,
+    Windowing,
 )
 from corollary.core.printer import print_clause, print_condition, print_literal, print_term
 from corollary.core.program import NormalProgram, Program, owner_of, sql_texts
@@ -180,7 +181,7 @@ class Wording:
     # --- aggregates ----------------------------------------------------------------------------
 
     @cached_property
-    def aggregations(self) -> Mapping[str, Aggregation]:
+    def aggregations(self) -> Mapping[str, AnyAggregation]:
         """The aggregations of the program, by their relations."""
         program = self.program
         every = (*program.aggregations, *program.active.aggregations)
@@ -191,8 +192,14 @@ class Wording:
 
         It reads `4 = count : { tc(1, y), edge(y, _) }`.
         """
-        *keys, value = (substitute(slot, bindings) for slot in literal.slots)
         aggregation = self.aggregations[literal.relation]
+        slots = [substitute(slot, bindings) for slot in literal.slots]
+        if isinstance(aggregation, Windowing):
+            values = ", ".join(map(print_term, slots[-len(aggregation.functions) :]))
+            names = ", ".join(f"{each.name}(…)" for each in aggregation.functions)
+            keys = [slots[at] for at in aggregation.keys]
+            return f"{values} = {names} : {self.group_text(literal.relation, keys)}"
+        *keys, value = slots
         bodies = self._bodies(aggregation)
         term = "" if aggregation.value is None else f" {_term(bodies[0], aggregation.value)}"
         group = self.group_text(literal.relation, keys)
@@ -204,7 +211,7 @@ class Wording:
         texts = [self._body_text(rule, aggregation, keys) for rule in self._bodies(aggregation)]
         return f"{{ {' ; '.join(texts)} }}"
 
-    def _bodies(self, aggregation: Aggregation) -> tuple[Rule, ...]:
+    def _bodies(self, aggregation: AnyAggregation) -> tuple[Rule, ...]:
         """Return the rules of what is aggregated; of a relation that the user knows, itself."""
         body = self.program.relations[aggregation.body]
         rules = tuple(each for each in self.program.rules if each.head.relation == body.name)
@@ -213,7 +220,9 @@ class Wording:
         whole = Literal(body.name, tuple(map(Variable, body.columns, body.types)))
         return (Rule(whole, (whole,), (), aggregation.origin),)
 
-    def _body_text(self, rule: Rule, aggregation: Aggregation, keys: Sequence[logic.Slot]) -> str:
+    def _body_text(
+        self, rule: Rule, aggregation: AnyAggregation, keys: Sequence[logic.Slot]
+    ) -> str:
         places = (rule.head.slots[at] for at in aggregation.groups)
         known = {
             place.name: key.value
@@ -222,7 +231,8 @@ class Wording:
         }
         shown = (each for each in rule.literals if each.relation not in self._guards)
         parts = [self.literal_text(each, known) for each in shown]
-        value = None if aggregation.value is None else _computed(rule, aggregation.value)
+        at = None if isinstance(aggregation, Windowing) else aggregation.value
+        value = None if at is None else _computed(rule, at)
         parts += [condition_text(each, known) for each in rule.conditions if each is not value]
         return ", ".join(parts)
 

@@ -78,6 +78,13 @@ def _numbered_relations(program: NormalProgram) -> list[str]:
     ]
 
 
+def _aggregation(aggregation: logic.AnyAggregation, body: str) -> tuple[object, ...]:
+    """Return what an aggregation computes of a body."""
+    if isinstance(aggregation, logic.Aggregation):
+        return aggregation.operator, body, aggregation.groups, aggregation.value
+    return body, aggregation.partition, aggregation.order, aggregation.functions
+
+
 def _definition(name: str, program: NormalProgram, known: Mapping[str, str]) -> str:
     """Return a digest of what a relation is: its types, its rules without names of variables.
 
@@ -88,7 +95,7 @@ def _definition(name: str, program: NormalProgram, known: Mapping[str, str]) -> 
         repr(canonical_rule(rule, known)) for rule in program.rules if rule.head.relation == name
     )
     aggregations = [
-        (each.operator, known.get(each.body, each.body), each.groups, each.value)
+        _aggregation(each, known.get(each.body, each.body))
         for each in program.aggregations
         if each.relation == name
     ]
@@ -150,7 +157,7 @@ def rename_relations(program: NormalProgram, renamed: Mapping[str, str]) -> Norm
     def rule(each: logic.Rule) -> logic.Rule:
         return replace(each, head=literal(each.head), literals=tuple(map(literal, each.literals)))
 
-    def aggregation(each: logic.Aggregation) -> logic.Aggregation:
+    def aggregation(each: logic.AnyAggregation) -> logic.AnyAggregation:
         return replace(each, relation=named(each.relation), body=named(each.body))
 
     def grouping(each: GroupReading | None) -> GroupReading | None:

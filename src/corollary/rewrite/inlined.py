@@ -8,7 +8,7 @@ The body of an aggregate over its own stratum is stored: it changes group by gro
 
 from dataclasses import replace
 
-from corollary.core.logic import has_single_derivations
+from corollary.core.logic import Aggregation, has_single_derivations
 from corollary.rewrite.translation_unit import TranslationUnit
 
 
@@ -19,7 +19,8 @@ def inlined(unit: TranslationUnit) -> None:
         for each in unit.declarations
         if each.key and not unit.relations[each.name].is_derived
     }
-    for name in {each.body for each in unit.aggregations} - unit.recursive_bodies:
+    bodies = {each.body for each in unit.aggregations if isinstance(each, Aggregation)}
+    for name in bodies - unit.recursive_bodies:
         relation = unit.relations[name]
         rules = [rule for rule in unit.rules if rule.head.relation == name]
         is_open = relation.is_derived and (relation.is_virtual or not relation.is_declared)

@@ -30,6 +30,7 @@ from corollary.rewrite.clauses.implied import implied
 from corollary.rewrite.clauses.negations import negations
 from corollary.rewrite.clauses.nulls import nulls
 from corollary.rewrite.clauses.records import records
+from corollary.rewrite.clauses.windows import windows
 from corollary.rewrite.clauses.words import words
 from corollary.rewrite.equivalences import equivalences
 from corollary.rewrite.fields import fields
@@ -42,6 +43,7 @@ RewritePass = Callable[[TranslationUnit], None]
 
 CLAUSE_PASSES: tuple[RewritePass, ...] = (
     disjunctions,  # one conjunction per head and alternative
+    windows,  # rules with window functions become relations of their own kind
     counters,  # rows that `autoinc()` numbers become relations
     records,  # patterns become field accesses
     words,  # results are 32-bit words, if the program asks for them

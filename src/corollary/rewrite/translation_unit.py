@@ -86,7 +86,7 @@ class TranslationUnit:
     has_rounds: bool = False
     conjunctions: Iterable[Conjunction] = ()
     rules: list[logic.Rule] = field(default_factory=list)
-    aggregations: list[logic.Aggregation] = field(default_factory=list)
+    aggregations: list[logic.AnyAggregation] = field(default_factory=list)
     facts: dict[str, list[tuple[logic.Value, ...]]] = field(default_factory=dict)
     bases: Mapping[str, str] = field(default_factory=dict)
     bags: Mapping[str, str] = field(default_factory=dict)

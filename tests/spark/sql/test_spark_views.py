@@ -17,7 +17,12 @@ pytestmark = pytest.mark.spark
 FILES = sorted({each.file for each in corpus()})
 MAINTAINED = [
     *("joins-full_join", "conditions-truth_tables", "subqueries-not_in_correlated", "bags-product"),
-    *("set_operations-except_all", "grouping-mixed_distinct", "decimals-means", "windows-running"),
+    *(
+        "set_operations-except_all",
+        "grouping-mixed_distinct",
+        "decimals-means",
+        "windows-tied_frames",
+    ),
     *("layers-layer_union", "strings-likes", "dates-month_arithmetic", "top-top_bag"),
 ]
 RECURSIVE = [

@@ -25,6 +25,7 @@ from corollary.core.records.record_text import make_record
 from corollary.core.states import State
 from corollary.core.types import DECIMAL_MAX_DIGITS, NIL, NUMBER, Kind, Type, decimal
 from corollary.core.values import SCALARS, decimal_value, is_decimal, unscaled_integer
+from corollary.core.windows import WINDOW, window_of
 from corollary.errors import Diagnostic
 
 _RANGES = {Kind.NUMBER: (-(2**63), 2**63 - 1), Kind.UNSIGNED: (0, 2**64 - 1)}
@@ -117,6 +118,8 @@ class _ClauseAnnotator:
             type_ = type_.with_null(may_be_null) if type_ else None
             if term.name == CAST:
                 return self._cast(term, inside[0][0], type_), may_be_null
+            if term.name == WINDOW:
+                type_ = _window_type(term, type_)
             widened = self.constraints.widened.get(node, (False,) * len(inside))
             arguments = tuple(
                 _as_decimal(argument) if is_integer else argument
@@ -214,6 +217,15 @@ class _ClauseAnnotator:
 
     def _report(self, finding: Diagnostic) -> None:
         self.constraints.findings.append(finding)
+
+
+def _window_type(term: logic.Functor, type_: Type | None) -> Type | None:
+    """Return the type of a window function: a sum has all digits that a decimal can have."""
+    found = window_of(term)
+    is_sum = found is not None and found.function.name == "sum"
+    if type_ is not None and is_sum and type_.kind is Kind.DECIMAL:
+        return replace(type_, precision=DECIMAL_MAX_DIGITS)
+    return type_
 
 
 def _as_decimal(term: logic.Term) -> logic.Term:

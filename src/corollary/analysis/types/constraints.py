@@ -40,6 +40,7 @@ from corollary.core.functors import (
 from corollary.core.records.record_terms import is_record_term
 from corollary.core.types import DECIMAL_MAX_DIGITS, NUMERIC, Kind
 from corollary.core.user_functors.user_functor import UserCall
+from corollary.core.windows import RANKS, WINDOW, window_of
 from corollary.errors import Diagnostic
 
 _SYMBOL: Kinds = frozenset({Kind.SYMBOL})
@@ -253,6 +254,8 @@ class _ClauseConstraints:
     def _functor(self, term: logic.Functor, nodes: tuple[int, ...]) -> int:
         if term.name == CAST:
             return self._cast(term)
+        if term.name == WINDOW:
+            return self._window(term, nodes)
         signature = signature_of(term)
         if signature is None or not signature.accepts(len(nodes)):
             return self._unifier.new_node()
@@ -287,6 +290,22 @@ class _ClauseConstraints:
             result = self._unifier.new_node(frozenset({kind}), reason)
             if term.name in SCALE_ARGUMENTS:
                 self._round(term.arguments[SCALE_ARGUMENTS[term.name]], result, reason)
+        return result
+
+    def _window(self, term: logic.Functor, nodes: tuple[int, ...]) -> int:
+        """Return the node of a window function; the check `windows` looks at its text."""
+        found = window_of(term)
+        if found is None:
+            return self._unifier.new_node()
+        function = found.function
+        reason = Reason(f"the result of `{function.name}`", term.span)
+        if function.name in (*RANKS, "count"):
+            return self._unifier.new_node(frozenset({Kind.NUMBER}), reason)
+        result = self._unifier.new_node()
+        taken = NUMERIC if function.name == "sum" else ANY
+        for at in function.arguments:
+            if self._take(term.arguments[1 + at], nodes[1 + at], function.name, taken):
+                self._unifier.unify_domains(nodes[1 + at], result)
         return result
 
     def _user_call(self, term: UserCall, nodes: tuple[int, ...]) -> int:

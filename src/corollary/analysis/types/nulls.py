@@ -26,6 +26,8 @@ from corollary.analysis.traverse import (
 from corollary.core import logic
 from corollary.core.functors import Nullness, signature_of
 from corollary.core.types import Type
+from corollary.core.windows import WINDOW
+from corollary.core.windows import may_be_null as window_may_be_null
 from corollary.errors import Diagnostic
 
 Nullability = Mapping[str, tuple[bool, ...]]
@@ -65,6 +67,8 @@ def nullable_columns(resolved: ResolvedProgram) -> Nullability:
 
 def functor_may_be_null(functor: logic.Functor, arguments: Sequence[bool]) -> bool:
     """Whether the value of a functor may be null, given which of its arguments may be."""
+    if functor.name == WINDOW:
+        return window_may_be_null(functor, arguments)
     signature = signature_of(functor)
     if signature is None or not signature.accepts(len(arguments)):
         return any(arguments)

@@ -35,6 +35,7 @@ from corollary.engines.local.evaluation.pipelines import (
     RunContext,
     copied_reference,
 )
+from corollary.engines.local.evaluation.windows import compute_windows
 from corollary.engines.local.storage.code_range import GROWTH_BITS, range_of_code
 from corollary.engines.local.storage.layout import LayoutFamily, Words
 from corollary.engines.local.storage.sorting import sort_words
@@ -214,6 +215,14 @@ class PreparedPlan:
             words = words[~self.tables[each.relation].contains(words, each.state)]
         return words
 
+    def window(self, step: plans.Window) -> Words:
+        """Return the tuples of a step, packed and sorted for its target."""
+        body, target = self.tables[step.body.relation], self.tables[step.target]
+        words = compute_windows(step.windowing, body, step.body.state, target, self.dictionary)
+        for each in step.without:
+            words = words[~self.tables[each.relation].contains(words, each.state)]
+        return words
+
     def total(self, step: plans.Total) -> Words:
         """Return the running totals of a step, packed and sorted for its target."""
         if self._elsewhere is not None:
@@ -375,7 +384,10 @@ def _exchanges(step: plans.Step, plan: plans.Plan) -> list[tuple[str, str]]:
                 source for each in pipelines if (source := copied_reference(each)) is not None
             ]
             return [(target, each.relation) for each in (*without, *sources)]
-        case plans.Aggregate(target=target, without=without):
+        case (
+            plans.Aggregate(target=target, without=without)
+            | plans.Window(target=target, without=without)
+        ):
             return [(target, each.relation) for each in without]
         case plans.Extend(target=target, source=source):
             return [(target, source)]

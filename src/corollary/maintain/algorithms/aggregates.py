@@ -31,9 +31,9 @@ def plan(stratum: Stratum, draft: Draft) -> list[Step]:
     (aggregation,) = stratum.aggregations
     name, body = aggregation.relation, aggregation.body
     columns = draft.variables(name)
-    keys = columns[:-1]
+    keys = tuple(columns[at] for at in aggregation.keys)
     touched = working_relation(name, "touched")
-    draft.types[touched] = draft.types[name][:-1]
+    draft.types[touched] = tuple(draft.types[name][at] for at in aggregation.keys)
     row = draft.variables(body)
     steps: list[Step] = []
     changes = [draft.changes_of(body, sign) for sign in sorted(draft.update.signs_of(body))]

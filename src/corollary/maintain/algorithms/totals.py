@@ -65,6 +65,7 @@ _ZERO = Constant(0, NUMBER)
 def plan(stratum: Stratum, draft: Draft) -> list[plans.Step]:
     """Return the steps that maintain a stored aggregate whose totals are valid."""
     (aggregation,) = stratum.aggregations
+    assert isinstance(aggregation, Aggregation), "windows have no totals"
     group = _Groups(aggregation, draft)
     payload = payload_kind(stratum, draft.update.new)
     steps = difference_steps(aggregation, draft)

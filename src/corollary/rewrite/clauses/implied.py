@@ -25,7 +25,9 @@ from corollary.rewrite.translation_unit import TranslationUnit
 
 def implied(unit: TranslationUnit) -> None:
     """Drop literals that aggregates imply, and rules for empty groups that cannot be empty."""
-    aggregations = {each.relation: each for each in unit.aggregations}
+    aggregations = {
+        each.relation: each for each in unit.aggregations if isinstance(each, Aggregation)
+    }
     counts = {each.name: rows_name(each.name) for each in unit.declarations if each.is_bag}
     projected = {
         rule.head.relation: (source, rule)

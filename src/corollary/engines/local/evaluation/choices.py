@@ -7,12 +7,10 @@ them can be in their way. What agrees with them is dropped, and the next ones ar
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow.compute as pc
 
-from corollary.core.arrow import single_array
 from corollary.core.plans import Choose
 from corollary.core.states import State
-from corollary.core.types import Type
+from corollary.engines.local.evaluation.order_keys import order_keys
 from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.storage.layout import Words
 from corollary.engines.local.storage.table import Table
@@ -29,7 +27,8 @@ def choose_tuples(step: Choose, source: Table, dictionary: Dictionary) -> Words:
         return words
     codes = [source.layout.unpack_column(words, at) for at in range(len(source.types))]
     ranks = [
-        _ranks(column, type_, dictionary) for column, type_ in zip(codes, source.types, strict=True)
+        order_keys(column, type_, dictionary).keys
+        for column, type_ in zip(codes, source.types, strict=True)
     ]
     place = np.empty(count, np.int64)
     place[np.lexsort(ranks[::-1])] = np.arange(count)
@@ -47,18 +46,6 @@ def choose_tuples(step: Choose, source: Table, dictionary: Dictionary) -> Words:
             taken[kinds[is_least]] = True
             is_open &= ~taken[kinds]
     return words[is_taken]
-
-
-def _ranks(codes: Codes, type_: Type, dictionary: Dictionary) -> Ranks:
-    """Return the places of values in ascending order; null is the least, NaN the greatest."""
-    distinct, rows = np.unique(codes, return_inverse=True)
-    values = single_array(dictionary.decode_arrow(distinct, type_))
-    order = pc.sort_indices(values).to_numpy()
-    if values.null_count:  # it is one of the values, and sorted last
-        order = np.roll(order, 1)
-    places = np.empty(len(order), np.int64)
-    places[order] = np.arange(len(order))
-    return places[rows]
 
 
 def _kinds(columns: list[Codes]) -> Ranks:

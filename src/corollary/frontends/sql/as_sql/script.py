@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from corollary.analysis.strata import Stratum, strata
-from corollary.core.logic import Rule, Value
+from corollary.core.logic import Rule, Value, Windowing
 from corollary.core.program import NormalProgram, Relation
 from corollary.frontends.sql.as_sql.functions import (
     Node,
@@ -229,9 +229,11 @@ class _Script:
         return query
 
     def _query(self, stratum: Stratum, name: str) -> exp.Query:
-        found = [each for each in stratum.aggregations if each.relation == name]
-        if found:
-            return self._writer.of_aggregation(found[0])
+        for each in stratum.aggregations:
+            if each.relation == name:
+                if isinstance(each, Windowing):
+                    return self._writer.of_windowing(each)
+                return self._writer.of_aggregation(each)
         rules = stratum.rules_by_head.get(name, ())
         if not rules:
             raise NotInSqlError("it has no rules")

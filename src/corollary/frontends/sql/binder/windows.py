@@ -179,7 +179,12 @@ def _neighbour(name: str, arguments: list[Expression], window: _Window, site: Si
         )
     if name not in NEIGHBOURS:
         given = (value, *(fitted(each, WHOLE, site) for each in rest))
-        type_ = value.type if name != "nth_value" else value.type.with_null(True)
+        number = given[-1].value if isinstance(given[-1], ConstantValue) else None
+        if name == "nth_value" and (len(given) < 2 or not isinstance(number, int) or number < 1):
+            message = "`nth_value` takes a literal above 0."
+            raise site.error("C1306", message, "write `nth_value(x, 2)`")
+        may_be_empty = name == "nth_value" or (frame is not None and not _has_current(frame))
+        type_ = value.type.with_null(True) if may_be_empty else value.type
         return WindowCall(name, given, partition, order, frame, type_, site.span)
     distance = fitted(rest[0], WHOLE, site) if rest else integer(1)
     if not isinstance(distance, ConstantValue) or not isinstance(distance.value, int):

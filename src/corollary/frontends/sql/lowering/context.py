@@ -259,9 +259,16 @@ class ViewLowering(ABC):
 
     # --- bodies --------------------------------------------------------------------------------
 
-    def cut(self, body: RuleBody) -> None:
-        """Make a body a relation, and the body one literal of it."""
-        terms = [term for number in body.sources for term in self.used_columns(number)]
+    def cut(self, body: RuleBody, columns: Sequence[Term] | None = None) -> None:
+        """Make a body a relation, and the body one literal of it.
+
+        Args:
+            body: what is cut.
+            columns: those that the relation has in any case; by default those that are used.
+        """
+        terms = columns
+        if terms is None:
+            terms = [term for number in body.sources for term in self.used_columns(number)]
         variables = (*body.outer, *body.visible(terms))
         types = {each.name: (each.type or NUMBER) for each in variables}
         name = self.draft.relation("join")

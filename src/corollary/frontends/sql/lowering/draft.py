@@ -132,12 +132,15 @@ class ViewDraft:
         arguments: Iterable[Term],
         items: Iterable[BodyItem],
         span: Span | None = None,
+        *,
+        is_whole: bool = False,
     ) -> None:
-        """Add a rule; what it does not need is left out."""
+        """Add a rule; what it does not need is left out, unless it is whole as it is."""
         head = Atom(relation, tuple(self.plain(each) for each in arguments))
         body = tuple(self.plain_items(items))
         place = self.place or span or self.span
-        clause = tidy(Clause((head,), body, place, is_null_safe=True))
+        clause = Clause((head,), body, place, is_null_safe=True)
+        clause = clause if is_whole else tidy(clause)
         self.clauses.append(self._with_short_names(clause))
 
     def _with_short_names(self, clause: Clause) -> Clause:

@@ -113,16 +113,16 @@ class Groups:
                 may_be_null = self.may_be_empty or self.rows.is_nullable(term)
                 if call.is_distinct:
                     source, number = self._distinct(call, arguments)
-                    total = self._total("sum", source, source[0], "total", _sum_type(type_))
+                    total = self._total("sum", source, source[0], "total", sum_type(type_))
                 else:
                     weighted = self._weighted(term, type_)
-                    wide = type_ if weighted is term else _sum_type(type_)
+                    wide = type_ if weighted is term else sum_type(type_)
                     column = self._column("value", weighted, wide)
-                    total = self._total("sum", EVERY_ROW, column, "total", _sum_type(type_))
+                    total = self._total("sum", EVERY_ROW, column, "total", sum_type(type_))
                     if call.name == "sum" and not may_be_null:
                         return total
                     number = self._count(arguments)
-                value = total if call.name == "sum" else _mean(total, number, type_, call.type)
+                value = total if call.name == "sum" else mean_of(total, number, type_, call.type)
                 if not may_be_null:
                     return value
                 return Functor("if", (Functor("gt", (number, ZERO)), value, NULL), call.type)
@@ -347,13 +347,14 @@ def _if_present(nullable: Sequence[Term], number: Term) -> Term:
     return Functor("if", (is_missing, ZERO, number))
 
 
-def _sum_type(type_: Type) -> Type:
+def sum_type(type_: Type) -> Type:
+    """Return the type of a sum: a decimal with all digits that there are."""
     plain = type_.with_null(nullable=False)
     is_decimal = plain.kind is Kind.DECIMAL
     return replace(plain, precision=DECIMAL_MAX_DIGITS) if is_decimal else plain
 
 
-def _mean(total: Term, number: Term, type_: Type, result: Type) -> Term:
+def mean_of(total: Term, number: Term, type_: Type, result: Type) -> Term:
     """Return the quotient of a sum and a count."""
     if result.kind is Kind.DECIMAL:
         total = total if type_.kind is Kind.DECIMAL else Functor("to_decimal", (total, ZERO))

@@ -32,16 +32,18 @@ def define_select(
     lowering: ViewLowering, select: Select, relation: str, body: RuleBody, *, storage: str
 ) -> LoweredQuery:
     """Make the rules of a block."""
-    if select.is_distinct:
-        body.is_set = True
+    has_windows = bool(calls_in(select.columns, WindowCall))
+    is_set = body.is_set or select.is_distinct
+    body.is_set = is_set and not has_windows  # a window sees each copy of a row
     if is_grouped(select):
         storage = group_storage(lowering) if storage == "virtual" else storage
         body = _grouped_body(lowering, select, relation, body)
         lowering.add_condition(select.having, body)
     else:
         lowering.open_select(select, body)
-    if calls_in(select.columns, WindowCall):
-        add_windows(lowering, select, relation, body)
+    if has_windows:
+        add_windows(lowering, select, body)
+        body.is_set = is_set
     columns = [
         ResultColumn(column.name, lowering.term(expression, body), column.type)
         for column, expression in select.columns

@@ -137,7 +137,11 @@ def sum_groups(values: Any, begins: Starts, sizes: Any, source: Type, target: Ty
         return sum_floats(values, begins), None
     if values.dtype == object:
         return decimals.bounded(narrow_integers(np.add.reduceat(values, begins)))
-    high, low = sum_integers(values, begins)
+    return fit_sums(*sum_integers(values, begins), target)
+
+
+def fit_sums(high: Codes, low: Codes, target: Type) -> Any:
+    """Return sums of integers in two parts, and the mask of those too large, None for none."""
     # A sum fits if its upper part has 32 bits, signed or not.
     upper = 1 << (DIGIT_BITS if target.kind is Kind.UNSIGNED else DIGIT_BITS - 1)
     lower = 0 if target.kind is Kind.UNSIGNED else -upper

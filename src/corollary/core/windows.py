@@ -1,0 +1,205 @@
+"""Window functions as rules write them: `r = window("rank() over (order by $1 desc)", x)`.
+
+The text is that of SQL, with `$1`, `$2`, … for the terms that follow it. A rule with windows has
+one literal, and a head with all its variables, then the values:
+
+    ranked(x, y, r) :- p(x, y), r = window("rank() over (partition by $1 order by $2)", x, y).
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from corollary.core.logic import (
+    Clause,
+    Comparison,
+    Constant,
+    Functor,
+    OrderColumn,
+    RowFrame,
+    WindowFunction,
+    Windowing,
+    applies_functor,
+)
+
+WINDOW = "window"
+"""The functor; its first argument is the text."""
+
+RANKS = ("rank", "dense_rank", "row_number")
+NEIGHBOURS = ("lag", "lead")
+FRAMED_VALUES = ("first_value", "last_value", "nth_value")
+FRAMED_AGGREGATES = ("count", "sum", "min", "max")
+WINDOW_FUNCTIONS = (*RANKS, *NEIGHBOURS, *FRAMED_VALUES, *FRAMED_AGGREGATES)
+
+WHOLE = RowFrame(is_rows=False, start=None, end=None)
+RUNNING = RowFrame(is_rows=False, start=None, end=0)
+"""The frame of SQL where there is an order, and none is written."""
+
+
+@dataclass(frozen=True, slots=True)
+class WindowExpression:
+    """A window function; its columns are the numbers of terms, from 0."""
+
+    function: WindowFunction
+    partition: tuple[int, ...]
+    order: tuple[OrderColumn, ...]
+
+
+_TERM = r"\$\d+( desc)?( nulls first| nulls last)?"
+_TEXT = re.compile(
+    r"(?P<name>\w+)\((?P<arguments>[^()]*)\) over \("
+    r"(partition by (?P<partition>\$\d+(, \$\d+)*))? ?"
+    rf"(order by (?P<order>{_TERM}(, {_TERM})*))? ?"
+    r"((?P<kind>rows|range) between (?P<start>[\w ]+) and (?P<end>[\w ]+))?\)"
+)
+_ORDER = re.compile(r"\$(\d+)( desc)?( nulls first| nulls last)?")
+
+
+def parse_window(text: str) -> WindowExpression | None:
+    """Return the window that a text says; None if it says none. Null is the least value.
+
+    >>> found = parse_window("lag($1, 2) over (partition by $2 order by $3 desc)")
+    >>> found.function.distance, found.partition, found.order[0].is_descending
+    (2, (1,), True)
+    >>> print_window(found)
+    'lag($1, 2) over (partition by $2 order by $3 desc nulls last)'
+    """
+    found = _TEXT.fullmatch(text)
+    if found is None or found["name"] not in WINDOW_FUNCTIONS:
+        return None
+    parts = [each.strip() for each in found["arguments"].split(",") if each.strip()]
+    columns = tuple(int(each[1:]) - 1 for each in parts if re.fullmatch(r"\$[1-9]\d*", each))
+    numbers = [int(each) for each in parts if each.isdecimal()]
+    if len(columns) + len(numbers) < len(parts) or len(numbers) > 1:
+        return None
+    partition = tuple(int(each) - 1 for each in re.findall(r"\$(\d+)", found["partition"] or ""))
+    order = tuple(
+        OrderColumn(int(number) - 1, bool(down), nulls == " nulls first" if nulls else not down)
+        for number, down, nulls in _ORDER.findall(found["order"] or "")
+    )
+    frame = _parse_frame(found, has_order=bool(order))
+    if frame is None:
+        return None
+    has_frame = found["name"] in (*FRAMED_VALUES, *FRAMED_AGGREGATES)
+    function = WindowFunction(
+        found["name"], columns, frame if has_frame else None, numbers[0] if numbers else 1
+    )
+    return WindowExpression(function, partition, order)
+
+
+def _parse_frame(found: "re.Match[str]", *, has_order: bool) -> RowFrame | None:
+    if found["kind"] is None:
+        return RUNNING if has_order else WHOLE
+    bounds: list[int | None] = []
+    for text, unbounded in ((found["start"], "preceding"), (found["end"], "following")):
+        offset = re.fullmatch(r"(\d+) (preceding|following)", text)
+        if text == f"unbounded {unbounded}":
+            bounds.append(None)
+        elif text == "current row":
+            bounds.append(0)
+        elif offset is not None and found["kind"] == "rows":
+            bounds.append(int(offset[1]) * (-1 if offset[2] == "preceding" else 1))
+        else:
+            return None
+    return RowFrame(found["kind"] == "rows", *bounds)
+
+
+def print_window(window: WindowExpression) -> str:
+    """Return the text of a window.
+
+    >>> function = WindowFunction("sum", (0,), RowFrame(True, -2, 0))
+    >>> print_window(WindowExpression(function, (), (OrderColumn(1),)))
+    'sum($1) over (order by $2 nulls last rows between 2 preceding and current row)'
+    """
+    function = window.function
+    arguments = [f"${at + 1}" for at in function.arguments]
+    if function.name in (*NEIGHBOURS, "nth_value"):
+        arguments.insert(1, str(function.distance))
+    over = []
+    if window.partition:
+        over.append(f"partition by {', '.join(f'${at + 1}' for at in window.partition)}")
+    if window.order:
+        over.append(f"order by {', '.join(map(_print_order, window.order))}")
+    frame = function.frame
+    if frame is not None and frame != (RUNNING if window.order else WHOLE):
+        kind = "rows" if frame.is_rows else "range"
+        start, end = _print_bound(frame.start, "preceding"), _print_bound(frame.end, "following")
+        over.append(f"{kind} between {start} and {end}")
+    return f"{function.name}({', '.join(arguments)}) over ({' '.join(over)})"
+
+
+def print_functions(windowing: Windowing) -> str:
+    """Return the window functions of a relation, with the numbers of columns from 1."""
+    windows = (
+        WindowExpression(function, windowing.partition, windowing.order)
+        for function in windowing.functions
+    )
+    return ", ".join(map(print_window, windows))
+
+
+def _print_order(each: OrderColumn) -> str:
+    direction = " desc" if each.is_descending else ""
+    return f"${each.column + 1}{direction} nulls {'first' if each.nulls_first else 'last'}"
+
+
+def _print_bound(offset: int | None, unbounded: str) -> str:
+    if offset is None:
+        return f"unbounded {unbounded}"
+    if not offset:
+        return "current row"
+    return f"{abs(offset)} {'preceding' if offset < 0 else 'following'}"
+
+
+def tells_peers_apart(function: WindowFunction) -> bool:
+    """Whether the order of rows that are equal in the window's order matters."""
+    if function.frame is None:
+        return function.name not in ("rank", "dense_rank")
+    return function.frame.is_rows or function.name in FRAMED_VALUES
+
+
+def window_of(term: object) -> WindowExpression | None:
+    """Return the window that a term is; None for other terms, and for one without a right text."""
+    match term:
+        case Functor(name=name, arguments=(Constant(value=str(text)), *rest)) if name == WINDOW:
+            found = parse_window(text)
+            if found is None:
+                return None
+            columns = (
+                *found.function.arguments,
+                *found.partition,
+                *(each.column for each in found.order),
+            )
+            return found if all(0 <= at < len(rest) for at in columns) else None
+        case _:
+            return None
+
+
+def has_window(clause: Clause) -> bool:
+    """Whether a clause applies a window function."""
+    return applies_functor(clause, (WINDOW,))
+
+
+def window_equations(clause: Clause) -> Iterator[Comparison]:
+    """Yield the equations of a rule whose right sides are windows."""
+    for item in clause.body:
+        if isinstance(item, Comparison) and window_of(item.right) is not None:
+            yield item
+
+
+def may_be_null(term: Functor, arguments: Sequence[bool]) -> bool:
+    """Whether a window function may be null, given which of the functor's arguments may be."""
+    found = window_of(term)
+    if found is None:
+        return True
+    function = found.function
+    given = [arguments[1 + at] for at in function.arguments]
+    if function.name in (*RANKS, "count", "sum"):
+        return False
+    if function.name in NEIGHBOURS:
+        return given[0] or len(given) < 2 or given[1]
+    return any(given) or function.name == "nth_value" or not _has_current(function.frame)
+
+
+def _has_current(frame: RowFrame | None) -> bool:
+    """Whether a row is always in its frame."""
+    return frame is None or ((frame.start or 0) <= 0 <= (frame.end or 0))

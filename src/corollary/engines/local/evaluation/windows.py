@@ -1,0 +1,331 @@
+"""Window functions: of each row, from the rows of its partition in their order.
+
+Rows are sorted by partition and order, those that are equal in both by all their columns. Then all
+is arithmetic on positions: a partition is a range of them, so are the peers of a row and its frame.
+
+| function | value of the row at position i of a partition s … e, peers p … q, frame a … b |
+|---|---|
+| `row_number`, `rank` | i − s + 1, p − s + 1 |
+| `dense_rank` | the number of first peers in s … i |
+| `lag`, `lead` | the value at i − k, i + k, if that is in s … e, else the default |
+| `count`, `sum` | C(b) − C(a), where C are running totals over all rows |
+| `min`, `max` | the better of the two blocks of 2^k rows that begin at a and end at b |
+
+Sums of floats are exact, digit by digit, and rounded once (`aggregation/exact_sums.py`).
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from corollary.core.logic import OrderColumn, RowFrame, WindowFunction, Windowing
+from corollary.core.states import State
+from corollary.core.types import NUMBER, Kind, Type
+from corollary.core.windows import tells_peers_apart
+from corollary.engines.local.evaluation import decimals
+from corollary.engines.local.evaluation.aggregation.aggregates import fit_sums
+from corollary.engines.local.evaluation.aggregation.exact_sums import (
+    DIGIT_BITS,
+    DIGIT_MASK,
+    DIGITS_PER_FLOAT,
+    Floats,
+    float_digits,
+    round_digits,
+)
+from corollary.engines.local.evaluation.order_keys import Keys, order_keys
+from corollary.engines.local.storage.code_range import Codes
+from corollary.engines.local.storage.layout import Mask, Words
+from corollary.engines.local.storage.table import Table
+from corollary.engines.local.values.codes import Dictionary
+from corollary.engines.local.values.native import narrow_integers
+
+Positions = npt.NDArray[np.int64]
+
+LAST_KEY = np.iinfo(np.int64).max
+"""The key of null where a least value is looked for."""
+
+
+def compute_windows(
+    windowing: Windowing, body: Table, state: State, target: Table, dictionary: Dictionary
+) -> Words:
+    """Return the rows of a body with the values of their window functions, for the target."""
+    words, layout = body.tuples(state), body.layout
+    count = len(words)
+    columns = [layout.unpack_column(words, at) for at in range(len(body.types))]
+    if count:
+        rows = _sort(windowing, columns, body.types, dictionary)
+        values = [
+            rows.scatter(_value(function, rows, target.types[len(columns) + at]))
+            for at, function in enumerate(windowing.functions)
+        ]
+    else:
+        values = [np.empty(0, np.int64) for _ in windowing.functions]
+    # The columns of the body come first, and are sorted and distinct: so are these tuples.
+    return target.pack([*columns, *values], count)
+
+
+# --- rows in order -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """All rows in their order.
+
+    Attributes:
+        order: the number of the row at each position.
+        columns: the codes of the body's columns, not in this order.
+        starts, ends: of each position, the first one of its partition, and that after the last.
+        peer_starts, peer_ends: the same of its peers.
+        is_first_peer: whether a position is the first one of its peers.
+    """
+
+    order: Positions
+    columns: list[Codes]
+    types: tuple[Type, ...]
+    dictionary: Dictionary
+    starts: Positions
+    ends: Positions
+    peer_starts: Positions
+    peer_ends: Positions
+    is_first_peer: Mask
+
+    def column(self, at: int) -> Codes:
+        """Return the codes of a column by position."""
+        return self.columns[at][self.order]
+
+    def scatter(self, values: Codes) -> Codes:
+        """Return codes by position as codes by row."""
+        result = np.empty_like(values)
+        result[self.order] = values
+        return result
+
+    @property
+    def positions(self) -> Positions:
+        """All positions."""
+        return np.arange(len(self.order))
+
+
+def _sort(
+    windowing: Windowing, columns: list[Codes], types: tuple[Type, ...], dictionary: Dictionary
+) -> _Rows:
+    keys = [columns[at] for at in windowing.partition]
+    places = [
+        _order_key(each, order_keys(columns[each.column], types[each.column], dictionary).keys)
+        for each in windowing.order
+    ]
+    count = len(columns[0]) if columns else 1
+    order = np.lexsort([*places[::-1], *keys[::-1]]) if keys or places else np.arange(count)
+    is_start = _changes(keys, order)
+    is_first_peer = is_start | _changes(places, order)
+    if any(tells_peers_apart(each) for each in windowing.functions):
+        _sort_peers(order, is_first_peer, columns, types, dictionary)
+    starts, ends = _ranges(is_start)
+    peer_starts, peer_ends = _ranges(is_first_peer)
+    return _Rows(
+        order, columns, types, dictionary, starts, ends, peer_starts, peer_ends, is_first_peer
+    )
+
+
+def _order_key(column: OrderColumn, keys: Keys) -> Keys:
+    """Return keys that ascend in the order of a column."""
+    key = -keys if column.is_descending else keys
+    is_null = keys == 0
+    if is_null.any():
+        key = np.where(is_null, -LAST_KEY if column.nulls_first else LAST_KEY, key)
+    return key
+
+
+def _changes(keys: list[Keys], order: Positions) -> Mask:
+    """Return the positions whose keys differ from those before."""
+    found = np.zeros(len(order), np.bool_)
+    found[:1] = True
+    for key in keys:
+        placed = key[order]
+        found[1:] |= placed[1:] != placed[:-1]
+    return found
+
+
+def _ranges(is_start: Mask) -> tuple[Positions, Positions]:
+    """Return the first position of each range by position, and that after its last."""
+    starts = is_start.nonzero()[0]
+    ends = np.append(starts[1:], len(is_start))
+    sizes = ends - starts
+    return np.repeat(starts, sizes), np.repeat(ends, sizes)
+
+
+def _sort_peers(
+    order: Positions,
+    is_first_peer: Mask,
+    columns: list[Codes],
+    types: tuple[Type, ...],
+    dictionary: Dictionary,
+) -> None:
+    """Sort rows that are equal in partition and order by all columns, in place."""
+    is_last = np.append(is_first_peer[1:], True)
+    tied = (~(is_first_peer & is_last)).nonzero()[0]
+    if not len(tied):
+        return
+    rows = order[tied]
+    keys = [
+        order_keys(column[rows], type_, dictionary).keys
+        for column, type_ in zip(columns, types, strict=True)
+    ]
+    order[tied] = rows[np.lexsort([*keys[::-1], np.cumsum(is_first_peer)[tied]])]
+
+
+# --- functions -----------------------------------------------------------------------------------
+
+
+def _value(function: WindowFunction, rows: _Rows, type_: Type) -> Codes:
+    """Return the codes of a function's values by position."""
+    at, encode = rows.positions, rows.dictionary.encode
+    match function.name:
+        case "row_number":
+            return encode(at - rows.starts + 1, None, NUMBER)
+        case "rank":
+            return encode(rows.peer_starts - rows.starts + 1, None, NUMBER)
+        case "dense_rank":
+            number: Any = np.cumsum(rows.is_first_peer)
+            return encode(number - number[rows.starts] + 1, None, NUMBER)
+        case "lag" | "lead":
+            return _neighbour(function, rows)
+        case _:
+            return _framed_value(function, rows, type_)
+
+
+def _framed_value(function: WindowFunction, rows: _Rows, type_: Type) -> Codes:
+    """Return the codes of a function of the rows in each frame."""
+    first, last = _frame(function.frame, rows)
+    match function.name:
+        case "count":
+            return rows.dictionary.encode(_count(function, rows, first, last), None, NUMBER)
+        case "sum":
+            sums = _sum(rows, function.arguments[0], first, last, type_)
+            return rows.dictionary.encode(*sums, type_)
+        case "min" | "max":
+            return _extreme(function, rows, first, last)
+        case _:
+            chosen = {"first_value": first, "last_value": last - 1}.get(
+                function.name, first + function.distance - 1
+            )
+            return _chosen(rows.column(function.arguments[0]), chosen, chosen < last)
+
+
+def _neighbour(function: WindowFunction, rows: _Rows) -> Codes:
+    """Return the codes of the value some rows before or after, or of the default."""
+    distance = -function.distance if function.name == "lag" else function.distance
+    there = rows.positions + distance
+    is_inside = (there >= rows.starts) & (there < rows.ends)
+    found = _chosen(rows.column(function.arguments[0]), there, is_inside)
+    if len(function.arguments) > 1:
+        found = np.where(is_inside, found, rows.column(function.arguments[1]))
+    return found
+
+
+def _chosen(codes: Codes, at: Positions, is_there: Mask) -> Codes:
+    """Return the codes at some positions, null where there is none."""
+    return np.where(is_there, codes[np.where(is_there, at, 0)], 0)
+
+
+def _frame(frame: RowFrame | None, rows: _Rows) -> tuple[Positions, Positions]:
+    """Return the first position of each row's frame, and that after its last one."""
+    assert frame is not None
+    first, last = rows.starts, rows.ends
+    if not frame.is_rows:
+        return (
+            first if frame.start is None else rows.peer_starts,
+            last if frame.end is None else rows.peer_ends,
+        )
+    if frame.start is not None:
+        first = np.clip(rows.positions + frame.start, rows.starts, rows.ends)
+    if frame.end is not None:
+        last = np.clip(rows.positions + frame.end + 1, rows.starts, rows.ends)
+    return first, np.maximum(first, last)
+
+
+def _running(values: Any) -> Any:
+    """Return the sums of all values before each position, and of all."""
+    totals = np.zeros(len(values) + 1, values.dtype)
+    np.cumsum(values, out=totals[1:])
+    return totals
+
+
+def _count(function: WindowFunction, rows: _Rows, first: Positions, last: Positions) -> Positions:
+    """Return the number of rows in a frame, or of those with a value."""
+    if not function.arguments:
+        return last - first
+    present = np.ones(len(first), np.int64)
+    for at in function.arguments:
+        present &= rows.column(at) != 0
+    totals = _running(present)
+    found: Positions = totals[last] - totals[first]
+    return found
+
+
+def _sum(
+    rows: _Rows, at: int, first: Positions, last: Positions, type_: Type
+) -> tuple[Any, Mask | None]:
+    """Return the sum of each frame, and the mask of those too large for the type."""
+    codes, source = rows.column(at), rows.types[at]
+    values = rows.dictionary.decode(codes, source)
+    if source.kind is Kind.FLOAT:
+        return _sum_floats(np.where(codes != 0, values, 0.0), first, last), None
+    values = np.where(codes != 0, values, np.zeros(1, values.dtype))
+    if values.dtype == object:
+        totals = np.concatenate([np.zeros(1, object), np.add.accumulate(values)])
+        return decimals.bounded(narrow_integers(totals[last] - totals[first]))
+    high = _running((values >> DIGIT_BITS).astype(np.int64))
+    low = _running((values & DIGIT_MASK).astype(np.int64))
+    high, low = high[last] - high[first], low[last] - low[first]
+    high += low >> DIGIT_BITS
+    low &= DIGIT_MASK
+    sums: tuple[Any, Mask | None] = fit_sums(high, low, type_)
+    return sums
+
+
+def _sum_floats(values: Floats, first: Positions, last: Positions) -> Floats:
+    """Return the correctly rounded sums of frames; infinities and NaN by IEEE."""
+    is_finite = np.isfinite(values)
+    places, digits = float_digits(np.where(is_finite, values, 0.0))
+    least, most = int(places.min()), int(places.max())
+    totals = np.zeros((most - least + DIGITS_PER_FLOAT, len(first)), np.int64)
+    for place in np.unique(places).tolist():
+        own = places == place
+        for at, digit in enumerate(digits):
+            running = _running(np.where(own, digit, 0))
+            totals[place - least + at] += running[last] - running[first]
+    sums = round_digits(totals, least)
+    if not is_finite.all():
+        for special in (np.inf, -np.inf):
+            running = _running((values == special).astype(np.int64))
+            with np.errstate(invalid="ignore"):
+                sums = np.where(running[last] > running[first], sums + special, sums)
+        running = _running(np.isnan(values).astype(np.int64))
+        sums = np.where(running[last] > running[first], np.nan, sums)
+    return sums
+
+
+def _extreme(function: WindowFunction, rows: _Rows, first: Positions, last: Positions) -> Codes:
+    """Return the codes of the least or greatest value of each frame, null without one."""
+    at = function.arguments[0]
+    ordered = order_keys(rows.columns[at], rows.types[at], rows.dictionary)
+    keys = ordered.keys[rows.order]
+    is_least = function.name == "min"
+    if is_least:
+        keys = np.where(keys == 0, LAST_KEY, keys)
+    better = np.minimum if is_least else np.maximum
+    sizes = last - first
+    found = np.full(len(first), LAST_KEY if is_least else 0)
+    length, longest = 1, int(sizes.max(initial=0))
+    # In round k, the key at a position is the best of the 2^k keys from there on.
+    while length <= longest:
+        own = ((sizes >= length) & (sizes < 2 * length)).nonzero()[0]
+        found[own] = better(keys[first[own]], keys[last[own] - length])
+        if 2 * length <= longest:
+            keys = better(keys[:-length], keys[length:])
+        length *= 2
+    if is_least:
+        found[found == LAST_KEY] = 0
+    return ordered.code_of(found)

@@ -1,0 +1,131 @@
+"""Rules with window functions become relations of a kind of their own.
+
+`h(x, r) :- p(x), r = window("rank() over (order by $1)", x).` becomes
+
+    h(x, r)             the tuples of p, ranked
+
+Functions over different partitions or orders are in a relation each, which reads the one before. A
+sum may be too large for its type: then it is null, and the rule that reads it decides.
+
+    h.window1(x, y, s)  the tuples of p, with sums
+    h(x, y, s) :- h.window1(x, y, t), s = checked t.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from corollary.core import logic
+from corollary.core.functors import CHECKED_SUM
+from corollary.core.types import Kind, Type
+from corollary.core.windows import WindowExpression, has_window, window_equations, window_of
+from corollary.rewrite.translation_unit import Conjunction, TranslationUnit
+
+
+def windows(unit: TranslationUnit) -> None:
+    """Take the conjunctions with window functions out; the check `windows` has seen their form."""
+    if any(has_window(clause) for clause in unit.clauses):
+        unit.conjunctions = [
+            made for each in unit.conjunctions for made in _without_windows(each, unit)
+        ]
+
+
+def _without_windows(conjunction: Conjunction, unit: TranslationUnit) -> Iterator[Conjunction]:
+    clause = logic.Clause((conjunction.head,), conjunction.items)
+    if not has_window(clause):
+        yield conjunction
+        return
+    (row,) = (item for item in conjunction.items if isinstance(item, logic.Atom))
+    equations = list(window_equations(clause))
+    parts = _parts(row, equations)
+    every = [value for part in parts for value in part.values]
+    checked = [
+        value.variable
+        for value in every
+        if value.function.name == "sum" and value.type.kind is not Kind.FLOAT
+    ]
+    has_rule = bool(checked) or [each.variable for each in every] != [e.left for e in equations]
+    body = _define(conjunction, row.relation, parts, unit, has_rule=has_rule)
+    if not has_rule:
+        return
+    fresh = {each.name: conjunction.fresh.variable(each.type) for each in checked}
+    values = (fresh.get(each.variable.name, each.variable) for each in every)
+    tests = (
+        logic.Comparison("=", each, logic.Functor(CHECKED_SUM, (fresh[each.name],), each.type))
+        for each in checked
+    )
+    yield conjunction.with_items((logic.Atom(body, (*row.arguments, *values)), *tests), "windows")
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """A function, and the variable that has its value."""
+
+    variable: logic.Variable
+    function: logic.WindowFunction
+
+    @property
+    def type(self) -> Type:
+        """The type of the value."""
+        assert self.variable.type is not None
+        return self.variable.type
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """The functions over one partition and order."""
+
+    partition: tuple[int, ...]
+    order: tuple[logic.OrderColumn, ...]
+    values: list[_Value] = field(default_factory=list)
+
+
+def _parts(row: logic.Atom, equations: list[logic.Comparison]) -> list[_Part]:
+    """Return the window functions of a rule by partition and order."""
+    at = {each: number for number, each in enumerate(row.arguments)}
+    found: dict[object, _Part] = {}
+    for equation in equations:
+        window, term = window_of(equation.right), equation.right
+        assert window is not None
+        assert isinstance(term, logic.Functor)
+        assert isinstance(equation.left, logic.Variable)
+        placed = _placed(window, [at[each] for each in term.arguments[1:]])
+        key = placed.partition, placed.order
+        part = found.setdefault(key, _Part(*key))
+        part.values.append(_Value(equation.left, placed.function))
+    return list(found.values())
+
+
+def _placed(window: WindowExpression, columns: list[int]) -> WindowExpression:
+    """Return a window whose columns are those of the tuples."""
+    function = window.function
+    return WindowExpression(
+        replace(function, arguments=tuple(columns[at] for at in function.arguments)),
+        tuple(dict.fromkeys(columns[at] for at in window.partition)),
+        tuple(replace(each, column=columns[each.column]) for each in window.order),
+    )
+
+
+def _define(
+    conjunction: Conjunction,
+    body: str,
+    parts: list[_Part],
+    unit: TranslationUnit,
+    *,
+    has_rule: bool,
+) -> str:
+    """Make a relation for each part; return the last one, the head's own unless it has a rule."""
+    name, origin = conjunction.head.relation, conjunction.origin.with_pass("windows")
+    columns, types = list(unit.relations[body].columns), list(unit.relations[body].types)
+    for number, part in enumerate(parts, 1):
+        columns += [each.variable.name for each in part.values]
+        types += [each.type for each in part.values]
+        target = name
+        if has_rule or number < len(parts):
+            target = unit.unused_name(f"{name}.window{number}")
+            unit.declare(target, columns, types)
+        functions = tuple(each.function for each in part.values)
+        unit.aggregations.append(
+            logic.Windowing(target, body, part.partition, part.order, functions, origin)
+        )
+        body = target
+    return body
