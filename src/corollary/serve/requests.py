@@ -148,7 +148,7 @@ class ApplyRequest(Request):
 
 @dataclass(frozen=True, slots=True)
 class SqlChangesRequest(Request):
-    """A transaction of INSERT, DELETE and UPDATE statements, in a commit of its own."""
+    """A transaction of INSERT, DELETE and UPDATE statements; others may share its commit."""
 
     role: ClassVar[AccessRole] = AccessRole.WRITE
     is_write: ClassVar[bool] = True

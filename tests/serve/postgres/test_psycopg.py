@@ -434,3 +434,21 @@ def test_copy_in_binary(connection: Connection) -> None:
         (3, None, None),
         (4, Decimal("9999999999.99"), 0.1),
     ]
+
+
+def test_eight_clients_count_together(endpoint: Endpoint, scratch: Connection) -> None:
+    scratch.execute("INSERT INTO scratch VALUES (0)")
+
+    async def count() -> int:
+        async with await psycopg.AsyncConnection.connect(
+            **endpoint.arguments(), autocommit=True
+        ) as client:
+            return sum(
+                [(await client.execute("UPDATE scratch SET n = n + 1")).rowcount for _ in range(5)]
+            )
+
+    async def count_all() -> list[int]:
+        return await asyncio.gather(*(count() for _ in range(8)))
+
+    assert asyncio.run(count_all()) == [5] * 8
+    assert scratch.execute("SELECT n FROM scratch").fetchall() == [(40,)]

@@ -1,10 +1,10 @@
 """What `Database.sql` does with statements: questions, changes of data and of the program."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from corollary.core.program import Relation
+from corollary.core.program import NormalProgram, Relation
 from corollary.core.states import State
 from corollary.database.intake.operations import Operation
 from corollary.database.intake.rows import check_rows
@@ -13,6 +13,7 @@ from corollary.database.program.goals import SQL_START
 from corollary.database.program.names import writable_relation
 from corollary.database.program.question_bounds import bounded_question, check_size
 from corollary.database.sql.answer import SqlAnswer
+from corollary.database.sql.plain_inserts import known_insert, remember_insert
 from corollary.database.state import DatabaseState
 from corollary.database.transaction import Transaction
 from corollary.errors import InputError
@@ -131,6 +132,7 @@ class SqlSession:
         begin: begins a transaction.
         ask: answers a question.
         recall: answers the text of a question by an earlier plan, if there is one.
+        is_prepared: whether all writes are done together, and none sees another.
     """
 
     state: DatabaseState
@@ -138,9 +140,9 @@ class SqlSession:
     ask: Ask
     recall: Recall = lambda *_: None
     transaction: Transaction | None = None
+    is_prepared: bool = False
     _written: set[str] = field(default_factory=set)
     _deleted: set[str] = field(default_factory=set)
-    _rows: dict[int, int] = field(default_factory=dict)
 
     def run(
         self, text: str, parameters: Mapping[str, Any], at: object
@@ -243,37 +245,54 @@ class SqlSession:
 
     # --- writes --------------------------------------------------------------------------------
 
-    def write_all(
+    def prepare_writes(
         self, texts: Sequence[str], parameters: Mapping[str, Any]
-    ) -> tuple[Transaction, list[int]]:
-        """Make one transaction of writes; return it, and how many rows each of them has found.
+    ) -> "PreparedWrites":
+        """Read writes that are to be done together; what is constant is computed now.
 
         Raises:
-            InputError: one of them is not a write, or wrong; nothing was changed.
+            InputError: one of them is not a write, or wrong.
         """
-        self.transaction = transaction = self.begin()
-        try:
-            for number, text in enumerate(texts):
-                with bounded_question(self.state.limits):
-                    file, statements = _parse(text)
-                for statement in statements:
-                    if not isinstance(statement, nodes.Write):
-                        raise InputError.of(
-                            "C1378",
-                            "Only INSERT, DELETE and UPDATE can be written here.",
-                            statement.span,
-                            "ask questions apart from them",
-                        )
-                    self._write(statement, StatementPlace(file, parameters), number)
-            transaction.commit()
-        except BaseException:
-            transaction.rollback()
-            raise
-        return transaction, [self._rows.get(number, 0) for number in range(len(texts))]
+        found = PreparedWrites(len(texts))
+        for number, text in enumerate(texts):
+            known = self._known_insert(text, parameters)
+            if known is not None:
+                found.writes.append(replace(known, number=number))
+                self._written.add(known.relation)
+                continue
+            with bounded_question(self.state.limits):
+                file, statements = _parse(text)
+            for statement in statements:
+                if not isinstance(statement, nodes.Write):
+                    raise InputError.of(
+                        "C1378",
+                        "Only INSERT, DELETE and UPDATE can be written here.",
+                        statement.span,
+                        "ask questions apart from them",
+                    )
+                place = StatementPlace(file, parameters)
+                found.writes.append(self._prepare(statement, place, number))
+                if len(statements) == 1 and isinstance(statement, nodes.Insert):
+                    remember_insert(self.state.loaded, text, statement, parameters)
+        return found
 
-    def _write(
+    def _known_insert(self, text: str, parameters: Mapping[str, Any]) -> "PreparedWrite | None":
+        """Return an INSERT of plain values whose text was read before."""
+        found = known_insert(self.state.loaded, text, parameters)
+        if found is None:
+            return None
+        relation, rows = found
+        operation = Operation(State.ADDED, relation, rows)
+        return PreparedWrite(relation, frozenset(), lambda: [operation], len(rows))
+
+    def _write(self, statement: nodes.Write, place: StatementPlace) -> Transaction | None:
+        write = self._prepare(statement, place)
+        return self._in_transaction(lambda transaction: transaction.read(write.deferred))
+
+    def _prepare(
         self, statement: nodes.Write, place: StatementPlace, number: int = 0
-    ) -> Transaction | None:
+    ) -> "PreparedWrite":
+        """Return a write; the rows of one that reads nothing are computed now."""
         catalog = visible_catalog(self.state.program)
         table = find_table(catalog, statement.table.text, statement.table.span)
         normal = self.state.loaded.normal
@@ -286,34 +305,37 @@ class SqlSession:
             )
         relation = writable_relation(normal, table.relation, statement.table.span)
         tree = self._question(statement, table, catalog, place)
-        read = set(free_tables(tree))
+        read = frozenset(free_tables(tree))
         self._refuse_own_writes(self._reads(statement, table, read), statement)
 
-        def operations() -> DeferredOperations:
+        def operations() -> list[Operation]:
             rows = self.ask(tree.copy(), place, None).arrow()
-            self._rows[number] = rows.num_rows
+            write.rows = rows.num_rows
             _refuse_nulls(statement, relation, rows)
-            return DeferredOperations(_operations(statement, relation, rows), {})
+            return _operations(statement, relation, rows)
 
+        write = PreparedWrite(table.relation, read, operations, number=number)
         if not read:  # constants: errors are raised now
             found = operations()
-            done = self._in_transaction(lambda transaction: transaction.read(lambda: found))
-        else:
-            done = self._in_transaction(lambda transaction: transaction.read(operations))
-        if self.transaction is not None:
-            self._note_write(statement, table)
-        return done
+            write.operations = lambda: found
+        self._note_write(statement, table)
+        return write
 
-    def _reads(self, statement: nodes.Write, table: TableDefinition, read: set[str]) -> set[str]:
+    def _reads(
+        self, statement: nodes.Write, table: TableDefinition, read: frozenset[str]
+    ) -> frozenset[str]:
         """Return the relations whose changes in the open transaction a statement would miss.
 
         A DELETE after others of the same relation finds some rows again, which changes nothing.
         """
         if not isinstance(statement, nodes.Delete) or table.relation not in self._deleted:
             return read
-        return set() if statement.condition is None else set(free_tables(statement.condition))
+        condition = statement.condition
+        return frozenset() if condition is None else frozenset(free_tables(condition))
 
     def _note_write(self, statement: nodes.Write, table: TableDefinition) -> None:
+        if self.transaction is None and not self.is_prepared:
+            return
         relation = table.relation
         is_only_deleted = relation not in self._written or relation in self._deleted
         if isinstance(statement, nodes.Delete) and is_only_deleted and not table.is_bag:
@@ -338,7 +360,7 @@ class SqlSession:
                 return rows_to_update(statement, table, catalog, place)
 
     def _refuse_own_writes(
-        self, read: set[str], statement: nodes.QueryStatement | nodes.Write
+        self, read: Collection[str], statement: nodes.QueryStatement | nodes.Write
     ) -> None:
         """Refuse to read what the open transaction has changed: it is not there before COMMIT."""
         if not self._written:
@@ -355,19 +377,78 @@ class SqlSession:
                 )
 
     def _affected(self) -> set[str]:
-        """Return the relations that depend on what was written, in small letters."""
-        rules = self.state.loaded.normal.rules
-        aggregations = self.state.loaded.normal.aggregations
-        found = set(self._written)
-        found |= {f"{name}.rows" for name in self._written}
-        size = 0
-        while size != len(found):
-            size = len(found)
-            for rule in rules:
-                if any(literal.relation in found for literal in rule.literals):
-                    found.add(rule.head.relation)
-            found |= {each.relation for each in aggregations if each.body in found}
-        return {name.lower() for name in found}
+        return affected_relations(self.state.loaded.normal, self._written)
+
+
+def affected_relations(program: NormalProgram, written: Iterable[str]) -> set[str]:
+    """Return the relations that depend on what was written, in small letters."""
+    found = set(written)
+    found |= {f"{name}.rows" for name in found}
+    size = 0
+    while size != len(found):
+        size = len(found)
+        for rule in program.rules:
+            if any(literal.relation in found for literal in rule.literals):
+                found.add(rule.head.relation)
+        found |= {each.relation for each in program.aggregations if each.body in found}
+    return {name.lower() for name in found}
+
+
+@dataclass(slots=True)
+class PreparedWrite:
+    """An INSERT, DELETE or UPDATE that was read.
+
+    Attributes:
+        relation: what it writes to.
+        reads: the relations that it reads, in small letters.
+        operations: returns what it does, on the state that the commit follows.
+        rows: how many rows it has found, when that was called.
+        number: of its text.
+    """
+
+    relation: str
+    reads: frozenset[str]
+    operations: Callable[[], list[Operation]]
+    rows: int = 0
+    number: int = 0
+
+    def deferred(self) -> DeferredOperations:
+        """Return what it does, for `Transaction.read`."""
+        return DeferredOperations(self.operations(), {})
+
+
+@dataclass(slots=True)
+class PreparedWrites:
+    """Writes that are done together.
+
+    Attributes:
+        texts: how many texts they come from.
+    """
+
+    texts: int
+    writes: list[PreparedWrite] = field(default_factory=list)
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """The relations that they read, in small letters."""
+        return frozenset(name for each in self.writes for name in each.reads)
+
+    @property
+    def written(self) -> frozenset[str]:
+        """The relations that they write to."""
+        return frozenset(each.relation for each in self.writes)
+
+    def apply_to(self, transaction: Transaction) -> None:
+        """Add them to a transaction."""
+        for each in self.writes:
+            transaction.read(each.deferred)
+
+    def row_counts(self) -> list[int]:
+        """Return how many rows the writes of each text have found, after the commit."""
+        counts = [0] * self.texts
+        for each in self.writes:
+            counts[each.number] = each.rows
+        return counts
 
 
 def _refuse_nulls(statement: nodes.Write, relation: Relation, rows: "pa.Table") -> None:

@@ -1,8 +1,8 @@
-"""Changes in SQL: INSERT, DELETE and UPDATE, as one transaction."""
+"""Changes in SQL: INSERT, DELETE and UPDATE."""
 
 from corollary.database.access.principals import Principal
 from corollary.database.database import state_of
-from corollary.database.sql.session import SqlSession
+from corollary.database.sql.session import PreparedWrites, SqlSession
 from corollary.serve.answers import Answer
 from corollary.serve.handlers.context import HandlerContext
 from corollary.serve.handlers.writes import finish_commit
@@ -14,13 +14,30 @@ def answer_sql_changes(
 ) -> Answer:
     """Make a transaction of statements; the answer has how many rows each of them has written."""
     del who  # the transaction has it
+    writes = read_sql_changes(context, request)
+    with context.database.transaction() as transaction:
+        writes.apply_to(transaction)
+    commit = transaction.commit_number or context.commit
+    finish_commit(context, transaction)
+    return sql_changes_answer(commit, writes)
+
+
+def read_sql_changes(context: HandlerContext, request: SqlChangesRequest) -> PreparedWrites:
+    """Return the writes of a request.
+
+    Raises:
+        InputError: one does not fit the program.
+    """
     database = context.database
     session = SqlSession(
         state_of(database),
         database.transaction,
         lambda tree, place, _: database.ask_tree(tree, place),
+        is_prepared=True,
     )
-    transaction, rows = session.write_all(request.statements, request.parameters)
-    commit = transaction.commit_number or database.commits
-    finish_commit(context, transaction)
-    return Answer.of(commit, {"commit": commit, "rows": rows})
+    return session.prepare_writes(request.statements, request.parameters)
+
+
+def sql_changes_answer(commit: int, writes: PreparedWrites) -> Answer:
+    """Return the answer to writes that were done."""
+    return Answer.of(commit, {"commit": commit, "rows": writes.row_counts()})

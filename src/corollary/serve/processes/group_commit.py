@@ -4,6 +4,10 @@ A group ends before a write that may not join it: one that has the opposite sign
 or the same key, changes rules or the day, is a dry run, or wants to be alone. A group that fails is
 done again in halves, so that an error reaches only who has caused it. Constraints and events see a
 group as one step.
+
+Writes in SQL are grouped in the same way. All of a group read the state before it, so one that
+reads what the group has changed begins the next one: whatever was read is what it would be if the
+writes had been made one after the other.
 """
 
 import time
@@ -15,20 +19,23 @@ from typing import Any
 from corollary.console import Phase, SilentConsole, Stopwatch
 from corollary.core.arrow import from_python, to_python
 from corollary.core.engine import LocalTable
+from corollary.core.program import NormalProgram
 from corollary.core.states import CHANGES, State
 from corollary.database.access.principals import ORDER, Principal
 from corollary.database.changes import Change
 from corollary.database.database import state_of
 from corollary.database.engines import SparkFrames
 from corollary.database.intake.change_files import ChangeFile, digest_change, row_key
+from corollary.database.sql.session import PreparedWrites, affected_relations
 from corollary.database.transaction import Transaction
 from corollary.errors import CorollaryError, UnknownOutcomeError
 from corollary.serve.answers import Answer, ServiceError
 from corollary.serve.handlers.context import HandlerContext
 from corollary.serve.handlers.dispatch import handle
 from corollary.serve.handlers.failures import service_error
+from corollary.serve.handlers.sql_changes import read_sql_changes, sql_changes_answer
 from corollary.serve.handlers.writes import finish_commit, read_lines
-from corollary.serve.requests import ApplyRequest, Request
+from corollary.serve.requests import ApplyRequest, Request, SqlChangesRequest
 
 TIMINGS_MAX = 1000
 """For so many commits it is remembered how they were made."""
@@ -120,6 +127,37 @@ class _Group:
             self.signs.update(dict.fromkeys(((relation, row_key(row)) for row in rows), sign))
 
 
+@dataclass(slots=True)
+class _SqlGroup:
+    """Writes in SQL that can be done together: none reads what an earlier one changes.
+
+    Attributes:
+        program: the rules in force.
+        written: the relations that are written to.
+        replaced: those of them that statements write to which read.
+    """
+
+    program: NormalProgram
+    members: list[tuple[Write, PreparedWrites]] = field(default_factory=list)
+    written: set[str] = field(default_factory=set)
+    replaced: set[str] = field(default_factory=set)
+
+    def may_join(self, writes: PreparedWrites) -> bool:
+        """Return whether writes can be done in the same transaction."""
+        if not self.written:
+            return True
+        if not self.replaced.isdisjoint(writes.written):
+            return False
+        reads = writes.reads
+        return not reads or reads.isdisjoint(affected_relations(self.program, self.written))
+
+    def add(self, write: Write, writes: PreparedWrites) -> None:
+        """Add writes."""
+        self.members.append((write, writes))
+        self.written |= writes.written
+        self.replaced |= {each.relation for each in writes.writes if each.reads}
+
+
 class PhaseConsole(SilentConsole):
     """Measures how long the phases of a commit take."""
 
@@ -157,6 +195,13 @@ class GroupCommitter:
         """Do some writes; yield for each of them its number and its answer, as soon as possible."""
         waiting = deque(writes)
         while waiting:
+            if isinstance(waiting[0].request, SqlChangesRequest):
+                sql_group = _SqlGroup(state_of(self._context.database).loaded.normal)
+                yield from self._gather_sql(waiting, sql_group)
+                if sql_group.members:
+                    self._begin([write.number for write, _ in sql_group.members])
+                    yield from self._commit_sql(sql_group.members)
+                continue
             if not isinstance(waiting[0].request, ApplyRequest) or waiting[0].request.dry_run:
                 write = waiting.popleft()
                 self._begin([write.number])
@@ -205,6 +250,64 @@ class GroupCommitter:
             if is_lonely(request) or member.changes.edits:
                 return
 
+    def _gather_sql(
+        self, waiting: deque[Write], group: "_SqlGroup"
+    ) -> Iterator[tuple[int, Answer | ServiceError]]:
+        """Move writes in SQL into a group, as long as they may join."""
+        context = self._context
+        context.database.refresh()
+        while waiting:
+            write = waiting[0]
+            request = write.request
+            if not isinstance(request, SqlChangesRequest):
+                return
+            try:
+                write.who.require(request.role, "change data")
+                writes = read_sql_changes(context, request)
+            except Exception as error:  # noqa: BLE001 - the error of one request only
+                waiting.popleft()
+                yield write.number, service_error(error)
+                continue
+            if not group.may_join(writes):
+                return
+            group.add(write, writes)
+            waiting.popleft()
+
+    def _commit_sql(
+        self, members: Sequence[tuple[Write, PreparedWrites]]
+    ) -> Iterator[tuple[int, Answer | ServiceError]]:
+        """Commit a group of writes in SQL; if that fails, its halves."""
+        try:
+            began = time.monotonic()
+            transaction = self._open([write.who for write, _ in members])
+            for _, writes in members:
+                writes.apply_to(transaction)
+            transaction.commit()
+            self._note(transaction, len(members), time.monotonic() - began)
+            commit = transaction.commit_number or self._context.commit
+            found = [
+                (write.number, sql_changes_answer(commit, writes)) for write, writes in members
+            ]
+        except Exception as error:  # noqa: BLE001 - the writer goes on
+            is_shared = len(members) > 1 and isinstance(error, CorollaryError)
+            if isinstance(error, UnknownOutcomeError) or not is_shared:
+                yield from ((write.number, service_error(error)) for write, _ in members)
+                return
+            half = len(members) // 2
+            yield from self._commit_sql(members[:half])
+            yield from self._commit_sql(members[half:])
+            return
+        yield from found
+
+    def _open(
+        self, authors: Iterable[Principal], key: str | None = None, digest: str | None = None
+    ) -> Transaction:
+        """Begin a transaction on behalf of the one with the fewest rights."""
+        self._console.stopwatch = Stopwatch()
+        least = min(authors, key=lambda who: ORDER.index(who.role))
+        with self._context.acting_as(least):
+            return self._context.database.transaction(idempotency=key, digest=digest)
+
     def _replay(self, member: _Member) -> Answer | None:
         """Return the answer to a write whose key was used before."""
         if member.key is None:
@@ -249,14 +352,10 @@ class GroupCommitter:
 
     def _transact(self, members: Sequence[_Member]) -> Transaction:
         """Make one transaction of a group."""
-        database = self._context.database
         keys = [each.key for each in members]
         began = time.monotonic()
-        self._console.stopwatch = Stopwatch()
         _, key, digest = keys[0] if len(keys) == 1 and keys[0] is not None else (None, None, None)
-        least = min((each.write.who for each in members), key=lambda who: ORDER.index(who.role))
-        with self._context.acting_as(least):
-            transaction = database.transaction(idempotency=key, digest=digest)
+        transaction = self._open((each.write.who for each in members), key, digest)
         if not transaction.is_repeated:
             if key is None:
                 transaction.share(each for each in keys if each is not None)

@@ -1,0 +1,120 @@
+"""Writes in SQL that share commits: as if they had been made one after the other."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+import corollary
+from corollary.errors import CorollaryError
+from corollary.serve.answers import Answer
+from corollary.serve.processes.local_service import LocalService
+from corollary.serve.requests import SqlChangesRequest
+from corollary.serve.service import ServiceLimits
+from support.selection import examples
+from support.serve.services import ask_all, run_local
+
+PROGRAM = """
+CREATE TABLE account (id INT PRIMARY KEY, owner STRING, n BIGINT);
+CREATE TABLE entry (id INT, n BIGINT);
+CREATE MATERIALIZED VIEW total AS SELECT owner, sum(n) AS n FROM account GROUP BY owner;
+CREATE ASSERTION no_debt CHECK (NOT EXISTS (SELECT 1 FROM account WHERE n < 0));
+"""
+WRITES = (
+    "INSERT INTO account VALUES (:id, :owner, :n)",
+    "INSERT INTO account (n, id) VALUES (:n, :id)",
+    "INSERT INTO entry VALUES (:id, :n), (:n, :id)",
+    "INSERT INTO entry VALUES (:id, 7)",
+    "UPDATE account SET n = n + :n WHERE id = :id",
+    "UPDATE account SET n = n - 2",
+    "UPDATE entry SET n = n + 1 WHERE id > :n",
+    "DELETE FROM account WHERE id = :id",
+    "DELETE FROM entry WHERE n = :n",
+    "INSERT INTO entry SELECT id, n FROM account WHERE n > :n",
+    "INSERT INTO entry SELECT :id, n FROM total",
+    "INSERT INTO account SELECT n + 100, :owner, id FROM entry WHERE id = :id",
+    "INSERT INTO total VALUES (:owner, :n)",
+    "DELETE FROM",
+)
+
+
+def _make(place: Path) -> Path:
+    with corollary.open(place, engine="local") as database:
+        database.sql(PROGRAM)
+    return place
+
+
+def _request(chance: random.Random) -> SqlChangesRequest:
+    values = {"id": chance.randrange(6), "owner": chance.choice("ab"), "n": chance.randrange(5)}
+    return SqlChangesRequest((chance.choice(WRITES),), values)
+
+
+def _rows(database: corollary.Database) -> list[list[tuple[object, ...]]]:
+    names = "account", "entry", "total"
+    return [sorted(database.sql(f"SELECT * FROM {each}").rows(), key=str) for each in names]
+
+
+@pytest.mark.parametrize("seed", range(examples(2, 25)))
+def test_groups_do_what_the_writes_do_one_after_the_other(seed: int, tmp_path: Path) -> None:
+    chance = random.Random(seed)
+    requests = [_request(chance) for _ in range(40)]
+    expected: list[object] = []
+    with corollary.open(_make(tmp_path / "one"), engine="local") as database:
+        for each in requests:
+            try:
+                made = database.sql(each.statements[0], **each.parameters)
+                expected.append(made.commit_number is None or made.commit_number > 0)
+            except CorollaryError as error:
+                expected.append(error.diagnostics[0].code)
+        rows = _rows(database)
+    place = _make(tmp_path / "group")
+    commits = 0
+
+    async def test(service: LocalService) -> None:
+        nonlocal commits
+        found = await ask_all(service, requests)
+        for wanted, answer in zip(expected, found, strict=True):
+            if isinstance(answer, Answer):
+                assert wanted is True
+                commits = max(commits, answer.commit)
+            else:
+                assert answer.diagnostics[0]["code"] == wanted
+
+    run_local(place, test, ServiceLimits(requests_per_token=len(requests)))
+    with corollary.open(place, engine="local") as database:
+        assert _rows(database) == rows
+    assert commits < len(requests)
+
+
+def test_inserts_that_wait_share_a_commit(tmp_path: Path) -> None:
+    insert = "INSERT INTO account VALUES (:id, 'a', :n)"
+    bare = "INSERT INTO account VALUES (:id, :owner, :n)"
+
+    async def test(service: LocalService) -> None:
+        for first, text in ((0, insert), (10, bare), (20, bare)):
+            requests = [
+                SqlChangesRequest((text,), {"id": first + at, "owner": "b", "n": at})
+                for at in range(8)
+            ]
+            found = await ask_all(service, requests)
+            answers = [each.json for each in found if isinstance(each, Answer)]
+            assert [each["rows"] for each in answers] == [[1]] * 8
+            assert len({each["commit"] for each in answers}) == 1
+
+    run_local(_make(tmp_path / "w"), test)
+
+
+def test_a_write_that_reads_what_was_written_before_it_sees_that(tmp_path: Path) -> None:
+    update = SqlChangesRequest(("UPDATE account SET n = n + 1",))
+
+    async def test(service: LocalService) -> None:
+        first = SqlChangesRequest(("INSERT INTO account VALUES (1, 'a', 0)",))
+        found = await ask_all(service, [first, *[update] * 8])
+        assert [each.json["rows"] for each in found if isinstance(each, Answer)] == [[1]] * 9
+
+    place = _make(tmp_path / "w")
+    run_local(place, test)
+    with corollary.open(place, engine="local") as database:
+        assert database.sql("SELECT n FROM account").rows() == [(8,)]
