@@ -17,6 +17,7 @@ from corollary.engines.spark.driver import DriverEngine
 from corollary.engines.spark.strata import driver
 from corollary.errors import InputError, LimitError
 from oracles.evaluation import evaluate
+from support.spark.in_process_partitions import share_out
 from support.warehouse_scenarios import store_of
 
 pytestmark = pytest.mark.spark
@@ -72,6 +73,26 @@ def test_one_job_maintains_a_stratum(spark: Any, tmp_path: Path) -> None:
         with db.transaction() as tx:
             tx.insert("e", [(7, 8)])
         assert set(db.relation("p").rows()) == closure(EDGES)
+
+
+def test_what_one_task_has_stored_is_shared_out_among_more(spark: Any, tmp_path: Path) -> None:
+    place = tmp_path / "w"
+    with pytest.MonkeyPatch.context() as patch:
+        share_out(patch, "tasks", 1)
+        with corollary.open(place) as db:
+            db.load(text=CLOSURE)
+            with db.transaction() as tx:
+                tx.insert("e", EDGES)
+            store_of(db).fold(db._state)
+    with corollary.open(place, spark=spark, placement="tasks") as db:
+        with db.transaction() as tx:
+            tx.delete("e", [(7, 8)])
+        assert tx.stats["p"].placement == "tasks"
+        status = spark.sparkContext.statusTracker()
+        (stage,) = status.getJobInfo(jobs(spark) - 1).stageIds
+        tasks = status.getStageInfo(stage).numTasks
+        assert tasks == max(2, spark.sparkContext.defaultParallelism)
+        assert set(db.relation("p").rows()) == closure({*EDGES} - {(7, 8)})
 
 
 def test_tasks_write_what_lasts(

@@ -38,7 +38,7 @@ def create_engine(
         spark: the session that the Spark engine uses; a local one if it is not given.
         placement: where it runs strata: `auto`, `driver` or `tasks`; in `partitions`, all relations
             are partitioned.
-        partition_count: how many tasks share a stratum; as many as run at once if it is not given.
+        partition_count: how many tasks run at once; what Spark says, for each job, if not given.
         bulk: which steps DuckDB computes: `auto`, `always` or `never`; by the environment if it is
             not given.
         driver_memory: the bytes for tuples on the driver, a number or a text such as `2G`; by the

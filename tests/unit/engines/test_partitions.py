@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from corollary.core.program import Relation
 from corollary.core.types import Kind, Type
 from corollary.engines.spark.partitioned import handle
 from corollary.engines.spark.strata import driver, versions
-from corollary.engines.spark.strata.messages import partitions_of
+from corollary.engines.spark.strata.messages import PartitionRequest, partitions_of
 from support.cases.change_runs import CASES, VARIANTS, name_of, run_case
 from support.cases.changes import ChangeCase
 from support.generators.scenarios import Scenario, judge, scenarios, unhurried
@@ -35,7 +36,7 @@ from support.maintained_database import (
 )
 from support.selection import examples, sampled
 from support.spark.in_process_partitions import InProcess, share_out
-from support.warehouse_scenarios import keep
+from support.warehouse_scenarios import keep, store_of
 
 EXAMPLES = examples(4, 20)
 PLACEMENTS = ("tasks", "partitions")
@@ -113,6 +114,44 @@ def test_flips(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
         judged.step(step)
     has_pivot = kind != "non-linear"
     assert (InProcess.jobs > before) == has_pivot
+
+
+@pytest.mark.parametrize("placement", PLACEMENTS)
+@pytest.mark.parametrize(("then", "used"), [(8, 8), (3, 2), (1, 2)])
+def test_the_tasks_of_today_are_used(
+    placement: str, then: int, used: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = [*flips(3, 9, 20)]
+    asked = set[int]()
+    run_job, run_slices = InProcess._run_job, InProcess._run_slices
+
+    def note_job(self: InProcess, request: PartitionRequest) -> list[bytes]:
+        asked.add(request.partitions)
+        return run_job(self, request)
+
+    def note_slices(self: InProcess, slices: Mapping[int, bytes], title: str) -> list[bytes]:
+        asked.add(len(slices))
+        return run_slices(self, slices, title)
+
+    monkeypatch.setattr(InProcess, "_run_job", note_job)
+    monkeypatch.setattr(InProcess, "_run_slices", note_slices)
+    share_out(monkeypatch, placement, 2)
+    judged = Judged(closure(type_="number"), "auto", place=str(tmp_path / "w"))
+    for step in steps[:12]:
+        judged.step(step)
+    store_of(judged.db).fold(judged.db._state)
+    assert max(asked) == 2
+    share_out(monkeypatch, placement, then)
+    judged.reopen()
+    judged.step(steps[12])
+    store_of(judged.db).fold(judged.db._state)
+    asked.clear()
+    for step in steps[13:]:
+        judged.step(step)
+    # In `tasks`, a partition is a task; otherwise a task takes several partitions.
+    assert max(asked) == (used if placement == "tasks" else min(then, used))
+    judged.reopen()
+    judged.step(steps[13])
 
 
 def test_files_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from corollary.core.engine import (
+    TUPLE_BYTES,
     BulkMode,
     IndexPlaces,
     Limits,
@@ -51,6 +52,9 @@ PARTITIONS_MIN_TUPLES = 1 << 24
 PARTITIONS_MIN_INPUT_TUPLES = 1 << 20
 """…and so is one that is still empty and reads so many."""
 
+REPARTITION_MIN_RATIO = 2
+"""Strata that were stored are partitioned anew if so many times as many tasks run at once now."""
+
 MANIFEST = "shares.json"
 """The file of an index that describes the partitioned strata."""
 
@@ -61,7 +65,8 @@ class DriverEngine(PartitioningEngine):
     Args:
         spark: the user's session; a local one is started if it is needed and there is none.
         placement: where strata run that have a pivot; `auto` decides by size.
-        partition_count: how many partitions a stratum has; by default as many as tasks run at once.
+        partition_count: how many tasks run at once, and how many partitions a stratum has; by
+            default what Spark says, which is asked for each job.
         scratch: a directory that the driver and all tasks see, for the files of partitions.
         memory: the bytes for tuples on the driver; the largest relations beyond it are partitioned.
     """
@@ -81,7 +86,9 @@ class DriverEngine(PartitioningEngine):
         super().__init__(bulk, is_forced=placement == PARTITIONS_PLACE, memory=budget)
         self._spark = spark
         self._placement = placement
-        self._partition_count = partition_count
+        self._given_count = partition_count
+        self._partition_count: int | None = None
+        self._is_stored_count = False
         self._scratch = scratch
         self._partitioned: dict[str, PartitionedStratum] = {}
         """By procedure."""
@@ -114,10 +121,40 @@ class DriverEngine(PartitioningEngine):
 
     @property
     def partition_count(self) -> int:
-        """The number of partitions of a stratum."""
+        """The number of partitions of a stratum, the same for all of them until it is closed.
+
+        Plans name it, and every partition has a copy of what its stratum reads: so there are as
+        many as tasks run at once when it is first asked for, or as many as were stored.
+        """
         if self._partition_count is None:
-            self._partition_count = parallelism_of(self._resources.session)
+            self._partition_count = self.task_count
+        if self._is_stored_count:
+            self._is_stored_count = False
+            self._repartition(self.task_count)
         return self._partition_count
+
+    @property
+    def task_count(self) -> int:
+        """How many tasks run at once, now."""
+        if self._given_count is not None:
+            return self._given_count
+        return parallelism_of(self._resources.session)
+
+    def _repartition(self, count: int) -> None:
+        """Let stored strata be partitioned anew when they next run, if many more tasks run now.
+
+        They come to the driver for it: where its memory has a limit, only if they fit.
+        """
+        assert self._partition_count is not None
+        taken = TUPLE_BYTES * sum(
+            store.size(name, State.OLD) for name, store in self._remote.items()
+        )
+        is_narrow = count >= REPARTITION_MIN_RATIO * self._partition_count
+        if is_narrow and (self._memory is None or taken <= self._memory):
+            for name in list(self._remote):
+                self._take_back(name)
+            self._partitioned.clear()
+            self._partition_count = count
 
     def placement(
         self, relations: Sequence[str], below: Sequence[str], *, has_pivot: bool
@@ -237,7 +274,7 @@ class DriverEngine(PartitioningEngine):
                     yield f"{_prefix(number, partition)}{file.name}", file.read_bytes()
             manifest.append({"number": number, "procedure": procedure, **stratum.manifest()})
         if manifest:
-            described = {"shares": self.partition_count, "strata": manifest}
+            described = {"shares": self._partition_count, "strata": manifest}
             yield MANIFEST, json.dumps(described).encode()
 
     def restore(self, files: Mapping[str, pa.Buffer], paths: IndexPlaces | None = None) -> set[str]:
@@ -246,37 +283,39 @@ class DriverEngine(PartitioningEngine):
         if MANIFEST not in files:
             return found
         manifest = json.loads(files[MANIFEST].to_pybytes())
-        self._partition_count = manifest["shares"]
+        self._partition_count, self._is_stored_count = manifest["shares"], True
         for each in manifest["strata"]:
             copies = each["relations"].keys() - each["pivots"].keys()
             if copies <= found and all(
                 name in self._relations and repr(self._relations[name].types) == types
                 for name, types in each["relations"].items()
             ):
-                found |= self._restore_partitions(each, files)
+                found |= self._restore_partitions(each, files, manifest["shares"])
         return found
 
     def _restore_partitions(
-        self, manifest: Mapping[str, Any], files: Mapping[str, pa.Buffer]
+        self, manifest: Mapping[str, Any], files: Mapping[str, pa.Buffer], count: int
     ) -> set[str]:
         """Restore the partitions of a stratum from the files of an index; return its relations."""
         from corollary.engines.spark.strata.versions import write_base
 
         directories = [
             write_base(self._root, _prefix(manifest["number"], partition), files)
-            for partition in range(self.partition_count)
+            for partition in range(count)
         ]
-        stratum = self._new_stratum(manifest["procedure"], manifest["pivots"])
+        stratum = self._new_stratum(manifest["procedure"], manifest["pivots"], count)
         stratum.restore(manifest, self._relations, directories)
         self._remote |= dict.fromkeys(stratum.pivots, stratum)
         return set(stratum.pivots)
 
-    def _new_stratum(self, procedure: str, pivots: Iterable[str]) -> "PartitionedStratum":
+    def _new_stratum(
+        self, procedure: str, pivots: Iterable[str], count: int
+    ) -> "PartitionedStratum":
         """Return a partitioned stratum that holds nothing yet."""
         from corollary.engines.spark.strata.driver import PartitionedStratum
 
         title = ", ".join(pivots)
-        stratum = PartitionedStratum(self._run_job, self._root, self.partition_count, title)
+        stratum = PartitionedStratum(self._run_job, self._root, count, title)
         self._partitioned[procedure] = stratum
         return stratum
 
@@ -486,7 +525,7 @@ class DriverEngine(PartitioningEngine):
 
     def _store_of(self, step: PlacedCall) -> remote.RemoteStore:
         known = self._partitioned.get(step.procedure)
-        return known or self._new_stratum(step.procedure, dict(step.columns))
+        return known or self._new_stratum(step.procedure, dict(step.columns), self.partition_count)
 
     def _note_maintained(
         self, relation: str, store: remote.RemoteStore, needs: remote.DriverNeeds

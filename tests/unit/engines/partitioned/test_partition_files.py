@@ -50,8 +50,10 @@ def pairs(count: int, seed: int = 7) -> list[tuple[Any, ...]]:
 
 
 def test_counts_are_powers_of_two() -> None:
-    assert [partition_count(n, 3) for n in (0, 5, 10**7, 10**8)] == [4, 4, 8, 64]
+    assert [partition_count(n, 3) for n in (0, 5, 10**7, 10**8)] == [4, 4, 32, 64]
     assert partition_count(10**14, 2) == 1 << 16
+    # 19 and 190 times half a million tuples, so 32 partitions, and one for each of 200 tasks.
+    assert [partition_count(n, 200) for n in (1000, 10**6, 10**7, 10**8)] == [8, 8, 32, 256]
 
 
 @pytest.mark.parametrize("type_", [NUMBER, UNSIGNED, FLOAT, SYMBOL, DATE, decimal(30, 2)])

@@ -128,7 +128,7 @@ class PartitioningEngine(LocalEngine):
             most = self._memory // (TUPLE_BYTES * LOAD_DIVISOR)
         else:
             return None
-        slots = lambda: self.partition_count  # noqa: E731 - it may start Spark
+        slots = lambda: self.task_count  # noqa: E731 - it may start Spark
         return SparkTaskPool(self._run_tasks, lambda: self._root, slots, most)
 
     @property
@@ -140,7 +140,12 @@ class PartitioningEngine(LocalEngine):
         return self._made_place
 
     def _new_jobs(self) -> PartitionJobs:
-        return PartitionJobs(self._run_slices, lambda: self.partition_count)
+        return PartitionJobs(self._run_slices, lambda: self.task_count)
+
+    @property
+    def task_count(self) -> int:
+        """How many tasks run at once, now."""
+        return self.partition_count
 
     @property
     def reads_partitions(self) -> bool:

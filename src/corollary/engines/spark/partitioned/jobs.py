@@ -43,7 +43,7 @@ class PartitionJobs:
 
     Args:
         run_slices: runs a job.
-        slots: how many tasks run at once.
+        slots: says how many tasks run at once, now.
 
     Attributes:
         counts: what jobs have cost so far.
@@ -73,9 +73,9 @@ class PartitionJobs:
         if not tasks:
             return []
         # A partition goes to the same slice each time, so that workers may have it open.
-        slices: dict[int, list[int]] = {}
+        slots, slices = self.slots, dict[int, list[int]]()
         for at, (address, _) in enumerate(tasks):
-            slices.setdefault(address.number % self.slots, []).append(at)
+            slices.setdefault(address.number % slots, []).append(at)
         sent = {
             number: pickle.dumps([tasks[at] for at in each], protocol=5)
             for number, each in slices.items()

@@ -255,10 +255,9 @@ class PartitionedFiles:
         """Return the set that has an order, None if there is none."""
         return next((each for each in self.sets if order in each.orders), None)
 
-    @property
-    def is_crowded(self) -> bool:
-        """Whether there should be more partitions for so many tuples."""
-        return needs_more_partitions(self.size, len(self.sets[0].partitions))
+    def is_crowded(self, slots: int) -> bool:
+        """Whether there should be more partitions if so many tasks run at once."""
+        return needs_more_partitions(self.size, len(self.sets[0].partitions), slots)
 
     def with_set(self, changed: PartitionSet) -> "PartitionedFiles":
         """Return the files with one set replaced or added."""

@@ -32,6 +32,15 @@ from corollary.engines.local.values import native
 PARTITION_TUPLES = 1 << 21
 """A partition should have about so many tuples."""
 
+SPREAD_TUPLES = 1 << 19
+"""Relations are not divided further for the sake of tasks: each partition costs every job."""
+
+SPREAD_PARTITIONS = 64
+"""A relation that is large enough has so many partitions: more tasks may run at once later on."""
+
+LEAST_PARTITIONS = 8
+"""A small relation has no more partitions than this."""
+
 PARTITIONS_MAX_BITS = 16
 """There are at most 2 to the power of this many partitions of one lead."""
 
@@ -54,17 +63,23 @@ MEASURED_MAX_VALUES = 1 << 8
 def partition_count(tuples: int, slots: int) -> int:
     """Return how many partitions a relation should have: a power of two.
 
-    >>> partition_count(1000, 2), partition_count(100_000_000, 2)
-    (2, 64)
+    How many tasks run at once is asked for each job, and may be another number the next time: a
+    task takes several partitions. So a large relation has more than there are tasks now.
+
+    >>> partition_count(1000, 2), partition_count(10_000_000, 2), partition_count(100_000_000, 200)
+    (2, 32, 256)
     """
-    wanted = max(slots, -(-tuples // PARTITION_TUPLES), 1)
+    spread = min(max(slots, SPREAD_PARTITIONS), tuples // SPREAD_TUPLES)
+    least = min(slots, LEAST_PARTITIONS)
+    wanted = max(least, spread, -(-tuples // PARTITION_TUPLES), 1)
     return 1 << min((wanted - 1).bit_length(), PARTITIONS_MAX_BITS)
 
 
-def needs_more_partitions(tuples: int, count: int) -> bool:
-    """Whether there should be more partitions for so many tuples."""
+def needs_more_partitions(tuples: int, count: int, slots: int) -> bool:
+    """Whether there should be more partitions for so many tuples, or for so many tasks."""
     is_full = tuples > SPLIT_RATIO * PARTITION_TUPLES * count
-    return is_full and count < 1 << PARTITIONS_MAX_BITS
+    is_narrow = count < slots and partition_count(tuples, slots) > SPLIT_RATIO * count
+    return (is_full or is_narrow) and count < 1 << PARTITIONS_MAX_BITS
 
 
 def oversized_partitions(sizes: Sequence[int], examined: int = 0) -> list[int]:

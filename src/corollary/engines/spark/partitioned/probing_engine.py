@@ -86,7 +86,7 @@ class ProbingEngine(PartitioningEngine):
         return self._directory.path
 
     def _new_jobs(self) -> PartitionJobs:
-        return ProbeJobs(self._run_slices, lambda: self.partition_count)
+        return ProbeJobs(self._run_slices, lambda: self.task_count)
 
     def close(self) -> None:
         """Remove all files."""
@@ -99,7 +99,7 @@ class SequentialEngine(ProbingEngine):
     """Does what tasks would do in this process, with one partition after the other."""
 
     def _new_jobs(self) -> PartitionJobs:
-        return SequentialJobs(self._run_slices, lambda: self.partition_count)
+        return SequentialJobs(self._run_slices, lambda: self.task_count)
 
     def _run_tasks(self, task: Task, numbers: Sequence[int], title: str) -> list[bytes]:  # noqa: ARG002
         return [task(number) for number in numbers]
@@ -107,5 +107,5 @@ class SequentialEngine(ProbingEngine):
     @property
     def tasks(self) -> SparkTaskPool:
         """Where large inputs are read: here, one file after the other."""
-        slots = lambda: self.partition_count  # noqa: E731 - as where Spark may have to be started
+        slots = lambda: self.task_count  # noqa: E731 - as where Spark may have to be started
         return SparkTaskPool(self._run_tasks, lambda: self._root, slots, SCAN_MAX_TUPLES)

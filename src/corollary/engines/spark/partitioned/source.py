@@ -336,8 +336,9 @@ class PartitionSource:
         """
         files = self.files
         if self.jobs.can_scan:
-            if files.is_crowded:
-                files = self._split(partition_count(files.size, self.jobs.slots))
+            slots = self.jobs.slots
+            if files.is_crowded(slots):
+                files = self._split(partition_count(files.size, slots))
             for part in files.sets:
                 if part.oversized:
                     files = files.with_set(self._spread(part))
