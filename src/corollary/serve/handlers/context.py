@@ -46,6 +46,7 @@ class HandlerContext:
         goal_plans: the plans of goals that were asked.
         publishing: when tables are published, after the answers to writes.
         unpublished: the last transaction, if tables do not show it yet.
+        last_changes: a commit, and by relation the last one up to it that has changed it.
         has_alerts: whether commits may have left alerts that are not delivered.
     """
 
@@ -59,6 +60,7 @@ class HandlerContext:
         self.publishing = PublishSchedule(publish)
         self.unpublished: Transaction | None = None
         self.has_alerts = False
+        self.last_changes: tuple[int, dict[str, dict[str, int]]] | None = None
         state_of(database).author = NOBODY
         self.limits = limits
         self.timings: dict[int, dict[str, Any]] = {}
