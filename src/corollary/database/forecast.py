@@ -38,7 +38,7 @@ def forecast_for_database(database: Database, changes: BaseChangeSizes) -> Forec
     normal = state.planned_program
     found = _by_base(normal, changes)
     update, maintenance = state.planner.plan(
-        normal, normal, found, state.demand(normal), None, is_traced=False
+        normal, normal, found, state.demand(normal, is_bounded=True), None, is_traced=False
     )
     return _forecast(changes, update, maintenance, state.engine)
 
