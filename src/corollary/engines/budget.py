@@ -116,13 +116,6 @@ class MemoryUser(Protocol):
         """The number of bytes."""
 
 
-class TupleBatch(MemoryUser, Protocol):
-    """Tuples that a step has derived."""
-
-    def __len__(self) -> int:
-        """Return the number of tuples."""
-
-
 class MeasuredTable(MemoryUser, Protocol):
     """A table whose tuples and bytes count against the limits."""
 
@@ -166,13 +159,13 @@ class Budget:
         self.row_ceiling = self._row_limit
         self.is_endless = False
 
-    def count_tuples(self, pipeline: Pipeline, tuples: TupleBatch) -> None:
-        """Count a batch of tuples that a pipeline has derived, until the step's result exists."""
+    def count_tuples(self, pipeline: Pipeline, count: int, size: int) -> None:
+        """Count tuples and bytes that a pipeline has derived, until the step's result exists."""
         if pipeline.origin.text:
             self._last_pipeline = pipeline
         if self._has_size_limit:
-            self._batch_tuples += len(tuples)
-            self._batch_bytes += tuples.nbytes
+            self._batch_tuples += count
+            self._batch_bytes += size
             self._check_sizes()
 
     def count_rows(self, pipeline: Pipeline, rows: int) -> None:

@@ -141,8 +141,7 @@ def command(
         else:
             transaction.commit()
             outcome.commit = transaction.commit_number or database.commits
-            if not database.publishes_by_hand:
-                outcome.published = database.publish(transaction)
+            outcome.published = database.publish(transaction)
             console.progress("delivering alerts")
             outcome.delivered = database.deliver()
         report_run(outcome, warehouse, output, console)

@@ -21,11 +21,12 @@ from corollary.core.engine import (
 from corollary.core.plans import Add, CancelOut, PlacedCall, Plan, Remove, StoreRelation, steps_of
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
-from corollary.core.states import State
+from corollary.core.states import CHANGES, State
 from corollary.core.statistics import Statistics
 from corollary.core.types import Type
 from corollary.engines.interpreter import Interpreter
 from corollary.engines.local import table_handle
+from corollary.engines.local.evaluation import row_stages
 from corollary.engines.local.prepared_plan import PlanHooks, PreparedPlan, RemoteSteps
 from corollary.engines.local.single_placement import SinglePlacement
 from corollary.engines.local.storage import index_files
@@ -103,12 +104,20 @@ class LocalEngine(SinglePlacement):
     def insert(self, relation: str, rows: Sequence[tuple[Any, ...]] | pa.Table) -> None:
         """Add tuples to the NEW state of a relation; those that it contains have no effect."""
         self._written.add(relation)
-        self._tables[relation].insert(*self._encode(relation, rows))
+        table = self._tables[relation]
+        if isinstance(rows, Sequence) and len(rows) <= row_stages.FEW_TUPLES:
+            table.insert_rows(self._dictionary.encode_rows(rows, table.types))
+        else:
+            table.insert(*self._encode(relation, rows))
 
     def delete(self, relation: str, rows: Sequence[tuple[Any, ...]] | pa.Table) -> None:
         """Remove tuples from the NEW state of a relation; those not in it have no effect."""
         self._written.add(relation)
-        self._tables[relation].delete(*self._encode(relation, rows))
+        table = self._tables[relation]
+        if isinstance(rows, Sequence) and len(rows) <= row_stages.FEW_TUPLES:
+            table.delete_rows(self._dictionary.encode_rows(rows, table.types))
+        else:
+            table.delete(*self._encode(relation, rows))
 
     def prefetch(self, lookups: Iterable[RowLookup]) -> None:
         """Do nothing: all tuples are here."""
@@ -170,10 +179,10 @@ class LocalEngine(SinglePlacement):
 
     def handle(self, relation: str, state: State = State.NEW) -> TableHandle:
         """Return a handle to the present tuples of a relation in a state, decoded when read."""
-        names = self._relations[relation].columns
-        return table_handle.EncodedTableHandle(
-            self._tables[relation], state, names, self._dictionary
-        )
+        table, names = self._tables[relation], self._relations[relation].columns
+        if state in CHANGES and (rows := table.loose_rows(state)) is not None:
+            return table_handle.RowsHandle(rows, table.types, names, self._dictionary)
+        return table_handle.EncodedTableHandle(table, state, names, self._dictionary)
 
     def size(self, relation: str, state: State = State.NEW) -> int:
         """Return the number of tuples of a relation in a state."""

@@ -18,9 +18,15 @@ from corollary.engines.budget import Budget
 from corollary.engines.local.bulk.groups import BulkGroups
 from corollary.engines.local.bulk.queries import BulkQueries
 from corollary.engines.local.bulk.steps import BulkSteps
-from corollary.engines.local.evaluation.aggregation.accumulate import accumulate
+from corollary.engines.local.evaluation import row_stages
+from corollary.engines.local.evaluation.aggregation.accumulate import accumulate, accumulate_rows
 from corollary.engines.local.evaluation.aggregation.aggregates import aggregate
-from corollary.engines.local.evaluation.aggregation.totals import compute_totals, read_totals
+from corollary.engines.local.evaluation.aggregation.totals import (
+    compute_totals,
+    read_total_rows,
+    read_totals,
+    total_rows,
+)
 from corollary.engines.local.evaluation.arithmetic_loops import (
     ArithmeticRounds,
     find_arithmetic_loop,
@@ -38,6 +44,7 @@ from corollary.engines.local.evaluation.pipelines import (
 from corollary.engines.local.evaluation.windows import compute_windows
 from corollary.engines.local.storage.code_range import GROWTH_BITS, range_of_code
 from corollary.engines.local.storage.layout import LayoutFamily, Words
+from corollary.engines.local.storage.rows import Tuples
 from corollary.engines.local.storage.sorting import sort_words
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.table_handle import decode_table
@@ -124,6 +131,7 @@ class PreparedPlan:
         for name in plan.orders:
             self._arrange(name, self.tables[name])
         self._movable = [name for name, each in self.tables.items() if type(each) is not Table]
+        self._is_bulk_forced = bulk is BulkMode.ALWAYS
         self._elsewhere: RemoteSteps | None = None
         self._bulk: BulkSteps | None = None
         self._groups: BulkGroups | None = None
@@ -142,7 +150,8 @@ class PreparedPlan:
         self.recorder = recorder
         self.budget = Budget(limits, self._all_tables, self.dictionary)
         is_remote = any(self.tables[name].is_partitioned for name in self._movable)
-        self._context = RunContext(self.budget, recorder, is_remote=is_remote)
+        few = -1 if self._movable or self._is_bulk_forced else row_stages.FEW_TUPLES
+        self._context = RunContext(self.budget, recorder, few, is_remote=is_remote)
 
     def _all_tables(self) -> Iterator[Table]:
         yield from self._held.values()
@@ -166,8 +175,8 @@ class PreparedPlan:
 
     # --- steps ---------------------------------------------------------------------------------
 
-    def derive(self, step: plans.Derive, number: int) -> tuple[Words, int]:  # noqa: ARG002
-        """Return the tuples of a step, packed and sorted for its target, and the leads' size.
+    def derive(self, step: plans.Derive, number: int) -> tuple[Tuples, int]:  # noqa: ARG002
+        """Return the tuples of a step, as its target takes them, and the leads' size.
 
         A step whose tuples are only aggregated may be put off until they are.
         """
@@ -175,9 +184,13 @@ class PreparedPlan:
             found = self._elsewhere.derive(step, self._context)
             if found is not None:
                 return found
-        if self._groups is not None and (led := self._groups.put_off(step)) is not None:
-            return self.tables[step.target].layout.empty, led
-        return self._derivation(step).run(self._context)
+        derivation = self._derivation(step)
+        if self._groups is not None:
+            if derivation.is_led_by_few(self._context):
+                self._groups.keep(step)
+            elif (led := self._groups.put_off(step)) is not None:
+                return self.tables[step.target].layout.empty, led
+        return derivation.run(self._context)
 
     def _derivation(self, step: plans.Derive) -> Derivation:
         derivation = self._derivations.get(id(step))
@@ -223,8 +236,13 @@ class PreparedPlan:
             words = words[~self.tables[each.relation].contains(words, each.state)]
         return words
 
-    def total(self, step: plans.Total) -> Words:
-        """Return the running totals of a step, packed and sorted for its target."""
+    def total(self, step: plans.Total) -> Tuples:
+        """Return the running totals of a step, as its target takes them."""
+        body = self.tables[step.body.relation]
+        value = step.aggregation.value
+        is_few = body.size(step.body.state) <= self._context.few
+        if is_few and value is not None and self.dictionary.has_integers(body.types[value]):
+            return total_rows(step, body.rows(step.body.state), body.types, self.dictionary)
         if self._elsewhere is not None:
             found: Words | None = self._grouped_elsewhere(step)
             if found is not None:
@@ -254,13 +272,17 @@ class PreparedPlan:
             self.tables[derive.target].assign(tuples)
         return words
 
-    def read_totals(self, step: plans.ReadTotals) -> Words:
-        """Return the groups and values of a step, packed and sorted for its target."""
+    def read_totals(self, step: plans.ReadTotals) -> Tuples:
+        """Return the groups and values of a step, as its target takes them."""
+        totals, target = self.tables[step.totals.relation], self.tables[step.target]
+        is_few = totals.size(step.totals.state) <= self._context.few
+        if is_few and self.dictionary.has_integers(step.term):
+            rows = totals.rows(step.totals.state)
+            return read_total_rows(step, rows, target, self.dictionary)
         if self._elsewhere is not None:
             found: Words | None = self._elsewhere.read_totals(step, self._context)
             if found is not None:
                 return found
-        totals, target = self.tables[step.totals.relation], self.tables[step.target]
         return read_totals(step, totals, target, self.dictionary)
 
     def accumulate(self, step: plans.Accumulate) -> bool:
@@ -268,6 +290,12 @@ class PreparedPlan:
         table, change = self.tables[step.relation], self.tables[step.change]
         if change.is_remote(State.NEW):
             return False
+        if change.size(State.NEW) <= self._context.few:
+            rows = accumulate_rows(step, table, change.rows(State.NEW), self.dictionary)
+            for name, found_rows in zip((step.came, step.gone), rows, strict=True):
+                if name:
+                    self.tables[name].assign(found_rows)
+            return True
         self._context.upcoming = partial(self._upcoming_runners, step)
         found = accumulate(step, table, change, self.dictionary, self._context)
         for name, keys in zip((step.came, step.gone), found, strict=True):

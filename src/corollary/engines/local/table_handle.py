@@ -12,7 +12,7 @@ from corollary.core.states import State
 from corollary.core.types import Kind, Type
 from corollary.engines.local.storage.arrangement import merge_layers
 from corollary.engines.local.storage.code_range import Codes
-from corollary.engines.local.storage.layout import Layout, Words
+from corollary.engines.local.storage.layout import Layout, Row, Words
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.values.codes import Dictionary
 
@@ -70,6 +70,38 @@ class EncodedTableHandle(LocalHandle):
             codes = self._layout.unpack_column(words, index)
             decode = _decode_texts if type_.kind is Kind.SYMBOL else Dictionary.decode_arrow
             columns.append(decode(self._dictionary, codes, type_))
+        return pa.table(columns, names=list(self._names))
+
+
+class RowsHandle(LocalHandle):
+    """Few tuples that a relation has gained or lost, decoded when they are read."""
+
+    __slots__ = ("_dictionary", "_names", "_rows", "_types")
+
+    def __init__(
+        self,
+        rows: Sequence[Row],
+        types: tuple[Type, ...],
+        names: Sequence[str],
+        dictionary: Dictionary,
+    ) -> None:
+        self._rows = tuple(rows)
+        self._types = types
+        self._names = tuple(names)
+        self._dictionary = dictionary
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def table(self) -> pa.Table:
+        """Return the tuples as an Arrow table."""
+        if not self._types:
+            return nullary_table(len(self._rows))
+        codes = np.array(sorted(self._rows), np.int64).reshape(len(self._rows), len(self._types))
+        columns = [
+            self._dictionary.decode_arrow(np.ascontiguousarray(column), type_)
+            for column, type_ in zip(codes.T, self._types, strict=True)
+        ]
         return pa.table(columns, names=list(self._names))
 
 

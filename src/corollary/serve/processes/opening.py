@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from corollary.database.opening import open_database
-from corollary.database.publishing import PublishTime
 from corollary.engines.local.bulk.connection import bound_memory
 from corollary.serve.processes.front import FrontService
 from corollary.serve.processes.local_service import LocalService
@@ -33,9 +32,6 @@ async def open_service(
     """
     if readers == 0:
         bound_memory((limits or ServiceLimits()).memory)
-        chosen = {"engine": "local", **(options or {}), "publish": PublishTime.MANUAL}
-        when = PublishTime.of((options or {}).get("publish") or PublishTime.SECOND)
-        return await LocalService.open(
-            lambda: open_database(place, create=False, **chosen), limits, when
-        )
+        chosen = {"engine": "local", **(options or {})}
+        return await LocalService.open(lambda: open_database(place, create=False, **chosen), limits)
     return await ProcessService.open(place, options, readers=readers, limits=limits)

@@ -12,7 +12,6 @@ from contextlib import closing, suppress
 from typing import Any
 
 from corollary.database.opening import open_database
-from corollary.database.publishing import PublishTime
 from corollary.engines.local.bulk.connection import bound_memory
 from corollary.serve.handlers.context import HandlerContext
 from corollary.serve.handlers.failures import service_error
@@ -52,9 +51,7 @@ def open_context(
     """Open the database of a warehouse for a server."""
     bounds = ServiceLimits(**limits)
     bound_memory(bounds.memory)
-    given = {**options, "publish": PublishTime.MANUAL}  # after the answers, not with the commits
-    when = PublishTime.of(options.get("publish") or PublishTime.SECOND)
-    return HandlerContext(open_database(place, create=False, **given), bounds, when)
+    return HandlerContext(open_database(place, create=False, **options), bounds)
 
 
 if __name__ == "__main__":

@@ -95,6 +95,10 @@ class BulkGroups:
         self._put_off.clear()
         self._results.clear()
 
+    def keep(self, step: Derive) -> None:
+        """Note that a derivation is run, and not put off."""
+        self._put_off.pop(step.target, None)
+
     # --- what is put off -----------------------------------------------------------------------
 
     def put_off(self, step: Derive) -> int | None:

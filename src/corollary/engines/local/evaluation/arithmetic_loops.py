@@ -202,7 +202,9 @@ class ArithmeticRounds:
         numbers = self._dictionary.encode(ranks, None, NUMBER)
         for pipeline in self._loop.targets.step.pipelines:
             context.budget.count_rows(pipeline, last + 2 * len(ranks))
-        context.budget.count_tuples(self._loop.targets.step.pipelines[0], numbers)
+        context.budget.count_tuples(
+            self._loop.targets.step.pipelines[0], len(numbers), numbers.nbytes
+        )
         context.budget.release_batches()
         write_rounds(self._loop.targets, self._tables, columns, numbers, last - begin)
         context.budget.check_totals()

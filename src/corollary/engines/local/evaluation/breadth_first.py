@@ -207,7 +207,7 @@ class BreadthFirstSearch:
         last = count - len(path.last.states)
         for pipeline in loop.successors:
             context.budget.count_rows(pipeline, path.expanded + 2 * count)
-        context.budget.count_tuples(loop.successors[0], ranks)
+        context.budget.count_tuples(loop.successors[0], len(ranks), ranks.nbytes)
         context.budget.release_batches()
         write_rounds(loop.targets, self._tables, columns, ranks, last)
         context.budget.check_totals()

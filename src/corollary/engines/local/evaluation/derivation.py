@@ -18,11 +18,13 @@ import numpy as np
 from corollary.core.pipeline import Reference
 from corollary.core.plans import Derive, Reduce
 from corollary.engines.local.evaluation.aggregation.aggregates import sum_groups
+from corollary.engines.local.evaluation.frames import Frame
 from corollary.engines.local.evaluation.judge import judge
 from corollary.engines.local.evaluation.pipelines import PipelineRunner, RunContext
 from corollary.engines.local.evaluation.prefetch import Prefetch
 from corollary.engines.local.storage.code_range import Codes
-from corollary.engines.local.storage.layout import Layout, Words
+from corollary.engines.local.storage.layout import Layout, Row, Words
+from corollary.engines.local.storage.rows import Tuples
 from corollary.engines.local.storage.runs import sort_distinct
 from corollary.engines.local.storage.sorting import first_mask, sort_words
 from corollary.engines.local.storage.table import Table
@@ -73,25 +75,37 @@ class Derivation:
         ]
         self._is_set = step.reduce is not Reduce.SUM
 
-    def run(self, context: RunContext) -> tuple[Words, int]:
-        """Return the tuples of the step, packed and sorted for its target, and the leads' size."""
+    def run(self, context: RunContext) -> tuple[Tuples, int]:
+        """Return the tuples of the step, as its target takes them, and the leads' size."""
         target = self._tables[self._step.target]
         # Each with its layout: a later pipeline may widen that of the target.
         pieces: list[tuple[Words, Layout]] = []
+        rows: list[Row] = []
         led = 0
         put_off = self._subtracted_together(context)
         for at, runner in enumerate(self.runners):
-            context.upcoming = partial(self._runners_after, at)
+            size = self._lead_size(runner)
+            if not size:
+                continue
+            if context.is_remote:
+                context.upcoming = partial(self._runners_after, at)
             if runner.lead is not None:
-                size = self._tables[runner.lead.relation].size(runner.lead.state)
-                if not size:
-                    continue
                 led += size
-            if runner.copied_source is not None and self._is_set:
-                words = self._subtract_known(runner.copy(context), context, put_off)
+            if size <= context.few:
+                heads = self._heads_by_row(runner, context)
+            elif runner.copied_source is not None and self._is_set:
+                words = runner.copy(context)
+                assert not isinstance(words, list)
+                words = self._subtract_known(words, context, put_off)
                 self._add(words, pieces, runner, target, context)
                 continue
-            with closing(self._heads(runner, context)) as batches:
+            else:
+                heads = self._heads(runner, context)
+            if isinstance(heads, list):
+                rows += heads
+                context.budget.count_tuples(runner.pipeline, len(heads), 0)
+                continue
+            with closing(heads) as batches:
                 for columns, count in batches:
                     ranges = runner.head_ranges
                     if not self._is_set:
@@ -101,11 +115,58 @@ class Derivation:
                     self._add(words, pieces, runner, target, context)
         context.upcoming = self._upcoming
         if not pieces:
-            return target.layout.empty, led
+            return self._reduce_rows(rows, target), led
+        if rows:
+            words = target.pack_rows(rows)
+            words = self._new_tuples(words, context, put_off) if self._is_set else words
+            pieces.append((words, target.layout))
         context.budget.release_batches()
         layout = target.layout
         converted = [layout.convert(*each) for each in pieces]
         return self._reduce(target, converted, context, put_off), led
+
+    def is_led_by_few(self, context: RunContext) -> bool:
+        """Whether all pipelines are led by few tuples."""
+        return all(self._lead_size(each) <= context.few for each in self.runners)
+
+    def _lead_size(self, runner: PipelineRunner) -> int:
+        """Return how many tuples the first probe reads; 1 without one."""
+        source = runner.first_source if runner.lead is None else runner.lead
+        if source is None:
+            return 1
+        size = self._tables[source.relation].size(source.state)
+        # What comes before the first probe may have a fault.
+        return size if runner.lead is not None else max(size, 1)
+
+    def _heads_by_row(
+        self, runner: PipelineRunner, context: RunContext
+    ) -> list[Row] | Generator[HeadBatch]:
+        """Return the heads of a pipeline that is led by few tuples."""
+        if runner.copied_source is not None:
+            copied = runner.copy(context, as_rows=True)
+            assert isinstance(copied, list)
+            return copied
+        found = runner.rows(context)
+        if not isinstance(found, list):
+            return run_heads(runner, context, found)
+        return run_heads(runner, context) if runner.has_fault else found
+
+    def _reduce_rows(self, rows: list[Row], target: Table) -> Tuples:
+        """Return the tuples of the step, of all heads."""
+        reduce = self._step.reduce
+        if reduce is Reduce.SUM:
+            found = sum_rows(rows, target, self._dictionary)
+        elif len(rows) > 1:
+            found = list(dict.fromkeys(rows))
+        else:
+            found = rows
+        for each in self._step.without if found else ():
+            table = self._tables[each.relation]
+            if table.size(each.state):
+                found = [row for row in found if not table.has_row(row, each.state)]
+        if self._is_set and reduce is not None and len(found) > 1:
+            return reduce_words(target.pack_rows(found), reduce, target, self._dictionary)
+        return found
 
     def _runners_after(self, at: int) -> Iterator[PipelineRunner]:
         yield from self.runners[at + 1 :]
@@ -138,7 +199,7 @@ class Derivation:
     ) -> None:
         if len(words):
             pieces.append((words, target.layout))
-            context.budget.count_tuples(runner.pipeline, words)
+            context.budget.count_tuples(runner.pipeline, len(words), words.nbytes)
 
     def _new_tuples(self, words: Words, context: RunContext, put_off: Sequence[Reference]) -> Words:
         """Return the tuples sorted, each once, without the known ones."""
@@ -225,6 +286,20 @@ def reduce_words(
             return _sums(words, target, dictionary)
 
 
+def sum_rows(rows: list[Row], target: Table, dictionary: Dictionary) -> list[Row]:
+    """Return each group with the sum of its last column, unless that is 0; null counts as 0."""
+    type_ = target.types[-1]
+    if not dictionary.has_integers(type_):
+        words = _sums(target.pack_rows(rows), target, dictionary)
+        return [*map(target.layout.unpack_row, words.tolist())]
+    sums: dict[Row, int] = {}
+    for row in rows:
+        if row[-1]:
+            key = row[:-1]
+            sums[key] = sums.get(key, 0) + dictionary.decode_integer(row[-1], type_)
+    return [(*key, dictionary.encode_integer(sums[key], type_)) for key in sums if sums[key]]
+
+
 def _sums(words: Words, target: Table, dictionary: Dictionary) -> Words:
     """Return each group with the sum of its last column, unless that is 0; null counts as 0."""
     words = sort_words(words)
@@ -246,10 +321,19 @@ def _sums(words: Words, target: Table, dictionary: Dictionary) -> Words:
     return target.pack([*keys, codes], len(firsts))
 
 
-def run_heads(runner: PipelineRunner, context: RunContext) -> Generator[HeadBatch]:
-    """Yield the heads of a pipeline; raise if an instance lacks a value and that is an error."""
+def run_heads(
+    runner: PipelineRunner, context: RunContext, frames: Iterable[Frame] | None = None
+) -> Generator[HeadBatch]:
+    """Yield the heads of a pipeline; raise if an instance lacks a value and that is an error.
+
+    Args:
+        runner: of the pipeline.
+        context: of the run.
+        frames: those that pass all stages, if they are there already.
+    """
     pipeline = runner.pipeline
-    frames = runner.frames(context)
+    if frames is None:
+        frames = runner.frames(context)
     if pipeline.is_bag and pipeline.is_lenient and pipeline.judge:
         # The judge returns the heads of rows without faults as well: in a bag they must count once.
         frames = list(frames)

@@ -28,6 +28,7 @@ from corollary.engines.local.evaluation.prefetch import (
     UPCOMING_MAX_PIPELINES,
     Prefetch,
 )
+from corollary.engines.local.evaluation.row_stages import RowPipeline
 from corollary.engines.local.evaluation.stages import (
     ComputeStage,
     FilterStage,
@@ -36,7 +37,8 @@ from corollary.engines.local.evaluation.stages import (
     ProbeStage,
 )
 from corollary.engines.local.storage.code_range import CodeRange, Codes
-from corollary.engines.local.storage.layout import Words
+from corollary.engines.local.storage.layout import Row
+from corollary.engines.local.storage.rows import Tuples
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.values.codes import Dictionary
 
@@ -49,6 +51,7 @@ class RunContext:
     """The run that pipelines belong to: its limits, and the recorder of its lookups.
 
     Attributes:
+        few: up to this many tuples are handled one by one; -1 for none, not even no tuples.
         has_doubt: whether an expression of a deferred pipeline had no value.
         is_remote: whether tuples may be outside of this process.
         upcoming: returns pipelines that run next, to fetch what they will ask for.
@@ -56,6 +59,7 @@ class RunContext:
 
     budget: Budget
     recorder: Recorder
+    few: int = -1
     has_doubt: bool = False
     is_remote: bool = False
     upcoming: "Callable[[], Iterable[PipelineRunner]]" = tuple
@@ -100,6 +104,7 @@ class PipelineRunner:
             stage for stage, _ in self._stages if isinstance(stage, FilterStage | ComputeStage)
         ]
         self._needed: list[frozenset[str] | None] | None = None
+        self._by_row: RowPipeline | None = None
 
     @property
     def has_fault(self) -> bool:
@@ -118,10 +123,38 @@ class PipelineRunner:
         """
         for stage in self._evaluating:
             stage.has_fault = False
-        result = self._apply_stages(0, UNIT_FRAME, context)
+        return self._all_frames(self._apply_stages(0, UNIT_FRAME, context), context)
+
+    def _all_frames(self, result: "Frame | _Pending", context: RunContext) -> Iterable[Frame]:
         if isinstance(result, Frame):
             return (result,) if result.count else ()
         return self._run_pending(result, context)
+
+    def rows(self, context: RunContext) -> list[Row] | Iterable[Frame]:
+        """Return the heads, one by one; or the frames, if they become many on the way.
+
+        Once all are consumed, `has_fault` is whether rows were dropped.
+        """
+        for stage in self._evaluating:
+            stage.has_fault = False
+        by_row = self._by_row
+        if by_row is None:
+            by_row = self._by_row = RowPipeline(self.pipeline, self._stages, self._scope)
+        rows, handled = [by_row.first], 0
+        for index, (row_stage, recorded) in enumerate(by_row.stages):
+            found = row_stage.apply(rows, context.few)
+            if found is None:
+                context.budget.count_rows(self.pipeline, handled)
+                frame = by_row.frame(rows, index)
+                return self._all_frames(self._apply_stages(index, frame, context), context)
+            if recorded is not None:
+                context.recorder.probe(recorded, len(rows))
+            handled += len(rows)
+            rows = found
+            if not rows:
+                break
+        context.budget.count_rows(self.pipeline, handled + len(rows))
+        return [*map(by_row.head, rows)]
 
     def head_columns(self, frame: Frame) -> list[Codes]:
         """Return the columns of the head."""
@@ -223,10 +256,11 @@ class PipelineRunner:
                 elif result.count:
                     yield result
 
-    def copy(self, context: RunContext) -> Words:
-        """Return the heads of a pipeline that only copies: the words of its source."""
+    def copy(self, context: RunContext, *, as_rows: bool = False) -> Tuples:
+        """Return the heads of a pipeline that only copies: the tuples of its source."""
         assert self.copied_source is not None
-        words = self.tables[self.copied_source.relation].tuples(self.copied_source.state)
+        table, state = self.tables[self.copied_source.relation], self.copied_source.state
+        words = table.rows(state) if as_rows else table.tuples(state)
         if (recorded := self._stages[0][1]) is not None:
             context.recorder.probe(recorded, 1)
         context.budget.count_rows(self.pipeline, 1 + len(words))

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from corollary.core.logic import Functor, Variable
-from corollary.core.pipeline import AntiProbe, Compute, Filter, Probe
+from corollary.core.pipeline import AntiProbe, Compute, Filter, Probe, names_read
 from corollary.engines.local.evaluation import expressions, matches
 from corollary.engines.local.evaluation.frames import (
     EMPTY_FRAME,
@@ -35,6 +35,9 @@ class ProbeStage:
     """Joins rows with the tuples of a relation whose bound columns, not all of them, match.
 
     Attributes:
+        probe: as it is written.
+        tables: what it reads.
+        needed: the variables that later stages read.
         is_joined_further: whether a later stage joins the rows again.
     """
 
@@ -46,13 +49,13 @@ class ProbeStage:
         needed: frozenset[str],
         is_bag: bool,
     ) -> None:
-        self._stage = stage
+        self.probe = stage
         self._scope = scope
-        self._tables = scope.tables
+        self.tables = scope.tables
         self._relation, self._state = stage.source.relation, stage.source.state
         self._operands = {column: scope.operand(stage.slots[column]) for column in stage.bound}
         self._known = known
-        self._needed = needed
+        self.needed = needed
         self._is_bag = is_bag
         self._order: Order | None = None
         self.is_joined_further = False
@@ -60,12 +63,12 @@ class ProbeStage:
     def _arrange(self, order: Order) -> None:
         """Set the order to probe in, and with it which position of a match holds which variable."""
         self._order = order
-        length = len(self._stage.bound)
+        length = len(self.probe.bound)
         self._keys = [self._operands[column] for column in order[:length]]
         names = [
             (slot.name, position)
             for position, column in enumerate(order[length:], length)
-            if isinstance(slot := self._stage.slots[column], Variable)
+            if isinstance(slot := self.probe.slots[column], Variable)
         ]
         occurrences = [name for name, _ in names]
         self._reads: list[tuple[str, int]] = []  # variables that the match binds
@@ -74,11 +77,11 @@ class ProbeStage:
         for name, position in names:
             if name in bound:
                 self._equals.append((name, position))
-            elif name in self._needed or occurrences.count(name) > 1:
+            elif name in self.needed or occurrences.count(name) > 1:
                 self._reads.append((name, position))
                 bound.add(name)
         compared = {name for name, _ in self._equals}
-        self._carried = [name for name in self._known if name in self._needed | compared]
+        self._carried = [name for name in self._known if name in self.needed | compared]
         self._is_test = not self._reads and not self._equals
         # Only a projection can make equal rows: of the tuples, or of the frame.
         used = len(self._keys) + len(self._reads) + len(self._equals)
@@ -87,25 +90,25 @@ class ProbeStage:
     @property
     def rows_read(self) -> int:
         """How many tuples it reads without a key."""
-        return 0 if self._stage.bound else self._tables[self._relation].size(self._state)
+        return 0 if self.probe.bound else self.tables[self._relation].size(self._state)
 
     @property
     def is_remote(self) -> bool:
         """Whether the tuples are outside of this process."""
-        return self._tables[self._relation].is_remote(self._state)
+        return self.tables[self._relation].is_remote(self._state)
 
     def is_selective(self, asked: Sequence[PendingProbe]) -> bool:
         """Whether most rows will not pass: it is asked for far more keys than it has tuples."""
-        return is_selective(self._tables[self._relation].size(self._state), asked)
+        return is_selective(self.tables[self._relation].size(self._state), asked)
 
     def unfetched(self, frame: Frame) -> list[PendingProbe] | None:
         """Return what it has to fetch for some rows; None if that cannot be said."""
-        table = self._tables[self._relation]
-        order = self._order_in(table)
+        table = self.tables[self._relation]
+        order = self.order_in(table)
         keys = [operand.column(frame) for operand in self._keys]
         return table.unfetched(order, keys, self._state)
 
-    def _order_in(self, table: Table) -> Order:
+    def order_in(self, table: Table) -> Order:
         """Return the order to probe in, which is chosen once."""
         if self._order is None:
             self._arrange(self._choose_order(table))
@@ -113,12 +116,12 @@ class ProbeStage:
         return self._order
 
     def _choose_order(self, table: Table) -> Order:
-        return table.order_for(self._stage.bound)
+        return table.order_for(self.probe.bound)
 
     def apply(self, frame: Frame) -> Frame | Iterator[Frame]:
         """Return the rows joined with the tuples that match."""
-        table = self._tables[self._relation]
-        arrangement = table.arrangement(self._order_in(table))
+        table = self.tables[self._relation]
+        arrangement = table.arrangement(self.order_in(table))
         layers = arrangement.layers(self._state)
         if not layers:
             return EMPTY_FRAME
@@ -181,10 +184,14 @@ class ProbeStage:
 
 
 class MemberStage:
-    """Keeps the rows whose tuple is in a relation, or, negated, those whose tuple is not."""
+    """Keeps the rows whose tuple is in a relation, or, negated, those whose tuple is not.
+
+    Attributes:
+        tables: what it reads.
+    """
 
     def __init__(self, stage: Probe | AntiProbe, scope: VariableScope) -> None:
-        self._tables = scope.tables
+        self.tables = scope.tables
         self._relation, self._state = stage.source.relation, stage.source.state
         self._operands = [scope.operand(slot) for slot in stage.slots]
         self._is_negated = isinstance(stage, AntiProbe)
@@ -192,22 +199,22 @@ class MemberStage:
     @property
     def is_remote(self) -> bool:
         """Whether the tuples are outside of this process."""
-        return self._tables[self._relation].is_remote(self._state)
+        return self.tables[self._relation].is_remote(self._state)
 
     def is_selective(self, asked: Sequence[PendingProbe]) -> bool:
         """Whether most rows will not pass: it is asked for far more keys than it has tuples."""
-        size = self._tables[self._relation].size(self._state)
+        size = self.tables[self._relation].size(self._state)
         return not self._is_negated and is_selective(size, asked)
 
     def unfetched(self, frame: Frame) -> list[PendingProbe]:
         """Return what it has to fetch for some rows."""
-        table = self._tables[self._relation]
+        table = self.tables[self._relation]
         columns = [operand.column(frame) for operand in self._operands]
         return table.unfetched_codes(columns, self._state)
 
     def apply(self, frame: Frame) -> Frame:
         """Return the rows whose tuple is in the relation, or not."""
-        table = self._tables[self._relation]
+        table = self.tables[self._relation]
         if not table.size(self._state):
             return frame if self._is_negated else EMPTY_FRAME
         columns = [operand.column(frame) for operand in self._operands]
@@ -224,10 +231,15 @@ class FilterStage:
 
     Attributes:
         has_fault: whether the condition had no value for some row.
+        names_read: the variables of the condition.
+        target: the variable that it binds: none.
     """
+
+    target: str | None = None
 
     def __init__(self, stage: Filter, scope: VariableScope) -> None:
         self._condition = stage.condition
+        self.names_read = names_read(stage)
         self._dictionary = scope.dictionary
         self.has_fault = False
 
@@ -245,10 +257,14 @@ class ComputeStage:
 
     Attributes:
         has_fault: whether the expression had no value for some row.
+        names_read: the variables of the expression.
+        target: the variable that it binds.
     """
 
     def __init__(self, stage: Compute, scope: VariableScope) -> None:
         self._stage = stage
+        self.names_read = names_read(stage)
+        self.target: str | None = stage.variable.name
         self._dictionary = scope.dictionary
         self.has_fault = False
 

@@ -15,12 +15,13 @@ import numpy as np
 
 from corollary.core.states import State
 from corollary.engines.local.storage.code_range import CodeInterval
-from corollary.engines.local.storage.layout import Layout, Mask, Words
+from corollary.engines.local.storage.layout import Layout, Mask, Row, Words
 from corollary.engines.local.storage.runs import (
     SINGLE_RUN_MAX_WORDS,
     MemoryRun,
     SortedRun,
     append_run,
+    has_word,
     is_member,
     merge_words,
     subtract_words,
@@ -160,6 +161,31 @@ class Arrangement:
             result = found if result is None else result | found
         return np.zeros(len(words), np.bool_) if result is None else result
 
+    def matches(self, key: Row, state: State, most: int) -> list[Row] | None:
+        """Return the tuples of a state, in this order, with these first codes; None for many."""
+        bounds = self.layout.row_bounds(key)
+        if bounds is None:
+            return []
+        found: list[Row] = []
+        for layer in self.layers(state):
+            place = layer.run.find(*bounds)
+            if place is None:
+                return None
+            first, last = place
+            if first == last:
+                continue
+            words = layer.run.slice(first, last)
+            if last - first > most:  # most of them may be gone
+                mask = layer.present_mask(words)
+                if mask is None or np.count_nonzero(mask) > most:
+                    return None
+                words = words[mask]
+            listed = words.tolist()
+            for absent in layer.excluded:
+                listed = [word for word in listed if not has_word(absent, word)]
+            found += map(self.layout.unpack_row, listed)
+        return found
+
     @property
     def nbytes(self) -> int:
         """The size of its arrays in bytes."""
@@ -196,6 +222,11 @@ class Arrangement:
             if is_purged or (added and len(run) <= 2 * later + SINGLE_RUN_MAX_WORDS):
                 _ = run.words
             later += len(run)
+
+    def fold(self, added: list[Row], removed: list[Row]) -> None:
+        """Make few tuples of this order, which fit the layout, the change, and commit it."""
+        self.set_change(self.layout.pack_rows(added), self.layout.pack_rows(removed))
+        self.commit()
 
     def commit(self) -> None:
         """Fold the change into the runs."""

@@ -15,6 +15,7 @@ a table repacks a few dozen times at most.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,9 @@ from corollary.engines.local.storage.code_range import (
 Words = npt.NDArray[Any]
 """Packed tuples: int64, or void of the layout's number of bytes."""
 Mask = npt.NDArray[np.bool_]
+
+Row = tuple[int, ...]
+"""The codes of one tuple. Few tuples are faster to handle one by one than as words."""
 
 WORD_BYTES = 8
 """The number of bytes of an int64."""
@@ -245,6 +249,91 @@ class Layout:
             if np.count_nonzero(outside):
                 mask = outside if mask is None else mask | outside
         return mask
+
+    # --- single tuples -------------------------------------------------------------------------
+
+    @cached_property
+    def _fields(self) -> tuple[tuple[int, int, int, int], ...]:
+        """For each column the base, the last code, the shift, and the mask of its distances."""
+        return tuple(
+            (column.base, column.last, shift, (1 << width) - 1)
+            for column, width, shift in zip(self.columns, self.widths, self.shifts, strict=True)
+        )
+
+    @cached_property
+    def _places(self) -> tuple[slice, ...]:
+        """For each column of a wide tuple, its bytes."""
+        return tuple(slice(*each) for each in pairwise((0, *self._ends)))
+
+    def holds_row(self, row: Row) -> bool:
+        """Return whether all codes of a tuple are in the ranges of its columns."""
+        for code, (base, last, has_null) in zip(row, self._bounds, strict=True):
+            if not (base < code <= last if code else has_null):
+                return False
+        return True
+
+    @cached_property
+    def _bounds(self) -> tuple[tuple[int, int, bool], ...]:
+        """For each column the base, the last code, and whether it may be null."""
+        return tuple((column.base, column.last, column.has_null) for column in self.columns)
+
+    def pack_row(self, row: Row) -> Any:
+        """Return a tuple whose codes are in range as `Words.tolist` has it."""
+        if self.is_narrow:
+            word = 0
+            for code, (base, _, shift, _) in zip(row, self._fields, strict=True):
+                if code:
+                    word |= (code - base) << shift
+            return word
+        return self._row_bytes(row)
+
+    def _row_bytes(self, row: Row) -> bytes:
+        """Return the first columns of a wide tuple."""
+        return b"".join(
+            [
+                (code - column.base if code else 0).to_bytes((column.width + 7) // 8, "big")
+                for code, column in zip(row, self.columns, strict=False)
+            ]
+        )
+
+    def pack_rows(self, rows: Sequence[Row]) -> Words:
+        """Return tuples whose codes are in range, packed and sorted."""
+        packed = sorted([self.pack_row(row) for row in rows])
+        if self.is_narrow:
+            return np.array(packed, np.int64)
+        return np.frombuffer(b"".join(packed), self.dtype) if packed else self.empty
+
+    def unpack_row(self, word: Any) -> Row:
+        """Return the codes of a tuple as `Words.tolist` has it."""
+        if self.is_narrow:
+            return tuple(
+                [
+                    distance + base if (distance := word >> shift & mask) else 0
+                    for base, _, shift, mask in self._fields
+                ]
+            )
+        distances = [int.from_bytes(word[each], "big") for each in self._places]
+        return tuple(
+            [
+                distance + column.base if distance else 0
+                for distance, column in zip(distances, self.columns, strict=True)
+            ]
+        )
+
+    def row_bounds(self, key: Row) -> tuple[Any, Any] | None:
+        """Return the least and the greatest word with these first codes; None if there is none."""
+        low = 0
+        for code, (base, last, shift, _) in zip(key, self._fields, strict=False):
+            if base < code <= last:
+                low |= (code - base) << shift
+            elif code:
+                return None
+        if self.is_narrow:
+            rest = self.shifts[len(key) - 1] if key else self.bits
+            return low, low | (1 << rest) - 1
+        first = self._row_bytes(key)
+        rest = self._ends[-1] - len(first)
+        return first + bytes(rest), first + b"\xff" * rest
 
     # --- prefixes ------------------------------------------------------------------------------
 

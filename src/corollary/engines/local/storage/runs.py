@@ -65,6 +65,12 @@ def _is_found(needles: Words, words: Words) -> Mask:
     return found
 
 
+def has_word(words: Words, word: Any) -> bool:
+    """Return whether a word, given as `tolist` gives it, is among the sorted words."""
+    at = int(words.searchsorted(word if words.dtype == np.int64 else np.void(word)))
+    return at < len(words) and bool(words.item(at) == word)
+
+
 def merge_words(*runs: Words) -> Words:
     """Return the words of sorted arrays, sorted; one that is in several of them, several times."""
     filled = [run for run in runs if len(run)]
@@ -150,6 +156,13 @@ class SortedRun(Protocol):
     def ranges(self, layout: Layout, keys: list[Codes], count: int) -> tuple[Codes, Codes]:
         """Return for each key (values of the first columns) the slice of words that have it."""
 
+    def find(self, low: Any, high: Any) -> tuple[int, int] | None:
+        """Return where the words from one to another are, both given as `tolist` gives them.
+
+        Returns:
+            The slice; None if only many words at once can be searched for.
+        """
+
     def repack(self, layout: Layout, before: Layout) -> "SortedRun":
         """Return the run in another layout of the same order; its words stay sorted."""
 
@@ -205,6 +218,18 @@ class MemoryRun:
             key = layout.prefix_keys(low, length)
             return directory[key], directory[key + 1]
         return words.searchsorted(low), words.searchsorted(high, "right")
+
+    def find(self, low: Any, high: Any) -> tuple[int, int]:
+        """Return where the words from one to another are, both given as `tolist` gives them."""
+        words = self.words
+        is_narrow = words.dtype == np.int64
+        size, first = len(words), int(words.searchsorted(low if is_narrow else np.void(low)))
+        if first == size or words.item(first) > high:
+            return first, first
+        last = first + 1
+        if low == high or last == size or words.item(last) > high:
+            return first, last
+        return first, int(words.searchsorted(high if is_narrow else np.void(high), "right"))
 
     def repack(self, layout: Layout, before: Layout) -> "MemoryRun":
         """Return the run in another layout of the same order; its words stay sorted."""

@@ -196,6 +196,14 @@ class StoredRun:
         low, high = layout.prefix_bounds(keys, count)
         return self._search(low, "left"), self._search(high, "right")
 
+    def find(self, low: Any, high: Any) -> tuple[int, int]:
+        """Return where the words from one to another are, both given as `tolist` gives them."""
+        if self._run is not None:
+            return self._run.find(low, high)
+        bounds = np.array([low, high], self._words.dtype)
+        first, last = self._search(bounds[:1], "left"), self._search(bounds[1:], "right")
+        return int(first[0]), int(last[0])
+
     def repack(self, layout: Layout, before: Layout) -> "StoredRun | MemoryRun":
         """Return the run in another layout of the same order; its words stay sorted."""
         return self if layout.packs_like(before) else self._all().repack(layout, before)

@@ -9,7 +9,8 @@ from corollary.core.states import State
 from corollary.core.types import Type
 from corollary.engines.local.storage.arrangement import Arrangement, Layer, Order, build_arrangement
 from corollary.engines.local.storage.code_range import CodeInterval, CodeRange, Codes
-from corollary.engines.local.storage.layout import Layout, LayoutFamily, Mask, Words
+from corollary.engines.local.storage.layout import Layout, LayoutFamily, Mask, Row, Words
+from corollary.engines.local.storage.rows import Tuples, columns_of, matching, permutation
 from corollary.engines.local.storage.runs import (
     SAMPLE_TUPLES,
     MemoryRun,
@@ -35,9 +36,15 @@ BITMAP_BITS_PER_LOOKUP = 256
 BITMAP_BITS_PER_TUPLE = 64
 """…and at most this many for each tuple."""
 
+LOOSE_MAX_TUPLES = 256
+"""An open change of more tuples than this is packed."""
+
 
 class Table:
     """The tuples of one relation, coded and packed.
+
+    An open change of few tuples is *loose*: two lists of rows, which are packed when somebody reads
+    words. Words of an open change and loose rows are never there both.
 
     Attributes:
         family: the tables that share its layout; words can be moved between them unchanged.
@@ -51,6 +58,7 @@ class Table:
         "_bitmap",
         "_estimated",
         "_layout",
+        "_loose",
         "_main",
         "_old",
         "_others",
@@ -74,6 +82,7 @@ class Table:
         self._main = Arrangement(self.primary_order, self._layout)
         self._others: dict[Order, Arrangement] = {}
         self._old = self._added = self._removed = 0
+        self._loose: tuple[list[Row], list[Row]] | None = None
         self._bitmap: Mask | None = None
         self._searched = 0
         self._estimated = 0
@@ -83,6 +92,8 @@ class Table:
     @property
     def layout(self) -> Layout:
         """The current layout; the tuples are repacked first if that of the family has changed."""
+        if self._loose is not None:
+            self._settle()
         if self.family.layout is not self._layout:
             self._repack()
         return self._layout
@@ -110,6 +121,12 @@ class Table:
 
     def arrangement(self, order: Order) -> Arrangement:
         """Return the tuples sorted in an order, which is maintained from now on."""
+        if self._loose is not None:
+            self._settle()
+        return self._arrangement(order)
+
+    def _arrangement(self, order: Order) -> Arrangement:
+        """Return an arrangement, without the rows of a loose change."""
         if self.family.layout is not self._layout:
             self._repack()
         if order == self.primary_order:
@@ -143,6 +160,8 @@ class Table:
 
     def contents(self) -> Any:
         """Return all tuples of NEW as another table takes them."""
+        if self._loose is not None and not self._old:
+            return self._loose[0]
         return self.tuples(State.NEW)
 
     def size(self, state: State) -> int:
@@ -225,6 +244,14 @@ class Table:
 
     def has_match(self, columns: tuple[int, ...]) -> bool:
         """Whether another tuple of NEW agrees with an added one in some columns."""
+        if self._loose is not None:
+            order = self.order_for(columns)
+            key_of = permutation(order[: len(columns)])
+            # Each agrees with itself.
+            return any(
+                len(self.matching_rows(order, key_of(row), State.NEW, 1) or (row, row)) > 1
+                for row in self._loose[0]
+            )
         arrangement = self.arrangement(self.order_for(columns))
         layout, added = arrangement.layout, arrangement.words(State.ADDED)
         keys = [layout.unpack_column(added, at) for at in range(len(columns))]
@@ -307,6 +334,108 @@ class Table:
         bitmap = 0 if self._bitmap is None else self._bitmap.nbytes
         return bitmap + self._main.nbytes + sum(each.nbytes for each in self._others.values())
 
+    # --- few tuples ----------------------------------------------------------------------------
+
+    def rows(self, state: State) -> list[Row]:
+        """Return all tuples of a state, which are few, as rows."""
+        if self._loose is not None and state is not State.OLD:
+            if state is not State.NEW:
+                return self._loose[state is State.REMOVED]
+            if not self._old:
+                return self._loose[0]
+        words = self.tuples(state)
+        return [self._layout.unpack_row(word) for word in words.tolist()]
+
+    def matching_rows(self, order: Order, key: Row, state: State, most: int) -> list[Row] | None:
+        """Return the tuples of a state whose first columns in an order have these codes.
+
+        Returns:
+            Their codes in that order; None if they are more than `most`.
+        """
+        loose = self._loose
+        if loose is None:
+            return self._arrangement(order).matches(key, state, most)
+        added, removed = loose
+        if state is State.ADDED or (state is State.NEW and not self._old):
+            return matching(added, order, key)
+        if state is State.REMOVED:
+            return matching(removed, order, key)
+        found = self._arrangement(order).matches(key, State.OLD, most)
+        if found is None or state is State.OLD:
+            return found
+        gone = matching(removed, order, key)
+        return [each for each in found if each not in gone] + matching(added, order, key)
+
+    def has_row(self, row: Row, state: State) -> bool:
+        """Return whether a tuple is in a state."""
+        return bool(self.matching_rows(self.primary_order, row, state, 1))
+
+    def insert_rows(self, rows: list[Row]) -> None:
+        """Add few tuples to NEW; those that it contains already have no effect."""
+        loose = self._loosen(len(rows))
+        if loose is None:
+            self.insert(columns_of(rows, len(self.types)), len(rows))
+            return
+        added, removed = loose
+        for row in rows:
+            if row in removed:
+                removed.remove(row)
+            elif not self.has_row(row, State.NEW):
+                added.append(row)
+        self._added, self._removed = len(added), len(removed)
+
+    def delete_rows(self, rows: list[Row]) -> None:
+        """Remove few tuples from NEW; those that it does not contain have no effect."""
+        loose = self._loosen(len(rows))
+        if loose is None:
+            self.delete(columns_of(rows, len(self.types)), len(rows))
+            return
+        added, removed = loose
+        for row in rows:
+            if row in added:
+                added.remove(row)
+            elif self.has_row(row, State.NEW):
+                removed.append(row)
+        self._added, self._removed = len(added), len(removed)
+
+    def loose_rows(self, sign: State) -> list[Row] | None:
+        """Return the tuples of a side of a loose change; None if the change is packed."""
+        return None if self._loose is None else self._loose[sign is State.REMOVED]
+
+    def as_words(self, tuples: Tuples) -> Words:
+        """Return tuples as words, sorted."""
+        return self.pack_rows(tuples) if isinstance(tuples, list) else tuples
+
+    def pack_rows(self, rows: Sequence[Row]) -> Words:
+        """Return rows as words, sorted; the layout is made wide enough for them."""
+        layout = self.layout
+        if not all(map(layout.holds_row, rows)):
+            layout = self.fit(columns_of(rows, len(self.types)), (None,) * len(self.types))
+        return layout.pack_rows(rows)
+
+    def _settle(self) -> None:
+        """Pack the rows of a loose change."""
+        assert self._loose is not None
+        (added, removed), self._loose = self._loose, None
+        removed_words = self.pack_rows(removed)
+        layout = self._layout
+        added_words = self.pack_rows(added)
+        self._main.set_change(added_words, self._layout.convert(removed_words, layout))
+        for other in self._others.values():
+            other.mark_stale(None, None)
+
+    def _loosen(self, count: int) -> tuple[list[Row], list[Row]] | None:
+        """Return the loose change, to which some rows are added; None if it has to be packed."""
+        loose = self._loose
+        if loose is None:
+            is_open = self._added or self._removed or self._bitmap is not None
+            if is_open or count > LOOSE_MAX_TUPLES:
+                return None
+            loose = self._loose = [], []
+        elif self._added + self._removed + count > LOOSE_MAX_TUPLES:
+            return None
+        return loose
+
     # --- bitmaps -------------------------------------------------------------------------------
 
     @property
@@ -354,13 +483,26 @@ class Table:
         self._open(added, removed)
 
     def _open(self, added: Words, removed: Words) -> None:
+        self._loose = None
         self._main.set_change(added, removed)
         self._added, self._removed = len(added), len(removed)
         for other in self._others.values():
             other.mark_stale(None, None)
 
-    def remove(self, words: Words) -> None:
-        """Remove sorted tuples from NEW; some may be ADDED, new or after they were removed."""
+    def remove(self, words: Tuples) -> None:
+        """Remove tuples from NEW; some may be ADDED, new or after they were removed."""
+        if isinstance(words, list):
+            loose = self._loosen(len(words))
+            if loose is not None:
+                came, gone = loose
+                for row in words:
+                    if row in came:
+                        came.remove(row)
+                    else:
+                        gone.append(row)
+                self._added, self._removed = len(came), len(gone)
+                return
+            words = self.pack_rows(words)
         main = self.arrangement(self.primary_order)
         if not len(words):
             return
@@ -375,8 +517,15 @@ class Table:
         for other in self._others.values():
             other.mark_stale(None, words)
 
-    def add(self, words: Words) -> None:
-        """Add sorted tuples that are not in NEW; some may have been removed before."""
+    def add(self, words: Tuples) -> None:
+        """Add tuples that are not in NEW; some may have been removed before."""
+        if isinstance(words, list):
+            loose = self._loosen(len(words))
+            if loose is not None:
+                loose[0].extend(words)
+                self._added += len(words)
+                return
+            words = self.pack_rows(words)
         main = self.arrangement(self.primary_order)
         if not len(words):
             return
@@ -389,6 +538,13 @@ class Table:
 
     def cancel_out(self) -> None:
         """Drop tuples that were removed and added again from both sides of the change."""
+        if self._loose is not None:
+            came, gone = self._loose
+            for row in [row for row in gone if row in came]:
+                came.remove(row)
+                gone.remove(row)
+            self._added, self._removed = len(came), len(gone)
+            return
         main = self.arrangement(self.primary_order)
         if not self._added or not self._removed:
             return
@@ -399,6 +555,8 @@ class Table:
 
     def prefetch(self) -> None:
         """Read all that `commit` may need from files, so that it cannot fail."""
+        if self._loose is not None and not all(map(self._layout.holds_row, self._loose[0])):
+            self._settle()
         if self.family.layout is not self._layout:
             self._repack()
         for arrangement in (self._main, *self._others.values()):
@@ -406,6 +564,9 @@ class Table:
 
     def commit(self) -> None:
         """Make NEW the OLD; the change must be settled."""
+        if self._loose is not None and all(map(self._layout.holds_row, self._loose[0])):
+            self._commit_rows(*self._loose)
+            return
         main = self.arrangement(self.primary_order)
         if not self.has_change:
             return
@@ -417,6 +578,17 @@ class Table:
         self._old += self._added - self._removed
         self._added = self._removed = 0
 
+    def _commit_rows(self, added: list[Row], removed: list[Row]) -> None:
+        """Make NEW the OLD: pack a loose change in each order."""
+        main = self._arrangement(self.primary_order)
+        for order in self._others:
+            other, permute = self._arrangement(order), permutation(order)
+            other.fold([*map(permute, added)], [*map(permute, removed)])
+        main.fold(added, removed)
+        self._old += self._added - self._removed
+        self._added = self._removed = 0
+        self._loose = None
+
     def rollback(self) -> None:
         """Discard the open change."""
         if self.family.layout is not self._layout:
@@ -427,8 +599,16 @@ class Table:
             self._bitmap[self._main.words(State.REMOVED)] = True
         self._open(self._layout.empty, self._layout.empty)
 
-    def assign(self, words: Words) -> None:
-        """Replace the contents by these sorted tuples, as ADDED."""
+    def assign(self, words: Tuples) -> None:
+        """Replace the contents by these tuples, as ADDED."""
+        is_list = isinstance(words, list)
+        if is_list and not self._old and (self._loose is not None or not self.has_change):
+            self._loose = list(words), []
+            self._added, self._removed, self._estimated = len(words), 0, 0
+            self._forget_bitmap()
+            return
+        self._loose = None
+        words = self.as_words(words)
         self.arrangement(self.primary_order).reset(words)
         for other in self._others.values():
             other.reset(other.layout.empty)
@@ -439,17 +619,21 @@ class Table:
 
     def clear(self) -> None:
         """Remove all tuples, in every state."""
-        if self._old or self._added or self._removed:
+        if self._loose is not None and not self._old:
+            self._loose = None
+            self._added = self._removed = 0
+        elif self._old or self._added or self._removed:
+            self._loose = None
             self.assign(self.layout.empty)
 
-    def extend(self, words: Words) -> None:
-        """Commit, then add sorted tuples that are not in NEW; ADDED is these and nothing else."""
+    def extend(self, words: Tuples) -> None:
+        """Commit, then add tuples that are not in NEW; ADDED is these and nothing else."""
         self.commit()
         self.add(words)
 
-    def replace(self, words: Words) -> None:
-        """Make NEW equal to the sorted tuples given; the change becomes the difference from OLD."""
-        self.set_change(*compare_words(words, self.tuples(State.OLD)))
+    def replace(self, words: Tuples) -> None:
+        """Make NEW equal to the tuples given; the change becomes the difference from OLD."""
+        self.set_change(*compare_words(self.as_words(words), self.tuples(State.OLD)))
 
     def insert(self, columns: Sequence[Codes], count: int) -> None:
         """Add tuples to NEW; those that it contains already have no effect."""

@@ -1,6 +1,6 @@
 """The dictionary: values as non-negative integers, one code domain per type, null is 0."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -73,6 +73,54 @@ class Dictionary:
     def encode_value(self, value: Any, type_: Type) -> int:
         """Return the code of one Python value."""
         return 0 if value is None else int(self._encode_present([value], type_)[0])
+
+    @staticmethod
+    def has_integers(type_: Type) -> bool:
+        """Whether the values of a type are integers here, most of which are their own codes."""
+        return type_.kind not in (Kind.SYMBOL, Kind.RECORD, Kind.FLOAT)
+
+    def decode_integer(self, code: int, type_: Type) -> int:
+        """Return the integer that a code stands for, which is not null."""
+        if code < INTERNED_CODE:
+            return code - ZERO_CODE
+        return int(self.decode(np.array([code]), type_)[0])
+
+    def encode_integer(self, value: int, type_: Type) -> int:
+        """Return the code of an integer that a value is inside, 0 if the type has no room for it.
+
+        >>> from corollary.core.types import NUMBER
+        >>> numbers = Dictionary()
+        >>> [numbers.decode_integer(numbers.encode_integer(v, NUMBER), NUMBER) for v in (-1, 2**62)]
+        [-1, 4611686018427387904]
+        >>> numbers.encode_integer(2**63, NUMBER)
+        0
+        """
+        code = value + ZERO_CODE
+        if 0 < code < INTERNED_CODE and (value >= 0 or type_.kind is not Kind.UNSIGNED):
+            return code
+        least, most = native.INTEGER_BOUNDS[type_.kind]
+        if not least <= value <= most:
+            return 0
+        dtype = object if type_.kind is Kind.DECIMAL else native.dtype_of(type_.kind)
+        return int(self._encode(np.array([value], dtype), type_)[0])
+
+    def encode_rows(
+        self, rows: Sequence[tuple[Any, ...]], types: Sequence[Type]
+    ) -> list[tuple[int, ...]]:
+        """Return the codes of few rows of Python values."""
+        return [
+            tuple(
+                [
+                    value + ZERO_CODE
+                    if type_.kind is Kind.NUMBER
+                    and type(value) is int
+                    and 1 - ZERO_CODE <= value < INTERNED_CODE - ZERO_CODE
+                    else self.encode_value(value, type_)
+                    for value, type_ in zip(row, types, strict=True)
+                ]
+            )
+            for row in rows
+        ]
 
     def encode_python(self, values: Iterable[Any], type_: Type) -> Codes:
         """Return the codes of Python values, None for null."""

@@ -14,6 +14,7 @@ from corollary.core.states import CHANGES, State
 from corollary.engines.local.storage.arrangement import Arrangement, Order
 from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.storage.layout import Words
+from corollary.engines.local.storage.rows import Tuples
 from corollary.engines.local.storage.runs import PendingProbe, SortedRun
 from corollary.engines.local.storage.table import Table
 from corollary.engines.spark.partitioned.handle import RemoteTuples, append_files
@@ -27,7 +28,7 @@ from corollary.engines.spark.partitioned.table import PartitionPlace
 AGREEING_MAX_TUPLES = 16
 """If no more tuples agree in the determinants of a dependency on average, they are looked up."""
 
-TupleSet = Words | RemoteTuples
+TupleSet = Tuples | RemoteTuples
 
 
 class RemoteTable(StagingTable):
@@ -199,6 +200,7 @@ class MovableTable(RemoteTable):
     def of(cls, table: Table, relation: Relation, place: PartitionPlace) -> "MovableTable":
         """Return a table with what another one holds, its open change too."""
         found = cls(relation, place, table.family)
+        _ = table.layout  # which packs an open change
         for slot in Table.__slots__:
             setattr(found, slot, getattr(table, slot))
         return found

@@ -182,6 +182,10 @@ class PartitionedRun:
 
     # --- probes --------------------------------------------------------------------------------
 
+    def find(self, low: Any, high: Any) -> None:  # noqa: ARG002
+        """Return None: what is elsewhere is not asked for one by one."""
+        return
+
     def contains(self, needles: Words) -> Mask:
         """Return for each needle whether it is among the words."""
         if self._whole is not None:

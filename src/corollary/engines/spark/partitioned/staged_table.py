@@ -20,6 +20,7 @@ from corollary.core.states import State
 from corollary.engines.local.storage.arrangement import Arrangement, Layer, Order
 from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.storage.layout import Layout, LayoutFamily, Words
+from corollary.engines.local.storage.rows import Tuples
 from corollary.engines.local.storage.runs import sort_distinct
 from corollary.engines.local.storage.table import Table
 from corollary.engines.spark.partitioned.handle import (
@@ -245,26 +246,26 @@ class StagingTable(PartitionedTable):
             columns, count = [each[rows] for each in columns], len(rows)
         self._change_by_words(State.REMOVED, sort_distinct(self.layout.pack(columns, count)))
 
-    def add(self, words: Words) -> None:
-        """Add sorted tuples that are not in NEW; some may have been removed before."""
+    def add(self, words: Tuples) -> None:
+        """Add tuples that are not in NEW; some may have been removed before."""
         if self.staged is None:
             super().add(words)
         elif len(words):
-            self._change_by_words(State.ADDED, words)
+            self._change_by_words(State.ADDED, self.as_words(words))
 
-    def remove(self, words: Words) -> None:
-        """Remove sorted tuples of OLD from NEW; some may have been removed and added again."""
+    def remove(self, words: Tuples) -> None:
+        """Remove tuples of OLD from NEW; some may have been removed and added again."""
         if self.staged is None:
             super().remove(words)
         elif len(words):
-            self._change_by_words(State.REMOVED, words)
+            self._change_by_words(State.REMOVED, self.as_words(words))
 
-    def replace(self, words: Words) -> None:
-        """Make NEW equal to the sorted tuples given; the change becomes the difference from OLD."""
+    def replace(self, words: Tuples) -> None:
+        """Make NEW equal to the tuples given; the change becomes the difference from OLD."""
         if self.staged is None:
             super().replace(words)
         else:
-            self._change_by_words(None, words)
+            self._change_by_words(None, self.as_words(words))
 
     def cancel_out(self) -> None:
         """Drop tuples that were removed and added again; a change in files never has any."""
@@ -274,8 +275,8 @@ class StagingTable(PartitionedTable):
     def _write(self) -> PartitionedFiles:
         return super()._write() if self.staged is None else self._new_source().folded()
 
-    def assign(self, words: Words) -> None:
-        """Replace the contents by these sorted tuples, as ADDED."""
+    def assign(self, words: Tuples) -> None:
+        """Replace the contents by these tuples, as ADDED."""
         if self.staged is not None:
             self._open(self._layout.empty, self._layout.empty)
         super().assign(words)

@@ -18,6 +18,7 @@ from corollary.core.types import Type
 from corollary.engines.local.storage.arrangement import Arrangement, Order
 from corollary.engines.local.storage.code_range import CodeRange, Codes
 from corollary.engines.local.storage.layout import Layout, LayoutFamily, Words
+from corollary.engines.local.storage.rows import Tuples
 from corollary.engines.local.storage.runs import (
     PendingProbe,
     SortedRun,
@@ -380,8 +381,13 @@ class PartitionedTable(Table):
         self.loading = None  # if tuples were loaded, those that stay are among the added ones
         super()._open(added, removed)
 
-    def replace(self, words: Words) -> None:
-        """Make NEW equal to the sorted tuples given; the change becomes the difference from OLD."""
+    def _loosen(self, count: int) -> None:  # noqa: ARG002
+        """Return None: every change is packed."""
+        return
+
+    def replace(self, words: Tuples) -> None:
+        """Make NEW equal to the tuples given; the change becomes the difference from OLD."""
+        words = self.as_words(words)
         if self.source is None:
             super().replace(words)
             return
@@ -392,8 +398,9 @@ class PartitionedTable(Table):
         removed_words = self._encode_rows(removed)
         self.set_change(self.layout.convert(added, before), removed_words)
 
-    def extend(self, words: Words) -> None:
-        """Commit, then add sorted tuples that are not in NEW; ADDED is these and nothing else."""
+    def extend(self, words: Tuples) -> None:
+        """Commit, then add tuples that are not in NEW; ADDED is these and nothing else."""
+        words = self.as_words(words)
         before = self.layout
         self.commit()  # which may widen the layout
         self.add(self.layout.convert(words, before))
@@ -429,9 +436,9 @@ class PartitionedTable(Table):
         self._next = None
         self.release()
 
-    def assign(self, words: Words) -> None:
-        """Replace the contents by these sorted tuples, as ADDED."""
-        super().assign(words)
+    def assign(self, words: Tuples) -> None:
+        """Replace the contents by these tuples, as ADDED."""
+        super().assign(self.as_words(words))
         self.source = self.loading = self._next = None
 
     def restore(

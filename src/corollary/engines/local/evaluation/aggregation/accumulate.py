@@ -17,7 +17,7 @@ from corollary.engines.local.evaluation.matches import concatenate_matches, find
 from corollary.engines.local.evaluation.pipelines import RunContext
 from corollary.engines.local.evaluation.prefetch import Prefetch
 from corollary.engines.local.storage.code_range import Codes
-from corollary.engines.local.storage.layout import Layout, Words
+from corollary.engines.local.storage.layout import Layout, Row, Words
 from corollary.engines.local.storage.sorting import sort_words
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.values.codes import Dictionary
@@ -56,6 +56,40 @@ def accumulate(
     came, gone = (
         ([each[mask] for each in keys], int(np.count_nonzero(mask))) for mask in (is_new, ~stays)
     )
+    return came, gone
+
+
+def accumulate_rows(
+    step: Accumulate, table: Table, change: list[Row], dictionary: Dictionary
+) -> tuple[list[Row], list[Row]]:
+    """Add a change of few keys; return the keys that are new, and those that go."""
+    length, order = len(table.types) - step.additive, table.primary_order
+    came: list[Row] = []
+    gone: list[Row] = []
+    removed: list[Row] = []
+    added: list[Row] = []
+    for row in change:
+        key = row[:length]
+        found = table.matching_rows(order, key, State.OLD, 1)
+        assert found is not None, "a key has one record"
+        if not found:
+            added.append(row)
+            came.append(key)
+            continue
+        (record,) = found
+        removed.append(record)
+        sums = [
+            dictionary.decode_integer(one, NUMBER) + dictionary.decode_integer(two, NUMBER)
+            for one, two in zip(record[length:], row[length:], strict=True)
+        ]
+        if sums[0]:
+            codes = [dictionary.encode_integer(each, NUMBER) for each in sums]
+            added.append((*key, *codes))
+        else:
+            gone.append(key)
+    table.remove(removed)
+    table.add(added)
+    table.cancel_out()
     return came, gone
 
 

@@ -46,12 +46,12 @@ class ExtremeStage(ProbeStage):
         self._extreme: Extreme = stage.extreme
 
     def _choose_order(self, table: Table) -> Order:
-        return _extreme_order(table, self._stage.bound, self._extreme.column)
+        return _extreme_order(table, self.probe.bound, self._extreme.column)
 
     def apply(self, frame: Frame) -> Frame | Iterator[Frame]:
         """Return the rows joined with an extreme match; with all, if codes have no order."""
-        table = self._tables[self._relation]
-        order = self._order_in(table)
+        table = self.tables[self._relation]
+        order = self.order_in(table)
         type_ = table.types[self._extreme.column]
         if not self._scope.dictionary.domain(type_).is_ordered:
             return super().apply(frame)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,8 @@ from corollary.core.totals import (
 from corollary.core.types import NUMBER, Kind, Type
 from corollary.engines.local.evaluation.aggregation import exact_sums
 from corollary.engines.local.storage.code_range import Codes
-from corollary.engines.local.storage.layout import Mask, Words
+from corollary.engines.local.storage.layout import Mask, Row, Words
+from corollary.engines.local.storage.rows import permutation
 from corollary.engines.local.storage.runs import sort_distinct
 from corollary.engines.local.storage.sorting import first_mask, sort_words
 from corollary.engines.local.storage.table import Table
@@ -56,6 +58,39 @@ def compute_totals(step: Total, body: Table, target: Table, dictionary: Dictiona
     columns = [key[groups] for key in terms.keys]
     columns += [dictionary.encode(each, None, NUMBER) for each in sums]
     return sort_distinct(target.pack(columns, len(groups)))
+
+
+def total_rows(
+    step: Total, body: list[Row], types: Sequence[Type], dictionary: Dictionary
+) -> list[Row]:
+    """Return the totals of the groups of few tuples, whose values are integers."""
+    aggregation = step.aggregation
+    assert aggregation.value is not None
+    value, type_ = aggregation.value, types[aggregation.value]
+    key_of, shifts = permutation(aggregation.groups), _word_shifts(type_)
+    totals: dict[Row, list[int]] = {}
+    for row in body:
+        code = row[value]
+        weight = dictionary.decode_integer(row[-1], NUMBER) if step.is_weighted else 1
+        total = totals.setdefault(key_of(row), [0] * (1 + len(shifts)))
+        if code or aggregation.operator != "mean":
+            total[0] += weight
+        if code:
+            integer = dictionary.decode_integer(code, type_)
+            total[1] += (integer >> shifts[0]) * weight
+            for at, shift in enumerate(shifts[1:], 2):
+                total[at] += (integer >> shift & WORD_MASK) * weight
+    return [
+        (*key, *[dictionary.encode_integer(each, NUMBER) for each in total])
+        for key, total in totals.items()
+        if any(total)
+    ]
+
+
+@lru_cache(maxsize=64)
+def _word_shifts(type_: Type) -> tuple[int, ...]:
+    """Return for each word of an integer, the most significant first, the bits after it."""
+    return tuple(at * WORD_BITS for at in reversed(range(word_count(type_))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,6 +333,26 @@ def read_totals(step: ReadTotals, totals: Table, target: Table, dictionary: Dict
     keys = [layout.unpack_column(words, at) for at in range(length)]
     codes = dictionary.encode(values, missing, type_)
     return sort_distinct(target.pack([*keys, codes], len(words)))
+
+
+def read_total_rows(
+    step: ReadTotals, totals: list[Row], target: Table, dictionary: Dictionary
+) -> list[Row]:
+    """Return the tuples (keys…, value) that few totals of integers say."""
+    length, type_ = len(target.types) - 1, target.types[-1]
+    is_mean, unit = step.aggregation.operator == "mean", 10**step.term.scale
+    read: list[Row] = []
+    for row in totals:
+        count, *words = [dictionary.decode_integer(code, NUMBER) for code in row[length:]]
+        total = 0
+        for word in words:
+            total = (total << WORD_BITS) + word
+        if is_mean:
+            code = dictionary.encode_value(total / (count * unit), type_)
+        else:
+            code = dictionary.encode_integer(total, type_)
+        read.append((*row[:length], code))
+    return read
 
 
 def read_digits(operator: str, owners: Integers, places: Integers, digits: Integers) -> Any:
