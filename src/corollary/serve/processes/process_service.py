@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import os
 import time
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
@@ -57,6 +57,10 @@ MEMORY_WATCH_SECONDS = 0.1
 """How often the memory of processes is looked at."""
 MEMORY_FACTOR = 1.5
 """A process that takes so many times the memory of a request is killed: it has not stopped."""
+QUICK_SECONDS = 0.05
+"""A question whose table came within this time is short when it is asked again."""
+QUICK_MAX = 1024
+"""The number of texts of such questions that are remembered."""
 SHORT_KINDS: tuple[type[Request], ...] = (
     *(QueryRequest, SqlRequest, SqlShapeRequest, DeclarationsRequest),
     *(RelationsRequest, CommitsRequest, CommitRequest, ProgramRequest, StatusRequest),
@@ -89,6 +93,7 @@ class ProcessService(FrontService):
         self._arrival = asyncio.Event()
         self.reads, self.short_reads = JobQueue(self._arrival), JobQueue(self._arrival)
         self._slow: Counter[str] = Counter()
+        self._quick: OrderedDict[str, None] = OrderedDict()
         bounds = asdict(self.limits)
         writing = {"engine": "local", **(options or {})}
         engine = PROBING if writing["engine"] == SPARK else LOCAL
@@ -232,16 +237,33 @@ class ProcessService(FrontService):
 
     async def call(self, who: Principal, request: Request) -> Answer:
         """Answer a request; see `FrontService`."""
+        began = time.monotonic()
         try:
             return await super().call(who, request)
         finally:
             if who.name not in self._running:
                 del self._slow[who.name]
+            if isinstance(request, SqlRequest) and request.arrow:
+                self._note_seconds(request.sql, time.monotonic() - began)
+
+    def _note_seconds(self, text: str, seconds: float) -> None:
+        """Remember whether a question whose answer is a table was short."""
+        self._quick.pop(text, None)
+        if seconds < QUICK_SECONDS and len(text) <= SHORT_MAX_BYTES:
+            self._quick[text] = None
+            if len(self._quick) > QUICK_MAX:
+                self._quick.popitem(last=False)
 
     def queue_of(self, who: Principal, request: Request) -> JobQueue:
-        """Return where a read waits: who asks for long ones waits for them with all requests."""
+        """Return where a read waits: who asks for long ones waits for them with all requests.
+
+        A table may take long to be sent, so a question for one is short if it was so before.
+        """
         is_small = isinstance(request, SHORT_KINDS) and request_size(request) <= SHORT_MAX_BYTES
-        is_short = is_small and not self._slow[who.name] and not getattr(request, "arrow", False)
+        is_table = (
+            getattr(request, "arrow", False) and getattr(request, "sql", None) not in self._quick
+        )
+        is_short = is_small and not self._slow[who.name] and not is_table
         return self.short_reads if is_short else self.reads
 
     def next_queue(self, job: Job, error: ServiceError) -> JobQueue | None:
