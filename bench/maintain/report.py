@@ -4,10 +4,11 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
-from bench.maintain.task import BEST, Bar, Task
+from bench.maintain.task import BEST, CHOOSING, Bar, Task
 from bench.maintain.tracks import Outcome, Track
 from bench.maintain.verdicts import Judged, Verdict, verdicts
 
+CHOICE_BAR = 1.2
 WIDTHS = (18, 12, 12, 12, 12, 7)
 
 
@@ -31,16 +32,19 @@ def lines(task: Task, outcome: Outcome, *, with_bars: bool = True) -> list[str]:
 
 
 def choices(outcomes: Iterable[tuple[Task, Outcome]]) -> str:
-    """Say how often what was chosen took no longer than the bar allows; nothing if no one chose."""
-    judged = [
-        each
+    """Say how often auto has chosen the better one of an increment and a recomputation.
+
+    It has if it took at most 1.2 times as long as the quicker one; nothing if no one chose.
+    """
+    found = [
+        outcome.ratio("auto", min(rivals, key=lambda each: each.median(kind)).name, kind)
         for task, outcome in outcomes
-        for verdict in verdicts(task, outcome)
-        if verdict.bar.rival == BEST
-        for each in verdict.judged
+        if task.group == CHOOSING
+        if (rivals := [outcome.track(each) for each in (task.algorithms[1], "recompute")])
+        for kind in outcome.kinds
     ]
-    better = sum(each.is_met for each in judged)
-    return f"auto chose the better algorithm in {better} of {len(judged)}" if judged else ""
+    better = sum(ratio <= CHOICE_BAR for ratio in found)
+    return f"auto chose the better one of two in {better} of {len(found)}" if found else ""
 
 
 def reasons(verdict: Verdict, outcome: Outcome) -> list[str]:

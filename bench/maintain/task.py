@@ -27,6 +27,9 @@ Round = tuple[Step, ...]
 """Steps that together change nothing, so that every round starts on the same relations."""
 
 
+CHOOSING = "maintain-auto"
+"""The group of tasks that an algorithm is chosen for."""
+
 BEST = "best"
 """As a rival: whoever of the others was quickest."""
 

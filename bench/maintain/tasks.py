@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from bench import data
 from bench.data import SEED, Relations
-from bench.maintain.task import BEST, DELETE, INSERT, Bar, Round, Step, Task, named
+from bench.maintain.task import BEST, CHOOSING, DELETE, INSERT, Bar, Round, Step, Task, named
 from bench.workloads import (
     BILL,
     BILL_SQL,
@@ -224,7 +224,7 @@ def choosing(size: Size) -> tuple[Task, ...]:
     return tuple(
         Task(
             f"maintain-auto-{view}-{label}",
-            "maintain-auto",
+            CHOOSING,
             f"{about}; {wording}",
             {"": relations},
             program,

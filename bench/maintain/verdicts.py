@@ -63,6 +63,7 @@ def _judge_kind(bar: Bar, kind: str | None, outcome: Outcome) -> Judged:
     if bar.rival == BEST:
         others = [each for each in outcome.tracks if each.name != bar.ours and each.told]
         rivals = [each.name for each in others if not each.is_cut(kind)]
+        rivals = rivals or [each.name for each in others]
     ratios = {each: 1 / outcome.ratio(bar.ours, each, kind) for each in rivals}
     rival = min(ratios, key=ratios.__getitem__)
     needed = bar.times

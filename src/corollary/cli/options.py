@@ -446,6 +446,13 @@ class MaintenanceOptions(EngineOptions, AlgorithmOptions, LimitOptions):
         option(type=DIRECTORY),
     ]
 
+    publish: Annotated[
+        str | None,
+        "When the tables of outputs are brought forward: with every commit, at most once a second "
+        "and at the end, or not at all. Default: at the end.",
+        option(type=click.Choice(["commit", "1s", "manual"])),
+    ]
+
     @property
     def keywords(self) -> dict[str, Any]:
         """The arguments of `open_database`."""
@@ -461,4 +468,5 @@ class MaintenanceOptions(EngineOptions, AlgorithmOptions, LimitOptions):
             "without": self.without,
             "webhooks": self.allow_webhook,
             "alerts": self.alerts,
+            "publish": self.publish,
         }

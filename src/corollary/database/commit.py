@@ -28,6 +28,7 @@ from corollary.core.states import CHANGES
 from corollary.database import counters, pending_commit
 from corollary.database.access.principals import AccessRole, Principal
 from corollary.database.changes import Changes, KeptTuples, collect_changes
+from corollary.database.intake.bounds import keep_bounds
 from corollary.database.intake.day import day_operations
 from corollary.database.intake.operations import (
     Operation,
@@ -292,12 +293,18 @@ def _attempt(state: DatabaseState, store: Store, request: TransactionRequest) ->
 
         # Net change of base relations and rules.
         operations = [*fact_edits(pending.before, after), *operations]
+        is_bounded = keep_bounds(operations, after)
         outcome.kept = apply_request(
             state.engine, after, operations, state.limits, state.loaded.dependencies
         )
 
         update, maintenance = _plan(
-            state, request, pending.before, after, refilled=pending.refilled
+            state,
+            request,
+            pending.before,
+            after,
+            refilled=pending.refilled,
+            is_bounded=is_bounded,
         )
 
         # Another program, or a key, is recorded even if no tuple changes: with a key that is not
@@ -321,7 +328,14 @@ def _attempt(state: DatabaseState, store: Store, request: TransactionRequest) ->
                 if rounds.chain:  # undone: apply what was asked and what they added in one step
                     outcome.kept = apply_operations(state.engine, after, operations, state.limits)
                 _check_keys(state, request, pending, outcome)
-                run = _maintain_net_change(state, request, pending, run, rounds)
+                run = _maintain_net_change(
+                    state,
+                    request,
+                    pending,
+                    run,
+                    rounds,
+                    is_bounded=keep_bounds(operations, after),
+                )
             update = run.update
         else:
             _check_keys(state, request, pending, outcome)
@@ -480,7 +494,9 @@ def _plan(
     *,
     has_triggered: bool = False,
     refilled: frozenset[str] = frozenset(),
+    is_bounded: bool = False,
 ) -> tuple[Update, Maintenance]:
+    """Plan a change; if it is `is_bounded`, all rows that come in keep the bounds of columns."""
     engine = state.engine
     changes = {
         name: {sign: size for sign in CHANGES if (size := engine.size(name, sign))}
@@ -500,7 +516,7 @@ def _plan(
         before,
         after,
         changes,
-        state.demand(after, stage),
+        state.demand(after, stage, is_bounded=is_bounded and before is after),
         request.algorithm,
         is_traced=request.is_traced,
         refilled=refilled,
@@ -546,7 +562,8 @@ def _run_triggers(
             rounds.advance(effects, run)
             apply_operations(state.engine, normal, effects.operations, state.limits)
             check()
-            plan = _plan(state, request, normal, normal)
+            # Constraints are about the net change.
+            plan = _plan(state, request, normal, normal, is_bounded=True)
             run = _maintain(state, rounds.pending, *plan)
             effects = trigger_effects(state.engine, normal)
 
@@ -557,6 +574,8 @@ def _maintain_net_change(
     pending: pending_commit.PendingCommit,
     run: pending_commit.PlanRun,
     rounds: TriggerRounds,
+    *,
+    is_bounded: bool,
 ) -> pending_commit.PlanRun:
     """Maintain what was asked and what triggers added, and evaluate event predicates on it."""
     if rounds.chain:
@@ -567,6 +586,7 @@ def _maintain_net_change(
             pending.planned,
             has_triggered=True,
             refilled=pending.refilled,
+            is_bounded=is_bounded,
         )
         return _maintain(state, pending, *plan)
     # No trigger fired: all views are maintained, only the event predicates are left.

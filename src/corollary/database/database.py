@@ -23,6 +23,7 @@ from corollary.database.planning import parse_algorithms
 from corollary.database.program.goals import given_rows, read_goal
 from corollary.database.program.loaded_program import load_program, read_programs
 from corollary.database.program.question_bounds import bounded_question
+from corollary.database.publishing import PublishSchedule, PublishTime
 from corollary.database.reactions.reactions import ExistingViolations
 from corollary.database.state import DatabaseState
 from corollary.database.store import OpenArguments, Store
@@ -63,6 +64,7 @@ class Database(ReadAccess):
         store: where commits are recorded; in memory if not given.
         existing: what is done about tuples that violate a new constraint and were there before it.
         outlets: where alerts may go.
+        publish: when tables are published; when a transaction asks for it if it is not given.
     """
 
     def __init__(
@@ -72,8 +74,10 @@ class Database(ReadAccess):
         *,
         existing: ExistingViolations = ExistingViolations.REPORT,
         outlets: Outlets | None = None,
+        publish: PublishTime | None = None,
     ) -> None:
         super().__init__(state, store)
+        self._publishing = None if publish is None else PublishSchedule(publish)
         self._existing = existing
         self._senders = SenderFactory(
             state, self._store, outlets or Outlets(), self._begin_delivery
@@ -231,7 +235,7 @@ class Database(ReadAccess):
         idempotency: str | None = None,
         digest: str | None = None,
         is_dry: bool = False,
-        publish: bool = False,
+        publish: bool | None = None,
         existing: str | None = None,
     ) -> Transaction:
         """Begin a transaction, on what has been committed so far.
@@ -249,7 +253,7 @@ class Database(ReadAccess):
                 another digest is an error (`C0929`).
             is_dry: whether to report what would change, and change nothing.
             publish: whether to bring the tables of `.output` relations up to date after the
-                commit.
+                commit; as the database was opened if it is not given.
             existing: what to do about tuples that violate a new constraint and were there before
                 it: `report` them in `existing`, `refuse` the constraint, or `accept` them; as
                 the database was opened if it is not given.
@@ -257,6 +261,8 @@ class Database(ReadAccess):
         if algorithm is not None:
             parse_algorithms(algorithm)
         self._catch_up()
+        if publish is None:
+            publish = self._publishes_next(is_dry=is_dry)
         author = self._state.author
         key = None if idempotency is None else scoped_key(author, idempotency)
         request = TransactionRequest(
@@ -384,9 +390,35 @@ class Database(ReadAccess):
             fresh = transaction.changes if transaction is not None and is_last else None
             self._state.console.enter(Phase.PUBLISH)
             try:
-                return self._store.publish(self._state, fresh)
+                published = self._store.publish(self._state, fresh)
+                if self._publishing is not None:
+                    self._publishing.note_published()
+                return published
             finally:
                 self._state.console.enter(Phase.OTHER)
+
+    @property
+    def publishes_by_hand(self) -> bool:
+        """Whether tables are published only when `publish` is called."""
+        return self._publishing is not None and self._publishing.when is PublishTime.MANUAL
+
+    def _publishes_next(self, *, is_dry: bool) -> bool:
+        """Return whether the next transaction publishes, and note what it leaves to be done."""
+        schedule = self._publishing
+        if schedule is None or is_dry:
+            return False
+        schedule.is_behind = True
+        if schedule.wait != 0.0:
+            return False
+        schedule.note_begun()
+        return True
+
+    def close(self) -> None:
+        """Close the warehouse and the engine; tables that are behind are published first."""
+        is_open = not self._state.is_closed
+        if is_open and self._publishing is not None and self._publishing.wait is not None:
+            self.publish()
+        super().close()
 
     def at(self, point: int | str | date) -> "Database":
         """Return the database as it was, in memory: what changes there stays there.

@@ -21,7 +21,7 @@ from corollary.database.engines import LOCAL, create_engine
 from corollary.database.planning import parse_algorithms
 from corollary.explain.forecast import DeltaPipeline, Forecast, StratumForecast
 from corollary.maintain import placing
-from corollary.maintain.algorithms.autonomous import is_autonomous
+from corollary.maintain.algorithms.autonomous import is_autonomous, needs_witness
 from corollary.maintain.choose import ChangeSizes
 from corollary.maintain.delta import ChangedLiteral, make_body, read_in_state
 from corollary.maintain.maintenance import Maintenance, choose_algorithms, maintain
@@ -38,7 +38,7 @@ def forecast_for_database(database: Database, changes: BaseChangeSizes) -> Forec
     normal = state.planned_program
     found = _by_base(normal, changes)
     update, maintenance = state.planner.plan(
-        normal, normal, found, state.demand(normal), None, is_traced=False
+        normal, normal, found, state.demand(normal, is_bounded=True), None, is_traced=False
     )
     return _forecast(changes, update, maintenance, state.engine)
 
@@ -109,7 +109,8 @@ def _forecast(
             choice.explanation,
             choice.cost,
             choice.budget,
-            is_autonomous(by_relations[choice.relations], update),
+            is_autonomous(stratum := by_relations[choice.relations], update)
+            and not needs_witness(stratum, update),
             str(places[procedure].placement)
             if procedure in places
             else home_of(engine, choice.relations),

@@ -14,6 +14,7 @@ from corollary.database.alerts.delivery import Outlets
 from corollary.database.arguments import PATH, TEXTS, checked
 from corollary.database.database import Database
 from corollary.database.engines import SPARK, SparkFrames, create_engine
+from corollary.database.publishing import PublishTime
 from corollary.database.reactions.reactions import ExistingViolations
 from corollary.database.state import DatabaseState
 from corollary.database.store import OpenArguments
@@ -40,6 +41,7 @@ def open_database(
     alerts: str | Path | None = None,
     log_queries: bool = True,
     functors: str | Path | Sequence[str | Path] = (),
+    publish: str | None = None,
 ) -> Database: ...
 
 
@@ -76,6 +78,7 @@ def open_database(
     webhooks=TEXTS,
     alerts=PATH,
     log_queries=bool,
+    publish=str,
 )
 def open_database(
     path: str | Path | None = None,
@@ -97,6 +100,7 @@ def open_database(
     alerts: str | Path | None = None,
     log_queries: bool = True,
     functors: str | Path | Sequence[str | Path] = (),
+    publish: str | None = None,
 ) -> Database | Reader:
     """Open a database in a warehouse, or, with `open(None)`, in memory.
 
@@ -136,6 +140,10 @@ def open_database(
         functors: Python files or modules that register functors with `corollary.functor`. They are
             run here, with all rights of this process, and on Spark in tasks: name only code that
             you trust. A warehouse never names any itself.
+        publish: when the tables of `.output` relations are brought forward: with every `commit`;
+            `1s`, with a commit, but at most once a second, and when the database is closed; or
+            `manual`, when `publish` is called. If it is not given, `run` publishes, and other
+            transactions do if they are asked to.
 
     Raises:
         InputError: there is no such engine, algorithm, optimisation or choice, or no function for
@@ -156,6 +164,7 @@ def open_database(
         "webhooks": tuple(webhooks),
         "alerts": None if alerts is None else str(Path(alerts).absolute()),
         "functors": places,
+        "publish": publish,
     }
     new_engine = partial(
         create_engine,
@@ -190,7 +199,8 @@ def open_database(
             warehouse, new_engine, frames, open_arguments=opened, has_query_log=log_queries
         )
         store.restore(state)
-    database = Database(state, store, existing=choice, outlets=outlets)
+    when = None if publish is None else PublishTime.of(publish)
+    database = Database(state, store, existing=choice, outlets=outlets, publish=when)
     if reader is None:
         return database
     try:

@@ -64,10 +64,12 @@ class Demand:
     Attributes:
         signs: virtual relations whose changes are needed, with the signs.
         goals: event predicates to evaluate.
+        is_bounded: whether violations of bounds are left out, since all rows keep them.
     """
 
     signs: Signs = field(default_factory=dict)
     goals: frozenset[str] = frozenset()
+    is_bounded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +152,7 @@ class Planner:
         key: object = None
         if before is after:
             signs = tuple((name, *each) for name, each in changes.items())
-            options = demand.goals, repr(algorithm), is_traced
+            options = demand.goals, demand.is_bounded, repr(algorithm), is_traced
             key = (id(after), signs, is_first, self.payload, *options)
         known = None if key is None else self._plans.get(key)
         magnitudes = tuple(size.bit_length() for each in changes.values() for size in each.values())

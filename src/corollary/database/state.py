@@ -27,6 +27,7 @@ from corollary.core.states import CHANGES, State
 from corollary.database.access.principals import OWNER, Principal
 from corollary.database.counters import ProgressRecorder
 from corollary.database.engines import SparkFrames
+from corollary.database.intake.bounds import bounded_constraints
 from corollary.database.pending_commit import PendingCommit, PlanRun
 from corollary.database.planning import Demand, Planner, Stage
 from corollary.database.program.loaded_program import (
@@ -103,7 +104,7 @@ class DatabaseState:
         self.question_plans: Any = None
         self._event_relations: dict[str, Relation] = {}
         self._program_change: ProgramChange | None = None
-        self._demand: tuple[NormalProgram, Collection[str], Signs] | None = None
+        self._demand: tuple[NormalProgram, Collection[str], tuple[Signs, Signs]] | None = None
 
     @property
     def program(self) -> Program:
@@ -120,26 +121,40 @@ class DatabaseState:
 
     # --- what transactions have to evaluate ----------------------------------------------------
 
-    def demand(self, program: NormalProgram, stage: Stage = Stage.REACTIONS) -> Demand:
+    def demand(
+        self,
+        program: NormalProgram,
+        stage: Stage = Stage.REACTIONS,
+        *,
+        is_bounded: bool = False,
+    ) -> Demand:
         """Return what a transaction has to evaluate besides the stored relations.
 
         Args:
             program: what will be in force, perhaps specialised for planning.
             stage: which event predicates are to be evaluated.
+            is_bounded: whether all rows that come in keep the bounds of their columns.
         """
         if self._demand is None or self._demand[0] is not program:
             active = program.active
-            reacting = {each.relation for each in active.reactions} | self.callback_events(program)
+            called = self.callback_events(program)
+            reacting = {each.relation for each in active.reactions} | called
             reacting = {active.merged.get(name, name) for name in reacting}
-            found = required_changes(active, (*active.triggers, *reacting))
+            bounded = {*bounded_constraints(program)} & {*bounded_constraints(self.loaded.normal)}
+            found: tuple[Signs, Signs] = (
+                required_changes(active, (*active.triggers, *reacting)),
+                required_changes(active, (*active.triggers, *(reacting - (bounded - called)))),
+            )
             self._demand = program, reacting & active.relations.keys(), found
-        _, events, signs = self._demand
+        _, events, by_bounds = self._demand
+        signs = by_bounds[is_bounded]
         goals: Collection[str] = ()
         if stage is Stage.TRIGGERS:
             goals = program.active.triggers.keys()
         elif stage is Stage.REACTIONS:
             goals = events
-        return Demand(_merge_signs(self._watched_in(program), signs), frozenset(goals))
+        merged = _merge_signs(self._watched_in(program), signs)
+        return Demand(merged, frozenset(goals), is_bounded)
 
     def _watched_in(self, program: NormalProgram) -> Signs:
         """Return what is watched, as far as a program has it."""
@@ -319,7 +334,12 @@ class DatabaseState:
         }
         with suppress(InputError):  # an algorithm that was asked for does not suit all changes
             _, maintenance = self.planner.plan(
-                program, program, changes, self.demand(program), None, is_traced=False
+                program,
+                program,
+                changes,
+                self.demand(program, is_bounded=True),
+                None,
+                is_traced=False,
             )
             for name in large & maintenance.plan.orders.keys():
                 engine.arrange(name, maintenance.plan.orders[name])

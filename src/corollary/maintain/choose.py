@@ -8,7 +8,7 @@
 | with other choice domains, or subsumption in rounds | recompute |
 | counts or sums over their own stratum | groups: the touched groups, by ascending level |
 | virtual | epf |
-| stored, its updates self-maintainable | autonomous |
+| stored, its updates self-maintainable, or where the view has rows like them | autonomous |
 | stored, not recursive | counting |
 | the same, no tuple with two derivations | dred, which then rederives nothing |
 | stored, recursive | ranked |
@@ -35,7 +35,11 @@ from corollary.analysis.strata import Stratum
 from corollary.core.logic import Windowing
 from corollary.core.states import State
 from corollary.errors import InputError
-from corollary.maintain.algorithms.autonomous import is_autonomous
+from corollary.maintain.algorithms.autonomous import (
+    gains_tuples,
+    is_autonomous,
+    needs_witness,
+)
 from corollary.maintain.algorithms.choices import is_chosen_by_key
 from corollary.maintain.payload import (
     has_counts,
@@ -305,6 +309,8 @@ def _incremental(stratum: Stratum, update: Update) -> AlgorithmChoice:
     members = stratum.relations
     if is_autonomous(stratum, update):
         reason = "self-maintainable: the change and the view say it all"
+        if needs_witness(stratum, update):
+            reason = "self-maintainable where the view has rows like the new ones"
         return AlgorithmChoice(members, Algorithm.AUTONOMOUS, reason)
     if has_ranks(stratum, update.new):
         return AlgorithmChoice(members, Algorithm.RANKED, "stored and recursive")
@@ -322,7 +328,8 @@ def _incremental(stratum: Stratum, update: Update) -> AlgorithmChoice:
 
 def _automatic(stratum: Stratum, update: Update, sizes: ChangeSizes) -> AlgorithmChoice:
     choice = _incremental(stratum, update)
-    if choice.algorithm in (Algorithm.AUTONOMOUS, Algorithm.RECOMPUTE):
+    is_removal = choice.algorithm is Algorithm.AUTONOMOUS and not gains_tuples(stratum, update)
+    if is_removal or choice.algorithm is Algorithm.RECOMPUTE:
         return choice
     members = stratum.relations
     size = _plan_literals(stratum, update)

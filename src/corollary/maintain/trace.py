@@ -12,8 +12,9 @@ instead.
 | `kept` | `ranked` | those that a rule supports: disqualified |
 | `suspended` | `ranked` | those that no rule supports: approximation |
 | `rederived` | both | the heads taken out that a rule derives again: disqualified |
-| `inserted` | both | the new heads that a rule derives: approximation |
-| `result` | both | all of it, and what changes: actual |
+| `removed` | `autonomous` | the heads that a rule derives no more: approximation |
+| `inserted` | all three | the new heads that a rule derives: approximation |
+| `result` | all three | all of it, and what changes: actual |
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,11 +1,13 @@
 """`db.sql`: definitions, changes and questions; what a warehouse keeps of them; who may ask."""
 
+import re
 from collections.abc import Iterator
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import corollary
@@ -352,6 +354,47 @@ def test_keys_ranges_and_lengths(db: corollary.Database) -> None:
     assert "VARCHAR(3)" in violated(db, "INSERT INTO w VALUES (1, 'abcd', 4)")
     assert "two rows of w have b" in violated(db, "INSERT INTO w VALUES (1, 'äöü', 4)")
     assert "key (c)" in violated(db, "INSERT INTO w VALUES (1, 'x', 3)")
+
+
+@pytest.mark.parametrize("key", ["PRIMARY KEY", ""])
+def test_bounds_are_checked_on_rows_that_come_in(key: str) -> None:
+    db = corollary.open(None, engine="local")
+    db.sql(f"CREATE TABLE w (k BIGINT {key}, a SMALLINT, b VARCHAR(3))")
+    many = {"k": range(1000), "a": [*range(999), None], "b": ["äöü", None] * 500}
+    with db.transaction() as tx:
+        tx.insert("w", pa.table(many))
+    with db.transaction() as tx:
+        tx.insert("w", [(1000, 32767, "äöü"), (1001, -32768, None)])
+    assert not any("range" in name for name in tx.stats)
+    for rows, message in (
+        ([(2000, 32768, "")], "a = 32768 does not fit SMALLINT in w"),
+        ([(2000, 1, ""), (2001, 1, "äöüß")], "b = äöüß does not fit VARCHAR(3) in w"),
+        (pa.table({**many, "k": range(2000, 3000), "a": range(-32769, -31769)}), "a = -32769"),
+        (pa.table({**many, "k": range(2000, 3000), "b": [*"ab", "four"] * 333 + [""]}), "b = four"),
+    ):
+        with (
+            pytest.raises(ConstraintError, match=re.escape(message)) as caught,
+            db.transaction() as tx,
+        ):
+            tx.insert("w", rows)
+        assert str(caught.value.diagnostics[0].span).startswith("SQL:1:")
+    assert len(db.relation("w")) == 1002
+
+
+def test_bounds_hold_for_what_triggers_write() -> None:
+    db = corollary.open(None, engine="local")
+    db.sql(
+        """CREATE TABLE w (a TINYINT PRIMARY KEY);
+        CREATE TABLE x (a BIGINT PRIMARY KEY);
+        CREATE TRIGGER copy AFTER INSERT ON x REFERENCING NEW TABLE n FOR EACH STATEMENT
+            INSERT INTO w SELECT a FROM n;
+        CREATE TRIGGER mend AFTER INSERT ON w REFERENCING NEW TABLE n FOR EACH STATEMENT
+            DELETE FROM w WHERE a IN (SELECT a FROM n WHERE a = 500)"""
+    )
+    db.sql("INSERT INTO x VALUES (1)")
+    assert "a = 200 does not fit TINYINT" in violated(db, "INSERT INTO x VALUES (200)")
+    db.sql("INSERT INTO w VALUES (500)")  # a trigger takes it out again
+    assert db.relation("w").rows() == [(1,)]
 
 
 def test_unique_counts_copies(db: corollary.Database) -> None:

@@ -428,6 +428,12 @@ v(i, x, y) :- r(i, x), s(x, y).
     (choice,) = document(tmp_path, text, "--added", "r")["choices"]
     assert (choice["algorithm"], choice["self_maintainable"]) == ("dred", False)
     assert "no tuple has two derivations" in choice["reason"]
+    virtual = text.replace("y: number)", "y: number) virtual", 1) + "s(x, y) :- r(x, y), x > y.\n"
+    virtual += ".decl t(id: number, x: number)\nv(i, x, y) :- t(i, x), s(x, y).\n"
+    virtual = virtual.replace("v(i, x, y) :- r(i, x), s(x, y).\n", "")
+    told = changed(tmp_path, virtual, "--added", "t")
+    assert "stratum v: autonomous, self-maintainable where the view has rows like the new" in told
+    assert "no base relation is needed" not in told
     several = text.replace("v(id: number, x", "v(x").replace("v(i, x", "v(x")
     assert "each with the sum of the last column" in changed(tmp_path, several, "--added", "r")
 

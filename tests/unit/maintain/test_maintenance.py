@@ -411,6 +411,34 @@ big(id) :- r(id, k), k > 10.
     assert tx.stats["big"].counts.get("base_probes", 0) == 0
 
 
+WITNESSED = """
+.decl r(id: number, k: number)
+.decl e(k: number, y: number)
+.decl s(k: number, y: number)
+s(k, y) :- e(k, y).
+s(k, z) :- s(k, y), e(y, z).
+.decl v(id: number, k: number, y: number)
+v(id, k, y) :- r(id, k), s(k, y), id < 100.
+"""
+
+
+def test_insertions_like_rows_of_the_view_ask_nothing_of_virtual_relations() -> None:
+    judged = Judged(WITNESSED, "auto", ["s"])
+    judged.step(({"e": [(1, 2), (2, 3), (5, 6)], "r": [(7, 1)]}, {}))
+    for inserted, is_asked in (
+        ([(8, 1), (9, 1)], False),
+        ([(500, 5)], False),  # irrelevant
+        ([(8, 5), (10, 1)], True),  # the first row with k = 5
+        ([(11, 1), (11, 5)], False),
+    ):
+        tx = judged.step(({"r": inserted}, {"r": [(8, 1)]} if (11, 1) in inserted else {}))
+        assert tx.stats["v"].algorithm == "autonomous"
+        assert bool(tx.stats["v"].counts.get("base_probes", 0)) == is_asked, inserted
+    # Where the rest of the rule changes too, the view does not tell.
+    tx = judged.step(({"r": [(12, 1)], "e": [(3, 4)]}, {}))
+    assert tx.stats["v"].algorithm == "dred"
+
+
 IRRELEVANT = """
 .decl r(x: number, y: number)
 .decl s(x: number, y: number)

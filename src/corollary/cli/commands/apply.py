@@ -141,7 +141,8 @@ def command(
         else:
             transaction.commit()
             outcome.commit = transaction.commit_number or database.commits
-            outcome.published = database.publish(transaction)
+            if not database.publishes_by_hand:
+                outcome.published = database.publish(transaction)
             console.progress("delivering alerts")
             outcome.delivered = database.deliver()
         report_run(outcome, warehouse, output, console)

@@ -167,6 +167,14 @@ class ServiceOptions:
 )
 @family("bounds", ServiceOptions)
 @click.option(
+    "--publish",
+    type=click.Choice(["commit", "1s", "manual"]),
+    default="1s",
+    show_default=True,
+    help="When the tables of outputs are brought forward, after the answers to changes: with every "
+    "commit, at most once a second, or only by `corollary run`.",
+)
+@click.option(
     "--log",
     type=click.Choice(["requests", "errors"]),
     help="What is logged on standard error, as JSON. Default: errors on a terminal, else requests.",
@@ -180,6 +188,7 @@ def command(
     engine: EngineOptions,
     allow_webhook: tuple[str, ...],
     bounds: ServiceOptions,
+    publish: str,
     log: str | None,
     output: FormatOptions,
 ) -> None:
@@ -219,6 +228,7 @@ def command(
             options={
                 **asdict(engine),
                 "webhooks": list(allow_webhook),
+                "publish": publish,
                 "functors": list(load_functors(given_functors())),
             },
             readers=readers,

@@ -127,7 +127,9 @@ def run(
     """
     with state_of(database).lock:
         transaction = database.transaction(
-            idempotency=idempotency, publish=not is_dry, is_dry=is_dry
+            idempotency=idempotency,
+            publish=not is_dry and not database.publishes_by_hand,
+            is_dry=is_dry,
         )
         if inspect is not None:
             transaction.inspect(inspect)
@@ -190,7 +192,7 @@ def _run(
         plan = try_out(database, transaction)
         return PipelineRun(transaction, warnings=warnings, plan=plan)
     if transaction.is_repeated:
-        published = database.publish()
+        published = None if database.publishes_by_hand else database.publish()
         return PipelineRun(transaction, transaction.commit_number, published, warnings=warnings)
     program = quarantine.with_same_quarantine(program, database.program)
     has_inputs = any(each.name == "input" for each in program.directives)
@@ -234,7 +236,7 @@ def _run(
     if is_needed:
         transaction.commit()
         outcome.transaction, outcome.published = transaction, transaction.published
-    else:
+    elif not database.publishes_by_hand:
         outcome.published = database.publish()
     outcome.commit = transaction.commit_number or database.commits
     if quarantine.QUARANTINE_DECLARATION in program.declarations:

@@ -231,7 +231,13 @@ def check_constraints(
                 message = f"{cause} violates `{each}`: {places}."
                 note = "take one of them out, or let the key have more paths"
                 raise ActiveDocumentError.of("C1248", message, None, note)
-    if not constraints:
+    missing = [
+        f"`{each}` lacks `{value}`"
+        for each in constraints
+        if isinstance(each, ValueInclusion)
+        for value in each.missing_values(tree)[:1]
+    ]
+    if not missing:
         return
     try:
         completions = type_.completions(tree, limits.budget())
@@ -239,12 +245,6 @@ def check_constraints(
             return
     except (WorkLimitError, RecursionError):  # not found out: it may have one
         return
-    missing = (
-        f"`{each}` lacks `{value}`"
-        for each in constraints
-        if isinstance(each, ValueInclusion)
-        for value in each.missing_values(tree)[:1]
-    )
     message = f"{cause} cannot be completed so that its constraints hold: {'; '.join(missing)}."
     note = "no function can bring it there: correct the value, or the constraint"
     raise ActiveDocumentError.of("C1249", message, None, note)

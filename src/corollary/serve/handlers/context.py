@@ -12,6 +12,8 @@ from corollary.database.access.read_access import ReadAccess
 from corollary.database.access.reader import Reader
 from corollary.database.database import Database, state_of, store_of
 from corollary.database.history import commit_number, read_point
+from corollary.database.publishing import PublishSchedule, PublishTime
+from corollary.database.transaction import Transaction
 from corollary.errors import AccessError
 from corollary.serve.answers import ServiceError
 from corollary.serve.handlers.cursors import parse_cursor
@@ -37,14 +39,28 @@ class HandlerContext:
     Args:
         database: the database.
         limits: the bounds on requests.
+        publish: when tables are published.
 
     Attributes:
         timings: by commit, how the last commits of this server were made.
         goal_plans: the plans of goals that were asked.
+        publishing: when tables are published, after the answers to writes.
+        unpublished: the last transaction, if tables do not show it yet.
+        last_changes: a commit, and by relation the last one up to it that has changed it.
+        has_alerts: whether commits may have left alerts that are not delivered.
     """
 
-    def __init__(self, database: Database, limits: ServiceLimits) -> None:
+    def __init__(
+        self,
+        database: Database,
+        limits: ServiceLimits,
+        publish: PublishTime = PublishTime.SECOND,
+    ) -> None:
         self.database = database
+        self.publishing = PublishSchedule(publish)
+        self.unpublished: Transaction | None = None
+        self.has_alerts = False
+        self.last_changes: tuple[int, dict[str, dict[str, int]]] | None = None
         state_of(database).author = NOBODY
         self.limits = limits
         self.timings: dict[int, dict[str, Any]] = {}
@@ -108,6 +124,22 @@ class HandlerContext:
             raise ServiceError.of(
                 503, BEHIND, text, "ask again later, or for an earlier commit", retry_after=1
             )
+
+    def note_commit(self, transaction: Transaction) -> None:
+        """Note a commit whose alerts are to be delivered, and whose tables to be published."""
+        self.unpublished = transaction
+        self.publishing.is_behind = self.has_alerts = True
+
+    def finish_commits(self, *, is_last: bool = False) -> None:
+        """Deliver alerts, and publish tables if it is time to, or the last time for it."""
+        if self.has_alerts:
+            self.has_alerts = False
+            self.database.deliver()
+        wait = self.publishing.wait
+        if wait is not None and (is_last or wait <= 0.0):
+            transaction, self.unpublished = self.unpublished, None
+            self.publishing.note_published()
+            self.database.publish(transaction)
 
     def close(self) -> None:
         """Let go of everything."""

@@ -16,7 +16,6 @@ from corollary.serve.answers import Answer
 from corollary.serve.handlers.context import HandlerContext
 from corollary.serve.handlers.proofs import SVG_TYPE, unknown_form
 from corollary.serve.handlers.relations import relation_as_json, visible_relations
-from corollary.serve.handlers.writes import finish_commit
 from corollary.serve.requests import (
     CheckRequest,
     ExplainRequest,
@@ -53,7 +52,7 @@ def answer_put_program(
     else:
         transaction.commit()
         outcome.commit = transaction.commit_number or database.commits
-        finish_commit(context, transaction)
+        context.note_commit(transaction)
     return Answer.of(database.commits, outcome.as_json(request.max_rows))
 
 

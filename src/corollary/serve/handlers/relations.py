@@ -60,14 +60,23 @@ def _key(program: Program, name: str) -> tuple[str, ...]:
 
 
 def _last_changes(context: HandlerContext, commit: int) -> dict[str, dict[str, int]]:
-    """Return for each relation the last commit that has changed it, and by how much."""
+    """Return for each relation the last kept commit that has changed it, and by how much.
+
+    What the commits up to the last request have changed is known: only later ones are asked for.
+    """
     warehouse = warehouse_of(context.database)
     if warehouse is None:
         return {}
     oldest = int(warehouse.catalog.meta("oldest"))
-    found: dict[str, dict[str, int]] = {}
-    for number, name, added, removed in warehouse.catalog.change_counts(oldest - 1, commit):
-        if added or removed:
+    known = context.last_changes
+    if known is None or not oldest - 1 <= known[0] <= commit:
+        known = oldest - 1, {}
+    found = dict(known[1])
+    if known[0] < commit:
+        for number, name, added, removed in warehouse.catalog.change_counts(known[0], commit):
             found[name] = {"commit": number, "added": added, "removed": removed}
+    if commit == context.commit:
+        context.last_changes = commit, found
+    kept = {name: each for name, each in found.items() if each["commit"] >= oldest}
     bags = state_of(context.database).loaded.normal.bags
-    return found | {bag: found[rows] for bag, rows in bags.items() if rows in found}
+    return kept | {bag: kept[rows] for bag, rows in bags.items() if rows in kept}

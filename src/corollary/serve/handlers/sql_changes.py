@@ -5,7 +5,6 @@ from corollary.database.database import state_of
 from corollary.database.sql.session import PreparedWrites, SqlSession
 from corollary.serve.answers import Answer
 from corollary.serve.handlers.context import HandlerContext
-from corollary.serve.handlers.writes import finish_commit
 from corollary.serve.requests import SqlChangesRequest
 
 
@@ -18,7 +17,7 @@ def answer_sql_changes(
     with context.database.transaction() as transaction:
         writes.apply_to(transaction)
     commit = transaction.commit_number or context.commit
-    finish_commit(context, transaction)
+    context.note_commit(transaction)
     return sql_changes_answer(commit, writes)
 
 

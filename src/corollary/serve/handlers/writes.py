@@ -1,16 +1,11 @@
 """Changes: transactions, and those that are only tried out."""
 
-from typing import TYPE_CHECKING
-
 from corollary.database.access.principals import Principal
 from corollary.database.database import state_of
 from corollary.database.intake.change_files import ChangeFile, digest_change, parse_changes
 from corollary.serve.answers import Answer
 from corollary.serve.handlers.context import HandlerContext
 from corollary.serve.requests import ApplyRequest
-
-if TYPE_CHECKING:
-    from corollary.database.transaction import Transaction
 
 CHANGES_NAME = "<changes>"
 """What messages call the lines of a request."""
@@ -41,7 +36,7 @@ def answer_apply(context: HandlerContext, who: Principal, request: ApplyRequest)
         else:
             transaction.commit()
             outcome.commit = transaction.commit_number or database.commits
-            finish_commit(context, transaction)
+            context.note_commit(transaction)
     finally:
         state.day = None
     return Answer.of(database.commits, outcome.as_json(request.max_rows))
@@ -55,9 +50,3 @@ def read_lines(context: HandlerContext, request: ApplyRequest) -> ChangeFile:
     """
     content = request.changes.encode("utf-8", "surrogatepass")
     return parse_changes(content, CHANGES_NAME, state_of(context.database).loaded.normal)
-
-
-def finish_commit(context: HandlerContext, transaction: "Transaction") -> None:
-    """Bring published tables forward, and deliver alerts."""
-    context.database.publish(transaction)
-    context.database.deliver()

@@ -34,7 +34,7 @@ from corollary.serve.handlers.context import HandlerContext
 from corollary.serve.handlers.dispatch import handle
 from corollary.serve.handlers.failures import service_error
 from corollary.serve.handlers.sql_changes import read_sql_changes, sql_changes_answer
-from corollary.serve.handlers.writes import finish_commit, read_lines
+from corollary.serve.handlers.writes import read_lines
 from corollary.serve.requests import ApplyRequest, Request, SqlChangesRequest
 
 TIMINGS_MAX = 1000
@@ -188,7 +188,6 @@ class GroupCommitter:
         self._begin = begin
         self._report = report
         self._console = PhaseConsole()
-        self._unfinished: Transaction | None = None
         state_of(context.database).console = self._console
 
     def run(self, writes: Iterable[Write]) -> Iterator[tuple[int, Answer | ServiceError]]:
@@ -212,12 +211,6 @@ class GroupCommitter:
             if group.members:
                 self._begin([each.write.number for each in group.members])
                 yield from self._commit(group.members)
-
-    def finish(self) -> None:
-        """Publish tables and deliver alerts of the last commit; problems are notes."""
-        transaction, self._unfinished = self._unfinished, None
-        if transaction is not None:
-            finish_commit(self._context, transaction)
 
     # --- groups --------------------------------------------------------------------------------
 
@@ -387,7 +380,7 @@ class GroupCommitter:
     def _note(self, transaction: Transaction, requests: int, seconds: float) -> None:
         if transaction.commit_number is None or transaction.is_repeated:
             return
-        self._unfinished = transaction
+        self._context.note_commit(transaction)
         rows = {name: each.counts for name, each in transaction.changes.items()}
         self._tell(transaction.commit_number, seconds, requests, rows)
 

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from corollary.database.access.principals import Principal
 from corollary.database.database import Database, open_arguments_of
+from corollary.database.publishing import PublishTime
 from corollary.serve.answers import Answer, ServiceError
 from corollary.serve.handlers.context import HandlerContext
 from corollary.serve.processes.front import FrontService, JobQueue
@@ -65,19 +66,21 @@ class LocalService(FrontService):
         cls,
         open_database: Callable[[], Database],
         limits: ServiceLimits | None = None,
+        publish: PublishTime = PublishTime.SECOND,
     ) -> "LocalService":
         """Open a database in the thread that will use it.
 
         Args:
             open_database: opens it.
             limits: the bounds on requests.
+            publish: when tables are published.
         """
         thread = ThreadPoolExecutor(1, "database")
         loop = asyncio.get_running_loop()
         bounds = limits or ServiceLimits()
         try:
             context = await loop.run_in_executor(
-                thread, lambda: HandlerContext(open_database(), bounds)
+                thread, lambda: HandlerContext(open_database(), bounds, publish)
             )
         except BaseException:
             thread.shutdown()
@@ -102,18 +105,22 @@ class LocalService(FrontService):
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._run(partial(self._context.finish_commits, is_last=True))
         await self._run(self._context.close)
         self._thread.shutdown()
 
     async def _write(self) -> None:
         limits = self.limits
         while True:
-            jobs = await self.writes.take(limits.group_requests, limits.group_bytes)
+            jobs: list[Job] = []
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._context.publishing.wait):
+                    jobs = await self.writes.take(limits.group_requests, limits.group_bytes)
             self._idle.clear()
             try:
                 await self._run(partial(self._do_writes, jobs))
                 if not self.writes.jobs:
-                    await self._run(self._committer.finish)
+                    await self._run(self._context.finish_commits)
             finally:
                 self._idle.set()
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from corollary.database.opening import open_database
+from corollary.database.publishing import PublishTime
 from corollary.engines.local.bulk.connection import bound_memory
 from corollary.serve.processes.front import FrontService
 from corollary.serve.processes.local_service import LocalService
@@ -32,6 +33,9 @@ async def open_service(
     """
     if readers == 0:
         bound_memory((limits or ServiceLimits()).memory)
-        chosen = {"engine": "local", **(options or {})}
-        return await LocalService.open(lambda: open_database(place, create=False, **chosen), limits)
+        chosen = {"engine": "local", **(options or {}), "publish": PublishTime.MANUAL}
+        when = PublishTime.of((options or {}).get("publish") or PublishTime.SECOND)
+        return await LocalService.open(
+            lambda: open_database(place, create=False, **chosen), limits, when
+        )
     return await ProcessService.open(place, options, readers=readers, limits=limits)

@@ -12,6 +12,7 @@ from contextlib import closing, suppress
 from typing import Any
 
 from corollary.database.opening import open_database
+from corollary.database.publishing import PublishTime
 from corollary.engines.local.bulk.connection import bound_memory
 from corollary.serve.handlers.context import HandlerContext
 from corollary.serve.handlers.failures import service_error
@@ -51,7 +52,9 @@ def open_context(
     """Open the database of a warehouse for a server."""
     bounds = ServiceLimits(**limits)
     bound_memory(bounds.memory)
-    return HandlerContext(open_database(place, create=False, **options), bounds)
+    given = {**options, "publish": PublishTime.MANUAL}  # after the answers, not with the commits
+    when = PublishTime.of(options.get("publish") or PublishTime.SECOND)
+    return HandlerContext(open_database(place, create=False, **given), bounds, when)
 
 
 if __name__ == "__main__":

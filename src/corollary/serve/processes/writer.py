@@ -15,14 +15,14 @@ from corollary.serve.processes.group_commit import CommitReport, GroupCommitter,
 from corollary.serve.subscriptions.watching import set_watched
 
 FINISH_SECONDS = 0.5
-"""The longest time for which published tables and alerts wait while writes come in."""
+"""The longest time for which alerts wait while writes come in."""
 
 
 def run_writer(channel: Channel, context: HandlerContext) -> None:
     """Do what the front sends, until it sends no more.
 
-    Tables are published and alerts delivered when no write waits, or after half a second: their
-    requests are answered already.
+    Alerts are delivered when no write waits, or after half a second; tables are published when it
+    is time to. The requests are answered already.
     """
 
     def report(commit: CommitReport) -> None:
@@ -35,8 +35,11 @@ def run_writer(channel: Channel, context: HandlerContext) -> None:
     finished = time.monotonic()
     while True:
         if not channel.has_frame() or time.monotonic() - finished > FINISH_SECONDS:
-            committer.finish()
+            context.finish_commits()
             finished = time.monotonic()
+        wait = context.publishing.wait
+        if wait is not None and not channel.has_frame(wait):
+            continue
         frame = channel.receive()
         if frame is None:
             return
@@ -53,5 +56,5 @@ def run_writer(channel: Channel, context: HandlerContext) -> None:
             case "watch":
                 set_watched(context.database, document["relations"])
             case _:  # stop
-                committer.finish()
+                context.finish_commits(is_last=True)
                 return

@@ -1,0 +1,65 @@
+"""When the tables of `.output` relations are brought forward."""
+
+import time
+from enum import StrEnum
+
+from corollary.errors import InputError
+
+PUBLISH_SECONDS = 1.0
+"""What lies between two publications of a database that publishes at most once a second."""
+
+
+class PublishTime(StrEnum):
+    """When tables are published: with every commit, at most once a second, or when asked to."""
+
+    COMMIT = "commit"
+    SECOND = "1s"
+    MANUAL = "manual"
+
+    @classmethod
+    def of(cls, choice: str) -> "PublishTime":
+        """Return the choice of that name.
+
+        Raises:
+            InputError: there is no such choice.
+        """
+        if choice not in set(cls):
+            raise InputError.of(
+                "C0927",
+                f"`{choice}` is not a time at which tables are published.",
+                None,
+                f"the choices are {', '.join(cls)}",
+            )
+        return cls(choice)
+
+
+class PublishSchedule:
+    """Knows whether tables are behind, and when they are published next.
+
+    Attributes:
+        when: tables are published.
+        is_behind: whether there was a commit after the last publication.
+    """
+
+    def __init__(self, when: PublishTime) -> None:
+        self.when = when
+        self.is_behind = False
+        self._published = -PUBLISH_SECONDS
+
+    @property
+    def wait(self) -> float | None:
+        """The seconds until tables are published; None if there is nothing to publish."""
+        if not self.is_behind or self.when is PublishTime.MANUAL:
+            return None
+        if self.when is PublishTime.COMMIT:
+            return 0.0
+        return max(0.0, self._published + PUBLISH_SECONDS - time.monotonic())
+
+    def note_begun(self) -> None:
+        """Note that a transaction publishes, if it is committed."""
+        self._published = time.monotonic()
+
+    def note_published(self) -> None:
+        """Note that all tables show the last commit."""
+        self.is_behind = False
+        self._published = time.monotonic()
