@@ -415,12 +415,14 @@ class Table:
 
     def _settle(self) -> None:
         """Pack the rows of a loose change."""
-        assert self._loose is not None
-        (added, removed), self._loose = self._loose, None
-        removed_words = self.pack_rows(removed)
-        layout = self._layout
-        added_words = self.pack_rows(added)
-        self._main.set_change(added_words, self._layout.convert(removed_words, layout))
+        loose, self._loose = self._loose, None
+        assert loose is not None
+        try:
+            added, removed = map(self.pack_rows, loose)  # the removed ones always fit
+        except BaseException:  # a file cannot be read
+            self._loose = loose
+            raise
+        self._main.set_change(added, removed)
         for other in self._others.values():
             other.mark_stale(None, None)
 
