@@ -33,6 +33,7 @@ from corollary.core.plans import (
     Loop,
     Overrun,
     Plan,
+    SlideWindow,
     Step,
     When,
     Within,
@@ -75,7 +76,7 @@ def step_lists(plan: Plan, *, with_alternatives: bool = True) -> Iterator[tuple[
                     work.append(inner)
                 case Judge(steps=inner) | Overrun(steps=inner):
                     work.append(inner)
-                case Accumulate(steps=inner) if with_alternatives:
+                case Accumulate(steps=inner) | SlideWindow(steps=inner) if with_alternatives:
                     work.append(inner)
                 case Within(steps=inner, otherwise=otherwise):
                     work.append(inner)

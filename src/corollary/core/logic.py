@@ -345,6 +345,10 @@ class Windowing:
 
     Rows of `body` that agree on the columns `partition` are ordered by `order`; those that are
     equal in it, by all columns of `body` in turn, ascending and nulls first.
+
+    Attributes:
+        top: if only the first rows of each partition are there, the number of a function that is
+            `row_number` or `rank`, and its greatest value.
     """
 
     relation: str
@@ -353,6 +357,7 @@ class Windowing:
     order: tuple[OrderColumn, ...]
     functions: tuple[WindowFunction, ...]
     origin: Origin
+    top: tuple[int, int] | None = None
 
     @property
     def groups(self) -> tuple[int, ...]:

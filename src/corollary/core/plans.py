@@ -144,6 +144,27 @@ class Window:
     without: tuple[Reference, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class SlideWindow:
+    """`now` and `was` become the rows that a change of `body` may touch, with their values.
+
+    It is for window functions that see rows near by, or the first rows of a partition only.
+
+    Attributes:
+        body: a stored relation, whose change is open.
+        order: its columns in the order of the windows: partition, order, all others.
+        steps: the same for all rows of the partitions that the change touches, for a body that is
+            outside of the process, for values whose codes are not in order, and for large changes.
+    """
+
+    now: str
+    was: str
+    windowing: Windowing
+    body: str
+    order: tuple[int, ...]
+    steps: tuple["Step", ...]
+
+
 def aggregation_step(
     target: str,
     aggregation: AnyAggregation,
@@ -405,6 +426,7 @@ Step = (
     | ExtendWithRound
     | Aggregate
     | Window
+    | SlideWindow
     | Total
     | ReadTotals
     | Accumulate
@@ -465,7 +487,7 @@ def steps_inside(steps: Iterable[Step]) -> Iterator[Step]:
         match step:
             case Loop(steps=steps) | When(steps=steps) | Judge(steps=steps) | Overrun(steps=steps):
                 work.extend(reversed(steps))
-            case Accumulate(steps=steps):
+            case Accumulate(steps=steps) | SlideWindow(steps=steps):
                 work.extend(reversed(steps))
             case Within(steps=steps, otherwise=otherwise):
                 work.extend(reversed((*steps, *(otherwise or ()))))
@@ -494,8 +516,8 @@ def references_read(plan: Plan) -> Iterator[Reference]:
                 yield from (body, *without)
             case Total(body=source) | ReadTotals(totals=source):
                 yield source
-            case Accumulate(relation=relation, change=change):
-                yield from (Reference(relation, State.OLD), Reference(change))
+            case Accumulate() | SlideWindow():
+                yield from _read_for_change(step)
             case Improve(source=source, rivals=rivals):
                 yield from (Reference(source), Reference(rivals))
             case Overrun(relations=names):
@@ -531,6 +553,14 @@ def references_read(plan: Plan) -> Iterator[Reference]:
                 assert_never(step)
 
 
+def _read_for_change(step: Accumulate | SlideWindow) -> Iterator[Reference]:
+    """Yield the references that a step reads that takes a change into account."""
+    if isinstance(step, Accumulate):
+        yield from (Reference(step.relation, State.OLD), Reference(step.change))
+    else:
+        yield from (Reference(step.body, state) for state in State)
+
+
 def relations_written(plan: Plan) -> Iterator[str]:
     """Yield the relations that the steps of a plan write, with repetitions."""
     for names in plan.locals.values():
@@ -554,6 +584,8 @@ def relations_written_by(step: Step) -> tuple[str, ...]:
             return (name,)
         case Accumulate(relation=name, came=came, gone=gone):
             return (name, *(each for each in (came, gone) if each))
+        case SlideWindow(now=now, was=was):
+            return (now, was)
         case Clear(relations=names):
             return names
         case Loop() | When() | Within() | Call() | PlacedCall() | RecordTrace():

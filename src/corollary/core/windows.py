@@ -21,6 +21,7 @@ from corollary.core.logic import (
     Windowing,
     applies_functor,
 )
+from corollary.core.types import Type
 
 WINDOW = "window"
 """The functor; its first argument is the text."""
@@ -134,7 +135,11 @@ def print_functions(windowing: Windowing) -> str:
         WindowExpression(function, windowing.partition, windowing.order)
         for function in windowing.functions
     )
-    return ", ".join(map(print_window, windows))
+    texts = list(map(print_window, windows))
+    if windowing.top is not None:
+        at, most = windowing.top
+        texts[at] += f" <= {most}"
+    return ", ".join(texts)
 
 
 def _print_order(each: OrderColumn) -> str:
@@ -148,6 +153,55 @@ def _print_bound(offset: int | None, unbounded: str) -> str:
     if not offset:
         return "current row"
     return f"{abs(offset)} {'preceding' if offset < 0 else 'following'}"
+
+
+def reach_of(function: WindowFunction) -> int | None:
+    """Return how many rows before or after a row its value depends on; None without a bound."""
+    frame = function.frame
+    if function.name in NEIGHBOURS:
+        return function.distance
+    if frame is None or not frame.is_rows or frame.start is None or frame.end is None:
+        return None
+    return max(abs(frame.start), abs(frame.end))
+
+
+def may_slide(function: WindowFunction) -> bool:
+    """Whether a function sees rows near by, or is one that may be asked for the first rows."""
+    return reach_of(function) is not None or function.name in ("row_number", "rank")
+
+
+def sees_rows_before(windowing: Windowing) -> bool:
+    """Whether the values of a row depend on its peers and the rows before them only."""
+    return all(
+        function.name != "lead"
+        if function.frame is None
+        else function.frame.end is not None and function.frame.end <= 0
+        for function in windowing.functions
+    )
+
+
+def sliding_order(windowing: Windowing, types: Sequence[Type]) -> tuple[int, ...] | None:
+    """Return the columns of a body in the order of its windows; None if these see too many rows.
+
+    Args:
+        windowing: the windows; they have to ascend in all columns, or to descend in all.
+        types: of the body.
+    """
+    if windowing.top is not None:
+        can_slide = sees_rows_before(windowing)
+    else:
+        can_slide = all(reach_of(each) is not None for each in windowing.functions)
+    if not can_slide:
+        return None
+    directions = {each.is_descending for each in windowing.order}
+    is_least = all(  # null is the least value
+        each.nulls_first != each.is_descending or not types[each.column].nullable
+        for each in windowing.order
+    )
+    if len(directions) > 1 or not is_least:
+        return None
+    columns = (*windowing.partition, *(each.column for each in windowing.order))
+    return tuple(dict.fromkeys((*columns, *range(len(types)))))
 
 
 def tells_peers_apart(function: WindowFunction) -> bool:

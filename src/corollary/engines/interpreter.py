@@ -14,7 +14,7 @@ import pyarrow as pa
 from corollary.core import plans
 from corollary.core.pipeline import Reference
 from corollary.core.recorder import Recorder
-from corollary.core.states import State
+from corollary.core.states import CHANGES, State
 from corollary.engines.budget import Budget, BudgetExceeded
 from corollary.engines.descent import find_descent
 from corollary.engines.group_cycles import group_cycle
@@ -89,6 +89,9 @@ class StepExecutor(Protocol[TupleSet]):
 
     def window(self, step: plans.Window) -> TupleSet:
         """Return the tuples of a step."""
+
+    def slide_window(self, step: plans.SlideWindow) -> bool:
+        """Find the rows that a change may touch; return whether that was possible."""
 
     def total(self, step: plans.Total) -> TupleSet:
         """Return the tuples of a step."""
@@ -312,6 +315,7 @@ class Interpreter:
             case (
                 plans.Aggregate()
                 | plans.Window()
+                | plans.SlideWindow()
                 | plans.Total()
                 | plans.ReadTotals()
                 | plans.Accumulate()
@@ -393,11 +397,19 @@ class Interpreter:
 
     def _aggregate(
         self,
-        step: plans.Aggregate | plans.Window | plans.Total | plans.ReadTotals | plans.Accumulate,
+        step: plans.Aggregate
+        | plans.Window
+        | plans.SlideWindow
+        | plans.Total
+        | plans.ReadTotals
+        | plans.Accumulate,
         number: int,
     ) -> None:
         if isinstance(step, plans.Accumulate):
             self._accumulate(step, number)
+            return
+        if isinstance(step, plans.SlideWindow):
+            self._slide_window(step, number)
             return
         source = step.totals if isinstance(step, plans.ReadTotals) else step.body
         size = self._tables[source.relation].size(source.state)
@@ -422,6 +434,14 @@ class Interpreter:
         if step.about:
             self._recorder.touched(step.about, size)
         if not self._prepared.accumulate(step):
+            self._stack.append(_Frame(step.steps, number))
+
+    def _slide_window(self, step: plans.SlideWindow, number: int) -> None:
+        size = sum(self._tables[step.body].size(state) for state in CHANGES)
+        self._budget.count_step_rows(2 * size)
+        if self._prepared.slide_window(step):
+            self._recorder.touched(step.windowing.relation, size)
+        else:
             self._stack.append(_Frame(step.steps, number))
 
     def _words(self, relation: str) -> Any:

@@ -57,6 +57,9 @@ def _print_windowing(windowing: logic.Windowing, relations: Mapping[str, Relatio
             )
         ]
     ]
+    if windowing.top is not None:
+        at, most = windowing.top
+        equations.append(f"{print_term(variables[len(row) + at])} <= {most}")
     head = print_literal(logic.Literal(windowing.relation, variables))
     body = print_literal(logic.Literal(windowing.body, row))
     return f"{head} := {', '.join((body, *equations))}."

@@ -82,7 +82,13 @@ def _aggregation(aggregation: logic.AnyAggregation, body: str) -> tuple[object, 
     """Return what an aggregation computes of a body."""
     if isinstance(aggregation, logic.Aggregation):
         return aggregation.operator, body, aggregation.groups, aggregation.value
-    return body, aggregation.partition, aggregation.order, aggregation.functions
+    return (
+        body,
+        aggregation.partition,
+        aggregation.order,
+        aggregation.functions,
+        aggregation.top,
+    )
 
 
 def _definition(name: str, program: NormalProgram, known: Mapping[str, str]) -> str:

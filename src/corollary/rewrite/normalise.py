@@ -36,6 +36,7 @@ from corollary.rewrite.equivalences import equivalences
 from corollary.rewrite.fields import fields
 from corollary.rewrite.inlined import inlined
 from corollary.rewrite.subsumption import subsumption
+from corollary.rewrite.top_rows import top_rows
 from corollary.rewrite.translation_unit import TranslationUnit
 from corollary.rewrite.virtual import virtual
 
@@ -61,6 +62,7 @@ PASSES: tuple[RewritePass, ...] = (
     fields,  # that join records with other literals become columns
     choices,  # a relation that only chooses among facts has them in a base part
     bases,  # a relation with facts and rules gets a base part
+    top_rows,  # windows of which only the first rows are read have no others
     virtual,  # what passes made for virtual relations only is virtual too
     inlined,  # the bodies of aggregates are not stored
 )

@@ -1,7 +1,7 @@
 """Relations that passes made for virtual relations only are virtual too.
 
 An aggregate's body, its keys, the projection under a negation: none of them is stored if every
-relation that reads it is virtual.
+relation that reads it is virtual, and nothing declares it `stored`.
 """
 
 from dataclasses import replace
@@ -17,12 +17,18 @@ def virtual(unit: TranslationUnit) -> None:
             readers.setdefault(literal.relation, set()).add(rule.head.relation)
     for aggregation in unit.aggregations:
         readers.setdefault(aggregation.body, set()).add(aggregation.relation)
+    stored = {each.name for each in unit.declarations if each.storage == "stored"}
     has_changed = True
     while has_changed:
         has_changed = False
         for name, relation in unit.relations.items():
             above = readers.get(name, set()) - {name}
             is_open = relation.is_derived and not (relation.is_declared or relation.is_virtual)
-            if is_open and above and all(unit.relations[each].is_virtual for each in above):
+            if (
+                name not in stored
+                and is_open
+                and above
+                and all(unit.relations[each].is_virtual for each in above)
+            ):
                 unit.relations[name] = replace(relation, is_virtual=True)
                 has_changed = True

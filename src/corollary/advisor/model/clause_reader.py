@@ -19,6 +19,7 @@ from corollary.advisor.model.canonical import in_canonical_order
 from corollary.analysis.traverse import Item, clause_terms, conjunctions
 from corollary.core import logic
 from corollary.core.types import Type
+from corollary.core.windows import has_window
 
 Types = Mapping[str, tuple[Type, ...]]
 
@@ -42,6 +43,7 @@ def read_clause(
     """
     every = (part for term, _ in clause_terms(clause) for part in logic.subterms(term))
     has_aggregate = any(isinstance(part, logic.AggregateTerm) for part in every)
+    has_aggregate |= has_window(clause)
     for items in conjunctions(clause.body):
         reader = _ConjunctionReader(head, component, types, absorbs=absorbs and not has_aggregate)
         found = replace(reader.read(items, has_aggregate), is_null_safe=clause.is_null_safe)

@@ -41,6 +41,7 @@ from corollary.engines.local.evaluation.pipelines import (
     RunContext,
     copied_reference,
 )
+from corollary.engines.local.evaluation.sliding_windows import slide_windows
 from corollary.engines.local.evaluation.windows import compute_windows
 from corollary.engines.local.storage.code_range import GROWTH_BITS, range_of_code
 from corollary.engines.local.storage.layout import LayoutFamily, Words
@@ -235,6 +236,11 @@ class PreparedPlan:
         for each in step.without:
             words = words[~self.tables[each.relation].contains(words, each.state)]
         return words
+
+    def slide_window(self, step: plans.SlideWindow) -> bool:
+        """Find the rows that a change may touch; return whether that was possible."""
+        body, now, was = (self.tables[name] for name in (step.body, step.now, step.was))
+        return slide_windows(step, body, now, was, self.dictionary)
 
     def total(self, step: plans.Total) -> Tuples:
         """Return the running totals of a step, as its target takes them."""
@@ -435,6 +441,7 @@ def _exchanges(step: plans.Step, plan: plans.Plan) -> list[tuple[str, str]]:
             plans.Total()
             | plans.ReadTotals()
             | plans.Accumulate()
+            | plans.SlideWindow()
             | plans.ExtendWithRound()
             | plans.Clear()
             | plans.CancelOut()

@@ -12,15 +12,19 @@ A stored relation is looked up in OLD; NEW, and any virtual relation, is solved 
 keys. A group that becomes empty has no tuple in NEW, a new one has none in OLD, and a row that
 moves touches two groups: all are ordinary cases.
 
+Of window functions, groups are partitions. Where these see only rows near by, or the first ones,
+the step `SlideWindow` finds the rows that may change, and A is compared for them.
+
 Example: `total(k, s)`, r = {(x,1), (x,2), (y,5)}; r(x,2) removed: touched {x}; now (x,1), was
 (x,3).
 """
 
 from corollary.analysis.strata import Stratum
-from corollary.core.logic import Literal
+from corollary.core.logic import AnyAggregation, Literal, Windowing
 from corollary.core.pipeline import Reference
-from corollary.core.plans import Add, Remove, Role, Step, When, working_relation
+from corollary.core.plans import Add, Remove, Role, SlideWindow, Step, When, working_relation
 from corollary.core.states import State
+from corollary.core.windows import sliding_order
 from corollary.maintain.draft import Body, Draft, working_goal
 from corollary.maintain.sip import Goal
 from corollary.maintain.trace import trace_rows
@@ -49,11 +53,11 @@ def plan(stratum: Stratum, draft: Draft) -> list[Step]:
     ]
     steps += draft.derive(touched, bodies, role=Role.APPROXIMATED, about=name)
     lead = working_goal(touched, keys)
-    compare: list[Step] = []
+    groups_of: list[Step] = []
     for role, state in (("now", State.NEW), ("was", State.OLD)):
         goal = Goal(Literal(name, columns), Reference(name, state))
         groups = Body(columns, (lead, goal), (), aggregation.origin, lead)
-        compare += draft.derive(draft.working_relation(name, role), [groups])
+        groups_of += draft.derive(draft.working_relation(name, role), [groups])
     was, now = (
         Reference(draft.working_relation(name, "was")),
         Reference(draft.working_relation(name, "now")),
@@ -65,8 +69,28 @@ def plan(stratum: Stratum, draft: Draft) -> list[Step]:
         )
     else:
         added, removed = draft.working_relation(name, "came"), draft.working_relation(name, "gone")
-    compare.append(draft.copy(added, now, without=(was,), role=Role.ACTUAL, about=name))
-    compare.append(draft.copy(removed, was, without=(now,), role=Role.ACTUAL, about=name))
+    compare: list[Step] = [
+        draft.copy(added, now, without=(was,), role=Role.ACTUAL, about=name),
+        draft.copy(removed, was, without=(now,), role=Role.ACTUAL, about=name),
+    ]
     if not draft.update.is_virtual(name):
         compare += [Remove(name, removed), Add(name, added)]
-    return [*steps, When((Reference(touched),), tuple(compare)), *trace_rows(stratum, draft)]
+    order = _sliding_order(aggregation, draft)
+    if order is None:
+        when = When((Reference(touched),), (*groups_of, *compare))
+        return [*steps, when, *trace_rows(stratum, draft)]
+    assert isinstance(aggregation, Windowing)
+    found = (*steps, When((Reference(touched),), tuple(groups_of)))
+    slide = SlideWindow(now.relation, was.relation, aggregation, body, order, found)
+    return [slide, *compare]
+
+
+def _sliding_order(aggregation: AnyAggregation, draft: Draft) -> tuple[int, ...] | None:
+    """Return the order of a stored body in which windows see near or first rows; None if not so."""
+    body = aggregation.body
+    states = (State.OLD, State.NEW)
+    if not isinstance(aggregation, Windowing) or draft.is_traced or draft.update.is_virtual(body):
+        return None
+    if not all(draft.tables.is_available(Reference(body, state)) for state in states):
+        return None
+    return sliding_order(aggregation, draft.types[body])

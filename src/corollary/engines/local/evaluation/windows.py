@@ -36,7 +36,8 @@ from corollary.engines.local.evaluation.aggregation.exact_sums import (
 )
 from corollary.engines.local.evaluation.order_keys import Keys, order_keys
 from corollary.engines.local.storage.code_range import Codes
-from corollary.engines.local.storage.layout import Mask, Words
+from corollary.engines.local.storage.layout import NARROW_BITS, Mask, Words
+from corollary.engines.local.storage.sorting import sort_with_rows
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.values.codes import Dictionary
 from corollary.engines.local.values.native import narrow_integers
@@ -52,18 +53,48 @@ def compute_windows(
 ) -> Words:
     """Return the rows of a body with the values of their window functions, for the target."""
     words, layout = body.tuples(state), body.layout
-    count = len(words)
     columns = [layout.unpack_column(words, at) for at in range(len(body.types))]
-    if count:
-        rows = _sort(windowing, columns, body.types, dictionary)
-        values = [
-            rows.scatter(_value(function, rows, target.types[len(columns) + at]))
-            for at, function in enumerate(windowing.functions)
-        ]
-    else:
-        values = [np.empty(0, np.int64) for _ in windowing.functions]
+    values = window_values(windowing, columns, len(words), target.types, dictionary)
     # The columns of the body come first, and are sorted and distinct: so are these tuples.
-    return target.pack([*columns, *values], count)
+    columns, count = top_rows(windowing, [*columns, *values], len(words), dictionary)
+    return target.pack(columns, count)
+
+
+def window_values(
+    windowing: Windowing,
+    columns: list[Codes],
+    count: int,
+    types: tuple[Type, ...],
+    dictionary: Dictionary,
+) -> list[Codes]:
+    """Return the codes of the values of each row.
+
+    Args:
+        windowing: the functions.
+        columns: the codes of the rows.
+        count: the number of rows.
+        types: of their columns, then of the values.
+        dictionary: of the codes.
+    """
+    if not count:
+        return [np.empty(0, np.int64) for _ in windowing.functions]
+    rows = _sort(windowing, columns, count, types[: len(columns)], dictionary)
+    return [
+        rows.scatter(_value(function, rows, types[len(columns) + at]))
+        for at, function in enumerate(windowing.functions)
+    ]
+
+
+def top_rows(
+    windowing: Windowing, columns: list[Codes], count: int, dictionary: Dictionary
+) -> tuple[list[Codes], int]:
+    """Return the columns of the rows that the windowing has, values included, and their number."""
+    if windowing.top is None:
+        return columns, count
+    at, most = windowing.top
+    numbers = columns[at - len(windowing.functions)]
+    kept = (numbers <= dictionary.encode_value(most, NUMBER)).nonzero()[0]
+    return [column[kept] for column in columns], len(kept)
 
 
 # --- rows in order -------------------------------------------------------------------------------
@@ -108,15 +139,18 @@ class _Rows:
 
 
 def _sort(
-    windowing: Windowing, columns: list[Codes], types: tuple[Type, ...], dictionary: Dictionary
+    windowing: Windowing,
+    columns: list[Codes],
+    count: int,
+    types: tuple[Type, ...],
+    dictionary: Dictionary,
 ) -> _Rows:
     keys = [columns[at] for at in windowing.partition]
     places = [
         _order_key(each, order_keys(columns[each.column], types[each.column], dictionary).keys)
         for each in windowing.order
     ]
-    count = len(columns[0]) if columns else 1
-    order = np.lexsort([*places[::-1], *keys[::-1]]) if keys or places else np.arange(count)
+    order = _sorted_rows([*keys, *places], count)
     is_start = _changes(keys, order)
     is_first_peer = is_start | _changes(places, order)
     if any(tells_peers_apart(each) for each in windowing.functions):
@@ -128,12 +162,25 @@ def _sort(
     )
 
 
+def _sorted_rows(keys: list[Keys], count: int) -> Positions:
+    """Return the rows in the order of keys, the most important first; as one key if it fits."""
+    word, bits = np.zeros(count, np.int64), 0
+    for key in keys:
+        least = int(key.min())
+        width = (int(key.max()) - least).bit_length()
+        bits += width
+        if bits > NARROW_BITS:
+            return np.lexsort(keys[::-1])
+        word = word << width | (key - least)
+    return sort_with_rows(word)[1]
+
+
 def _order_key(column: OrderColumn, keys: Keys) -> Keys:
     """Return keys that ascend in the order of a column."""
     key = -keys if column.is_descending else keys
     is_null = keys == 0
     if is_null.any():
-        key = np.where(is_null, -LAST_KEY if column.nulls_first else LAST_KEY, key)
+        key = np.where(is_null, key.min() - 1 if column.nulls_first else key.max() + 1, key)
     return key
 
 
@@ -172,7 +219,7 @@ def _sort_peers(
         order_keys(column[rows], type_, dictionary).keys
         for column, type_ in zip(columns, types, strict=True)
     ]
-    order[tied] = rows[np.lexsort([*keys[::-1], np.cumsum(is_first_peer)[tied]])]
+    order[tied] = rows[_sorted_rows([np.cumsum(is_first_peer)[tied], *keys], len(rows))]
 
 
 # --- functions -----------------------------------------------------------------------------------

@@ -239,9 +239,12 @@ class ViewLowering(ABC):
         body = self.inner_body(query, around, is_set=is_set)
         return self.define(query, self.draft.relation("q"), body)
 
-    def lower_part(self, query: Query, body: RuleBody, *, is_set: bool) -> LoweredQuery:
+    def lower_part(
+        self, query: Query, body: RuleBody, *, is_set: bool, storage: str = "virtual"
+    ) -> LoweredQuery:
         """Return the relation of a part of a query, with the same outer variables."""
-        return self.define(query, self.draft.relation("q"), body.empty_copy(is_set=is_set))
+        rows = body.empty_copy(is_set=is_set)
+        return self.define(query, self.draft.relation("q"), rows, storage=storage)
 
     def project(
         self, variables: tuple[Variable, ...], body: RuleBody, label: str, span: Span | None = None
@@ -259,12 +262,15 @@ class ViewLowering(ABC):
 
     # --- bodies --------------------------------------------------------------------------------
 
-    def cut(self, body: RuleBody, columns: Sequence[Term] | None = None) -> None:
+    def cut(
+        self, body: RuleBody, columns: Sequence[Term] | None = None, *, storage: str = "virtual"
+    ) -> None:
         """Make a body a relation, and the body one literal of it.
 
         Args:
             body: what is cut.
             columns: those that the relation has in any case; by default those that are used.
+            storage: of the relation.
         """
         terms = columns
         if terms is None:
@@ -278,6 +284,7 @@ class ViewLowering(ABC):
                 (self.draft.hint(each), types[each.name].with_null(body.is_nullable(each)))
                 for each in variables
             ],
+            storage=storage,
         )
         self.draft.add(name, variables, body.closed_items())
         body.items[:] = [Atom(name, variables)]

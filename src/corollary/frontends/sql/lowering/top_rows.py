@@ -9,6 +9,7 @@ from corollary.errors import Diagnostic, Severity
 from corollary.frontends.sql.lowering.blocks import ResultColumn, emit_block
 from corollary.frontends.sql.lowering.bodies import RuleBody
 from corollary.frontends.sql.lowering.context import LoweredQuery, ViewLowering, refuse
+from corollary.frontends.sql.lowering.grouping import group_storage
 from corollary.frontends.sql.lowering.tree_walk import without_order
 from corollary.frontends.sql.lowering.windows import WindowedRows
 from corollary.frontends.sql.query_tree import Ordered
@@ -38,7 +39,8 @@ def define_ordered(
             ordered.span,
             "add `ORDER BY`, or leave `LIMIT` out",
         )
-    inner = lowering.lower_part(ordered.query, body, is_set=False)
+    storage_of_rows = group_storage(lowering)  # arranged in their order
+    inner = lowering.lower_part(ordered.query, body, is_set=False, storage=storage_of_rows)
     rows = body.empty_copy(is_set=body.is_set)
     this = lowering.read(inner, rows)
     shown = [

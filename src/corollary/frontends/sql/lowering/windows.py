@@ -31,12 +31,13 @@ from corollary.core.windows import (
     WHOLE,
     WINDOW,
     WindowExpression,
+    may_slide,
     print_window,
     tells_peers_apart,
 )
 from corollary.frontends.sql.lowering.bodies import NULL, RuleBody
 from corollary.frontends.sql.lowering.context import ViewLowering
-from corollary.frontends.sql.lowering.grouping import ZERO, mean_of, sum_type
+from corollary.frontends.sql.lowering.grouping import ZERO, group_storage, mean_of, sum_type
 from corollary.frontends.sql.lowering.tree_walk import calls_in, constant_of
 from corollary.frontends.sql.query_tree import (
     ConstantValue,
@@ -107,6 +108,7 @@ class WindowedRows:
         self.lowering, self.body = lowering, body
         self.draft = lowering.draft
         self._functions: dict[tuple[str, tuple[Variable, ...]], Variable] = {}
+        self._may_slide = False
 
     # --- functions -------------------------------------------------------------------------------
 
@@ -183,6 +185,7 @@ class WindowedRows:
             tuple(OrderColumn(place(each), *how) for each, *how in order),
         )
         key = print_window(window), given
+        self._may_slide |= may_slide(function)
         if key not in self._functions:
             self._functions[key] = self.draft.variable(function.name, type_)
         return self._functions[key]
@@ -212,7 +215,8 @@ class WindowedRows:
         used = [each for source in body.sources for each in self.lowering.used_columns(source)]
         row = self._only_literal([*columns, *used])
         if row is None:
-            self.lowering.cut(body, columns or used)
+            storage = group_storage(self.lowering) if self._may_slide else "virtual"
+            self.lowering.cut(body, columns or used, storage=storage)
             (item,) = body.items
             assert isinstance(item, Atom)
             row = item

@@ -1,0 +1,101 @@
+"""Windows that see rows near by, or the first rows: after each change as DuckDB computes them."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import duckdb
+import pytest
+
+import corollary
+from corollary.engines.local import prepared_plan
+from corollary.engines.local.evaluation import sliding_windows
+from support.selection import examples, seed_of_today
+from support.spark.in_process_partitions import everything_partitioned
+from support.sql.corpus import corpus, corpus_tables
+from support.sql.view_judge import MATERIALIZED, judge_views
+
+NEAR = (
+    "LAG(b, {0}) OVER (PARTITION BY a ORDER BY b[ NULLS FIRST, k])",
+    "LEAD(k, 2, -1) OVER (ORDER BY a, k)",
+    "LAG(s) OVER (PARTITION BY a ORDER BY k DESC)",
+    "SUM(b) OVER (PARTITION BY a ORDER BY k ROWS BETWEEN {0} PRECEDING AND 1 PRECEDING)",
+    "MIN(b) OVER (ORDER BY k ROWS BETWEEN 1 PRECEDING AND {0} FOLLOWING)",
+    "LAG(k) OVER (PARTITION BY a ORDER BY b DESC[ NULLS LAST], k DESC)",
+)
+"""Window functions; the order of ties, which is written out for DuckDB only, is in brackets."""
+
+NUMBERED = "ROW_NUMBER() OVER (PARTITION BY a ORDER BY b[ NULLS FIRST, k])"
+RANKED = "RANK() OVER (PARTITION BY a ORDER BY b DESC[ NULLS LAST])"
+TOP = (
+    "SELECT k, a, b FROM t ORDER BY b DESC[ NULLS LAST, k] LIMIT {0}",
+    "SELECT b, s FROM t ORDER BY b[ NULLS FIRST, s NULLS FIRST] LIMIT {0} OFFSET 2",
+    f"SELECT k, r FROM (SELECT k, {NUMBERED} AS r FROM t) x WHERE r <= {{0}}",
+    f"SELECT k FROM (SELECT k, {RANKED} AS r FROM t) x WHERE r < {{0}}",
+)
+VIEWS = (*(f"SELECT k, {each} AS v FROM t" for each in NEAR), *TOP)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_windows_slide(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, view: str) -> None:
+    monkeypatch.setattr(sliding_windows, "SLICE_FRACTION", 0)
+    slid: list[bool] = []
+    slide = sliding_windows.slide_windows
+
+    def recorded(*arguments: Any) -> bool:
+        slid.append(slide(*arguments))
+        return slid[-1]
+
+    monkeypatch.setattr(prepared_plan, "slide_windows", recorded)
+    for seed in range(examples(1, 30)):
+        chance = random.Random(f"{seed_of_today()} {view} {seed}")
+        query = view.format(chance.choice((1, 2, 5)))
+        ours, theirs = re.sub(r"\[.*?\]", "", query), re.sub(r"[\[\]]", "", query)
+        _compare(chance, ours, theirs, str(tmp_path / str(seed)))
+    assert any(slid)
+
+
+def _compare(chance: random.Random, ours: str, theirs: str, place: str) -> None:
+    def row(key: int) -> tuple[Any, ...]:
+        b = chance.choice((None, *range(6))) if chance.random() < 0.7 else chance.randrange(10**6)
+        return key, chance.randrange(3), b, chance.choice((None, -1, 5))
+
+    rows = {key: row(key) for key in range(chance.choice((0, 5, 60)))}
+    database = corollary.open(place, engine="local")
+    database.sql("CREATE TABLE t (k BIGINT PRIMARY KEY, a INT NOT NULL, b BIGINT, s INT)")
+    database.sql(f"CREATE MATERIALIZED VIEW v AS {ours}")
+    with database.transaction() as transaction:
+        transaction.insert("t", list(rows.values()))
+    for number in range(8):
+        if number == 4:
+            database.close()
+            database = corollary.open(place, engine="local")
+        gone = [key for key in rows if chance.random() < chance.choice((0.02, 0.1))]
+        came = [chance.randrange(200) for _ in range(chance.choice((0, 1, 3, 12)))]
+        with database.transaction() as transaction:
+            transaction.delete("t", [rows.pop(key) for key in gone])
+            new = {key: row(key) for key in came if key not in rows}
+            transaction.insert("t", list(new.values()))
+        rows |= new
+        with closing(duckdb.connect()) as judge:
+            judge.execute("CREATE TABLE t (k BIGINT, a INT, b BIGINT, s INT)")
+            if rows:
+                judge.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", list(rows.values()))
+            expected = Counter(judge.execute(theirs).fetchall())
+        found = database.sql("SELECT * FROM v")
+        assert Counter(map(tuple, found.rows())) == expected, (ours, number, gone, new)
+    database.close()
+
+
+@pytest.mark.parametrize("label", ["windows-tied_numbers", "windows-tied_frames", "top-ties"])
+def test_windows_of_rows_in_partitions(label: str) -> None:
+    """What is outside of the process is fetched, and computed partition by partition."""
+    view = next(each for each in corpus() if each.label == label)
+    with everything_partitioned(crc32(label.encode())):
+        judge_views(corpus_tables(), [view], label, kind=MATERIALIZED, changes=3)
