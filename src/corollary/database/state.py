@@ -64,6 +64,7 @@ class DatabaseState:
         lock: held by the thread that uses the engine; streams commit in threads of their own.
         is_committing: whether a transaction is running: all that it reads belongs to one state,
             so nobody may catch up with other processes meanwhile.
+        is_pinned: whether all that is read belongs to one state for another reason.
         is_closed: whether it was closed, and nothing can be read any more.
         is_trial: whether callbacks are not called, since changes are only tried out.
         closing: called before the engine is closed.
@@ -97,6 +98,7 @@ class DatabaseState:
         self.callbacks: dict[str, list[Callable[[Any], object]]] = {}
         self.lock = RLock()
         self.is_committing = False
+        self.is_pinned = False
         self.is_trial = False
         self.is_closed = False
         self.closing: list[Callable[[], object]] = []

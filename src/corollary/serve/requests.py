@@ -11,6 +11,7 @@ from collections import abc
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
+from functools import cache
 from types import UnionType
 from typing import Annotated, Any, ClassVar, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -397,7 +398,12 @@ def request_kind(cls: type[Request]) -> str:
     >>> request_kind(WhatIfRequest)
     'what-if'
     """
-    words = re.findall(r"[A-Z][a-z]*", cls.__name__.removesuffix("Request"))
+    return _kind_of(cls.__name__)
+
+
+@cache
+def _kind_of(name: str) -> str:
+    words = re.findall(r"[A-Z][a-z]*", name.removesuffix("Request"))
     return "-".join(words).lower()
 
 

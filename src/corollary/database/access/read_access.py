@@ -337,7 +337,7 @@ class ReadAccess(WhyAccess):
     def _catch_up(self) -> None:
         self._state.check_open()
         with self._state.lock:
-            if not self._state.is_committing:
+            if not self._state.is_committing and not self._state.is_pinned:
                 self._store.catch_up(self._state)
 
     # --- history -------------------------------------------------------------------------------

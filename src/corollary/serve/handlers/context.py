@@ -76,9 +76,20 @@ class HandlerContext:
         return self.database.commits
 
     def refresh(self) -> None:
-        """See what has been committed."""
+        """See what has been committed, unless the state is pinned."""
         self.database.refresh()
         self._bound_work()
+
+    @contextmanager
+    def pinned(self) -> Iterator[None]:
+        """See what has been committed, and then the same state for a while."""
+        state = state_of(self.database)
+        self.refresh()
+        state.is_pinned = True
+        try:
+            yield
+        finally:
+            state.is_pinned = False
 
     def _bound_work(self) -> None:
         """Let the limit on tuples count those that a request works on, and not those stored."""
@@ -118,7 +129,10 @@ class HandlerContext:
         """
         if number is None or number <= self.commit:
             return
+        state = state_of(self.database)
+        before, state.is_pinned = state.is_pinned, False
         self.refresh()
+        state.is_pinned = before
         if number > self.commit:
             text = f"Commit {number} is not there yet: the last one is {self.commit}."
             raise ServiceError.of(

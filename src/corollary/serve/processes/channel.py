@@ -23,6 +23,7 @@ from corollary.serve.requests import request_kinds as list_kinds
 
 LENGTHS = struct.Struct("<IQ")
 Frame = tuple[dict[str, Any], bytes]
+_KINDS: dict[str, type[Request]] = {}
 
 
 def encode_frame(document: Mapping[str, Any], body: bytes | memoryview = b"") -> bytes:
@@ -95,7 +96,10 @@ def request_document(number: int, who: Principal, request: Request) -> dict[str,
 def parse_request_document(document: Mapping[str, Any]) -> tuple[int, Principal, Request]:
     """Return the request of a part of a frame."""
     name, role = document["who"]
-    request = parse_request(list_kinds()[document["kind"]], document["fields"])
+    kind = document["kind"]
+    if kind not in _KINDS:  # classes are listed once all modules that have some are imported
+        _KINDS.update(list_kinds())
+    request = parse_request(_KINDS[kind], document["fields"])
     return document["id"], Principal(name, AccessRole(role)), request
 
 

@@ -22,11 +22,15 @@ Found = tuple[int, Answer | ServiceError]
 
 
 def answer_batch(context: HandlerContext, requests: Sequence[Asked]) -> Iterator[Found]:
-    """Answer some requests; yield for each one its number and its answer, goals first."""
+    """Answer some requests on one state; yield for each its number and its answer, goals first."""
+    with context.pinned():
+        yield from _answer_pinned(context, requests)
+
+
+def _answer_pinned(context: HandlerContext, requests: Sequence[Asked]) -> Iterator[Found]:
     others: list[Asked] = []
     goals: dict[object, list[tuple[int, QueryRequest, SimpleGoal]]] = {}
     granted: dict[str, frozenset[str]] = {}
-    context.refresh()
     by_number = {each[0]: each for each in requests}
     for number, who, request in requests:
         goal = None
