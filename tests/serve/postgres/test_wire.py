@@ -14,12 +14,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psycopg
+import pyarrow as pa
 import pytest
 
 import corollary
 from corollary.database.access.principals import AccessRole
 from corollary.serve.postgres.messages import message, text_field
 from corollary.serve.postgres.problems import PgError
+from corollary.serve.postgres.rows import FEW_ROWS, data_rows
 from corollary.serve.postgres.scram import ScramExchange
 from corollary.serve.tokens import ScramVerifier
 from support.serve.pg_endpoint import Endpoint, running_endpoint
@@ -197,3 +199,18 @@ def test_tls_and_stopping(tmp_path: Path) -> None:
         with pytest.raises(psycopg.errors.AdminShutdown):
             connection.execute("SELECT 1")
         connection.close()
+
+
+# --- rows ---------------------------------------------------------------------------------------
+
+
+def test_a_few_rows_are_encoded_as_many_are() -> None:
+    rows = {
+        "n": pa.array([-1, None, 2**63 - 1] * FEW_ROWS),
+        "s": pa.array(["", "é\n", None] * FEW_ROWS),
+        "l": pa.array([None, "x", "long" * 99] * FEW_ROWS, pa.large_string()),
+    }
+    table = pa.table(rows)
+    many = b"".join(data_rows(table, 0, table.num_rows, (), "UTC"))
+    few = [b"".join(data_rows(table, at, 3, (), "UTC")) for at in range(0, table.num_rows, 3)]
+    assert b"".join(few) == many

@@ -1,5 +1,6 @@
 """Rows as messages: DataRow, and CopyData in the three forms of COPY; thousands at once."""
 
+import struct
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -17,6 +18,10 @@ from corollary.serve.postgres.messages import BINARY_FORMAT, TEXT_FORMAT, format
 
 CHUNK_ROWS = 4096
 """The number of rows that are encoded at once; others are served in between."""
+FEW_ROWS = 8
+"""So many rows are encoded value by value: for them vectors take longer."""
+_LENGTH = struct.Struct("!i")
+_HEAD = struct.Struct("!IH")
 COPY_SIGNATURE = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 COPY_TRAILER = b"\xff\xff"
 
@@ -31,6 +36,12 @@ def data_rows(
 def _field_messages(
     table: pa.Table, kind: bytes, formats: Sequence[int], zone: str
 ) -> Iterator[bytes]:
+    few = None
+    if 0 < table.num_rows <= FEW_ROWS:
+        few = _few_messages(table, kind, formats)
+    if few is not None:
+        yield few
+        return
     for start in range(0, table.num_rows, CHUNK_ROWS):
         part = table.slice(start, CHUNK_ROWS)
         columns = [
@@ -38,6 +49,28 @@ def _field_messages(
             for at, column in enumerate(part.columns)
         ]
         yield _assemble(columns, part.num_rows, kind)
+
+
+def _few_messages(table: pa.Table, kind: bytes, formats: Sequence[int]) -> bytes | None:
+    """Return messages of a few rows of integers and texts; None if there is something else."""
+    columns: list[list[bytes | None]] = []
+    for at, column in enumerate(table.columns):
+        if format_of(formats, at) != TEXT_FORMAT:
+            return None
+        if pa.types.is_int64(column.type):
+            texts = [None if each is None else b"%d" % each for each in column.to_pylist()]
+        elif pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+            texts = [None if each is None else each.encode() for each in column.to_pylist()]
+        else:
+            return None
+        columns.append(texts)
+    out = bytearray()
+    for row in zip(*columns, strict=True):
+        fields = b"".join(
+            _LENGTH.pack(-1) if each is None else _LENGTH.pack(len(each)) + each for each in row
+        )
+        out += kind + _HEAD.pack(_HEAD.size + len(fields), len(row)) + fields
+    return bytes(out)
 
 
 def _assemble(columns: Sequence[EncodedColumn], count: int, kind: bytes) -> bytes:
