@@ -280,11 +280,14 @@ class ProofDrawing:
             premises = dict.fromkeys(
                 self.tuple_key(self.graph.number(fact, None)) for fact in group.rows
             )
-        if group is not None and isinstance(aggregation, Aggregation):
-            keys = zip(shape.columns[:-1], row[:-1], shape.types[:-1], strict=True)
-            made = AggregateValue(
-                aggregation.operator, tuple(keys), row[-1], group.total, group.rest, shape.types[-1]
+            keys = tuple((shape.columns[at], row[at], shape.types[at]) for at in aggregation.keys)
+            # Of several window functions, the last one stands for all: the text has each.
+            operator = (
+                aggregation.operator
+                if isinstance(aggregation, Aggregation)
+                else aggregation.functions[-1].name
             )
+            made = AggregateValue(operator, keys, row[-1], group.total, group.rest, shape.types[-1])
             node = replace(node, aggregate=made)
         return ("aggregate", relation, row), _Sketch(node, tuple(premises))
 

@@ -319,6 +319,21 @@ def test_equivalences_are_chains() -> None:
     assert premises(asked(db, "same(9, 9)")) == ["same(9, 8)"]
 
 
+def test_window_functions_have_the_rows_of_their_partition() -> None:
+    db = corollary.open(None, engine="local")
+    db.sql("CREATE TABLE t (k INT PRIMARY KEY, g INT, a INT)")
+    db.sql("CREATE VIEW v AS SELECT k, g, RANK() OVER (PARTITION BY g ORDER BY a) AS r FROM t")
+    db.sql("INSERT INTO t VALUES (1, 1, 5), (2, 1, 3), (3, 1, 3), (4, 2, 1)")
+    lines = str(db.why("v(1, 1, 3)")).splitlines()
+    assert "rank of 3 rows" in lines[1]
+    assert [line.split()[1:4] for line in lines[2:5]] == [
+        ["t(1,", "1,", "5)"],
+        ["t(2,", "1,", "3)"],
+        ["t(3,", "1,", "3)"],
+    ]
+    db.close()
+
+
 def test_sql_rows_and_copies() -> None:
     db = corollary.open(None, engine="local")
     db.sql("CREATE TABLE e (x INT, y INT)")
