@@ -341,7 +341,7 @@ class Planner:
 
     def _correct(self, choice: AlgorithmChoice, record: StratumRecord) -> None:
         """Compare what a stratum has handled with its estimate, for those that follow."""
-        if choice.budget is None:
+        if not choice.signs:
             return
         key = choice.relations[0], choice.signs
         known = self._corrections.get(key, 1.0)

@@ -77,7 +77,7 @@ RECURSIVE_SPREAD = {State.ADDED: 10.0, State.REMOVED: 40.0}
 in a recursive stratum; measured as above, between 2 and 20, and between 20 and 70.
 """
 
-PLAIN_SPREAD = 3.0
+PLAIN_SPREAD = 1.5
 """The same without recursion, where every visited tuple changes."""
 
 ADDED_ROWS_PER_ROW = 2
@@ -88,6 +88,9 @@ OUTSET_SHARE = 5
 
 CORRECTION_LIMIT = 16.0
 """Runs correct estimates by at most this factor."""
+
+FORGETTING = 0.9
+"""The power of a correction that is left when a recomputation was chosen, which tells nothing."""
 
 LONG_BODY_LITERALS = 32
 """The number of literals above which a body is long."""
@@ -373,7 +376,7 @@ def _unless_cheaper(
         return AlgorithmChoice(members, Algorithm.RECOMPUTE, "nothing is derived yet", work)
     if cost >= limit and work > BUDGET_MIN_ROWS:
         reason = f"the change would handle about {cost:,} rows, a fresh evaluation {work:,}"
-        return AlgorithmChoice(members, Algorithm.RECOMPUTE, reason, work)
+        return AlgorithmChoice(members, Algorithm.RECOMPUTE, reason, work, signs=signs)
     if work <= BUDGET_MIN_ROWS:
         return replace(choice, cost=cost, budget=BUDGET_MIN_ROWS, signs=signs)
     reason = f"{choice.reason}; about {cost:,} rows against {work:,} for a fresh evaluation"
@@ -393,12 +396,14 @@ def corrected(choice: AlgorithmChoice, correction: float, handled: int, work: in
         work: the rows of the recomputation that it was given up for; None if it was not.
     """
     actual = handled if work is None else max(handled, work + work // OUTSET_SHARE)
+    if choice.algorithm is Algorithm.RECOMPUTE:
+        return float(correction**FORGETTING)
     if not choice.cost or max(actual, choice.cost) <= BUDGET_MIN_ROWS:
         return correction
     ratio = actual / choice.cost
-    if work is None:
-        ratio = ratio**0.5 if not 0.5 <= ratio <= 2 else 1.0
-    return min(CORRECTION_LIMIT, max(1 / CORRECTION_LIMIT, correction * ratio))
+    if work is None and 0.5 <= ratio <= 2:
+        return correction
+    return float(min(CORRECTION_LIMIT, max(1 / CORRECTION_LIMIT, correction * ratio**0.5)))
 
 
 def _evaluation_rows(stratum: Stratum, update: Update, sizes: ChangeSizes) -> int:

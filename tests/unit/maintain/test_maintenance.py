@@ -588,7 +588,7 @@ def test_an_increment_that_grows_too_large_is_abandoned(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("corollary.maintain.choose.BUDGET_MIN_ROWS", 10)
-    monkeypatch.setitem(RECURSIVE_SPREAD, State.REMOVED, 16.0)
+    monkeypatch.setitem(RECURSIVE_SPREAD, State.REMOVED, 22.0)
     judged = Judged(closure(kind, "number"), "auto")
     judged.step(({"edge": ring(24)}, {}))
     tx = judged.step(({}, {"edge": [(0, 1)]}))
