@@ -242,3 +242,19 @@ def test_growing_ids_repack_seldom() -> None:
         family.fit([np.array([ZERO_CODE - first])], (None,))
         seen.add(family.layout)
     assert len(seen) <= 14
+
+
+@given(packed())
+def test_rows_are_packed_as_columns_are(case: tuple[Layout, Rows]) -> None:
+    layout, rows = case
+    columns = columns_of(rows, len(layout.columns))
+    words = layout.pack(columns, len(rows))
+    assert all(map(layout.holds_row, rows))
+    assert [layout.pack_row(row) for row in rows] == words.tolist()
+    assert [layout.unpack_row(word) for word in words.tolist()] == rows
+    assert layout.pack_rows(rows).tolist() == sorted(words.tolist())
+    for row in rows:
+        for length in range(1, len(row) + 1):
+            key = [np.array([code]) for code in row[:length]]
+            low, high = layout.prefix_bounds(key, 1)
+            assert layout.row_bounds(row[:length]) == (low.tolist()[0], high.tolist()[0])
