@@ -43,6 +43,8 @@ SHAPES = (
     "SELECT k FROM t WHERE missing = {n}",
     "SELECT k FROM t WHERE k = {n} AND",
     "SELECT k -- = 1\n FROM t WHERE k = {n}",
+    "SELECT k, y FROM t, bag WHERE k = x",
+    "SELECT {n}, a FROM t WHERE k = {n}",
     "VALUES ({n})",
 )
 PARAMETERS = "SELECT k, a FROM t WHERE k >= :least AND a = :text"

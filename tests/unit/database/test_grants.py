@@ -209,8 +209,8 @@ def test_a_reader_has_no_other_way() -> None:
     inner = {
         "accept", "adopt", "allow_webhooks", "attempt", "become", "callbacks", "clear_deltas",
         "declared", "distrust", "existing", "heard", "insist", "is_trial",
-        "must_note", "notify", "opening", "outbox", "outlets", "payload_of", "program", "query_log",
-        "settle", "stand", "told", "wanted",
+        "must_note", "notify", "opening", "outbox", "outlets", "payload_of", "program",
+        "publishes_by_hand", "query_log", "settle", "stand", "told", "wanted",
     }  # fmt: skip
     assert known - inner <= set(dir(Reader))
     assert not inner & set(dir(Reader))

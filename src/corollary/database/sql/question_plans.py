@@ -285,7 +285,8 @@ class QuestionPlans:
         if today or found != expected:
             return None
         answers = replace(asked.answers, name=working_relation("", f"answers {number}"))
-        return _Remembered(question, asked, found, given, answers, _lookup_of(query, loaded))
+        lookup = None if given is None else _lookup_of(query, given.name, loaded)
+        return _Remembered(question, asked, found, given, answers, lookup)
 
     def _forget(self) -> None:
         """Forget what was compiled for another program, or is in another engine."""
@@ -333,8 +334,14 @@ def _with_given(question: CompiledQuestion, given: Relation) -> CompiledQuestion
 # --- lookups -----------------------------------------------------------------------------------
 
 
-def _lookup_of(query: Query, loaded: LoadedProgram) -> _Lookup | None:
-    """Return what a question looks up: columns of one stored relation, where others are given."""
+def _lookup_of(query: Query, values: str, loaded: LoadedProgram) -> _Lookup | None:
+    """Return what a question looks up: columns of one stored relation, where others are given.
+
+    Args:
+        query: the question.
+        values: the relation of the given values.
+        loaded: the program.
+    """
     select = question_of(query).query
     if not isinstance(select, Select) or select.is_distinct or select.having is not None:
         return None
@@ -345,6 +352,8 @@ def _lookup_of(query: Query, loaded: LoadedProgram) -> _Lookup | None:
     if source.kind is not JoinKind.INNER or source.condition is not None:
         return None
     if not isinstance(table, TableSource) or not isinstance(given, TableSource):
+        return None
+    if given.relation != values:
         return None
     bound: dict[int, str] = {}
     for condition in _conjuncts(where):
