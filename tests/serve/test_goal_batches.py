@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from corollary.serve.answers import Answer, ServiceError
 from corollary.serve.handlers.context import HandlerContext
 from corollary.serve.handlers.dispatch import handle
 from corollary.serve.processes.goal_batches import answer_batch
-from corollary.serve.requests import QueryRequest
+from corollary.serve.requests import QueryRequest, SqlRequest
 from corollary.serve.service import ServiceLimits
 from support.serve.services import READER, make_warehouse
 
@@ -148,3 +149,21 @@ def test_symbols_of_any_kind(context: HandlerContext) -> None:
     goals = ['edge("' + each.replace("\\", "\\\\") + '", y)' for each in names]
     compare(context, goals)
     assert parse_simple_goal('edge("日本", y)') is not None
+
+
+def test_plans_of_goals_and_of_questions_are_kept_apart() -> None:
+    with closing(HandlerContext(corollary.open(None, engine="local"), ServiceLimits())) as context:
+        with context.acting_as(OWNER):
+            context.database.load(text=".decl p(x: number, y: number) p(1, 2). p(3, 2).")
+        goal, question = (
+            QueryRequest("p(1, y)"),
+            SqlRequest("SELECT x, y, x + y FROM p WHERE y >= 2"),
+        )
+        for _ in range(3):
+            asked = [(1, OWNER, goal), (2, OWNER, question)]
+            found = {
+                number: each.json["rows"]
+                for number, each in answer_batch(context, asked)
+                if isinstance(each, Answer)
+            }
+            assert found == {1: [[2]], 2: [[1, 2, 3], [3, 2, 5]]}

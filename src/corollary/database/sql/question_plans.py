@@ -284,7 +284,7 @@ class QuestionPlans:
         found = answer_shape(asked.answers.types, question)
         if today or found != expected:
             return None
-        answers = replace(asked.answers, name=working_relation("", f"answers {number}"))
+        answers = replace(asked.answers, name=working_relation("", f"question {number}"))
         lookup = None if given is None else _lookup_of(query, given.name, loaded)
         return _Remembered(question, asked, found, given, answers, lookup)
 
