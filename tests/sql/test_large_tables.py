@@ -27,6 +27,8 @@ QUERIES = {
     "WHERE c.id IS NULL",
     "chain": "SELECT r.boss, COUNT(*) AS n, COUNT(c.id) AS m, SUM(o.amount) AS s FROM orders o "
     "LEFT JOIN customer c ON o.cust = c.id LEFT JOIN region r ON c.region = r.id GROUP BY r.boss",
+    "sales": "SELECT region, SUM(amount) AS s, COUNT(*) AS n FROM orders o "
+    "JOIN customer c ON o.cust = c.id GROUP BY region",
     "visits": "SELECT day, COUNT(*) AS n, COUNT(cust) AS m FROM visit GROUP BY day "
     "HAVING COUNT(*) > 5",
     "no_visit": "SELECT SUM(amount) AS s FROM orders "
@@ -100,3 +102,5 @@ def test_view_and_question_agree_with_duckdb(
     assert expected
     assert Counter(database.relation(name).rows()) == expected
     assert Counter(database.sql(QUERIES[name]).rows()) == expected
+    database.sql(f"CREATE MATERIALIZED VIEW late_{name} AS {QUERIES[name]}")
+    assert Counter(database.relation(f"late_{name}").rows()) == expected

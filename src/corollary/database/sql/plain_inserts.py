@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlglot import exp
-
 from corollary.core.program import Relation
 from corollary.core.types import Kind, Type
 from corollary.database.program.loaded_program import LoadedProgram
@@ -17,7 +15,11 @@ from corollary.database.program.names import writable_relation
 from corollary.frontends.sql.catalog import SqlCatalog
 from corollary.frontends.sql.statements import nodes
 from corollary.frontends.sql.statements.owners import visible_catalog
-from corollary.frontends.sql.statements.shapes import SHAPE_MAX_CHARS, parameter_type
+from corollary.frontends.sql.statements.shapes import (
+    SHAPE_MAX_CHARS,
+    parameter_type,
+    values_of_parameters,
+)
 
 INSERTS_MAX = 256
 """So many texts are kept for one program."""
@@ -71,18 +73,14 @@ def _plain_insert(
 ) -> _PlainInsert | None:
     (table,) = catalog.find(statement.table.text)
     relation = writable_relation(loaded.normal, table.relation, None)
-    query = statement.query
+    given = values_of_parameters(statement.query)
     names = [column.name.lower() for column in table.columns]
     targets = [names.index(each.text.lower()) for each in statement.columns]
-    if not isinstance(query, exp.Values) or len(table.columns) != relation.arity:
+    if given is None or len(table.columns) != relation.arity:
         return None
     rows, kinds = [], {}
-    for given in query.expressions:
-        cells = given.expressions if isinstance(given, exp.Tuple) else [given]
-        if not all(isinstance(each, exp.Placeholder) for each in cells):
-            return None
-        places = targets or range(len(cells))
-        named = {at: str(each.this) for at, each in zip(places, cells, strict=True)}
+    for cells in given:
+        named = dict(zip(targets or range(len(cells)), cells, strict=True))
         for at, name in named.items():
             if not _fits(parameters.get(name), relation, at):
                 return None

@@ -246,7 +246,8 @@ class PreparedPlan:
         """Return the running totals of a step, as its target takes them."""
         body = self.tables[step.body.relation]
         value = step.aggregation.value
-        is_few = body.size(step.body.state) <= self._context.few
+        # A body that was put off is empty here.
+        is_few = 0 < body.size(step.body.state) <= self._context.few
         if is_few and value is not None and self.dictionary.has_integers(body.types[value]):
             return total_rows(step, body.rows(step.body.state), body.types, self.dictionary)
         if self._elsewhere is not None:

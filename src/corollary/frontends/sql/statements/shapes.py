@@ -90,6 +90,18 @@ def parameter_type(value: object) -> Type | None:
             return None
 
 
+def values_of_parameters(query: exp.Expr) -> list[list[str]] | None:
+    """Return the parameters in the rows of `VALUES`; None if there is anything else."""
+    if not isinstance(query, exp.Values):
+        return None
+    rows = [
+        each.expressions if isinstance(each, exp.Tuple) else [each] for each in query.expressions
+    ]
+    if not all(isinstance(cell, exp.Placeholder) for row in rows for cell in row):
+        return None
+    return [[str(cell.this) for cell in row] for row in rows]
+
+
 def take_parameters(tree: exp.Expr, given: str) -> bool:
     """Read the parameters of a question from the relation of their values, in place.
 
