@@ -31,11 +31,12 @@ direct_link("a", "b"). direct_link("b", "c"). direct_link("c", "d").
 """
 VARYING = re.compile(
     r"\d{4}-\d\d-\d\dT[\d:.]+Z|\d+\.\d+ s\b|(?<=\"seconds\": )[\d.e-]+"
-    r"|[\d.]+ [KM]B|(?<=\"catalog\": )\d+"
+    r"|[\d.]+ [KM]B|(?<=\"catalog\": )\d+|(?<=\"estimated_rows\": )\d+"
     r"|^evaluate: .* keys and events\n",  # told if it has taken long
     re.MULTILINE,
 )
-"""Times, and sizes of files: those of the catalog differ from run to run."""
+"""Times, sizes of files (those of the catalog differ from run to run), and estimates: a process
+learns from its commits."""
 READING = [
     ["query", "wh", 'link("a", y)'],
     ["query", "wh", 'link("a", y)', "--format", "json", "--order", "y desc", "--limit", "2"],

@@ -84,7 +84,7 @@ SAMPLES: dict[Type, tuple[Any, ...]] = {
 INTERNAL = (CHECKED_SUM, PARTITION_OF, "range", "try")
 """Functors that no user writes, and those that are no single value."""
 
-REWRITTEN = ("as", "autoinc")
+REWRITTEN = ("as", "autoinc", "window")
 """Functors that no engine sees: passes take them out."""
 
 REWRITTEN_FORMS = frozenset({("+", Kind.SYMBOL)})
