@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import corollary
+from corollary.database.access.goal_plans import GoalPlans
 from corollary.database.sql.question_plans import SHAPES_MAX, QuestionPlans
 from corollary.errors import CorollaryError
 from support.selection import examples
@@ -125,3 +126,73 @@ def test_the_shape_that_was_asked_longest_ago_is_forgotten() -> None:
             for key in (1, 2):
                 text = f"SELECT a AS a{number} FROM t WHERE k + 0 = k AND k <= {key} GROUP BY a"
                 assert database.sql(text).rows() == [("a",)]
+
+
+GOAL_PROGRAM = """
+.decl edge(x: symbol, n: number?)
+.decl bag(x: symbol) bag
+.decl reach(x: symbol, n: number) virtual
+reach(x, n) :- edge(x, n), n = n.
+reach(x, n) :- reach(x, m), edge(_, n), n = m + 1.
+.decl share(n: number, q: number) virtual
+share(n, q) :- edge(_, n), n = n, q = 12 / n.
+"""
+GOALS = (
+    "edge({s}, y)",
+    "edge(x, {n})",
+    "edge({s}, {n})",
+    "edge(_, n)",
+    "edge(x, x)",
+    "edge({n}, y)",
+    "bag({s})",
+    "bag(x)",
+    "reach({s}, n)",
+    "reach(x, {n})",
+    "share({n}, q)",
+    "share(n, {n})",
+    "missing({n})",
+    "edge({s})",
+    "edge({s}, n), n > {n}",
+)
+
+
+def _goal_outcome(database: corollary.Database, goal: str) -> object:
+    try:
+        found = database.query(goal)
+    except CorollaryError as error:
+        return str(error)
+    return found.schema, sorted(map(repr, found.to_pylist())), found.num_rows
+
+
+@pytest.mark.parametrize("seed", range(examples(3, 40)))
+def test_remembered_goals_are_answered_as_if_each_was_compiled(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chance = random.Random(seed)
+    recalled = GoalPlans.recall
+    is_remembering, hits = True, 0
+
+    def recall(plans: GoalPlans, *given: Any) -> Any:
+        nonlocal hits
+        found = recalled(plans, *given) if is_remembering else None
+        hits += found is not None
+        return found
+
+    monkeypatch.setattr(GoalPlans, "recall", recall)
+    with corollary.open(None, engine="local") as one, corollary.open(None, engine="local") as two:
+        for database in (one, two):
+            database.load(text=GOAL_PROGRAM)
+        for _ in range(60):
+            if chance.random() < 0.2:
+                row = chance.choice("abé"), chance.choice((0, 1, 2, 3, None))
+                for database in (one, two):
+                    with database.transaction() as transaction:
+                        transaction.insert("edge", [row])
+                        transaction.insert("bag", [row[:1]])
+            text, number = f'"{chance.choice("abé")}"', chance.choice((-1, 0, 1, 2, 7))
+            goal = chance.choice(GOALS).format(s=text, n=number)
+            is_remembering = True
+            found = _goal_outcome(one, goal)
+            is_remembering = False
+            assert found == _goal_outcome(two, goal), goal
+    assert hits > 5

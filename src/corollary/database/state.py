@@ -16,8 +16,10 @@ from corollary.console import Console, SilentConsole
 from corollary.core.engine import Engine, Limits
 from corollary.core.monitoring_optimisations import NO_OPTIMISATIONS as NO_OPTIMISATION
 from corollary.core.monitoring_optimisations import MonitoringOptimisation
+from corollary.core.once import stored_relations
 from corollary.core.plans import (
     WORKING_SEPARATOR,
+    Plan,
     effect_relation,
     event_relation,
     working_relation,
@@ -45,6 +47,10 @@ ARRANGED_MIN_TUPLES, ARRANGED_MAX_TUPLES = 1 << 19, 1 << 24
 """Relations of so many tuples are sorted for changes to come: fewer take no time, more memory."""
 
 
+RESIZED_BITS = 2
+"""A plan is made again when a relation has become larger or smaller by more powers of two."""
+
+
 class DatabaseState:
     """Relations that are maintained while the data under them changes, as transactions see them.
 
@@ -70,6 +76,7 @@ class DatabaseState:
         closing: called before the engine is closed.
         after_commit: called after every commit; delivers to callbacks.
         question_plans: the `QuestionPlans` of questions in SQL, once one was asked.
+        goal_plans: the `GoalPlans` of goals, once one was asked.
     """
 
     def __init__(
@@ -104,6 +111,7 @@ class DatabaseState:
         self.closing: list[Callable[[], object]] = []
         self.after_commit: Callable[[], None] = lambda: None
         self.question_plans: Any = None
+        self.goal_plans: Any = None
         self._event_relations: dict[str, Relation] = {}
         self._program_change: ProgramChange | None = None
         self._demand: tuple[NormalProgram, Collection[str], tuple[Signs, Signs]] | None = None
@@ -169,6 +177,18 @@ class DatabaseState:
             name
             for name in self.callbacks
             if name in known or observed_change(name)[0] in program.relations
+        )
+
+    def sizes_of(self, plan: Plan) -> dict[str, int]:
+        """Return the sizes of the stored relations that a plan for a question reads."""
+        stored = plan.types.keys() & stored_relations(self.loaded.normal)
+        return {name: self.engine.size(name) for name in stored}
+
+    def has_resized(self, sizes: Mapping[str, int]) -> bool:
+        """Return whether relations have other sizes than those that a plan was made for."""
+        return any(
+            abs(self.engine.size(name).bit_length() - size.bit_length()) > RESIZED_BITS
+            for name, size in sizes.items()
         )
 
     def watch(self, relation: str, signs: frozenset[State]) -> None:

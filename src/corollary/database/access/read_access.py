@@ -184,9 +184,24 @@ class ReadAccess(WhyAccess):
         state = self._state
         with state.lock, bounded_question(state.limits, is_sql=False):
             self.refresh()
+            found = self._recall_goal(goal)
+            if found is not None:
+                return found
             asked = read_goal(self._state.loaded, goal)
             self._refuse_unset_day(asked)
             return self._solve(asked)
+
+    def _recall_goal(self, text: str) -> "tuple[Relation, pa.Table] | None":
+        """Answer a goal by the plan of an earlier one; None if there is no such plan."""
+        from corollary.database.access.goal_plans import GoalPlans, parse_simple_goal
+
+        goal = parse_simple_goal(text)
+        if goal is None:
+            return None
+        state = self._state
+        plans: GoalPlans = state.goal_plans or GoalPlans(state, self._store)
+        state.goal_plans = plans
+        return plans.recall(goal, text)
 
     # --- SQL -----------------------------------------------------------------------------------
 

@@ -70,8 +70,6 @@ SHAPES_MAX = 256
 """So many shapes are remembered; the one that was asked longest ago is forgotten first."""
 LOOKUP_MAX_ROWS = 10_000
 """More rows than these are not looked up: a plan finds them, within the limits of its work."""
-RESIZED_BITS = 2
-"""A plan is made again when a relation has become larger or smaller by more powers of two."""
 
 _Key = tuple[str, tuple[tuple[str, Type], ...], object]
 
@@ -230,11 +228,7 @@ class QuestionPlans:
     def _plan(self, found: _Remembered) -> Plan:
         """Return the plan of a shape; it is made again when relations have other sizes."""
         state, made, program = self._state, found.made, found.asked.program
-        size = state.engine.size
-        if made is not None and all(
-            abs(size(name).bit_length() - before.bit_length()) <= RESIZED_BITS
-            for name, before in made.sizes.items()
-        ):
+        if made is not None and not state.has_resized(made.sizes):
             return made.plan
         plan = answer_goal(
             program,
@@ -243,10 +237,7 @@ class QuestionPlans:
             lambda name: program.relations[name].is_stored,
             answers=found.answers.name,
         )
-        stored = {
-            name: each for name, each in state.loaded.normal.relations.items() if each.is_stored
-        }
-        found.made = _ShapePlan(plan, {name: size(name) for name in plan.types if name in stored})
+        found.made = _ShapePlan(plan, state.sizes_of(plan))
         return plan
 
     # --- remembering ---------------------------------------------------------------------------
