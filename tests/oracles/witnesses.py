@@ -66,7 +66,7 @@ def with_witnesses(rule: Rule) -> Rule:
     bound = {name for part in parts if not isinstance(part, Cmp) for name in variables(part)} | {
         side.name
         for part in parts
-        if isinstance(part, Cmp) and part.op == "="
+        if isinstance(part, Cmp) and part.op in ("=", "is")
         for side in (part.left, part.right)
         if isinstance(side, Var)
     }

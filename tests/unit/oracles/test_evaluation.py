@@ -40,6 +40,15 @@ def test_recursion_linear_and_nonlinear_agree() -> None:
     assert derive(declared + "r(x, z) :- r(x, y), r(y, z).", e=edges) == loop
 
 
+def test_what_is_said_to_be_another_value_is_no_witness() -> None:
+    text = """
+        .decl e(x: number) .decl f(x: number, y: number) .decl r(x: number, m: number)
+        r(y, m) :- y is z, e(x), z = x + 1, m = min w : { f(y, w) }.
+    """
+    facts = {"e": {(1,), (2,), (3,)}, "f": {(2, 7), (2, 5), (4, 1)}}
+    assert evaluate(text, facts)["r"] == {(2, 5), (4, 1)}
+
+
 def test_mutual_recursion() -> None:
     text = """
         .decl n(x: number) .decl even(x: number) .decl r(x: number)
