@@ -263,3 +263,13 @@ def test_many_values_one_by_one_and_all_at_once() -> None:
     everything = np.array(list(seen.values()), np.int64)
     assert codes.decode(everything, NUMBER).tolist() == list(seen)
     assert codes.encode_python(list(seen), NUMBER).tolist() == everything.tolist()
+
+
+@pytest.mark.parametrize("type_", [NUMBER, UNSIGNED], ids=str)
+def test_a_few_integers_have_the_codes_that_many_have(type_: Type) -> None:
+    values = list(EXTREMES[type_.kind])
+    codes = Dictionary()
+    many = codes.encode_python(values * 50, type_)[: len(values)].tolist()
+    assert [codes.encode_integer(each, type_) for each in values] == many
+    assert codes.encode_rows([(each,) for each in values], [type_]) == [(each,) for each in many]
+    assert [codes.decode_integer(each, type_) for each in many] == values

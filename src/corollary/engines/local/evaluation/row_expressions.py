@@ -12,7 +12,11 @@ from operator import itemgetter
 from corollary.core import functors, logic
 from corollary.core.types import NUMBER
 from corollary.engines.local.evaluation.expressions import CODE_COMPARISONS, type_of
-from corollary.engines.local.storage.code_range import INTERNED_CODE, ZERO_CODE
+from corollary.engines.local.storage.code_range import (
+    INTERNED_CODE,
+    LAST_INLINE_CODE,
+    ZERO_CODE,
+)
 from corollary.engines.local.storage.layout import Row
 from corollary.engines.local.values.codes import Dictionary
 
@@ -116,6 +120,6 @@ def _arithmetic(
         if not left or not right:
             return 0
         code = compute(left - ZERO_CODE, right - ZERO_CODE) + ZERO_CODE
-        return code if 0 < code < INTERNED_CODE else BY_VECTORS
+        return code if 0 < code <= LAST_INLINE_CODE else BY_VECTORS
 
     return computed

@@ -25,6 +25,9 @@ Codes = npt.NDArray[np.int64]
 ZERO_CODE: Final = (1 << 61) + 1
 """The code of the integer 0."""
 
+LAST_INLINE_CODE: Final = 1 << 62
+"""The last code of integers that are their own codes."""
+
 INTERNED_CODE: Final = (1 << 62) + 2
 """The first code of integers that are not their own codes."""
 

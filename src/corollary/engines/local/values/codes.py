@@ -12,6 +12,7 @@ from corollary.core.types import Domain, Kind, Type
 from corollary.engines.local.storage.blocks import Blocks
 from corollary.engines.local.storage.code_range import (
     INTERNED_CODE,
+    LAST_INLINE_CODE,
     ZERO_CODE,
     CodeInterval,
     Codes,
@@ -96,7 +97,7 @@ class Dictionary:
         0
         """
         code = value + ZERO_CODE
-        if 0 < code < INTERNED_CODE and (value >= 0 or type_.kind is not Kind.UNSIGNED):
+        if 0 < code <= LAST_INLINE_CODE and (value >= 0 or type_.kind is not Kind.UNSIGNED):
             return code
         least, most = native.INTEGER_BOUNDS[type_.kind]
         if not least <= value <= most:
@@ -114,7 +115,7 @@ class Dictionary:
                     value + ZERO_CODE
                     if type_.kind is Kind.NUMBER
                     and type(value) is int
-                    and 1 - ZERO_CODE <= value < INTERNED_CODE - ZERO_CODE
+                    and 1 - ZERO_CODE <= value <= LAST_INLINE_CODE - ZERO_CODE
                     else self.encode_value(value, type_)
                     for value, type_ in zip(row, types, strict=True)
                 ]

@@ -13,7 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from corollary.engines.local.storage.blocks import Blocks, pack_columns, unpack_columns
-from corollary.engines.local.storage.code_range import INTERNED_CODE, ZERO_CODE, Codes
+from corollary.engines.local.storage.code_range import (
+    INTERNED_CODE,
+    LAST_INLINE_CODE,
+    ZERO_CODE,
+    Codes,
+)
 from corollary.engines.local.storage.sorting import number_distinct, sort_with_rows
 from corollary.engines.local.values.native import NativeArray
 
@@ -26,7 +31,11 @@ RECENT_VALUES_MAX = 1 << 12
 BLOCK_ROWS = 1 << 13
 """The number of interned values in a block of a file."""
 
-_INLINE_CODES = {"i": (1, 1 << 62), "u": (ZERO_CODE, 1 << 62), "f": (1, 0)}
+_INLINE_CODES = {
+    "i": (1, LAST_INLINE_CODE),
+    "u": (ZERO_CODE, LAST_INLINE_CODE),
+    "f": (1, 0),
+}
 """The codes of the least and the greatest value that are their own codes, by kind of array."""
 
 
