@@ -15,13 +15,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from py4j.protocol import Py4JNetworkError
 
 import corollary
 from corollary.core.program import Directive, RowBound
 from corollary.database.database import Database
 from corollary.database.intake.source_guards import HALF, SourceGuards
 from corollary.errors import ConstraintError, InputError
-from corollary.streaming import batches
+from corollary.streaming import batches, stream
 from corollary.streaming.batches import BatchProcessor, StreamBatch
 from corollary.streaming.events import join_events
 from corollary.streaming.folders import FolderReader
@@ -292,6 +293,26 @@ def test_a_stream_that_does_not_fit_is_not_started(
 def test_a_frame_that_is_complete_is_no_stream(db: Database) -> None:
     with pytest.raises(InputError, match="C0984"):
         db.stream(frame().table, into="direct_link")
+
+
+@pytest.mark.parametrize(("broken", "stops"), [(1, 1), (99, 0)], ids=["connection", "Java"])
+def test_a_signal_may_break_the_connection_to_java(db: Database, broken: int, stops: int) -> None:
+    class Query:
+        asked = stopped = 0
+
+        @property
+        def isActive(self) -> bool:  # noqa: N802 - as Spark names it
+            self.asked += 1
+            if self.asked <= broken:
+                raise Py4JNetworkError
+            return True
+
+        def stop(self) -> None:
+            self.stopped += 1
+
+    query = Query()
+    stream.stop(db, query, "token")
+    assert query.stopped == stops
 
 
 def test_streams_need_a_warehouse() -> None:

@@ -1,6 +1,7 @@
 """Start a stream, and stop it between two batches."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 
 CHECKPOINTS_DIRECTORY = "streams"
 """The directory of a warehouse with the checkpoints of its streams."""
+
+STOP_TRIES = 3
+"""So often Java is asked to stop a stream; if it does not answer then, it is gone itself."""
 
 
 def start(
@@ -115,10 +119,16 @@ def start_query(
 
 def stop(database: Database, query: "StreamingQuery", token: str) -> None:
     """Stop a stream: a batch that is being committed is finished, the next one is not started."""
+    from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
+
     with state_of(database).lock:  # no batch is being committed
         process_streams.stopping.add(token)
-    if query.isActive:
-        query.stop()
+    for _ in range(STOP_TRIES):
+        # A signal that comes while Java is asked leaves a connection that cannot be used.
+        with suppress(Py4JNetworkError):
+            if query.isActive:
+                query.stop()
+            break
     process_streams.stopping.discard(token)  # Spark calls no more
 
 
