@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from py4j.protocol import Py4JNetworkError
+from py4j.protocol import Py4JError
 
 import corollary
 from corollary.core.program import Directive, RowBound
@@ -304,7 +304,7 @@ def test_a_signal_may_break_the_connection_to_java(db: Database, broken: int, st
         def isActive(self) -> bool:  # noqa: N802 - as Spark names it
             self.asked += 1
             if self.asked <= broken:
-                raise Py4JNetworkError
+                raise Py4JError
             return True
 
         def stop(self) -> None:

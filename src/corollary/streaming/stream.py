@@ -119,13 +119,13 @@ def start_query(
 
 def stop(database: Database, query: "StreamingQuery", token: str) -> None:
     """Stop a stream: a batch that is being committed is finished, the next one is not started."""
-    from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 
     with state_of(database).lock:  # no batch is being committed
         process_streams.stopping.add(token)
     for _ in range(STOP_TRIES):
         # A signal that comes while Java is asked leaves a connection that cannot be used.
-        with suppress(Py4JNetworkError):
+        with suppress(Py4JError):
             if query.isActive:
                 query.stop()
             break

@@ -67,9 +67,20 @@ def watch(database: Database, asked: WatchOptions) -> None:
             _wait_for_all(streams)
         else:
             _poll(database, streams, asked)
+    except Exception as error:
+        if _hides_interrupt(error):
+            raise KeyboardInterrupt from error
+        raise
     finally:
         for query, token in streams:
             stop(database, query, token)
+
+
+def _hides_interrupt(error: BaseException | None) -> bool:
+    """Return whether an error came of an interrupt: that is what Spark makes of it at times."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is not None
 
 
 def _start_folder(
