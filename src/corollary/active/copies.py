@@ -16,8 +16,9 @@ itself* if the other arguments are handed on, and nothing else is asked of them 
     link.for1(z) :- link.reached1(x), edge(x, z).
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TypeVar
 
 from corollary.active.constant_relations import constant_relation
@@ -31,6 +32,8 @@ from corollary.rewrite.translation_unit import unused_name
 
 Constants = tuple[logic.Constant, ...]
 Member = TypeVar("Member")
+
+_rewritten = partial(logic.rewrite_rule, by="specialise")
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,21 +283,6 @@ def without(items: tuple[Member, ...], at: int) -> tuple[Member, ...]:
 
 def _with(items: tuple[Member, ...], at: int, item: Member) -> tuple[Member, ...]:
     return (*items[:at], item, *items[at:])
-
-
-def _rewritten(
-    rule: logic.Rule,
-    head: logic.Literal,
-    literals: Iterable[logic.Literal],
-    conditions: tuple[logic.Condition, ...],
-) -> logic.Rule:
-    return replace(
-        rule,
-        head=head,
-        literals=tuple(literals),
-        conditions=conditions,
-        origin=rule.origin.with_pass("specialise"),
-    )
 
 
 def substitute(rule: logic.Rule, variable: logic.Variable, constant: logic.Constant) -> logic.Rule:

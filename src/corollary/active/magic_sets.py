@@ -31,6 +31,7 @@ and for the first call `path.magic1(x) :- path.magic1(x)`, which is left out.
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from corollary.analysis.strata import Stratum
 from corollary.core import logic
@@ -39,6 +40,8 @@ from corollary.core.statistics import Statistics
 from corollary.maintain.sip import Goal, bound_columns, has_fault, sip
 
 Columns = tuple[int, ...]
+
+_rewritten = partial(logic.rewrite_rule, by="magic_sets")
 
 _NO_STATISTICS = Statistics()
 
@@ -176,19 +179,4 @@ def _decided_conditions(
         each
         for each in rule.conditions
         if logic.variable_names(each) <= known and not has_fault(each)
-    )
-
-
-def _rewritten(
-    rule: logic.Rule,
-    head: logic.Literal,
-    literals: list[logic.Literal],
-    conditions: tuple[logic.Condition, ...],
-) -> logic.Rule:
-    return replace(
-        rule,
-        head=head,
-        literals=tuple(literals),
-        conditions=conditions,
-        origin=rule.origin.with_pass("magic_sets"),
     )

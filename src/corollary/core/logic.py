@@ -271,6 +271,23 @@ class Rule:
     is_null_safe: bool = False
 
 
+def rewrite_rule(
+    rule: Rule,
+    head: Literal,
+    literals: Iterable[Literal],
+    conditions: tuple[Condition, ...],
+    by: str,
+) -> Rule:
+    """Return a rule that the pass `by` has made of another one."""
+    return replace(
+        rule,
+        head=head,
+        literals=tuple(literals),
+        conditions=conditions,
+        origin=rule.origin.with_pass(by),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Aggregation:
     """A derived relation `relation(keys…, value)` that aggregates another one.

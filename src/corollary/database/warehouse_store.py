@@ -7,6 +7,7 @@ engine. Where it is not (payload rebuilt, relations copied) the whole relation i
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -325,6 +326,7 @@ class WarehouseStore:
         engine, after, normal = state.engine, pending.after, pending.after.normal
         new = payload - (self._recorded - pending.rebuilt)
         payloads = payload_relations_of(normal)
+        published = cache(lambda: published_names(normal, after.program.directives))
         written = engine.changed() | pending.created
         beside = {name for name in written & payloads.keys() if _owner(name) in payload}
         if new:
@@ -341,7 +343,7 @@ class WarehouseStore:
                         engine.handle(name),
                         is_full=True,
                         is_snapshot=not is_payload,
-                        is_published=name in published_names(normal, after.program.directives),
+                        is_published=name in published(),
                         copy_of=copied_base(engine, normal, name),
                     ),
                 )

@@ -146,7 +146,9 @@ class GoalPlans:
         with self._state.lock:
             self._forget()
             if goal.shape not in self._seen:
-                self._seen = {*self._seen, goal.shape} if len(self._seen) < SHAPES_MAX else set()
+                if len(self._seen) >= SHAPES_MAX:
+                    self._seen.clear()
+                self._seen.add(goal.shape)
                 return None
             try:
                 found = self.answer([goal], text)

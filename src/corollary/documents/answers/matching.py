@@ -22,6 +22,7 @@ from corollary.documents.answers.unknown import (
 from corollary.documents.queries.pattern import Axis
 from corollary.documents.queries.shape import FixedLabel, Fork, Group, Node, QueryShape, Root
 from corollary.documents.trees.forest import NodeKind
+from corollary.documents.types.constraints import LabelledTree
 from corollary.engines.budget import WorkBudget
 
 
@@ -79,24 +80,8 @@ CallResults = Callable[[Node, str], Tuples]
 """What a function can bring for a query node: rows over its columns."""
 
 
-class Tree(Protocol):
-    """What is matched: nodes by number, parents with smaller numbers than their children."""
-
-    @property
-    def root(self) -> int:
-        """The number of the root."""
-
-    @property
-    def labels(self) -> Mapping[int, str]:
-        """The label of each node; the name of a call."""
-
-    @property
-    def kinds(self) -> Mapping[int, NodeKind]:
-        """What each node is."""
-
-    @property
-    def children(self) -> Mapping[int, list[int]]:
-        """The children of each node."""
+class Tree(LabelledTree, Protocol):
+    """What is matched: parents have smaller numbers than their children."""
 
     def arrival_of(self, number: int) -> str:
         """Return the time at which a node came."""
