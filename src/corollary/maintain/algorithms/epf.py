@@ -23,8 +23,8 @@ incremental view maintenance" (1994), Figure 1:
 The view need not be stored, so it may be virtual; a stored one is looked up in OLD. The tables of
 calls and answers live as long as the transaction and are shared by propagation and filtration. A
 tuple that a table already holds is disqualified without a proof (Proposition 2), one in ΔP is left
-out (Proposition 1), so every potential update is filtered once (Proposition 3). A negated q_i swaps
-the types.
+out (Proposition 1), so every potential update is filtered once (Proposition 3). Where no tuple has
+two derivations, D is empty, and nothing is filtered. A negated q_i swaps the types.
 
 Inside a stratum, a trace shows propagation depth first, as the paper's tables do. Otherwise it goes
 in rounds: the updates that a round has found, by whatever rule, are propagated and filtered
@@ -51,6 +51,7 @@ from corollary.core.pipeline import Pipeline, Probe, Reference
 from corollary.core.states import State
 from corollary.maintain import delta
 from corollary.maintain.draft import Body, Draft
+from corollary.maintain.payload import has_single_derivations
 from corollary.maintain.sip import Goal
 from corollary.maintain.solve import solve_procedures
 
@@ -154,6 +155,16 @@ class _Propagation:
     ) -> list[plans.Step]:
         """Return the steps that find the actual updates of an approximation."""
         draft, approximation = self.draft, Reference(local["approximation"])
+        if self._is_exact:
+            return [
+                draft.copy(
+                    local["actual"],
+                    approximation,
+                    without=(known,),
+                    role=plans.Role.ACTUAL,
+                    about=name,
+                )
+            ]
         filter_state = State.OLD if sign is State.ADDED else State.NEW
         filtering, proved = self._query_disq(local, name, filter_state, known, sign)
         disqualified = draft.intersect(
@@ -169,6 +180,17 @@ class _Propagation:
             about=name,
         )
         return [plans.When((approximation,), tuple(filtering)), actual]
+
+    @property
+    def _is_exact(self) -> bool:
+        """Whether no approximation has a tuple that is provable in both states.
+
+        Where no tuple has two derivations, the one with an update is in one state only. A trace
+        shows the paper's tables all the same, and so does an algorithm without a memo.
+        """
+        if not self.has_memo or self.draft.is_traced or not has_single_derivations(self.stratum):
+            return False
+        return self.draft.update.redefined.isdisjoint(self.stratum.relations)
 
     # --- depth first ---------------------------------------------------------------------------
 

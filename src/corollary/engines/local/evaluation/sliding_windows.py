@@ -162,7 +162,7 @@ class _Ranges:
 def _widened(layer: Layer, ranges: _Ranges, before: int, after: int) -> Words:
     """Return the rows of ranges, and as many before and after them, tombstones not counted."""
     first, last, least, most = ranges.first, ranges.last, ranges.least, ranges.most
-    far_before, far_after = before, after
+    far_before, far_after = np.full_like(first, before), np.full_like(last, after)
     while True:
         start, end = np.maximum(first - far_before, least), np.minimum(last + far_after, most)
         indices = _spans(start, np.maximum(start, end))
@@ -178,18 +178,23 @@ def _widened(layer: Layer, ranges: _Ranges, before: int, after: int) -> Words:
             )
             return found
 
-        is_enough = (count(start, np.maximum(first, start)) >= before) | (start <= least)
-        is_enough &= (count(np.minimum(last, end), end) >= after) | (end >= most)
-        if is_enough.all():
+        lacks_before = (count(start, np.maximum(first, start)) < before) & (start > least)
+        lacks_after = (count(np.minimum(last, end), end) < after) & (end < most)
+        if not (lacks_before.any() or lacks_after.any()):
             return words[mask]
-        far_before, far_after = 2 * far_before, 2 * far_after
+        far_before[lacks_before] *= 2
+        far_after[lacks_after] *= 2
 
 
 def _spans(first: Positions, last: Positions) -> Positions:
     """Return the numbers of all ranges, each once, ascending."""
+    order = first.argsort()
+    first, last = first[order], np.maximum.accumulate(last[order])
+    first[1:] = np.maximum(first[1:], last[:-1])  # without what the ranges before have
     sizes = last - first
     starts = np.repeat(first - np.cumsum(sizes) + sizes, sizes)
-    return np.unique(starts + np.arange(len(starts)))
+    numbers: Positions = starts + np.arange(len(starts))
+    return numbers
 
 
 # --- first rows ----------------------------------------------------------------------------------
