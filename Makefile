@@ -10,7 +10,7 @@ RUNTIME := $(VENV)/.installed-runtime
 STAMP := $(VENV)/.installed
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest
-WORKERS := -n 3 --dist loadgroup --hypothesis-profile=ci
+WORKERS := -n 2 --dist loadgroup --hypothesis-profile=ci
 
 # uv resolves for every platform and Python version at once. No index is written down, and the
 # command in the header is ours: nothing of the machine that compiled a file gets into it.
@@ -33,12 +33,12 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo serve test test-all docs-check lint format bench fuzz crash soak vendor requirements upgrade clean
+.PHONY: help demo serve test test-integration test-all docs-check lint format bench fuzz crash soak vendor requirements upgrade clean
 
 help: ## show this list
-	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
 	@echo
-	@echo '  PYTHON=python3.12 picks the interpreter of .venv; VENV=DIR uses an environment as it is; ARGS="..." goes to test, test-all, bench, fuzz, crash and soak.'
+	@echo '  PYTHON=python3.12 picks the interpreter of .venv; VENV=DIR uses an environment as it is; ARGS="..." goes to test, test-integration, test-all, bench, fuzz, crash and soak.'
 
 demo: $(RUNTIME) ## run the bundled example from end to end; it stays in demo/
 	@rm -rf demo
@@ -47,8 +47,11 @@ demo: $(RUNTIME) ## run the bundled example from end to end; it stays in demo/
 serve: $(RUNTIME) ## open the page on the bundled example
 	$(BIN)/corollary demo --serve --keep demo
 
-test: $(STAMP) ## run the tests: everything of one kind once, a sample of the matrix
-	$(PYTEST) $(WORKERS) $(ARGS)
+test: $(STAMP) ## run the unit tests, cases and properties, and one test of each integration
+	$(PYTEST) $(WORKERS) -m "not crash and (smoke or not integration)" $(ARGS)
+
+test-integration: $(STAMP) ## run the other tests of Spark, PostgreSQL, objects, servers, the page, docs, bench
+	$(PYTEST) $(WORKERS) -m "integration and not (crash or smoke)" $(ARGS)
 
 test-all: $(STAMP) ## run the whole matrix; SHARD=3/12 runs the third of twelve parts
 	$(PYTEST) $(WORKERS) --all $(if $(SHARD),--shard $(SHARD)) $(ARGS)

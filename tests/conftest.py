@@ -1,7 +1,8 @@
 """Hypothesis profiles, the selection of tests, where warehouses are, the one session of Spark.
 
-`dev` explores; `ci` takes the same examples in every run. `make test` runs a sample of each matrix
-(see `support.selection`), `--all` everything, `--shard 2/8` the second of eight parts of it.
+`dev` explores; `ci` takes the same examples in every run. `make test` and `make test-integration`
+run a sample of each matrix (see `support.selection`), `--all` everything, `--shard 2/8` the second
+of eight parts of it.
 """
 
 import gc
@@ -27,23 +28,32 @@ from support.paths import TESTS
 from support.postgresql_server import MissingError, Server, postgresql
 from support.processes.object_store_server import ObjectStoreServer
 from support.processes.object_store_server import object_store_server as start_object_store
-from support.selection import SEED, WHOLE, is_in_shard, seed_of_today, selection
+from support.selection import SEED, WHOLE, is_in_shard, seed_of_run, selection
 
 PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("dev", PATIENT)
-settings.register_profile("ci", PATIENT, derandomize=True, print_blob=True)
+settings.register_profile("ci", PATIENT, max_examples=25, derandomize=True, print_blob=True)
 settings.load_profile("dev")
 
 # Processes that tests start, workers of Spark among them, find the same modules as this one.
 PATHS = [str(TESTS), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
 os.environ["PYTHONPATH"] = os.pathsep.join(str(Path(each).resolve()) for each in PATHS)
 
+INTEGRATION = (
+    "tests/crash/",
+    "tests/docs/",
+    "tests/serve/postgres/",
+    "tests/spark/",
+    "tests/unit/test_bench",
+    "tests/web/",
+)
+"""Folders of integration tests; elsewhere, a module or a test has the mark itself."""
 SERVER = pytest.mark.matrix(5, group="postgresql")
 OBJECTS = pytest.mark.matrix(8, group="objects")
 CATALOGS = (
     "sqlite",
-    pytest.param("postgresql", marks=SERVER),
-    pytest.param("postgresql+s3", marks=OBJECTS),
+    pytest.param("postgresql", marks=[pytest.mark.integration, SERVER]),
+    pytest.param("postgresql+s3", marks=[pytest.mark.integration, OBJECTS]),
 )
 FIGURE = "figure"
 """The name of the properties of a report that have what a test has counted."""
@@ -63,7 +73,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("corollary")
     group.addoption("--all", action="store_true", help="run the whole matrix and the long tests")
     group.addoption("--shard", metavar="K/N", help="run the K-th of N parts of the tests")
-    group.addoption("--seed", type=int, help="choose the sample by this number, not by the date")
+    group.addoption("--seed", type=int, help="choose the sample by this number; 1 unless told")
     group.addoption(
         "--bulk",
         choices=("auto", "always", "never"),
@@ -76,7 +86,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Tell this process, and those of xdist, what is chosen."""
     if config.option.seed is not None:
         os.environ[SEED] = str(config.option.seed)
-    os.environ[SEED] = str(seed_of_today())
+    os.environ[SEED] = str(seed_of_run())
     if config.option.all:
         os.environ[WHOLE] = "1"
     if config.option.bulk != "auto":
@@ -127,7 +137,7 @@ def pytest_terminal_summary(terminalreporter: Any, exitstatus: int) -> None:
 def _selection() -> str:
     if os.environ.get(WHOLE):
         return "the whole matrix (--all)"
-    return f"a sample of the matrix: --seed {os.environ[SEED]} repeats it, --all runs everything"
+    return f"a sample of the matrix (--seed {os.environ[SEED]}); --all runs everything"
 
 
 def pytest_collection() -> None:
@@ -142,10 +152,14 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest chooses by marks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is not chosen; a test that is asked for by its id is run."""
+    """Mark integration tests. Leave out what is not chosen; a test named by its id is run."""
+    for item in items:
+        if item.nodeid.startswith(INTEGRATION):
+            item.add_marker("integration")
     is_whole = config.option.all or any("::" in each for each in config.args)
-    selected = {*items} if is_whole else selection(items, seed_of_today())
+    selected = {*items} if is_whole else selection(items, seed_of_run())
     chosen = [
         item
         for item in items

@@ -34,7 +34,7 @@ QUICK = (
     "after_commit:2",
     *(f"{name}:{at}" for name in ("after_claim", "after_append") for at in range(1, 5)),
 )
-"""Those of which `make test` tries some; `make crash` tries the others."""
+"""Those of which `make test-integration` tries some; `make crash` tries the others."""
 
 
 @pytest.fixture(scope="module")

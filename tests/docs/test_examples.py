@@ -47,7 +47,8 @@ from support.paths import REPOSITORY
 
 ON_SPARK = {"documents.md", "python.md", "streaming.md"}
 """Documents whose examples start a session in this process."""
-DOCUMENTS = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
+README = REPOSITORY / "README.md"
+DOCUMENTS = sorted((REPOSITORY / "docs").rglob("*.md"))
 LOCAL = [path for path in DOCUMENTS if path.name not in ON_SPARK]
 SPARK = [path for path in DOCUMENTS if path.name in ON_SPARK]
 SHOWN = {"csv", "diff", "ebnf", "json", "mermaid", "sql", "text", "toml", "yaml"}
@@ -129,6 +130,11 @@ def free_port() -> int:
 
 def name_of(path: Path) -> str:
     return path.relative_to(REPOSITORY).as_posix()
+
+
+@pytest.mark.smoke
+def test_readme(workplace: Path) -> None:
+    run_document(Document(README, workplace))
 
 
 @pytest.mark.parametrize("path", LOCAL, ids=name_of)

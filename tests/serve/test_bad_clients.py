@@ -15,6 +15,8 @@ from support.bad_clients import HTTP_REQUESTS, PROGRAM, run_bad_client, slowest_
 from support.selection import sampled
 from support.serve.server_process import ServerProcess, server_process
 
+pytestmark = pytest.mark.integration
+
 PATIENCE_SECONDS = 5.0
 """Less than a second on a machine that does nothing else; a request may take two."""
 LIMITS = ("--readers", "2", "--limit-seconds", "2", "--limit-memory", "300M")

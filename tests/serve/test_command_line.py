@@ -14,6 +14,8 @@ from corollary.serve import client
 from support.command_line import cli, put
 from support.serve.running_server import RunningServer, running_server
 
+pytestmark = pytest.mark.integration
+
 PROGRAM = """
 .decl station(name: symbol, opened: date, share: decimal(5, 2))
 .decl direct_link(src: symbol, dst: symbol)

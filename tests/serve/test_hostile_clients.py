@@ -21,6 +21,8 @@ from corollary.serve.requests import EventsRequest, Request
 from corollary.serve.service import ServiceMetrics
 from support.serve.threaded_server import ThreadedServer
 
+pytestmark = pytest.mark.integration
+
 LIMITS = {
     "head_seconds": 1.0,
     "body_seconds": 1.0,

@@ -21,6 +21,8 @@ import corollary
 from support.command_line import INPUT, OK, USAGE, cli, of_json
 from support.serve.server_process import ServerProcess, server_process
 
+pytestmark = pytest.mark.integration
+
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -103,6 +105,7 @@ def test_a_second_server_is_refused(server: ServerProcess, place: Path) -> None:
     assert (place / "server.json").exists()
 
 
+@pytest.mark.smoke
 def test_the_log(server: ServerProcess, token: str) -> None:
     get(f"{server.url}/v1/session?x=notlogged", token)
     server.wait_for_log('"who": "robot"')

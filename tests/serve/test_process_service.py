@@ -25,6 +25,8 @@ from corollary.serve.processes.supervision import Worker
 from corollary.serve.requests import CommitRequest, EventsRequest, QueryRequest, SqlRequest
 from support.serve.services import READER, ask_all, insert, make_warehouse
 
+pytestmark = pytest.mark.integration
+
 Result = TypeVar("Result")
 KILLING_SECONDS = 5.0
 

@@ -59,6 +59,7 @@ def test_only_lookups_are_answered_together() -> None:
     assert asyncio.run(test()) == [[0, 1], [2], [3], [4]]
 
 
+@pytest.mark.integration
 def test_a_lookup_does_not_wait_for_scans(warehouse: Path) -> None:
     async def test() -> None:
         limits = ServiceLimits(seconds=2.0)
@@ -79,6 +80,7 @@ def test_a_lookup_does_not_wait_for_scans(warehouse: Path) -> None:
     asyncio.run(test())
 
 
+@pytest.mark.integration
 def test_what_a_reader_died_of_is_not_tried_again(warehouse: Path) -> None:
     async def test() -> None:
         service = await ProcessService.open(str(warehouse), readers=1)
@@ -99,6 +101,7 @@ def test_what_a_reader_died_of_is_not_tried_again(warehouse: Path) -> None:
     asyncio.run(test())
 
 
+@pytest.mark.integration
 def test_what_nobody_waits_for_is_stopped(warehouse: Path) -> None:
     async def test() -> None:
         limits = ServiceLimits(seconds=600.0)

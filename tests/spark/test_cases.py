@@ -1,7 +1,7 @@
 """The cases of `tests/cases` on Spark: the same files, the same messages.
 
-Facts are in partitions, and steps are queries. A selection always runs; of the others `make test`
-runs a sample.
+Facts are in partitions, and steps are queries. A selection always runs, and a
+sample of the others.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ REFUSED = {"runtime_errors/error_with_witness", "runtime_errors/bad_pattern"}
 
 
 def selected(folders: list[Path], quick: set[str]) -> list[Any]:
-    """All folders; of those that are not in the selection, `make test` runs a sample."""
+    """All folders; of those that are not in the selection, a sample runs."""
     return sampled(folders, 200, [folder for folder in folders if name_of(folder) in quick])
 
 

@@ -1,7 +1,6 @@
 """The cases of `tests/cases/changes` on Spark, and random ones: what changes is what must.
 
-A selection always runs; of all cases with all algorithms that Spark SQL is for, `make test` runs a
-sample.
+A selection always runs, and a sample of all cases with all algorithms that Spark SQL is for.
 """
 
 from __future__ import annotations

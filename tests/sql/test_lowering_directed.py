@@ -3,7 +3,7 @@
 import pytest
 
 from support.paths import REPOSITORY
-from support.selection import sampled, seed_of_today
+from support.selection import sampled, seed_of_run
 from support.sql_views import judge_view
 
 QUERIES = [
@@ -15,9 +15,9 @@ QUERIES = [
 
 @pytest.mark.parametrize("query", sampled(QUERIES, 6))
 def test_stored_views(query: str) -> None:
-    assert judge_view(query, f"stored {seed_of_today()}") == ({}, {})
+    assert judge_view(query, f"stored {seed_of_run()}") == ({}, {})
 
 
 @pytest.mark.parametrize("query", sampled(QUERIES, 12))
 def test_virtual_views(query: str) -> None:
-    assert judge_view(query, f"virtual {seed_of_today()}", is_materialized=False) == ({}, {})
+    assert judge_view(query, f"virtual {seed_of_run()}", is_materialized=False) == ({}, {})

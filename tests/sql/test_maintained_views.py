@@ -15,7 +15,7 @@ from corollary.core.printer import print_program
 from corollary.frontends.datalog.parser import parse
 from corollary.source import SourceFile
 from support.generators.sql_queries import BULK_MODES, SqlScenario, sql_scenarios
-from support.selection import examples, sampled, seed_of_today
+from support.selection import examples, sampled, seed_of_run
 from support.sql.corpus import FOLDER, GRAPHS, corpus, corpus_tables, has_no_cycle
 from support.sql.query_judge import judge_query
 from support.sql.view_judge import KINDS, MATERIALIZED, VIRTUAL, MaintainedViews, judge_views
@@ -53,7 +53,7 @@ def test_recursive_views_are_maintained_under_deletes(label: str, kind: str, bul
 @pytest.mark.parametrize("file", sampled(FILES, len(FILES)))
 def test_all_views_of_a_file_in_one_program(file: str) -> None:
     views = [each for each in corpus() if each.file == file]
-    full = judge_views(corpus_tables(), views, f"{file} {seed_of_today()}", kind=MATERIALIZED)
+    full = judge_views(corpus_tables(), views, f"{file} {seed_of_run()}", kind=MATERIALIZED)
     assert full
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import corollary
-from support.selection import examples, seed_of_today
+from support.selection import examples, seed_of_run
 from support.sql.nasty_text import identifier, literal, nasty_texts
 
 COUNT = examples(500, 10_000)
@@ -15,7 +15,7 @@ BATCH = 250
 WIDTH = 30
 """Columns of a table."""
 
-TEXTS = nasty_texts(seed_of_today(), COUNT)
+TEXTS = nasty_texts(seed_of_run(), COUNT)
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def test_parameters_are_values_and_nothing_else(database: corollary.Database) ->
 
 
 def test_columns_keep_their_names() -> None:
-    names = nasty_texts(seed_of_today() + 1, NAMES, is_name=True)
+    names = nasty_texts(seed_of_run() + 1, NAMES, is_name=True)
     for first in range(0, NAMES, WIDTH):
         chosen = names[first : first + WIDTH]
         columns = ", ".join(f"{identifier(name)} INT" for name in chosen)
@@ -82,7 +82,7 @@ def test_columns_keep_their_names() -> None:
 
 
 def test_views_keep_their_names() -> None:
-    names = nasty_texts(seed_of_today() + 2, NAMES, is_name=True)
+    names = nasty_texts(seed_of_run() + 2, NAMES, is_name=True)
     for first in range(0, NAMES, WIDTH):
         chosen = [name for name in names[first : first + WIDTH] if name.casefold() != "x"]
         with corollary.open(None, engine="local") as database:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from support.selection import examples, sampled, seed_of_today
+from support.selection import examples, sampled, seed_of_run
 from support.sql.corpus import GRAPHS, RandomTables, corpus, corpus_tables, has_no_cycle
 from support.sql.view_judge import SqlOracles
 
@@ -26,7 +26,7 @@ def test_duckdb_and_sqlite_agree(request: pytest.FixtureRequest, file: str) -> N
     oracles = SqlOracles(tables, views)
     request.addfinalizer(oracles.close)
     for seed in range(examples(1, 20)):
-        source = RandomTables(tables, f"{file} {seed_of_today()} {seed}")
+        source = RandomTables(tables, f"{file} {seed_of_run()} {seed}")
         source.load()
         oracles.fill(source.state)
         for view in views:
@@ -40,7 +40,7 @@ def test_duckdb_and_sqlite_agree_on_recursion(request: pytest.FixtureRequest, fi
     oracles = SqlOracles(tables, views)
     request.addfinalizer(oracles.close)
     for seed in range(examples(1, 10)):
-        name = f"{file} {seed_of_today()} {seed}"
+        name = f"{file} {seed_of_run()} {seed}"
         source = RandomTables(tables, name, values=GRAPHS, accepts=has_no_cycle)
         source.load()
         oracles.fill(source.state)

@@ -90,6 +90,7 @@ def look(reader: Database) -> int:
     return int(balance)
 
 
+@pytest.mark.integration
 def test_writers_compete(bank: Database, place: str, request: pytest.FixtureRequest) -> None:
     began, each_makes = bank.commits, EACH[request.node.callspec.params["places"]]
     processes = [
@@ -131,6 +132,7 @@ def test_writers_compete(bank: Database, place: str, request: pytest.FixtureRequ
     assert bank.relation("entries").rows() == [(total,)]
 
 
+@pytest.mark.integration
 def test_processes_make_a_warehouse_together(place: str) -> None:
     """None of them finds it there, and none fails."""
     code = f"""
@@ -370,6 +372,7 @@ def test_two_folds_of_one_commit(place: str) -> None:
         assert len(db.relation("reach")) == 3
 
 
+@pytest.mark.integration
 @pytest.mark.long
 def test_processes_with_the_same_keys(bank: Database, place: str) -> None:
     """Whatever of a key each of them does, it is done once, and all are told the same."""

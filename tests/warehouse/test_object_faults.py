@@ -24,6 +24,8 @@ from support.selection import examples
 from support.warehouse_history import House
 from support.warehouse_scenarios import loose_files, store_of
 
+pytestmark = pytest.mark.integration
+
 
 @pytest.fixture
 def faulty(

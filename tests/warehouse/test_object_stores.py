@@ -25,6 +25,8 @@ from support.postgresql_server import Server
 from support.processes.object_store_server import BUCKET, KEY, SECRET, ObjectStoreServer
 from support.warehouse_scenarios import loose_files, store_of
 
+pytestmark = pytest.mark.integration
+
 
 @pytest.fixture
 def place(server: Server, object_store_server: ObjectStoreServer) -> str:
@@ -175,6 +177,7 @@ def test_only_gc_deletes(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
         assert sorted(db.relation("reach").rows()) == pairs("ab ac bc")
 
 
+@pytest.mark.smoke
 def test_opening_and_committing_list_nothing(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(warehouses, "INLINE_BYTES", 1)
     with opened(closure(), place=place) as db:

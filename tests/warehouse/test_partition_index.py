@@ -26,6 +26,8 @@ from support.processes.object_store_server import ObjectStoreServer
 from support.spark.in_process_partitions import InProcess, share_out
 from support.warehouse_scenarios import loose_files, store_of
 
+pytestmark = pytest.mark.integration
+
 PROGRAM = """
 .decl sale(shop: number, item: symbol, pieces: number)
 .decl sold(item: symbol, pieces: number)

@@ -20,6 +20,8 @@ from support.maintained_database import closure, delete, insert, opened, pairs, 
 from support.postgresql_server import Server
 from support.warehouse_scenarios import loose_files, store_of, stored
 
+pytestmark = pytest.mark.integration
+
 
 @pytest.fixture
 def place(server: Server, tmp_path: Path) -> str:
@@ -36,6 +38,7 @@ def hang_up(server: Server, place: str) -> None:
         )
 
 
+@pytest.mark.smoke
 def test_a_connection_breaks_between_transactions(server: Server, place: str) -> None:
     db = opened(closure(), place=place)
     for edge in ("ab", "bc"):

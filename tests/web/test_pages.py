@@ -2,11 +2,13 @@
 
 import re
 
+import pytest
 from playwright.sync_api import expect
 
 from support.serve.page_visitor import Visitor
 
 
+@pytest.mark.smoke
 def test_the_console_answers_goals_and_sql(visitor: Visitor) -> None:
     page = visitor.open("/console")
     page.fill("#question", 'link("centre", y)')

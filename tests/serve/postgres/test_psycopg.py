@@ -80,6 +80,7 @@ def test_parameters(connection: Connection, condition: str, value: object) -> No
     assert connection.execute(query, [value]).fetchall() == [(1,)]
 
 
+@pytest.mark.smoke
 def test_a_statement_is_prepared_and_used_again(connection: Connection) -> None:
     for name, expected in (("a", 2), ("b", 1), ("c", 0)):
         found = connection.execute(

@@ -16,7 +16,7 @@ from corollary.engines.sql.compiled import MARK, NotCompiled
 from corollary.engines.sql.expressions import type_of
 from corollary.engines.sql.pipelines import compile_pipeline
 from corollary.engines.sql.spark_dialect import SPARK
-from support.selection import examples, seed_of_today
+from support.selection import examples, seed_of_run
 from support.sql.expressions import (
     ROW_TYPES,
     VARIABLES,
@@ -37,7 +37,7 @@ from support.sql.expressions import (
 
 pytestmark = pytest.mark.spark
 
-SEED = seed_of_today()
+SEED = seed_of_run()
 ROWS = 150
 EXPRESSIONS = examples(6, 15)
 FORMS = examples(30, 1000)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from oracles.sql_engines import SparkViews
-from support.selection import sampled, seed_of_today
+from support.selection import sampled, seed_of_run
 from support.sql.corpus import GRAPHS, RandomTables, corpus, corpus_tables, has_no_cycle
 from support.sql.view_judge import SqlOracles, judge_views
 
@@ -48,7 +48,7 @@ def quick(spark: Any) -> Any:
 def test_spark_agrees_with_the_corpus(quick: Any, file: str) -> None:
     tables = corpus_tables()
     views = [each for each in corpus() if each.file == file]
-    source = RandomTables(tables, f"{file} {seed_of_today()}")
+    source = RandomTables(tables, f"{file} {seed_of_run()}")
     source.load()
     theirs = SparkViews(quick, tables)
     with closing(SqlOracles(tables, views)) as oracles:

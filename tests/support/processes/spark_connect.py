@@ -2,7 +2,7 @@
 
 `PYTHONPATH=tests python -m support.processes.spark_connect PLACEMENT` maintains views in a session
 of a local Connect server and compares them with the local engine's; `cases` runs the selection of
-`tests/cases` there that `make test` runs on Spark; `documents` follows documents, in two runs.
+`tests/cases` that always runs on Spark; `documents` follows documents, in two runs.
 """
 
 from __future__ import annotations

@@ -151,6 +151,7 @@ def test_in_memory() -> None:
             revert(database)
 
 
+@pytest.mark.integration
 @pytest.mark.spark
 @pytest.mark.parametrize("placement", ["driver", "partitions"])
 def test_on_spark(placement: str) -> None:

@@ -20,6 +20,8 @@ from support.command_line import OK, USAGE, cli
 from support.processes.object_store_server import KEY, SECRET, ObjectStoreServer
 from support.spark.in_process_partitions import share_out
 
+pytestmark = pytest.mark.integration
+
 PROGRAM = """
 .decl a(x: number, s: symbol) key(x)
 .input a(filename="a.csv", headers=true)

@@ -75,6 +75,7 @@ def test_a_backup_and_back(house: House, tmp_path: Path) -> None:
     demand_copy(house, str(tmp_path / "again"))
 
 
+@pytest.mark.integration
 def test_there_and_back_on_postgresql(house: House, server: Server, tmp_path: Path) -> None:
     there = server.place(tmp_path / "there")
     copy(house.warehouse, there)

@@ -28,6 +28,8 @@ from support.postgresql_server import Server
 from support.processes.object_store_server import ObjectStoreServer
 from support.warehouse_history import House, state
 
+pytestmark = pytest.mark.integration
+
 Harm = Callable[[ObjectPath], object]
 
 
