@@ -16,13 +16,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from corollary.core import logic
+from corollary.core.functors import FUNCTORS, Monotone
 from corollary.core.printer import print_condition, print_literal, print_term
 from corollary.core.program import SubsumptionOrder, ValueColumn
 from corollary.core.types import Kind
 
-_ORDER_KEEPING = ("to_number", "to_float", "to_unsigned", "to_decimal")
-_GROWING = ("+", "min", "max", "greatest", "least", "and", "or", "add_days", "add_seconds")
-"""The functors whose value grows with each of their arguments."""
 _LESS = ("<", "<=")
 _GREATER = (">", ">=")
 
@@ -127,7 +125,9 @@ class RuleValues:
                 return all(map(self.is_not_negative, arguments))
             case logic.Functor(name="max", arguments=arguments):
                 return any(map(self.is_not_negative, arguments))
-            case logic.Functor(name=name, arguments=(inner, *_)) if name in _ORDER_KEEPING:
+            case logic.Functor(name=name, arguments=(inner, *_)) if (
+                _grows_with(name) is Monotone.FIRST
+            ):
                 return self.is_not_negative(inner)
             case _:
                 return False
@@ -162,7 +162,9 @@ class RuleValues:
         match term:
             case logic.Variable():
                 return 1
-            case logic.Functor(name=adding, arguments=arguments) if adding in _GROWING:
+            case logic.Functor(name=adding, arguments=arguments) if (
+                _grows_with(adding) is Monotone.ALL
+            ):
                 return _common([self.direction(each, name) for each in arguments])
             case logic.Functor(name="-", arguments=(left, right)):
                 return _common([self.direction(left, name), _flip(self.direction(right, name))])
@@ -179,7 +181,9 @@ class RuleValues:
             case logic.Functor(name="/", arguments=(left, right)):
                 is_fixed = self.direction(right, name) == 0 and self.is_not_negative(right)
                 return self.direction(left, name) if is_fixed else None
-            case logic.Functor(name=keeping, arguments=(inner, *rest)) if keeping in _ORDER_KEEPING:
+            case logic.Functor(name=keeping, arguments=(inner, *rest)) if (
+                _grows_with(keeping) is Monotone.FIRST
+            ):
                 is_numeric = inner_kind(inner) is not Kind.SYMBOL
                 is_fixed = all(self.direction(each, name) == 0 for each in rest)
                 return self.direction(inner, name) if is_numeric and is_fixed else None
@@ -198,6 +202,11 @@ class RuleValues:
                 return self.direction(right, name) == 0 and self.is_strict(left, name)
             case _:
                 return False
+
+
+def _grows_with(name: str) -> Monotone:
+    """Return with which of its arguments a functor grows; nothing is known of a user's."""
+    return FUNCTORS[name].monotone if name in FUNCTORS else Monotone.NONE
 
 
 def inner_kind(term: logic.Term) -> Kind | None:

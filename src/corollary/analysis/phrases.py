@@ -24,15 +24,7 @@ FRACTION_LITERAL: Kinds = frozenset({Kind.FLOAT, Kind.DECIMAL})
 DATE_OR_TIMESTAMP: Kinds = frozenset({Kind.DATE, Kind.TIMESTAMP})
 
 _QUOTE_MAX_CHARACTERS = 40
-_CONVERSIONS = {
-    Kind.SYMBOL: "to_string",
-    Kind.NUMBER: "to_number",
-    Kind.UNSIGNED: "to_unsigned",
-    Kind.FLOAT: "to_float",
-    Kind.DECIMAL: "to_decimal",
-    Kind.DATE: "to_date",
-    Kind.TIMESTAMP: "to_timestamp",
-}
+_CONVERSIONS = {spec.result: spec.name for spec in FUNCTORS.values() if spec.is_conversion}
 
 
 def term_text(term: Term) -> str:

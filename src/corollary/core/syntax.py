@@ -2,101 +2,35 @@
 
 import unicodedata
 
-FUNCTIONS = (
-    "cat",
-    "strlen",
-    "substr",
-    "ord",
-    "range",
-    "to_number",
-    "to_string",
-    "to_float",
-    "to_unsigned",
-    "to_decimal",
-    "to_date",
-    "to_timestamp",
-)
-"""Functions that are called as `f(x, y)`, besides `min` and `max`."""
-
-TIME_FUNCTIONS = (
-    *("year", "quarter", "month", "day", "week_year", "week", "weekday", "day_of_year"),
-    *("hour", "minute", "second", "microsecond"),
-    *("days_between", "seconds_between", "microseconds_between"),
-    *("add_days", "add_months", "add_seconds"),
-    *("start_of_year", "start_of_quarter", "start_of_month", "start_of_week"),
-    *("start_of_day", "start_of_hour", "start_of_minute", "start_of_second"),
-    *("format_time", "parse_date", "parse_time"),
-)
-"""Functions of dates and times; their names are not reserved."""
-
-OPEN_FUNCTIONS = (
-    *TIME_FUNCTIONS,
-    *("and", "or", "not", "eq", "ne", "lt", "le", "gt", "ge", "same", "is_null"),
-    *("like", "rlike", "starts_with", "ends_with", "has_text"),
-    *("if", "coalesce", "null_if", "greatest", "least", "try"),
-    *("multiply", "divide", "rem", "fit", "round_to", "floor", "ceil", "abs", "sign"),
-    *("sqrt", "power", "to_integer"),
-    *("upper", "lower", "trim", "ltrim", "rtrim", "reverse", "initcap", "replace"),
-    *("substring", "left", "right", "position", "lpad", "rpad", "repeat", "split_part"),
-    *("regexp_replace", "regexp_extract", "chr", "ascii"),
-    *("parse_integer", "parse_float", "parse_decimal", "parse_bool"),
-    *("parse_day", "parse_moment", "show"),
-    "window",
-)
-"""Functions whose names are not reserved: relations and variables may be called so."""
+from corollary.core.functors import CAST, COUNTER, FUNCTORS
 
 TODAY = "today"
-"""A function without arguments, whose name is not reserved either."""
-
-COUNTER = "autoinc"
-"""A function without arguments: the number of an assignment, from 0."""
+"""A function without arguments, whose name is not reserved."""
 
 EXTREMES = ("min", "max")
 """Both a function of two or more arguments and an aggregate."""
 
-PRECEDENCE = {
-    "lor": 1,
-    "lxor": 2,
-    "land": 3,
-    "bor": 4,
-    "bxor": 5,
-    "band": 6,
-    "bshl": 7,
-    "bshr": 7,
-    "bshru": 7,
-    "+": 8,
-    "-": 8,
-    "*": 9,
-    "/": 9,
-    "%": 9,
-    "^": 11,
-}
+FUNCTIONS = tuple(
+    spec.name
+    for spec in FUNCTORS.values()
+    if spec.is_reserved and spec.name not in (*EXTREMES, CAST, COUNTER)
+)
+"""Functions that are called as `f(x, y)` and whose names are reserved, besides `min` and `max`."""
+
+PRECEDENCE = {spec.name: spec.precedence for spec in FUNCTORS.values() if spec.precedence}
 """The precedence of infix operators, as in Soufflé."""
 
-PREFIXES = {"neg": "-", "bnot": "bnot", "lnot": "lnot"}
+PREFIXES = {spec.name: spec.prefix for spec in FUNCTORS.values() if spec.prefix}
 """Prefix operators: the name of the functor, and the sign or word in the text."""
 
 PREFIX_PRECEDENCE = 10
 RIGHT_ASSOCIATIVE = frozenset({"^"})
 
+_WORDS = (spec.prefix or spec.name for spec in FUNCTORS.values() if not spec.is_open)
 RESERVED = frozenset(
     {
-        *FUNCTIONS,
-        *EXTREMES,
-        *(word for word in PRECEDENCE if word.isalpha()),
-        "bnot",
-        "lnot",
-        "count",
-        "sum",
-        "mean",
-        "match",
-        "contains",
-        "true",
-        "false",
-        "null",
-        "nil",
-        "as",
-        COUNTER,
+        *filter(str.isidentifier, _WORDS),
+        *("count", "sum", "mean", "match", "contains", "true", "false", "null", "nil"),
     }
 )
 """Words that cannot be names of variables or relations, except in backquotes."""

@@ -13,12 +13,8 @@ import numpy as np
 
 from corollary.core.functors import (
     CHECKED_SUM,
-    CHOICES,
     FUNCTORS,
-    LITERAL_ARGUMENTS,
     PARTITION_OF,
-    PATTERN_ARGUMENTS,
-    TIME_FORMATS,
     result_type,
 )
 from corollary.core.logic import NO_RULE, Condition, Constant, Expression, Functor, Variable
@@ -203,16 +199,17 @@ def random_application(
 
 def literal_choices(name: str, at: int) -> tuple[Any, ...]:
     """Return the values of an argument that must be a literal; none if it need not be."""
-    if (name, at) in LITERAL_ARGUMENTS:
-        values = LITERAL_ARGUMENTS[name, at]
+    spec = FUNCTORS[name]
+    if at in spec.literals:
+        values = spec.literals[at]
         return tuple(each for each in values if -2 <= each < 5 or each in (8, 20, 32, 64))
-    if name in TIME_FORMATS and at == 1:
+    if spec.time_letters and at == 1:
         return ("%Y-%m-%d", "%F") if name != "format_time" else ("%Y-%j %H:%M", "%d.%m.%Y %f")
     if (name, at) == ("regexp_extract", 2):
         return (0,)
     if (name, at) == ("like", 1):
         return ("", "a%", "%a", "%b%", "_", "a_c%", "\\%", "%\\_", "a%\\\\", "%")
-    return ("a", "[a-z]$", "^.b", "") if PATTERN_ARGUMENTS.get(name) == at else ()
+    return ("a", "[a-z]$", "^.b", "") if spec.pattern_at == at else ()
 
 
 def _type(expression: Expression) -> Type:
@@ -324,7 +321,7 @@ def differences(ours: Outcome, theirs: Outcome, *, is_exact: bool) -> Iterator[i
 def aligns_decimals(functor: Functor) -> bool:
     """Whether a choice brings decimals to one scale: SQL then gives up on some that lose."""
     scales = {each.type.scale for each in functor.arguments if getattr(each, "type", None)}
-    return functor.name in CHOICES and len(scales) > 1
+    return FUNCTORS[functor.name].is_choice and len(scales) > 1
 
 
 def shown(rows: Rows, row: int, names: Sequence[str]) -> dict[str, Any]:

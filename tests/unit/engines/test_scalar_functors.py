@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from corollary.core.functors import FUNCTORS, LITERAL_ARGUMENTS, PATTERN_ARGUMENTS, result_type
+from corollary.core.functors import FUNCTORS, result_type
 from corollary.core.logic import Constant, Expression, Functor, Variable
 from corollary.core.types import (
     BOOL,
@@ -112,10 +112,10 @@ def signatures(name: str) -> list[tuple[Type, ...]]:
 
 
 def literal_choices(name: str, at: int) -> tuple[Any, ...]:
-    if (name, at) in LITERAL_ARGUMENTS:
-        allowed = LITERAL_ARGUMENTS[name, at]
+    if at in FUNCTORS[name].literals:
+        allowed = FUNCTORS[name].literals[at]
         return tuple(each for each in allowed if -4 <= each <= 8 or each in (32, 64, 18, 38))
-    if PATTERN_ARGUMENTS.get(name) == at:
+    if FUNCTORS[name].pattern_at == at:
         return PATTERNS
     return (0,) if (name, at) == ("regexp_extract", 2) else ()
 

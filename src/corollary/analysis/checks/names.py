@@ -7,7 +7,7 @@ from corollary.analysis.resolution import ResolvedProgram
 from corollary.analysis.scopes import written_name
 from corollary.analysis.traverse import TermPosition, clause_terms
 from corollary.analysis.types.constraints import literal_kinds
-from corollary.core.functors import ANY, FUNCTORS, FunctorSignature, signature_of
+from corollary.core.functors import ANY, FUNCTORS, FunctorSpec, signature_of
 from corollary.core.logic import Atom, Clause, Constant, Functor, Variable, subterms
 from corollary.core.records.record_terms import is_record_term
 from corollary.core.syntax import TODAY
@@ -165,7 +165,7 @@ def _branch(resolved: ResolvedProgram, term: Functor) -> Iterator[Diagnostic]:
         )
 
 
-def _form(signature: FunctorSignature) -> str:
+def _form(signature: FunctorSpec) -> str:
     """Return how a functor is applied: `substr(symbol, number, number)`."""
     names = [
         str(*kinds) if len(kinds) == 1 else letter

@@ -25,14 +25,10 @@ from corollary.core.engine import check_deadline
 from corollary.core.functors import (
     ANY,
     CAST,
-    COMPARISON_OPERATORS,
+    FUNCTORS,
     INTEGRAL,
-    LITERAL_ARGUMENTS,
     ORDERED,
-    PATTERN_ARGUMENTS,
-    SCALE_ARGUMENTS,
-    TIME_FORMATS,
-    FunctorSignature,
+    FunctorSpec,
     Kinds,
     read_time_format,
     signature_of,
@@ -51,11 +47,8 @@ _AGGREGATE_RESULTS: dict[str, Kinds] = {
 """The aggregates whose result has another type than what is aggregated."""
 
 
-MIXABLE = ("+", "-", "*", "/")
-"""The operators that take an integer beside a decimal."""
-
-_COMPARING = (*COMPARISON_OPERATORS, "same", "null_if")
-"""The functors that compare their two arguments, whose digits may differ."""
+_KINDS_FIRST = (*(spec.name for spec in FUNCTORS.values() if spec.is_mixing), "sign")
+"""The functors whose result depends on the kinds of their arguments."""
 
 
 @dataclass(slots=True)
@@ -98,7 +91,7 @@ def collect_constraints(resolved: ResolvedProgram) -> TypeConstraints:
     constraints = TypeConstraints(resolved)
     for clause, uses in zip(resolved.clauses, resolved.uses, strict=True):
         found = _ClauseConstraints(constraints)
-        if logic.applies_functor(clause, (*MIXABLE, "sign")):
+        if logic.applies_functor(clause, _KINDS_FIRST):
             found.bind_variables(use.atom for use in uses)
         found.visit(clause)
         constraints.resolve_records()
@@ -266,14 +259,13 @@ class _ClauseConstraints:
             self._take(argument, node, name, signature.kinds(position, len(nodes)))
             for position, (argument, node) in enumerate(zip(term.arguments, nodes, strict=True))
         ]
-        if term.name in TIME_FORMATS:
+        if signature.time_letters:
             self._format(term)
-        if term.name in PATTERN_ARGUMENTS:
-            self._pattern(term)
-        for position in range(len(nodes)):
-            if (term.name, position) in LITERAL_ARGUMENTS:
-                self._literal(term, position)
-        if all(are_taken) and term.name in _COMPARING and self._agree(term, nodes):
+        if signature.pattern_at is not None:
+            self._pattern(term, term.arguments[signature.pattern_at])
+        for position, values in signature.literals.items():
+            self._literal(term, position, values)
+        if all(are_taken) and signature.is_comparing and self._agree(term, nodes):
             self._constraints.compared.append((nodes[0], nodes[1]))
         if signature.is_like_first:
             result = self._unifier.new_node()
@@ -288,8 +280,8 @@ class _ClauseConstraints:
             is_float = is_sign and self._unifier.partial_type(nodes[0]).kinds == {Kind.FLOAT}
             kind = Kind.FLOAT if is_float else signature.result
             result = self._unifier.new_node(frozenset({kind}), reason)
-            if term.name in SCALE_ARGUMENTS:
-                self._round(term.arguments[SCALE_ARGUMENTS[term.name]], result, reason)
+            if signature.scale_at is not None:
+                self._round(term.arguments[signature.scale_at], result, reason)
         return result
 
     def _window(self, term: logic.Functor, nodes: tuple[int, ...]) -> int:
@@ -332,7 +324,7 @@ class _ClauseConstraints:
     def _operands(
         self,
         term: logic.Functor,
-        signature: FunctorSignature,
+        signature: FunctorSpec,
         nodes: tuple[int, ...],
         result: int,
     ) -> None:
@@ -343,7 +335,7 @@ class _ClauseConstraints:
         """
         kinds = [self._unifier.partial_type(node).kinds for node in nodes]
         integers = tuple(each <= INTEGRAL for each in kinds)
-        if term.name in MIXABLE and any(integers) and frozenset({Kind.DECIMAL}) in kinds:
+        if signature.is_mixing and any(integers) and frozenset({Kind.DECIMAL}) in kinds:
             decimals = tuple(node for node, each in zip(nodes, integers, strict=True) if not each)
             self._unifier.unify_kinds(decimals[0], result)
             self._constraints.computed.append((term, result, decimals))
@@ -382,10 +374,9 @@ class _ClauseConstraints:
             case _:
                 pass  # `_literal` reports it
 
-    def _literal(self, term: logic.Functor, position: int) -> None:
+    def _literal(self, term: logic.Functor, position: int, values: Sequence[int]) -> None:
         """Check an argument that must be known before anything is computed."""
         written = term.arguments[position]
-        values = LITERAL_ARGUMENTS[term.name, position]
         match written:
             case logic.Constant(value=int(number)) if number in values:
                 return
@@ -408,11 +399,10 @@ class _ClauseConstraints:
             )
         )
 
-    def _pattern(self, term: logic.Functor) -> None:
+    def _pattern(self, term: logic.Functor, written: logic.Term) -> None:
         """Check a pattern, and the group of it that is asked for."""
         import re2
 
-        written = term.arguments[PATTERN_ARGUMENTS[term.name]]
         reason = "it is not a literal"
         if isinstance(written, logic.Constant) and isinstance(written.value, str):
             options = re2.Options()

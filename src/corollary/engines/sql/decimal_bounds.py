@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 
+from corollary.core.functors import FUNCTORS, Digits
 from corollary.core.logic import Constant
 from corollary.core.types import Kind, Type
 from corollary.core.values import unscaled_integer
@@ -30,23 +31,21 @@ def most_digits(name: str, types: Sequence[Type], scale: int) -> int:
     (13, 22)
     """
     whole = [_whole_digits(type_) for type_ in types]
-    match name:
-        case "+" | "-":
+    match FUNCTORS[name].digits:
+        case Digits.CARRY:
             return max(whole) + 1 + scale
-        case "*" | "multiply":
+        case Digits.PRODUCT:
             return sum(whole[:2]) + scale
-        case "fit" | "abs":
+        case Digits.FIRST:
             return whole[0] + scale
-        case "round_to":
-            # 9.99 becomes 10.00.
+        case Digits.ROUNDED:
             return whole[0] + scale + 1
-        case "/":
+        case Digits.QUOTIENT:
             # The least divisor is one at the last place of its scale.
             return whole[0] + types[1].scale + scale
-        case "to_decimal":
-            # 9.99 becomes 10.0.
+        case Digits.RESCALED:
             return whole[0] + scale + (scale < types[0].scale)
-        case _:
+        case Digits.WIDEST:
             return max(whole) + scale
 
 

@@ -6,13 +6,12 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import zip_longest
 
+from corollary.core.functors import COUNTER, FUNCTORS
 from corollary.core.logic import Value
 from corollary.core.syntax import (
-    COUNTER,
     EXTREMES,
     FUNCTIONS,
     HINTS,
-    OPEN_FUNCTIONS,
     PRECEDENCE,
     TODAY,
     normalised_name,
@@ -143,13 +142,7 @@ _OPERATORS = frozenset(
 )
 _BEFORE_TERMS = _OPERATORS | {"IDENT", "DOTTED", "QUOTED", "FUNCTION", "APPLIED"}
 _BEFORE_TERMS |= {"CONSTRAINT", "STATE", "BRANCH", "AS"}
-_CONVERSIONS = {
-    **dict.fromkeys(("itof", "utof"), "to_float"),
-    **dict.fromkeys(("itou", "ftou"), "to_unsigned"),
-    **dict.fromkeys(("utoi", "ftoi"), "to_number"),
-}
-"""Other names of conversions."""
-_OPEN_NAMES = frozenset({*OPEN_FUNCTIONS, *_CONVERSIONS, TODAY})
+_ALIASES = {alias: spec.name for spec in FUNCTORS.values() for alias in spec.aliases}
 _QUOTED: dict[str, tuple[str, Callable[[str], Value]]] = {
     "d": ("DATE", literals.read_date),
     "t": ("TIME", literals.read_time),
@@ -186,9 +179,16 @@ def tokenise(
     written = _without_annotations(_scan(expanded, diagnostics), diagnostics)
     scanned = list(_mark_is(_join_questions(written)))
     lexemes = list(_join_signs(scanned, diagnostics))
-    if any(lexeme.text in _OPEN_NAMES for lexeme in lexemes):
+    if any(map(_is_open, lexemes)):
         lexemes = _CallMarker(lexemes, is_body).marked()
     return list(_mark_qualifiers(list(_mark_stateful(list(_mark_brackets(lexemes))))))
+
+
+def _is_open(lexeme: Lexeme) -> bool:
+    """Whether a word may be a function or something else."""
+    spec = FUNCTORS.get(_ALIASES.get(lexeme.text, lexeme.text))
+    is_function = spec is not None and (spec.is_open or lexeme.text in _ALIASES)
+    return is_function or lexeme.text == TODAY
 
 
 def _scan(expanded: ExpandedText, diagnostics: list[Diagnostic]) -> Iterator[Lexeme]:
@@ -381,9 +381,9 @@ class _CallMarker:
         """Return the lexemes, the names of such calls as functions."""
         for index, lexeme in enumerate(self._lexemes):
             self._follow(index, lexeme)
-            is_named = lexeme.type == "IDENT" and lexeme.text in _OPEN_NAMES
+            is_named = lexeme.type == "IDENT" and _is_open(lexeme)
             if is_named and self._type(index + 1) == "LPAR" and self._is_call(index):
-                name = _CONVERSIONS.get(lexeme.text, lexeme.text)
+                name = _ALIASES.get(lexeme.text, lexeme.text)
                 self._lexemes[index] = replace(lexeme, type="FUNCTION", text=name, value=name)
         return self._lexemes
 

@@ -3,7 +3,8 @@
 import difflib
 from collections.abc import Sequence
 
-from corollary.core.syntax import EXTREMES, FUNCTIONS, OPEN_FUNCTIONS
+from corollary.core.functors import FUNCTORS
+from corollary.core.syntax import EXTREMES, FUNCTIONS
 from corollary.errors import Diagnostic
 from corollary.frontends.datalog.lexer import DIRECTIVES, QUALIFIERS, Lexeme
 from corollary.frontends.datalog.literals import shorten
@@ -244,7 +245,8 @@ def _suggest(lexemes: Sequence[Lexeme], position: int, expected: set[str]) -> st
     if before.lower() in ("and", "or") or lexeme.text.lower() in ("and", "or"):
         return "literals are joined with `,`, alternatives separated by `;`"
     if lexeme.type == "LPAR" and previous is not None and previous.type == "IDENT":
-        names = [*FUNCTIONS, *OPEN_FUNCTIONS, *EXTREMES]
+        open_names = (spec.name for spec in FUNCTORS.values() if spec.is_open)
+        names = [*FUNCTIONS, *open_names, *EXTREMES]
         close = difflib.get_close_matches(before, names, 1, 0.7)
         hint = f"; did you mean `{close[0]}`?" if close else ""
         return f"`{before}` is not a function, and relations cannot be inside terms{hint}"

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from corollary.core import logic
+from corollary.core.functors import COUNTER
 from corollary.core.program import Relation
-from corollary.core.syntax import COUNTER
 from corollary.core.types import NUMBER, Type
 from corollary.rewrite.clauses import bindings
 from corollary.rewrite.translation_unit import Conjunction, TranslationUnit, outer_variables

@@ -23,10 +23,11 @@ from dataclasses import replace
 from corollary.core import logic
 from corollary.core.functors import (
     BITS_OF_SINGLE,
-    CHOICES,
+    FUNCTORS,
     SAME_BITS,
     SINGLE,
     SINGLE_OF_BITS,
+    Word,
 )
 from corollary.core.types import NUMBER, Kind, Type
 from corollary.errors import InputError
@@ -34,16 +35,6 @@ from corollary.rewrite.translation_unit import Conjunction, TranslationUnit
 
 WORD_BITS = 32
 _MASK = 2**WORD_BITS - 1
-
-_WRAPPED = frozenset({"+", "-", "*", "/", "^", "neg", "bshl", "bshru", "bnot", "abs", "ord"})
-_CLOSED = frozenset(
-    {
-        *("%", "rem", "band", "bor", "bxor", "bshr", "land", "lor", "lxor", "lnot"),
-        *("min", "max", "range", "strlen", "position", "ascii", "sign", "try", *CHOICES),
-        *(SINGLE, SINGLE_OF_BITS, BITS_OF_SINGLE),
-    }
-)
-"""The functors whose result is a word if their arguments are."""
 
 _SHIFTS = ("bshl", "bshr", "bshru")
 _WORDS = (Kind.NUMBER, Kind.UNSIGNED, Kind.FLOAT)
@@ -138,11 +129,17 @@ def _functor(term: logic.Functor, type_: Type) -> logic.Term:
         case "to_unsigned", _ if source is not None and source.kind is Kind.NUMBER:
             low = logic.Functor("band", (left, logic.Constant(_MASK, NUMBER)), source)
             return replace(term, arguments=(low,))
-        case name, _ if name in _CLOSED:
+        case name, _:
+            return _fitted(term, type_, FUNCTORS[name].word if name in FUNCTORS else Word.CHECKED)
+
+
+def _fitted(term: logic.Functor, type_: Type, word: Word) -> logic.Term:
+    match word:
+        case Word.CLOSED:
             return term
-        case name, _ if name in _WRAPPED:
+        case Word.WRAPPED:
             return _wrapped(term, type_)
-        case _:
+        case Word.CHECKED:
             return _checked(term, type_)
 
 

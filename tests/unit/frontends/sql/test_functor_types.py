@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from corollary.core.functors import FUNCTORS, SCALE_ARGUMENTS, result_type
+from corollary.core.functors import FUNCTORS, result_type
 from corollary.core.types import Kind
 from corollary.frontends.sql import bind_query
 from corollary.frontends.sql.binder.aggregates import AGGREGATES
@@ -36,7 +36,7 @@ def test_calls_fit_the_signatures(query: str) -> None:
         for position, argument in enumerate(call.arguments):
             assert argument.type.kind in signature.kinds(position), said
         digits = 0
-        if call.functor in SCALE_ARGUMENTS or call.functor == "fit":
+        if signature.scale_at is not None or call.functor == "fit":
             last = call.arguments[-1]
             assert isinstance(last, ConstantValue)
             assert isinstance(last.value, int)

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 import re2
 
 from corollary.core.arrow_buffers import bool_values, fixed_array, fixed_values, text_scalar
+from corollary.core.functors.times import DAY_MICROSECONDS
 from corollary.core.types import Kind, Type
 from corollary.core.values import format_value, parse_value
 from corollary.engines.local.evaluation import decimals
@@ -29,7 +30,6 @@ from corollary.engines.local.evaluation.arithmetic import (
     to_float,
     to_integer,
 )
-from corollary.engines.local.evaluation.times import DAY_MICROSECONDS
 from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.storage.layout import Mask
 from corollary.engines.local.storage.sorting import number_distinct

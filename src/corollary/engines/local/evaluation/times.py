@@ -14,6 +14,14 @@ import pyarrow.compute as pc
 
 from corollary.core.arrow_buffers import fixed_array, fixed_values, text_scalar
 from corollary.core.functors import read_time_format
+from corollary.core.functors.times import (
+    CLOCK_PARTS,
+    DAY_MICROSECONDS,
+    DAY_SECONDS,
+    LAST_DAY,
+    LEAST_DAY,
+    SECOND_MICROSECONDS,
+)
 from corollary.core.types import Kind, Type
 from corollary.engines.local.evaluation.arithmetic import (
     FAILED_CONVERSION,
@@ -24,13 +32,6 @@ from corollary.engines.local.evaluation.arithmetic import (
 from corollary.engines.local.storage.layout import Mask
 from corollary.engines.local.values.native import NativeArray
 from corollary.engines.local.values.texts import Texts
-
-SECOND_MICROSECONDS = 1_000_000
-DAY_SECONDS = 86_400
-DAY_MICROSECONDS = DAY_SECONDS * SECOND_MICROSECONDS
-
-LEAST_DAY, LAST_DAY = -719_162, 2_932_896
-"""The first day of the year 1, and the last one of the year 9999."""
 
 ADDED_MAX = {
     "add_days": LAST_DAY - LEAST_DAY + 1,
@@ -123,13 +124,6 @@ DAY_PARTS: Mapping[str, Callable[[NativeArray], NativeArray]] = {
     "weekday": _weekday,
     "day_of_year": _day_of_year,
 }
-CLOCK_PARTS = {
-    "hour": (3600 * SECOND_MICROSECONDS, 24),
-    "minute": (60 * SECOND_MICROSECONDS, 60),
-    "second": (SECOND_MICROSECONDS, 60),
-    "microsecond": (1, SECOND_MICROSECONDS),
-}
-"""How many microseconds a unit has, and how many of it make the next larger one."""
 
 
 def _part(name: str, days: NativeArray, clock: NativeArray) -> NativeArray:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from corollary.core.functors import signature_of
 from corollary.core.logic import (
     EQUATIONS,
     Atom,
@@ -27,17 +28,6 @@ NULL = Constant(None)
 ONE = Constant(1)
 TRUE = Constant(value=True)
 FALSE = Constant(value=False)
-
-COMPARISONS = {"eq": "=", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
-"""The functors that compare, and the operators of comparisons that say the same…"""
-OPPOSITES = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "gt": "le", "le": "gt"}
-"""…and those that hold where they do not, nulls apart."""
-
-NEVER_NULL = frozenset({"is_null", "same"})
-NOT_STRICT = frozenset(
-    {"and", "or", "is_null", "same", "if", "coalesce", "null_if", "greatest", "least", "try"}
-)
-"""The functors that may have a value although an argument is null."""
 
 
 @dataclass(slots=True)
@@ -91,8 +81,10 @@ class RuleBody:
                 return is_padded or type_ is None or type_.nullable
             case Constant(value=value):
                 return value is None
-            case Functor(name=name, arguments=arguments):
-                return self._is_nullable_functor(name, arguments)
+            case Functor(arguments=arguments):
+                spec = signature_of(term)
+                are_nullable = [self.is_nullable(each) for each in arguments]
+                return any(are_nullable) if spec is None else spec.may_be_null(are_nullable)
             case _:
                 return True
 
@@ -101,17 +93,6 @@ class RuleBody:
         while body is not None:
             yield body
             body = body.base
-
-    def _is_nullable_functor(self, name: str, arguments: tuple[Term, ...]) -> bool:
-        if name in NEVER_NULL:
-            return False
-        if name in ("try", "null_if"):
-            return True
-        if name == "if":
-            return any(self.is_nullable(each) for each in arguments[1:])
-        if name in ("coalesce", "greatest", "least"):
-            return all(self.is_nullable(each) for each in arguments)
-        return any(self.is_nullable(each) for each in arguments)
 
     def column_type(self, term: Term, type_: Type) -> Type:
         """Return the type of a column that holds a term."""

@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
+from corollary.core.functors import COMPARISON_OPERATORS, OPPOSITES
 from corollary.core.logic import Truth
 from corollary.core.types import BOOL
 from corollary.frontends.sql.lowering import subqueries
-from corollary.frontends.sql.lowering.bodies import COMPARISONS, NULL, OPPOSITES, RuleBody
+from corollary.frontends.sql.lowering.bodies import NULL, RuleBody
 from corollary.frontends.sql.lowering.context import ViewLowering
 from corollary.frontends.sql.lowering.tree_walk import conjuncts, has_subquery
 from corollary.frontends.sql.query_tree import (
@@ -85,10 +86,12 @@ def _add_conjunct(lowering: ViewLowering, condition: Expression, body: RuleBody)
             subqueries.add_quantified(lowering, condition, body, is_true=True)
         case FunctionCall(functor="not", arguments=(Quantified() as quantified,)):
             subqueries.add_quantified(lowering, quantified, body, is_true=False)
-        case FunctionCall(functor=functor, arguments=(left, right)) if functor in COMPARISONS:
+        case FunctionCall(functor=functor, arguments=(left, right)) if (
+            functor in COMPARISON_OPERATORS
+        ):
             one = lowering.term(left, body, drops_null=True)
             other = lowering.term(right, body, drops_null=True)
-            body.compare(COMPARISONS[functor], one, other)
+            body.compare(COMPARISON_OPERATORS[functor], one, other)
         case FunctionCall(functor="same", arguments=(left, right)):
             body.compare("is", lowering.term(left, body), lowering.term(right, body))
         case FunctionCall(functor="is_null", arguments=(inner,)):

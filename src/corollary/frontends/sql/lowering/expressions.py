@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import assert_never
 
+from corollary.core.functors import is_strict
 from corollary.core.logic import Constant, Functor, Term
 from corollary.frontends.sql.lowering import subqueries
-from corollary.frontends.sql.lowering.bodies import NOT_STRICT, RuleBody, typed_decimals
+from corollary.frontends.sql.lowering.bodies import RuleBody, typed_decimals
 from corollary.frontends.sql.lowering.context import ViewLowering
 from corollary.frontends.sql.query_tree import (
     AggregateCall,
@@ -41,7 +42,7 @@ def term_of(
         case ColumnReference(source=source, column=column):
             return lowering.columns[source][column]
         case FunctionCall(functor=functor, arguments=arguments, type=type_):
-            drops = drops_null and functor not in NOT_STRICT
+            drops = drops_null and is_strict(functor)
             inside = tuple(
                 term_of(lowering, each, body, terms, drops_null=drops) for each in arguments
             )

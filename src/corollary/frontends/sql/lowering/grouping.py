@@ -11,6 +11,7 @@ Without keys there may be no row at all: then the counts are 0 and the rest is n
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from corollary.core.functors import is_strict
 from corollary.core.logic import (
     AggregateTerm,
     Atom,
@@ -25,7 +26,7 @@ from corollary.core.logic import (
 )
 from corollary.core.types import DECIMAL_MAX_DIGITS, NUMBER, Kind, Type
 from corollary.frontends.sql.lowering.blocks import EachRow, ResultColumn, emit_each
-from corollary.frontends.sql.lowering.bodies import NOT_STRICT, NULL, ONE, RuleBody
+from corollary.frontends.sql.lowering.bodies import NULL, ONE, RuleBody
 from corollary.frontends.sql.lowering.context import ViewLowering
 from corollary.frontends.sql.query_tree import (
     AggregateCall,
@@ -335,7 +336,7 @@ def is_null_without_rows(expression: Expression) -> bool:
         case ConstantValue(value=value):
             return value is None
         case FunctionCall(functor=functor, arguments=arguments):
-            return functor not in NOT_STRICT and any(map(is_null_without_rows, arguments))
+            return is_strict(functor) and any(map(is_null_without_rows, arguments))
         case _:
             return False
 

@@ -7,6 +7,7 @@ Each is a test (a projection, so that it holds once) or alternatives that exclud
     a scalar Q        (q(O, r) ; !q(O, _), r is null)
 """
 
+from corollary.core.functors import COMPARISON_OPERATORS, OPPOSITES
 from corollary.core.logic import (
     AggregateTerm,
     Atom,
@@ -23,11 +24,9 @@ from corollary.core.logic import (
 )
 from corollary.core.types import BOOL, NUMBER, Kind, Type
 from corollary.frontends.sql.lowering.bodies import (
-    COMPARISONS,
     FALSE,
     NULL,
     ONE,
-    OPPOSITES,
     TRUE,
     RuleBody,
 )
@@ -154,7 +153,9 @@ class _Comparison:
         )
         items: list[BodyItem] = [lowered.atom(row)]
         for term, column, type_ in zip(self.left, row, lowered.types, strict=True):
-            true: tuple[BodyItem, ...] = (Comparison(COMPARISONS[self.comparison], term, column),)
+            true: tuple[BodyItem, ...] = (
+                Comparison(COMPARISON_OPERATORS[self.comparison], term, column),
+            )
             alternatives = [true]
             if or_unknown and self.body.is_nullable(term):
                 alternatives.append((Comparison("is", term, NULL),))
@@ -175,7 +176,7 @@ class _Comparison:
             alternatives.append(tuple(self.holds()))
         else:
             column = draft.variable(lowered.names[0], type_)
-            compared = Comparison(COMPARISONS[self.comparison], term, column)
+            compared = Comparison(COMPARISON_OPERATORS[self.comparison], term, column)
             alternatives.append((lowered.atom((column,)), compared))
         if self.body.is_nullable(term):
             some = _projection(self.lowering, lowered)

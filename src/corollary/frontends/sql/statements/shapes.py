@@ -16,6 +16,7 @@ from dataclasses import fields, is_dataclass
 
 from sqlglot import exp
 
+from corollary.core.functors import COMPARISON_OPERATORS
 from corollary.core.types import NUMBER, SYMBOL, Type
 from corollary.core.values import NUMBER_RANGE, is_encodable
 from corollary.frontends.sql.catalog import TableDefinition
@@ -45,7 +46,6 @@ _COMPARED = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-_COMPARISONS = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
 
 Constant = int | str
 
@@ -147,7 +147,7 @@ def compares_only(query: Query, given: str) -> bool:
     }
     uses = sum(isinstance(each, ColumnReference) and each.source in numbers for each in nodes)
     for node in nodes:
-        if not isinstance(node, FunctionCall) or node.functor not in _COMPARISONS:
+        if not isinstance(node, FunctionCall) or node.functor not in COMPARISON_OPERATORS:
             continue
         kinds = {each.type.kind for each in node.arguments}
         used = [

@@ -1,0 +1,173 @@
+"""Functors that convert values, and those that no user writes."""
+
+from collections.abc import Iterable
+from functools import partial
+
+from corollary.core.functors.spec import Digits, FunctorSpec, Monotone, Nullness, Word, define
+from corollary.core.records.record_terms import BRANCH_OF, FIELD_OF, RECORD_OF
+from corollary.core.types import DECIMAL_MAX_DIGITS, Kind
+from corollary.core.windows import WINDOW
+
+COUNTER = "autoinc"
+"""A function without arguments: the number of an assignment, from 0."""
+
+CHECKED_SUM = "•sum"
+"""The value of a sum that was read; it fails where the sum was too large. No user writes it."""
+
+CAST = "as"
+"""`as(x, Type)`: the name of the type is a constant, as text. Inference replaces it."""
+
+SINGLE = "•single"
+"""A float in single precision. No user writes it."""
+
+AS_NUMBER, AS_UNSIGNED, AS_FLOAT = "•as_number", "•as_unsigned", "•as_float"
+SAME_BITS = {Kind.NUMBER: AS_NUMBER, Kind.UNSIGNED: AS_UNSIGNED, Kind.FLOAT: AS_FLOAT}
+"""The value of another type with the same bits: `as(x, number)`."""
+
+SINGLE_OF_BITS, BITS_OF_SINGLE = "•single_of_bits", "•bits_of_single"
+"""The float of single precision with the 32 bits of a `number`, and the reverse."""
+
+PARTITION_OF = "•share"
+"""The number of the partition of a value, which may be null. No user writes it."""
+
+_SCALES = range(DECIMAL_MAX_DIGITS + 1)
+_CAST = "CAST(x AS RESULT)"
+_EPOCH_DAY = "CAST('1970-01-01' AS DATE) + CAST(x AS INT)"
+_TEXTS = {
+    "duckdb symbol": "x",
+    "duckdb number unsigned": "CAST(x AS VARCHAR)",
+    "duckdb bool": "CASE WHEN x = CAST('0' AS BIGINT) THEN 'false'"
+    " WHEN x <> CAST('0' AS BIGINT) THEN 'true' END",
+    "duckdb date": f"CAST({_EPOCH_DAY} AS VARCHAR)",
+}
+
+
+def conversions() -> Iterable[FunctorSpec]:
+    """Yield the conversions between all types."""
+    base = partial(
+        define, section="conversions", is_reserved=True, is_fallible=True, is_conversion=True
+    )
+    number = partial(base, monotone=Monotone.FIRST)
+    yield number(
+        "to_number(x: convertible) -> number",
+        "a text must be an integer (`-7`, `0x1f`, `0b101`); a fraction is cut off",
+        aliases="utoi ftoi",
+        readable={
+            "number unsigned bool": _CAST,
+            "duckdb float decimal": "CAST(trunc(x) AS RESULT)",
+            "spark float decimal": _CAST,
+        },
+        exact={
+            "number": "x",
+            "duckdb bool": "x",
+            "duckdb unsigned": "TRY_CAST(x AS BIGINT)",
+            "spark bool": "CAST(x AS BIGINT)",
+        },
+    )
+    yield number(
+        "to_unsigned(x: convertible) -> unsigned",
+        "the same",
+        aliases="itou ftou",
+        readable={"number unsigned bool": _CAST},
+        exact={"duckdb unsigned": "x", "duckdb number bool": "TRY_CAST(x AS UBIGINT)"},
+    )
+    yield number(
+        "to_float(x: convertible) -> float",
+        "the nearest float",
+        aliases="itof utof",
+        readable=_CAST,
+        exact={
+            "float": "x",
+            "number": "CAST(x AS DOUBLE)",
+            "duckdb unsigned bool": "CAST(x AS DOUBLE)",
+        },
+    )
+    yield base(
+        "to_string(x: any) -> symbol",
+        "as in output files",
+        is_fallible=False,
+        readable={"number unsigned bool date": _CAST},
+        exact=_TEXTS
+        | {
+            # A NaN may have a sign, which DuckDB would show.
+            "duckdb float": "CASE WHEN ISNAN(x) THEN 'nan' ELSE CAST(x AS VARCHAR) END",
+            "spark symbol": "x",
+            "spark number bool date": "CAST(x AS STRING)",
+        },
+    )
+    yield number(
+        "to_decimal(x: numeric|symbol, scale: number) -> decimal",
+        "rounds half away from zero; the scale is a literal",
+        scale_at=1,
+        literals={1: _SCALES},
+        digits=Digits.RESCALED,
+        readable={"symbol number unsigned decimal": _CAST},
+        exact={"spark number decimal": "TRY_CAST(x AS RESULT)"},
+    )
+    yield base(
+        "to_date(x: symbol|timestamp) -> date",
+        "the day, as it is written or in UTC",
+        readable=_CAST,
+    )
+    yield base(
+        "to_timestamp(x: symbol|date) -> timestamp",
+        "the moment, as it is written, or the beginning of the day",
+        readable=_CAST,
+        exact={"duckdb date": "x * CAST('86400000000' AS BIGINT)"},
+    )
+
+
+def casts() -> Iterable[FunctorSpec]:
+    """Yield the conversions between texts and values in the manner of Spark SQL's `CAST`."""
+    base = partial(define, section="casts", is_fallible=True)
+    yield base(
+        "parse_integer(s: symbol) -> number", "reads `+7`, `007`; nothing hexadecimal, no fraction"
+    )
+    yield base(
+        "parse_float(s: symbol) -> float",
+        "reads `1e5`, `.5`, `inf`, `NaN`; a number that is too large is infinite",
+    )
+    yield base(
+        "parse_bool(s: symbol) -> bool",
+        "reads `t` `true` `y` `yes` `1`, `f` `false` `n` `no` `0`, in any case",
+    )
+    yield base(
+        "parse_day(s: symbol) -> date",
+        "reads `2026`, `2026-11`, `2026-1-5`; a time behind it does not matter",
+    )
+    yield base(
+        "parse_moment(s: symbol) -> timestamp",
+        "reads the same with `8:5` or `08:05:00.25`, and a zone: `Z`, `UTC`, `+01:00`; without one"
+        " it is UTC",
+    )
+    yield base(
+        "parse_decimal(s: symbol, scale: number) -> decimal",
+        "reads `1e2`, `.5`; more digits are rounded half away from zero; the scale is a literal",
+        scale_at=1,
+        literals={1: _SCALES},
+    )
+    yield base(
+        "show(x: any) -> symbol",
+        "writes `1.0E10`, `2026-11-16 08:05:00.25`, a decimal with all its digits",
+        is_fallible=False,
+        exact=_TEXTS,
+    )
+
+
+def internal() -> Iterable[FunctorSpec]:
+    """Yield the functors that passes make, or take out."""
+    yield define(f"{RECORD_OF}(branch: symbol, fields?: any, …) -> record")
+    yield define(
+        f"{FIELD_OF}(x: record, branch: symbol, n: number) -> record", nullness=Nullness.ALWAYS
+    )
+    yield define(f"{BRANCH_OF}(x: record) -> symbol")
+    yield define(f"{CHECKED_SUM}(x: numeric)", is_fallible=True, readable="x", exact="x")
+    yield define(f"{COUNTER}() -> number", is_reserved=True)
+    yield define(f"{WINDOW}(text: symbol, values?: any, …)", nullness=Nullness.ALWAYS)
+    yield define(f"{CAST}(x: any, type: symbol) -> first", is_reserved=True)
+    yield define(f"{SINGLE}(x: float) -> float", is_fallible=True, word=Word.CLOSED)
+    yield define(f"{SINGLE_OF_BITS}(x: number) -> float", word=Word.CLOSED)
+    yield define(f"{BITS_OF_SINGLE}(x: float) -> number", word=Word.CLOSED)
+    for kind, name in SAME_BITS.items():
+        yield define(f"{name}(x: countable) -> {kind}")
+    yield define(f"{PARTITION_OF}(x: any, shares: number) -> number")

@@ -1,0 +1,229 @@
+"""Functors of numbers: operators, bits, rounding."""
+
+from collections.abc import Iterable
+from functools import partial
+
+from corollary.core.functors.spec import Digits, FunctorSpec, Monotone, Word, define
+from corollary.core.types import DECIMAL_MAX_DIGITS
+
+_define = partial(define, section="numbers")
+_operator = partial(define, is_fallible=True, is_expanding=True, word=Word.WRAPPED, is_mixing=True)
+_bits = partial(define, word=Word.CLOSED)
+
+_SIGNED, _UNSIGNED = "number", "duckdb unsigned"
+_INTEGERS = "duckdb number unsigned"
+_MOST = range(DECIMAL_MAX_DIGITS + 1)
+_REMAINDER = {
+    # The least integer modulo -1 raises, though it is 0.
+    "duckdb number": "CASE WHEN b = CAST('-1' AS BIGINT) THEN a * 0 ELSE TRY(a % b) END",
+    "duckdb unsigned": "TRY(a % b)",
+}
+
+
+def _truths(operator: str) -> dict[str, str]:
+    """Return the templates of an operator on truths: `AND` would give 0 for null and 0."""
+    return {
+        key: operator.join(
+            f"CAST({each} <> CAST('0' AS {type_}) AS {type_})" for each in ("a", "b")
+        )
+        for key, type_ in ((_SIGNED, "BIGINT"), (_UNSIGNED, "UBIGINT"))
+    }
+
+
+def _shift(function: str) -> dict[str, str]:
+    return {"spark number": f"{function}(a, CAST(b & CAST('63' AS BIGINT) AS INT))"}
+
+
+def arithmetic() -> Iterable[FunctorSpec]:
+    """Yield the operators, whose table in the documentation is written by hand."""
+    yield _operator(
+        "+(a: numeric|symbol, b: numeric|symbol)",
+        precedence=8,
+        monotone=Monotone.ALL,
+        digits=Digits.CARRY,
+        readable="a + b",
+        exact={_INTEGERS: "TRY(a + b)", "spark number": "TRY_ADD(a, b)"},
+    )
+    yield _operator(
+        "-(a: numeric, b: numeric)",
+        precedence=8,
+        digits=Digits.CARRY,
+        readable="a - b",
+        exact={_INTEGERS: "TRY(a - b)", "spark number": "TRY_SUBTRACT(a, b)"},
+    )
+    yield _operator(
+        "*(a: numeric, b: numeric)",
+        precedence=9,
+        digits=Digits.PRODUCT,
+        readable="a * b",
+        exact={_INTEGERS: "TRY(a * b)", "spark number": "TRY_MULTIPLY(a, b)"},
+    )
+    yield _operator(
+        "/(a: numeric, b: numeric)",
+        precedence=9,
+        digits=Digits.QUOTIENT,
+        readable={"number unsigned": "a DIV b", "": "a / b"},
+        exact={
+            _INTEGERS: "TRY(a DIV b)",
+            # Division by zero raises, and so does that of the least integer by -1.
+            "spark number": "CASE WHEN NOT (b = CAST('0' AS BIGINT) OR ("
+            "a = CAST('-9223372036854775808' AS BIGINT) AND b = CAST('-1' AS BIGINT)))"
+            " THEN a DIV b END",
+        },
+    )
+    yield define(
+        "%(a: integral, b: integral)",
+        precedence=9,
+        is_fallible=True,
+        word=Word.CLOSED,
+        readable="a % b",
+        exact=_REMAINDER
+        | {
+            "spark number": "CASE WHEN b = CAST('-1' AS BIGINT) THEN a & CAST('0' AS BIGINT)"
+            " WHEN b <> CAST('0' AS BIGINT) THEN a % b END"
+        },
+    )
+    yield define(
+        "^(a: countable, b: countable)",
+        precedence=11,
+        is_fallible=True,
+        is_expanding=True,
+        word=Word.WRAPPED,
+    )
+    yield define(
+        "neg(a: numeric)",
+        prefix="-",
+        is_fallible=True,
+        word=Word.WRAPPED,
+        readable="-a",
+        exact={
+            "duckdb number": "TRY(CAST('0' AS BIGINT) - a)",
+            "duckdb unsigned": "TRY(CAST('0' AS UBIGINT) - a)",
+            "spark number": "TRY_SUBTRACT(CAST('0' AS BIGINT), a)",
+            "float": "CAST('0.0' AS DOUBLE) - a",
+        },
+    )
+    for name, precedence, sign, readable in (
+        ("band", 6, "&", {"": "a & b"}),
+        ("bor", 4, "|", {"": "a | b"}),
+        ("bxor", 5, "^", {}),
+    ):
+        yield _bits(
+            f"{name}(a: integral, b: integral)",
+            precedence=precedence,
+            sql_names=name,
+            readable=readable,
+            exact=dict.fromkeys((_SIGNED, _UNSIGNED), f"a {sign} b"),
+        )
+    wrapped = partial(_bits, precedence=7, word=Word.WRAPPED)
+    yield wrapped("bshl(a: integral, b: integral)", exact=_shift("SHIFTLEFT"))
+    yield _bits("bshr(a: integral, b: integral)", precedence=7, exact=_shift("SHIFTRIGHT"))
+    yield wrapped("bshru(a: integral, b: integral)", exact=_shift("SHIFTRIGHTUNSIGNED"))
+    yield _bits("land(a: integral, b: integral)", precedence=3, exact=_truths(" & "))
+    yield _bits("lor(a: integral, b: integral)", precedence=1, exact=_truths(" | "))
+    yield _bits("lxor(a: integral, b: integral)", precedence=2, exact=_truths(" ^ "))
+    yield define(
+        "bnot(a: integral)",
+        prefix="bnot",
+        word=Word.WRAPPED,
+        sql_names="bnot",
+        exact=dict.fromkeys((_SIGNED, _UNSIGNED), "~a"),
+    )
+    yield _bits(
+        "lnot(a: integral)",
+        prefix="lnot",
+        exact={
+            _SIGNED: "CAST(a = CAST('0' AS BIGINT) AS BIGINT)",
+            _UNSIGNED: "CAST(a = CAST('0' AS UBIGINT) AS UBIGINT)",
+        },
+    )
+    for name, extreme in (("min", "least(arguments)"), ("max", "greatest(arguments)")):
+        yield _bits(
+            f"{name}(a: ordered, b: ordered, …)",
+            is_reserved=True,
+            is_choice=True,
+            monotone=Monotone.ALL,
+            readable=extreme,
+        )
+    yield _bits(
+        "range(a: countable, b: countable, step?: countable)",
+        is_reserved=True,
+        is_fallible=True,
+        is_expanding=True,
+    )
+
+
+def more_of_numbers() -> Iterable[FunctorSpec]:
+    """Yield the functions of numbers."""
+    exact_decimal = partial(
+        _define, is_fallible=True, is_expanding=True, scale_at=2, literals={2: _MOST}
+    )
+    yield exact_decimal(
+        "multiply(a: decimal, b: decimal, scale: number) -> decimal",
+        "the exact product, rounded half away from zero to this many digits after the point",
+        digits=Digits.PRODUCT,
+    )
+    yield exact_decimal(
+        "divide(a: decimal, b: decimal, scale: number) -> decimal",
+        "the exact quotient, rounded in the same way",
+    )
+    yield _define(
+        "rem(a: numeric, b: numeric)",
+        "the rest of a division, with the sign of the dividend",
+        is_fallible=True,
+        word=Word.CLOSED,
+        exact=_REMAINDER,
+    )
+    yield _define(
+        "fit(x: decimal, precision: number)",
+        "the same; an overflow where it has more digits",
+        operands=1,
+        is_fallible=True,
+        literals={1: _MOST[1:]},
+        digits=Digits.FIRST,
+    )
+    yield _define(
+        "round_to(x: numeric, digits: number)",
+        "rounded half away from zero to a place behind the point, or, with negative digits, before"
+        " it; the type stays. A float is rounded as the decimal that it is written as",
+        operands=1,
+        is_fallible=True,
+        literals={1: range(-DECIMAL_MAX_DIGITS, DECIMAL_MAX_DIGITS + 1)},
+        digits=Digits.ROUNDED,
+    )
+    yield _define("floor(x: numeric) -> number", "the next `number` below", is_fallible=True)
+    yield _define("ceil(x: numeric) -> number", "the next `number` above", is_fallible=True)
+    yield _define(
+        "abs(x: numeric)",
+        "the value without its sign",
+        is_fallible=True,
+        word=Word.WRAPPED,
+        digits=Digits.FIRST,
+        readable="abs(x)",
+        exact={"duckdb number": "TRY(ABS(x))", "duckdb unsigned": "x", "duckdb float": "ABS(x)"},
+    )
+    yield _define(
+        "sign(x: numeric) -> number", "-1, 0 or 1; of a `float` a `float`", word=Word.CLOSED
+    )
+    yield _define(
+        "sqrt(x: float) -> float",
+        "the root, which numbers below 0 do not have",
+        is_fallible=True,
+        is_expanding=True,
+        sql_names="sqrt",
+        readable="sqrt(x)",
+    )
+    yield _define(
+        "power(x: float, y: float) -> float",
+        "the power",
+        is_fallible=True,
+        is_expanding=True,
+        sql_names="power pow",
+        readable="power(x, y)",
+    )
+    yield _define(
+        "to_integer(x: numeric, bits: number) -> number",
+        "a `number` of 8, 16, 32 or 64 bits; a fraction is cut off",
+        is_fallible=True,
+        literals={1: (8, 16, 32, 64)},
+    )
