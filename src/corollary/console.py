@@ -16,10 +16,11 @@ import shutil
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
 from threading import RLock, Thread
 from typing import Protocol, TextIO
+
+from corollary.data_class import dataclass
 
 LIVE_SECONDS = 0.1
 """The least time between two states of the line on a terminal."""

@@ -4,11 +4,12 @@ import errno
 import re
 import shutil
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from corollary.data_class import dataclass
 from corollary.source import Span
 
 EXCERPT_MAX_CHARS = 160

@@ -1,6 +1,8 @@
 """Places in the user's text: files and spans."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from corollary.data_class import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,13 +12,13 @@ Example: `tc(x,z) :- tc(x,y), edge(y,z)`; tc(a,c) was removed: edge(b,c) was, wi
 """
 
 from collections.abc import Container, Iterator
-from dataclasses import dataclass
 
 from corollary.analysis.relevance import flip_signs
 from corollary.core.logic import AnyAggregation, Constant, Literal, Rule, Slot, Variable, Wildcard
 from corollary.core.pipeline import Reference
 from corollary.core.plans import Plan, Step, working_relation
 from corollary.core.states import CHANGES, State
+from corollary.data_class import dataclass
 from corollary.maintain.delta import make_body, read_in_state
 from corollary.maintain.draft import Body, Draft
 from corollary.maintain.sip import Goal

@@ -17,7 +17,7 @@ itself* if the other arguments are handed on, and nothing else is asked of them 
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import TypeVar
 
@@ -27,6 +27,7 @@ from corollary.analysis.strata import Stratum, strata
 from corollary.core import logic
 from corollary.core.program import NormalProgram, Relation
 from corollary.core.types import Type
+from corollary.data_class import dataclass
 from corollary.maintain.tail_calls import is_tail_recursive, own_position
 from corollary.rewrite.translation_unit import unused_name
 

@@ -30,13 +30,14 @@ and for the first call `path.magic1(x) :- path.magic1(x)`, which is left out.
 """
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from corollary.analysis.strata import Stratum
 from corollary.core import logic
 from corollary.core.pipeline import AntiProbe, Probe, Reference
 from corollary.core.statistics import Statistics
+from corollary.data_class import dataclass
 from corollary.maintain.sip import Goal, bound_columns, has_fault, sip
 
 Columns = tuple[int, ...]

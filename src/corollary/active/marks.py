@@ -5,12 +5,13 @@ heads of triggers, `+p(x) :- …` and `-p(x) :- …`, define relations `insert p
 other passes see plain literals only. No relation of a user has these names.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from corollary.analysis import traverse
 from corollary.core import logic
 from corollary.core.program import MarkedRelation, marked_name
 from corollary.core.states import SIGNS, State
+from corollary.data_class import dataclass
 
 
 @dataclass(slots=True)

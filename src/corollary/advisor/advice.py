@@ -1,7 +1,7 @@
 """Advice, as data: what to store, the rewritten queries, and why not."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 from corollary.advisor.cost.exponents import Exponents
@@ -10,6 +10,7 @@ from corollary.advisor.model.scheme import Options, Scheme, WorkloadQuery
 from corollary.advisor.search.decision import StorageDecision
 from corollary.advisor.search.rewriting import Rewriter
 from corollary.core.logic import Atom, Clause
+from corollary.data_class import dataclass
 from corollary.engines.budget import WorkUsed
 
 

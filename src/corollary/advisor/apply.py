@@ -8,13 +8,14 @@ not have is ignored.
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from corollary.advisor.advice import Advice
 from corollary.core.logic import Clause
 from corollary.core.printer import print_clause, print_program
 from corollary.core.program import Program
+from corollary.data_class import dataclass
 from corollary.database.database import Database, warehouse_of
 from corollary.database.transaction import Transaction
 from corollary.errors import InputError

@@ -11,7 +11,7 @@ q/1   N^3 -> N^1   (bushy without storage N^3, Spark pipeline N^3)   est. ... ro
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from corollary.advisor import inputs
 from corollary.advisor.advice import Advice
@@ -30,6 +30,7 @@ from corollary.advisor.report import report
 from corollary.advisor.sql_log import SqlLog, read_sql_log
 from corollary.analysis.check import check
 from corollary.core.program import Program
+from corollary.data_class import dataclass
 from corollary.database.database import Database, state_of
 from corollary.database.transaction import Transaction
 from corollary.source import SourceFile

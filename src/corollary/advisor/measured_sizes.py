@@ -16,12 +16,12 @@ A key has f1 = n, hence V = N; where every value occurs often, f1 = 0, hence V =
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from corollary.advisor.cost.relation_sizes import ColumnSummary, RelationSizes
 from corollary.core.logic import Value
+from corollary.data_class import dataclass
 from corollary.database.database import Database, state_of
 
 if TYPE_CHECKING:

@@ -7,13 +7,14 @@ and the rules of the advised views without their names.
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 
 from corollary.advisor.advice import Advice
 from corollary.advisor.cost.view_accounts import ViewAccount
 from corollary.advisor.report import format_amount, format_bytes
 from corollary.core.printer import print_body, print_clause
+from corollary.data_class import dataclass
 
 MARK = "corollary advice"
 _COMMENT = re.compile(rf"<!-- {MARK} (.*?) -->", re.DOTALL)

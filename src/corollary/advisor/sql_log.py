@@ -8,9 +8,10 @@ Queries that have copies are advised on by the relation of their rows before the
 is a set. Statements that are not queries are counted and left out.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from corollary.core.program import Program
+from corollary.data_class import dataclass
 from corollary.errors import InputError
 from corollary.source import SourceFile
 

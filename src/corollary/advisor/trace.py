@@ -12,7 +12,7 @@ Candidates are named by the initials of their relations, views of the advice by 
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from corollary.advisor.advice import Advice, PredicateAdvice
 from corollary.advisor.model.candidates import Body, Candidate, FoldedClause, Node
@@ -22,6 +22,7 @@ from corollary.advisor.search.disjuncts import merge_steps
 from corollary.advisor.search.folding import fold_steps
 from corollary.core.logic import Atom, Literal, Slot
 from corollary.core.printer import print_atom, print_clause, print_literal
+from corollary.data_class import dataclass
 
 STEP_NAMES = {
     1: "discarding insignificant nonhead variables",

@@ -5,11 +5,11 @@ forbids.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
 from corollary.advisor.advice import Advice
 from corollary.advisor.trace import TREES_TITLE, PredicateTrace, TreeNode, trace
+from corollary.data_class import dataclass
 
 CHARACTER, LINE, BOX_HEIGHT, LAYER_HEIGHT, GAP, MARGIN = 7.4, 19, 40, 78, 18, 16
 """Sizes in pixels."""

@@ -1,7 +1,7 @@
 """All checks of a program, in one tuple; their findings are collected and raised once."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from corollary.analysis.bags import with_bags
 from corollary.analysis.checks.alerts import alerts
@@ -33,6 +33,7 @@ from corollary.core.engine import check_deadline
 from corollary.core.logic import Clause
 from corollary.core.program import Declaration, NormalProgram, Program
 from corollary.core.types import Type
+from corollary.data_class import dataclass
 from corollary.errors import Diagnostic, InputError, Severity
 
 PASSES: tuple[Callable[[ResolvedProgram], Iterable[Diagnostic]], ...] = (

@@ -1,11 +1,11 @@
 """The dependency graph of a program as written, with the atoms that its arcs come from."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from corollary.analysis.resolution import ResolvedProgram
 from corollary.analysis.traverse import AtomUse
 from corollary.core.graph import strongly_connected_components
+from corollary.data_class import dataclass
 
 
 @dataclass(frozen=True, slots=True)

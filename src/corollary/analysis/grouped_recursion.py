@@ -8,11 +8,11 @@ a group reads is known from lower relations alone (`part`, `uses`).
 """
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from corollary.analysis.traverse import Item, aggregates_in, atom_uses, conjunctions
 from corollary.core import logic
 from corollary.core.graph import strongly_connected_components
+from corollary.data_class import dataclass
 
 GROUPED_OPERATORS = ("count", "sum")
 """The aggregates that may read their own stratum, group by group."""

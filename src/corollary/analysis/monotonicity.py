@@ -13,13 +13,13 @@ and nowhere else: not in a key, in another literal, in an equation that filters.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from corollary.core import logic
 from corollary.core.functors import FUNCTORS, Monotone
 from corollary.core.printer import print_condition, print_literal, print_term
 from corollary.core.program import SubsumptionOrder, ValueColumn
 from corollary.core.types import Kind
+from corollary.data_class import dataclass
 
 _LESS = ("<", "<=")
 _GREATER = (">", ">=")

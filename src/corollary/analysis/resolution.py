@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from corollary.analysis.scopes import rename_apart
 from corollary.analysis.traverse import AtomUse, atom_uses, map_functors
@@ -29,6 +29,7 @@ from corollary.core.types import (
 )
 from corollary.core.user_functors.registration import registered_function
 from corollary.core.user_functors.user_functor import SIGN, UserCall, UserFunctor
+from corollary.data_class import dataclass
 from corollary.source import Span
 
 

@@ -1,7 +1,7 @@
 """Strata: the strongly connected components of the dependency graph, in evaluation order."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from functools import cached_property
 
@@ -9,6 +9,7 @@ from corollary.core.graph import strongly_connected_components
 from corollary.core.logic import AnyAggregation, Rule, rules_by_head
 from corollary.core.once import once_per_program
 from corollary.core.program import NormalProgram, SubsumptionOrder
+from corollary.data_class import dataclass
 
 
 class Polarity(StrEnum):

@@ -12,7 +12,7 @@ So all checks see it as a rule; `rewrite/subsumption.py` makes of it what is eva
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from corollary.analysis.scopes import rename_apart
 from corollary.analysis.traverse import AtomUse, aggregates_in, all_variables, atom_uses
@@ -31,6 +31,7 @@ from corollary.core.logic import (
 )
 from corollary.core.program import Declaration, Program
 from corollary.core.syntax import EXTREMES
+from corollary.data_class import dataclass
 
 DOMINATED_SUFFIX = ".dominated"
 

@@ -1,13 +1,14 @@
 """Traversals and changes of a clause: its atoms, terms, aggregates and conjunctions."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from itertools import product
 from typing import assert_never
 
 from corollary.core import logic
 from corollary.core.windows import has_window
+from corollary.data_class import dataclass
 
 Item = logic.Atom | logic.Negation | logic.Comparison | logic.Truth
 

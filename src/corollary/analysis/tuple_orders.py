@@ -10,11 +10,11 @@ values of both atoms, and nothing else:
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from corollary.core.logic import Atom, Clause, Comparison, Variable
 from corollary.core.printer import print_body
 from corollary.core.program import Relation, SubsumptionOrder, ValueColumn
+from corollary.data_class import dataclass
 
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 

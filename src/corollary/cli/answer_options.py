@@ -1,6 +1,5 @@
 """Options of the commands that say why: how answers are printed, and how much work they take."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import click
@@ -9,6 +8,7 @@ from corollary.cli.options import OutputOptions
 from corollary.cli.output import print_json
 from corollary.cli.parameters import COUNT, POSITIVE, choice, option
 from corollary.cli.recording import echo
+from corollary.data_class import dataclass
 
 if TYPE_CHECKING:
     from corollary.provenance.limits import ProofLimits

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -30,6 +29,7 @@ from corollary.cli.parameters import (
 )
 from corollary.cli.recording import current_recording, echo, open_console
 from corollary.console import TerminalConsole
+from corollary.data_class import dataclass
 
 if TYPE_CHECKING:
     from corollary.core.engine import Limits

@@ -8,12 +8,13 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from corollary.console import TerminalConsole
+from corollary.data_class import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -11,7 +11,7 @@ and port, and its path is the URL's path or a prefix of it that ends with a whol
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any
@@ -21,6 +21,7 @@ from corollary.core.logic import Value
 from corollary.core.program import Reaction
 from corollary.core.types import Type
 from corollary.core.values import format_value, value_to_json
+from corollary.data_class import dataclass
 
 PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([^{}]*)\}")
 """A column between braces in the message of `.alert` or `.abort`; `{{` is a brace itself."""

@@ -13,7 +13,6 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC
 from typing import assert_never
 
@@ -31,6 +30,7 @@ from corollary.core.arrow_buffers import (
 from corollary.core.logic import Value
 from corollary.core.program import Relation
 from corollary.core.types import Kind, Type
+from corollary.data_class import dataclass
 
 _NAN, _ZERO = fixed_array(np.array([math.nan, 0.0]), pa.float64())
 

@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 from pathlib import Path
@@ -19,6 +18,7 @@ from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
 from corollary.core.statistics import Statistics
+from corollary.data_class import dataclass
 from corollary.errors import InputError, LimitError
 
 if TYPE_CHECKING:

@@ -1,13 +1,14 @@
 """Terms, clauses as the user wrote them, and rules in normal form, which all later passes read."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import date, datetime
 from decimal import Decimal
 from typing import TypeVar, assert_never
 
 from corollary.core.states import State
 from corollary.core.types import Type
+from corollary.data_class import dataclass
 from corollary.source import Span
 
 Value = int | Decimal | float | str | bool | date | datetime | None

@@ -1,6 +1,5 @@
 """Pipelines: one rule body each, its literals in the order in which they are probed."""
 
-from dataclasses import dataclass
 from typing import assert_never
 
 from corollary.core.logic import (
@@ -14,6 +13,7 @@ from corollary.core.logic import (
     variables_of,
 )
 from corollary.core.states import State
+from corollary.data_class import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Plans: procedures made of steps on named relations. Engines run them, `explain` prints them."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import assert_never
 
@@ -10,6 +10,7 @@ from corollary.core.pipeline import AntiProbe, Links, Pipeline, Probe, Reference
 from corollary.core.program import SubsumptionOrder
 from corollary.core.states import State
 from corollary.core.types import Type
+from corollary.data_class import dataclass
 
 WORKING_SEPARATOR = "•"
 """Is in the names of working relations and procedures, and in no name of a user."""

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Any, assert_never
 
@@ -18,6 +18,7 @@ from corollary.core.logic import (
 )
 from corollary.core.states import State
 from corollary.core.types import Kind, Type
+from corollary.data_class import dataclass
 from corollary.errors import Diagnostic
 from corollary.source import SourceFile, Span
 

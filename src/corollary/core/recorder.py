@@ -2,10 +2,11 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from corollary.core.plans import Evaluation, RecordTrace, Within
+from corollary.data_class import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa

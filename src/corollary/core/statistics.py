@@ -1,7 +1,9 @@
 """Sizes and fan-outs of relations: engines measure them, planners read them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from corollary.data_class import dataclass
 
 UNMEASURED_ROWS = 1000
 """The number of tuples that is assumed for a relation that was never measured."""

@@ -1,8 +1,10 @@
 """Types of columns and expressions."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
+
+from corollary.data_class import dataclass
 
 
 class Kind(StrEnum):

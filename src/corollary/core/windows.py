@@ -8,7 +8,6 @@ one literal, and a head with all its variables, then the values:
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from corollary.core.logic import (
     Clause,
@@ -22,6 +21,7 @@ from corollary.core.logic import (
     applies_functor,
 )
 from corollary.core.types import Type
+from corollary.data_class import dataclass
 
 WINDOW = "window"
 """The functor; its first argument is the text."""

@@ -2,11 +2,11 @@
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import wraps
 from inspect import Parameter, signature
 from typing import Any, ParamSpec, TypeVar
 
+from corollary.data_class import dataclass
 from corollary.errors import InputError
 
 P = ParamSpec("P")

@@ -1,7 +1,7 @@
 """What a transaction changed: for each relation the tuples added and removed."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from corollary.core.program import NormalProgram, Relation
 from corollary.core.states import CHANGES, State
 from corollary.core.types import Type
 from corollary.core.values import value_to_json
+from corollary.data_class import dataclass
 from corollary.database.arguments import COUNT, checked
 from corollary.database.engines import SparkFrames
 from corollary.database.program.parts import describe_parts

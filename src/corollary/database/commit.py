@@ -12,7 +12,7 @@ net change of base relations and rules
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -25,6 +25,7 @@ from corollary.core.plans import WORKING_SEPARATOR
 from corollary.core.program import NormalProgram, Program, Relation
 from corollary.core.recorder import JobRecord
 from corollary.core.states import CHANGES
+from corollary.data_class import dataclass
 from corollary.database import counters, pending_commit
 from corollary.database.access.principals import AccessRole, Principal
 from corollary.database.changes import Changes, KeptTuples, collect_changes

@@ -3,7 +3,6 @@
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from corollary.console import Console
@@ -12,6 +11,7 @@ from corollary.core.plans import WORKING_SEPARATOR, Derive, Evaluation, RecordTr
 from corollary.core.program import NormalProgram
 from corollary.core.recorder import CountingRecorder, JobRecord
 from corollary.core.states import CHANGES, State
+from corollary.data_class import dataclass
 from corollary.database.changes import json_rows
 from corollary.maintain.choose import Algorithm, AlgorithmChoice
 from corollary.maintain.maintenance import Maintenance

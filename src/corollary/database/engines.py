@@ -1,12 +1,12 @@
 """Engines by name, and frames of the Spark session that the user works in."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from corollary.core.engine import Engine, MapResult, bulk_mode
 from corollary.core.program import Directive, Relation
+from corollary.data_class import dataclass
 from corollary.errors import InputError
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ Only the catalog is read, and the changes themselves where rows of a feed are as
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
 from functools import cache
 from itertools import groupby
@@ -15,6 +15,7 @@ from corollary.core.plans import watched_name, watched_relation
 from corollary.core.program import NormalProgram, Relation
 from corollary.core.types import DATE, TIMESTAMP
 from corollary.core.values import format_value, parse_value, quote_text
+from corollary.data_class import dataclass
 from corollary.database.access.grants import require_grant, unknown_relation
 from corollary.database.program.names import readable_relation
 from corollary.errors import InputError

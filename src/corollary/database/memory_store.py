@@ -6,13 +6,14 @@ Its outbox behaves as that of a catalog.
 import secrets
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
 from corollary.core.alerts import Alert, Sink, SinkKind
 from corollary.core.logic import Literal
+from corollary.data_class import dataclass
 from corollary.database.access.grants import MemoryGrants
 from corollary.database.changes import Changes
 from corollary.database.counters import Stats

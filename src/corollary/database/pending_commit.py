@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from corollary.core.alerts import Alert
 from corollary.core.once import stored_relations
 from corollary.core.program import NormalProgram
+from corollary.data_class import dataclass
 from corollary.database.changes import Changes
 from corollary.database.counters import Stats, StatsRecorder
 from corollary.database.intake.operations import Operation

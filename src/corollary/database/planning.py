@@ -1,7 +1,7 @@
 """Plans transactions: statistics, measured costs, and a cache of plans."""
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from functools import partial
 
@@ -18,6 +18,7 @@ from corollary.core.program import NormalProgram, Relation
 from corollary.core.recorder import CountingRecorder
 from corollary.core.states import State
 from corollary.core.statistics import Statistics
+from corollary.data_class import dataclass
 from corollary.database.counters import StatsRecorder, StratumRecord
 from corollary.database.size_estimates import query_sizes, with_virtual_sizes
 from corollary.errors import InputError

@@ -1,11 +1,11 @@
 """An edit of the program in the engine: the relations of both programs, until one is in force."""
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 
 from corollary.core.engine import Engine
 from corollary.core.plans import WORKING_SEPARATOR
 from corollary.core.program import NormalProgram, Relation
+from corollary.data_class import dataclass
 from corollary.database.program import transitions
 from corollary.database.program.parts import split_parts
 from corollary.maintain.payload import payload_relations_of

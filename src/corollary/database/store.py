@@ -1,12 +1,13 @@
 """The store of a database: where commits are recorded, and what that needs to offer."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from corollary.core.alerts import Sink
 from corollary.core.logic import Literal
+from corollary.data_class import dataclass
 from corollary.database.access.grants import Grants
 from corollary.database.changes import Changes
 from corollary.database.pending_commit import PendingCommit, Position, Replay

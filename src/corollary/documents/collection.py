@@ -5,11 +5,12 @@ which document a node belongs to, and one transaction can change many documents 
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import count
 from typing import Any
 
 from corollary.core.program import Program
+from corollary.data_class import dataclass
 from corollary.database.changes import Change, Changes
 from corollary.database.database import Database
 from corollary.documents.answers.unknown import EncodedRow, decode_label

@@ -1,9 +1,10 @@
 """What is kept of a document between two batches of its streams; the rows, and the events."""
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
+from corollary.data_class import dataclass
 from corollary.errors import InputError
 
 MAX_SEQ_RANGES = 1000

@@ -22,12 +22,12 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from corollary.core.program import Program
+from corollary.data_class import dataclass
 from corollary.database.database import Database, open_arguments_of, state_of
 from corollary.database.opening import reopen
 from corollary.database.store import OpenArguments

@@ -1,12 +1,13 @@
 """Documents in a database: their nodes as base relations, and the rules of all views on them."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import pyarrow as pa
 
 from corollary.core.program import Program
+from corollary.data_class import dataclass
 from corollary.database.changes import Changes
 from corollary.database.database import Database
 from corollary.database.opening import open_database

@@ -27,12 +27,12 @@ answer needs is dropped, and memory is bounded by what is still open.
 import json
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from corollary.data_class import dataclass
 from corollary.documents.active_collection import ActiveCollection
 from corollary.documents.arrival_times import read_time
 from corollary.documents.collection import Collection

@@ -1,8 +1,9 @@
 """The state of a view over time: its value, its answers, and since when an answer is open."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from xml.sax.saxutils import escape
 
+from corollary.data_class import dataclass
 from corollary.documents.answers.unknown import ANY, Answer
 from corollary.documents.queries.comparisons import number_of
 from corollary.documents.view import View

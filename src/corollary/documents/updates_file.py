@@ -13,10 +13,10 @@
 """
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from corollary.data_class import dataclass
 from corollary.documents.errors import ActiveDocumentError
 from corollary.documents.saved_document import StreamRow
 from corollary.errors import InputError

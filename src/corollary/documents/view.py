@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 
+from corollary.data_class import dataclass
 from corollary.documents.answers import single_answer
 from corollary.documents.answers.completed_answers import CompletedAnswers, complete, with_ways
 from corollary.documents.answers.completed_usefulness import useful_in_completions

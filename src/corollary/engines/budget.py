@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import inf
 from typing import Protocol
 
@@ -10,6 +10,7 @@ from corollary.core import engine
 from corollary.core.engine import Limits, check_growth, deadline_start, remaining_seconds
 from corollary.core.pipeline import Pipeline
 from corollary.core.states import State
+from corollary.data_class import dataclass
 from corollary.errors import LimitError
 
 UNLIMITED_ROWS = 1 << 62

@@ -6,7 +6,6 @@ interpreter has an explicit stack: one frame for every active procedure, loop, b
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sized
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, assert_never
 
 import pyarrow as pa
@@ -15,6 +14,7 @@ from corollary.core import plans
 from corollary.core.pipeline import Reference
 from corollary.core.recorder import Recorder
 from corollary.core.states import CHANGES, State
+from corollary.data_class import dataclass
 from corollary.engines.budget import Budget, BudgetExceeded
 from corollary.engines.descent import find_descent
 from corollary.engines.group_cycles import group_cycle

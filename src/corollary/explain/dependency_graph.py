@@ -1,7 +1,6 @@
 """The dependency graph: as JSON; as DOT for Graphviz; as SVG, with a layout of its own."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from html import escape
 from typing import Any
 
@@ -10,6 +9,7 @@ from corollary.analysis.strata import Polarity, dependency_polarities, strata
 from corollary.core.graph import strongly_connected_components
 from corollary.core.program import NormalProgram, RelationKind
 from corollary.core.titles import show_titles, title_of
+from corollary.data_class import dataclass
 
 STYLES = {Polarity.POSITIVE: "solid", Polarity.NEGATIVE: "dashed", Polarity.AGGREGATE: "dotted"}
 DASHES = {Polarity.POSITIVE: "", Polarity.NEGATIVE: "6 4", Polarity.AGGREGATE: "2 3"}

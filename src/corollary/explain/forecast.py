@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from corollary.analysis.joint_probes import count_requests, step_lists
@@ -26,6 +25,7 @@ from corollary.core.plans import (
 from corollary.core.program import NormalProgram
 from corollary.core.states import CHANGES, State
 from corollary.core.titles import show_titles
+from corollary.data_class import dataclass
 from corollary.explain.plan import (
     INDENT,
     StepNote,

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, assert_never
 
 from corollary.analysis.monotonicity import is_ranked_by_value
@@ -16,6 +15,7 @@ from corollary.core.program import ActiveRules, Arithmetic, NormalProgram
 from corollary.core.states import State
 from corollary.core.titles import show_titles
 from corollary.core.windows import print_functions
+from corollary.data_class import dataclass
 
 INDENT = "    "
 SIGNS = {State.ADDED: "+", State.REMOVED: "-"}

@@ -28,12 +28,13 @@ handles twice as many rows as a fresh evaluation.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 
 from corollary.analysis.strata import Stratum
 from corollary.core.logic import Windowing
 from corollary.core.states import State
+from corollary.data_class import dataclass
 from corollary.errors import InputError
 from corollary.maintain.algorithms.autonomous import (
     gains_tuples,

@@ -17,7 +17,7 @@ tc@old(x,y) with y bound.
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from corollary.analysis.relevance import flip_signs
 from corollary.analysis.strata import Stratum
@@ -25,6 +25,7 @@ from corollary.core import logic
 from corollary.core.pipeline import Reference
 from corollary.core.plans import WORKING_SEPARATOR, Role, Step
 from corollary.core.states import State
+from corollary.data_class import dataclass
 from corollary.maintain.draft import Body, Draft
 from corollary.maintain.sip import Goal, has_fault
 

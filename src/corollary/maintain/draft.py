@@ -1,7 +1,7 @@
 """A plan under construction: working relations, procedures, and tables of calls and answers."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from corollary.analysis.orders import orders
 from corollary.core import plans
@@ -10,6 +10,7 @@ from corollary.core.pipeline import AntiProbe, Pipeline, Probe, Reference
 from corollary.core.program import Relation
 from corollary.core.states import State
 from corollary.core.types import Type
+from corollary.data_class import dataclass
 from corollary.maintain import tabling
 from corollary.maintain.sip import Goal, sip
 from corollary.maintain.solve import solve_procedures

@@ -6,7 +6,6 @@ the relation whose rule has the aggregate.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from corollary.analysis.strata import Stratum
 from corollary.core import plans
@@ -16,6 +15,7 @@ from corollary.core.pipeline import Reference
 from corollary.core.plans import Step, working_relation
 from corollary.core.states import State
 from corollary.core.types import Type
+from corollary.data_class import dataclass
 from corollary.maintain.delta import LiteralReader, make_body
 from corollary.maintain.draft import Body, Draft, working_goal
 from corollary.maintain.sip import Goal

@@ -1,13 +1,14 @@
 """The plan of a transaction: every stratum that may change, in order, each by its algorithm."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import assert_never
 
 from corollary.analysis.strata import Stratum, strata
 from corollary.core import plans
 from corollary.core.monitoring_optimisations import MonitoringOptimisation
 from corollary.core.states import State
+from corollary.data_class import dataclass
 from corollary.errors import InputError
 from corollary.maintain import assignments
 from corollary.maintain.algorithms import (

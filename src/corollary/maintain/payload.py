@@ -17,7 +17,6 @@ algorithm writes the relation without maintaining the payload.
 """
 
 from collections.abc import Container, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 
 from corollary.analysis.monotonicity import is_ranked_by_value
@@ -30,6 +29,7 @@ from corollary.core.program import NormalProgram, Relation
 from corollary.core.states import State
 from corollary.core.totals import total_columns
 from corollary.core.types import NUMBER, Kind, Type
+from corollary.data_class import dataclass
 from corollary.maintain.delta import recursive_positions
 from corollary.maintain.draft import Draft
 from corollary.maintain.sip import Goal

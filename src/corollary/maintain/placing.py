@@ -1,7 +1,7 @@
 """Place the strata of a program: on the driver, or partitioned over tasks."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from corollary.analysis.pivots import pivots
 from corollary.analysis.strata import Stratum, strata
@@ -9,6 +9,7 @@ from corollary.core.engine import Engine
 from corollary.core.logic import Rule, rules_by_head
 from corollary.core.plans import PlacedCall, Placement, procedure_name
 from corollary.core.program import NormalProgram
+from corollary.data_class import dataclass
 from corollary.rewrite.partitions import partition_program
 
 

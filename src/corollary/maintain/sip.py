@@ -7,7 +7,7 @@ can compute its unbound side. A record that is bound before its fields is taken 
 """
 
 from collections.abc import Callable, Container, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from heapq import heappop, heappush
 
 from corollary.core import logic
@@ -26,6 +26,7 @@ from corollary.core.pipeline import (
 from corollary.core.records.record_terms import FIELD_OF, RECORD_OF
 from corollary.core.statistics import Statistics
 from corollary.core.types import NUMBER, Type
+from corollary.data_class import dataclass
 
 
 @dataclass(frozen=True, slots=True)

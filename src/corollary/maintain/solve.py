@@ -36,7 +36,7 @@ Nothing is ever computed for x.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from corollary.analysis.orders import orders
 from corollary.analysis.strata import Stratum
@@ -46,6 +46,7 @@ from corollary.core.program import NormalProgram
 from corollary.core.states import State
 from corollary.core.statistics import Statistics
 from corollary.core.types import Type
+from corollary.data_class import dataclass
 from corollary.maintain import tabling
 from corollary.maintain.algorithms.answer_descent import AnswerDescent
 from corollary.maintain.sip import Goal, bound_columns, sip

@@ -4,7 +4,7 @@ They are what `algorithms/stairs.py` evaluates and maintains such strata with.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from corollary.analysis.strata import Stratum
 from corollary.core import plans
@@ -25,6 +25,7 @@ from corollary.core.pipeline import Reference
 from corollary.core.program import BOOL, TRUE, SubsumptionOrder
 from corollary.core.states import State
 from corollary.core.types import NUMBER
+from corollary.data_class import dataclass
 from corollary.maintain import delta, payload
 from corollary.maintain.draft import Body, Draft, working_goal
 from corollary.maintain.payload import RANK_VARIABLE

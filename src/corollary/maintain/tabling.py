@@ -6,7 +6,7 @@ again, and one that a more general complete call subsumes is answered from its t
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import assert_never
 
 from corollary.analysis.strata import Stratum, strata
@@ -17,6 +17,7 @@ from corollary.core.program import NormalProgram
 from corollary.core.states import State
 from corollary.core.statistics import Statistics
 from corollary.core.types import Type
+from corollary.data_class import dataclass
 from corollary.maintain.sip import Goal, has_fault, sip
 from corollary.maintain.tail_calls import is_tail_recursive
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 from corollary.analysis import relevance
@@ -13,6 +13,7 @@ from corollary.core.monitoring_optimisations import MonitoringOptimisation
 from corollary.core.program import NormalProgram
 from corollary.core.states import State
 from corollary.core.statistics import Statistics
+from corollary.data_class import dataclass
 from corollary.rewrite.align import canonical_rule
 
 EMPTY_PROGRAM = NormalProgram({}, (), (), {})

@@ -1,6 +1,6 @@
 """The state in which a question is asked: a program, its data, and what is known of its ranks."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from corollary.analysis.strata import strata
 from corollary.core import logic
@@ -10,6 +10,7 @@ from corollary.core.program import NormalProgram, Program
 from corollary.core.recorder import CountingRecorder
 from corollary.core.states import State
 from corollary.core.statistics import Statistics
+from corollary.data_class import dataclass
 from corollary.database.program.goals import answer_relation
 from corollary.database.state import DatabaseState
 from corollary.maintain.payload import has_ranks, is_by_value

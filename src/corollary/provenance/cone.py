@@ -9,8 +9,9 @@ A tuple at depth d of a lowest proof has height <= u - d, so it is expanded, and
 proofs are among the instances found. Steps that add nothing to a height stay on their level.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from corollary.data_class import dataclass
 from corollary.engines.budget import WorkLimitError
 from corollary.provenance.graph import INFINITE, KnownInstance, ProofGraph
 from corollary.provenance.instance_rows import Wanted

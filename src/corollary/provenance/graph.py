@@ -5,8 +5,9 @@ go down while instances are added, so each change is passed on to what depends o
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from corollary.data_class import dataclass
 from corollary.provenance.instance_rows import Fact, Found, Instance
 from corollary.provenance.steps import ProofStep, ProofSteps
 

@@ -7,7 +7,6 @@ a pipeline that is led by their keys; rows are counted and chosen by vectors.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from itertools import pairwise
 
@@ -22,6 +21,7 @@ from corollary.core.pipeline import Reference
 from corollary.core.plans import working_relation
 from corollary.core.program import Relation
 from corollary.core.types import NUMBER
+from corollary.data_class import dataclass
 from corollary.maintain.draft import Body
 from corollary.maintain.sip import Goal
 from corollary.provenance.instance_rows import Fact

@@ -1,7 +1,6 @@
 """Instances of rules, as rows of the relations that pipelines derive."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +9,7 @@ from corollary.core.arrow import single_array, to_python
 from corollary.core.arrow_buffers import fixed_values, index_array
 from corollary.core.logic import Value, Variable
 from corollary.core.types import Type
+from corollary.data_class import dataclass
 from corollary.provenance.nodes import Row
 
 if TYPE_CHECKING:

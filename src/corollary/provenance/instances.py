@@ -11,7 +11,7 @@ taken, a number for each tuple.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import itemgetter
 from typing import Any
 
@@ -36,6 +36,7 @@ from corollary.core.recorder import CountingRecorder
 from corollary.core.states import State
 from corollary.core.statistics import Statistics
 from corollary.core.types import NUMBER, Type
+from corollary.data_class import dataclass
 from corollary.maintain.draft import Body, Draft
 from corollary.maintain.payload import Payload, rank_relation
 from corollary.maintain.sip import Goal

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from corollary.core.engine import Engine, Limits
 from corollary.core.plans import Plan
 from corollary.core.recorder import CountingRecorder
+from corollary.data_class import dataclass
 from corollary.engines.budget import WorkBudget, WorkLimitError, WorkUsed
 from corollary.errors import LimitError
 from corollary.provenance.nodes import CutReason

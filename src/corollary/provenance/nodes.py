@@ -1,13 +1,13 @@
 """What answers are made of: nodes, rules, cuts, attempts, changes, each with its JSON."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from corollary.core.logic import Value
 from corollary.core.types import Type
 from corollary.core.values import value_to_json
+from corollary.data_class import dataclass
 
 Row = tuple[Value, ...]
 """A tuple as Python values."""

@@ -1,10 +1,11 @@
 """The answers to questions: proofs, absences, and why commits have changed something."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from html import escape
 from typing import Any
 
+from corollary.data_class import dataclass
 from corollary.engines.budget import WorkUsed
 from corollary.provenance.forms.html import proof_as_html
 from corollary.provenance.forms.svg import absence_as_svg, proof_as_svg

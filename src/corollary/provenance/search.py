@@ -1,7 +1,6 @@
 """The search for a proof: descent, cone and rounds, one after the other."""
 
-from dataclasses import dataclass
-
+from corollary.data_class import dataclass
 from corollary.provenance.cone import Cone
 from corollary.provenance.descent import can_descend, descend
 from corollary.provenance.graph import INFINITE, ProofGraph

@@ -2,10 +2,11 @@
 
 from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from corollary.core.logic import Aggregation, Constant, Literal
 from corollary.core.program import NormalProgram
+from corollary.data_class import dataclass
 from corollary.provenance.graph import INFINITE, KnownInstance, ProofGraph
 from corollary.provenance.groups import GroupRows
 from corollary.provenance.instance_rows import Fact

@@ -10,13 +10,14 @@ of a query): then it adds 0. Two kinds of rules are no steps of their own:
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 from corollary.analysis.strata import strata
 from corollary.core.logic import Literal, Rule, Variable, Wildcard
 from corollary.core.program import NormalProgram
 from corollary.core.types import Type
+from corollary.data_class import dataclass
 
 
 @dataclass(frozen=True, slots=True)

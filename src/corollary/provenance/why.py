@@ -1,9 +1,10 @@
 """Why a tuple holds: the canonical proof, as far as the limits allow it."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from corollary.core import logic
+from corollary.data_class import dataclass
 from corollary.database.program.goals import read_goal
 from corollary.database.state import DatabaseState
 from corollary.engines.budget import WorkLimitError, WorkUsed

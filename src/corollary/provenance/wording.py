@@ -6,7 +6,7 @@ counts is a row of its bag.
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 from corollary.core import logic
@@ -25,6 +25,7 @@ from corollary.core.printer import print_clause, print_condition, print_literal,
 from corollary.core.program import NormalProgram, Program, owner_of, sql_texts
 from corollary.core.titles import title_of
 from corollary.core.types import Type
+from corollary.data_class import dataclass
 from corollary.provenance.nodes import ProofRule, Row
 from corollary.source import Span
 

@@ -11,7 +11,7 @@ the round in which a tuple is derived may count.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from corollary.core.graph import strongly_connected_components
 from corollary.core.logic import (
@@ -25,6 +25,7 @@ from corollary.core.logic import (
 )
 from corollary.core.records.record_terms import FIELD_OF
 from corollary.core.types import NUMBER, SYMBOL, Branch, Type
+from corollary.data_class import dataclass
 from corollary.rewrite.translation_unit import TranslationUnit, unused_name
 
 Path = tuple[tuple[str, int], ...]

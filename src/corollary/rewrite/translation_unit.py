@@ -1,11 +1,12 @@
 """What passes work on: the program under rewriting, its conjunctions, and names not yet taken."""
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from corollary.core import logic
 from corollary.core.program import Declaration, NormalProgram, Relation, SubsumptionOrder
 from corollary.core.types import Type
+from corollary.data_class import dataclass
 
 
 def unused_name(name: str, *taken: Container[str]) -> str:

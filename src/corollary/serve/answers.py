@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from corollary.data_class import dataclass
 from corollary.errors import Diagnostic
 
 if TYPE_CHECKING:

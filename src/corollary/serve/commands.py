@@ -5,9 +5,10 @@ command prints is computed here, by the same code; files are read by the client.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Any, ClassVar
 
+from corollary.data_class import dataclass
 from corollary.database.access.principals import AccessRole, Principal
 from corollary.database.database import state_of
 from corollary.errors import InputError

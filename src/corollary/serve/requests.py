@@ -9,13 +9,13 @@ import re
 import sys
 from collections import abc
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import date
 from functools import cache
 from types import UnionType
 from typing import Annotated, Any, ClassVar, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from corollary.analysis.phrases import suggest_name
+from corollary.data_class import dataclass
 from corollary.database.access.principals import AccessRole
 from corollary.database.intake.day import read_day
 from corollary.errors import InputError

@@ -6,10 +6,11 @@ import signal
 import socket
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from corollary.data_class import dataclass
 from corollary.serve.http.application import application
 from corollary.serve.http.server import DRAIN_SECONDS, HttpServer, cannot_listen, tls_context
 from corollary.serve.http.settings import ServerSettings, is_loopback

@@ -6,9 +6,10 @@ import socket
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
+from corollary.data_class import dataclass
 from corollary.errors import InputError
 from corollary.version import __version__
 

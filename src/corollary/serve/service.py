@@ -1,9 +1,10 @@
 """The one door to a warehouse: whoever connects, and however, asks a `Service`."""
 
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
+from corollary.data_class import dataclass
 from corollary.database.access.principals import Principal
 from corollary.serve.answers import Answer, Event
 from corollary.serve.requests import EventsRequest, Request

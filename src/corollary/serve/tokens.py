@@ -13,9 +13,9 @@ import secrets
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from corollary.data_class import dataclass
 from corollary.database.access.grants import check_reader_name
 from corollary.database.access.principals import AccessRole, Principal
 from corollary.errors import InputError

@@ -8,7 +8,7 @@ of tasks that have few come with their report: a batch without others is put tog
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import pyarrow as pa
 from corollary.core.arrow import empty_table
 from corollary.core.engine import TaskPool
 from corollary.core.program import Relation
+from corollary.data_class import dataclass
 from corollary.engines.spark.frames import map_frame
 from corollary.errors import Diagnostic
 from corollary.streaming.events import Events, join_events, net_change

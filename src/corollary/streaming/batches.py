@@ -14,11 +14,12 @@ the database by its location; in the process of the database it uses the open on
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
+from corollary.data_class import dataclass
 from corollary.database.database import Database, state_of
 from corollary.database.intake.quarantine import quarantine_operations, with_quarantine
 from corollary.database.intake.source_guards import SourceDifference, SourceGuards

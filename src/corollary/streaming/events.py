@@ -14,7 +14,7 @@ before it is not an operation: what it deletes is unknown.
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,7 @@ from corollary.core.arrow import from_python, nullary_table, single_array, to_py
 from corollary.core.arrow_buffers import index_array, number_scalar, true_mask
 from corollary.core.program import Relation
 from corollary.core.types import SYMBOL
+from corollary.data_class import dataclass
 from corollary.errors import Diagnostic
 from corollary.warehouse.copies import net_counts, repeat_rows
 from corollary.warehouse.sources.quarantine import NO_BAD_ROWS, QUARANTINE, RAW_MAX_CHARACTERS

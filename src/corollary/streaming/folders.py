@@ -7,13 +7,13 @@ by their modification time, then by name; inside a file, line by line.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from corollary.core.program import Directive, Program, Relation
+from corollary.data_class import dataclass
 from corollary.errors import InputError
 from corollary.streaming.events import Events, with_operation, with_signs
 from corollary.warehouse.files.durable_files import checksum_of

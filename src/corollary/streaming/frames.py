@@ -10,7 +10,6 @@
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from corollary.core.arrow import nullary_table, single_array
 from corollary.core.arrow_buffers import bool_array, fixed_values
 from corollary.core.program import Directive, Relation
 from corollary.core.types import SYMBOL
+from corollary.data_class import dataclass
 from corollary.errors import InputError
 from corollary.streaming.events import (
     ORDER_COLUMN,

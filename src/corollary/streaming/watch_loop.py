@@ -9,10 +9,10 @@ has events: each of its files is read once, and what it inserted stays.
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from corollary.core.program import Program
+from corollary.data_class import dataclass
 from corollary.database.database import Database, state_of
 from corollary.database.intake.pipeline import Inputs, PipelineRun, run
 from corollary.database.program.loaded_program import load_program

@@ -1,7 +1,6 @@
 """Rows with copies: a table that has each row once, with its count in the last column, and back."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Generic
 
@@ -14,6 +13,7 @@ from corollary.core.arrow import schema_of, single_array
 from corollary.core.arrow_buffers import fixed_array, fixed_values, index_array
 from corollary.core.engine import LocalHandle, MapResult, TableHandle
 from corollary.core.program import Relation
+from corollary.data_class import dataclass
 from corollary.warehouse.row_words import Words, row_words
 
 Counts = npt.NDArray[np.int64]

@@ -7,9 +7,9 @@ that existed before the catalog was read, without intent and without reference, 
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from corollary.data_class import dataclass
 from corollary.errors import WarehouseError
 from corollary.warehouse.catalog.catalog import Catalog
 from corollary.warehouse.catalog.copy_lease import COPY_PREFIX

@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 
+from corollary.data_class import dataclass
 from corollary.warehouse.catalog.catalog import Catalog
 from corollary.warehouse.files import durable_files
 from corollary.warehouse.files.parquet_encoding import to_parquet

@@ -11,7 +11,7 @@ which `gc` removes; a crash after it loses nothing.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,6 +21,7 @@ from corollary import fault
 from corollary.core.arrow import nullary_table
 from corollary.core.engine import PARTITION_SEPARATOR, LocalTable, TableHandle, TaskPool
 from corollary.core.program import Relation
+from corollary.data_class import dataclass
 from corollary.errors import CorollaryError, WarehouseError
 from corollary.warehouse.catalog import catalog_rows
 from corollary.warehouse.catalog.retention import drop_superseded_folds

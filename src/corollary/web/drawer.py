@@ -1,9 +1,10 @@
 """The drawer beside every page: why a tuple holds, what one lacks, what a commit did to it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from corollary.data_class import dataclass
 from corollary.serve.answers import ServiceError
 from corollary.serve.requests import (
     RelationsRequest,

@@ -2,11 +2,11 @@
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from corollary.data_class import dataclass
 from corollary.serve.service import Service
 from corollary.web.wording import FILTERS
 

@@ -1,10 +1,10 @@
 """What a page is: a path, a function that answers a visit, and its place in the navigation."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
 from starlette.responses import Response
 
+from corollary.data_class import dataclass
 from corollary.web.visit import Visit
 
 Show = Callable[[Visit], Awaitable[Response]]

@@ -5,10 +5,11 @@ is under it; elsewhere it refers to that place.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
+from corollary.data_class import dataclass
 from corollary.web.rule_text import arguments_of, body_of, name_of
 from corollary.web.wording import number
 

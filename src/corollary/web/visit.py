@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 from urllib.parse import quote, urlencode
 
 from starlette.requests import Request as HttpRequest
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from corollary.data_class import dataclass
 from corollary.database.access.principals import AccessRole, Principal
 from corollary.serve.answers import ServiceError
 from corollary.serve.requests import CommitsRequest, Request

@@ -16,11 +16,11 @@ whose look-ups are only counted in part.
 """
 
 import statistics
-from dataclasses import dataclass
 
 from corollary.advisor.advice import Advice
 from corollary.advisor.check.measurement import Measurements, measure_floor
 from corollary.core.program import NormalProgram
+from corollary.data_class import dataclass
 from corollary.database.database import Database, state_of, warehouse_of
 
 CALIBRATION_MIN_ROWS = 10_000

@@ -4,12 +4,12 @@ A key that the data suggests is proposed and never assumed: it may hold by chanc
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
 
 from corollary.core.arrow import dependency_violations
 from corollary.core.program import Relation
+from corollary.data_class import dataclass
 from corollary.database.database import Database, state_of
 from corollary.database.program.dependencies import resolve_dependencies
 

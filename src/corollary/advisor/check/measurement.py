@@ -7,7 +7,6 @@ other processes do the work, with Spark, it is the time that passes.
 import statistics
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from corollary.advisor.advice import Advice
@@ -15,6 +14,7 @@ from corollary.advisor.check.scratch_database import full_goal, open_scratch_dat
 from corollary.core.logic import Value
 from corollary.core.printer import print_relation, print_value
 from corollary.core.program import Program
+from corollary.data_class import dataclass
 from corollary.database.database import Database, state_of
 from corollary.database.engines import LOCAL
 

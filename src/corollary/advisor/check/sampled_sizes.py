@@ -7,7 +7,7 @@ them a projection merges is not known.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from zlib import crc32
 
@@ -15,6 +15,7 @@ from corollary.advisor.advice import Advice, NewView
 from corollary.advisor.check.scratch_database import full_goal, open_scratch_database
 from corollary.core.logic import Atom, Clause, Value, Variable
 from corollary.core.program import Declaration, Program
+from corollary.data_class import dataclass
 from corollary.database.engines import LOCAL
 
 if TYPE_CHECKING:

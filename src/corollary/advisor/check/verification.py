@@ -10,7 +10,6 @@
 
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from itertools import chain
@@ -24,6 +23,7 @@ from corollary.core.arrow import to_python
 from corollary.core.logic import Constant, Value, subterms
 from corollary.core.program import NormalProgram, Program, Relation
 from corollary.core.types import Kind, Type
+from corollary.data_class import dataclass
 from corollary.database.database import Database, state_of
 from corollary.database.program.dependencies import ResolvedDependency, resolve_dependencies
 from corollary.database.upkeep.expected_contents import recompute

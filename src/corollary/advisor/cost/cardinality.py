@@ -25,12 +25,13 @@ S. Yao: Approximating block accesses in database organizations. CACM 20(4), 1977
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import expm1, inf, log1p, prod
 
 from corollary.advisor.model.degree import Masks, closure, generators
 from corollary.advisor.model.shapes import NodeShape, VariableBits
 from corollary.advisor.search_limit import is_search_over
+from corollary.data_class import dataclass
 
 ORDERED_MAX_LITERALS = 7
 """Longer bodies are ordered greedily."""

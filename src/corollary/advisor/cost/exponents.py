@@ -16,11 +16,11 @@ of literals and of variables are bit masks.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from corollary.advisor.model.degree import degree
 from corollary.advisor.model.shapes import NodeShape, VariableBits
 from corollary.advisor.search_limit import is_search_over
+from corollary.data_class import dataclass
 
 LEFT_DEEP_MAX_LITERALS = 14
 """Of shorter bodies all orders are visited, if need be."""

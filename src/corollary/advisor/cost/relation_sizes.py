@@ -2,9 +2,10 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from corollary.core.logic import Value
+from corollary.data_class import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ A view that is published or that a constraint reads is needed anyway, and is lef
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from corollary.advisor.cost.estimates import Estimator
 from corollary.advisor.cost.relation_sizes import RelationSizes
@@ -15,6 +14,7 @@ from corollary.advisor.model.candidates import Candidate, in_order
 from corollary.advisor.model.scheme import Options, Scheme
 from corollary.advisor.model.shapes import NodeShapes
 from corollary.core.program import Program
+from corollary.data_class import dataclass
 
 
 @dataclass(frozen=True, slots=True)

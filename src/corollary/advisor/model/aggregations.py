@@ -18,7 +18,7 @@ that the query leaves out.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from corollary.advisor.model.candidates import (
     Measure,
@@ -38,6 +38,7 @@ from corollary.advisor.model.scheme import (
 from corollary.analysis.traverse import aggregates_in, conjunctions
 from corollary.core import logic
 from corollary.core.types import Kind
+from corollary.data_class import dataclass
 from corollary.rewrite.translation_unit import outer_variables, unused_name
 
 SUMMABLE_OPERATORS = frozenset({"sum", "count", "min", "max"})

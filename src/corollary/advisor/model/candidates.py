@@ -19,7 +19,7 @@ body.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import field, fields, is_dataclass, replace
 from enum import StrEnum
 from itertools import product
 from typing import Any, Union
@@ -35,6 +35,7 @@ from corollary.core.logic import (
     variable_names,
 )
 from corollary.core.types import Type
+from corollary.data_class import dataclass
 
 ANONYMOUS = "_•"
 """Prefix of the name of a variable that was written `_`."""

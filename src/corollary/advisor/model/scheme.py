@@ -9,12 +9,13 @@
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 from corollary.advisor.model.candidates import SchemeClause
 from corollary.advisor.search_limit import SEARCH_MAX_STEPS
 from corollary.core.logic import AggregateTerm, Literal, Variable
+from corollary.data_class import dataclass
 
 
 @dataclass(frozen=True, slots=True)

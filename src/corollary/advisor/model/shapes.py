@@ -9,13 +9,13 @@
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from corollary.advisor.model import candidates
 from corollary.advisor.model.degree import Masks, degree
 from corollary.advisor.model.scheme import Scheme, SchemeRelation, ViewDefinition
 from corollary.core.logic import Literal, Slot, Variable
 from corollary.core.printer import print_literal
+from corollary.data_class import dataclass
 
 Dependencies = tuple[tuple[frozenset[str], frozenset[str]], ...]
 

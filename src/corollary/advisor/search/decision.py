@@ -16,7 +16,7 @@ candidate is replaced by those below it where that costs nothing and stores less
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import combinations
 from math import inf
 
@@ -25,6 +25,7 @@ from corollary.advisor.model.candidates import Candidate, FoldedClause
 from corollary.advisor.model.scheme import Options, SelectionMode, SelfMaterialisation
 from corollary.advisor.search.rewriting import Rewriter
 from corollary.advisor.search_limit import is_search_over
+from corollary.data_class import dataclass
 
 EXHAUSTIVE_MAX_CANDIDATES = 9
 """Of more candidates that are not needed, a small set is found by backward elimination."""

@@ -10,12 +10,13 @@ functional dependencies, so the advisor compares the outcome with and without th
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import combinations
 
 from corollary.advisor.model import candidates
 from corollary.advisor.search_limit import is_search_over
 from corollary.core.logic import Constant, Literal, Term, Variable, variable_names
+from corollary.data_class import dataclass
 
 
 @dataclass(slots=True)

@@ -1,7 +1,7 @@
 """Drafts: a predicate after both stages, before its advice is written."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from corollary.advisor.cost.estimates import Estimator
 from corollary.advisor.cost.exponents import Exponents
@@ -23,6 +23,7 @@ from corollary.advisor.search.rewriting import Rewriter
 from corollary.advisor.search.shared_views import shared_views
 from corollary.advisor.search.workload import QueryDemand, Workload
 from corollary.advisor.search_limit import is_search_over
+from corollary.data_class import dataclass
 
 UNREACHABLE_EXPONENT = 1 << 30
 """Larger than any exponent, so that a decision is for whatever is best."""

@@ -1,7 +1,7 @@
 """Rewritings: the clauses of a predicate over the stored candidates; others are inlined."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import product
 
 from corollary.advisor.cost.estimates import Estimator
@@ -11,6 +11,7 @@ from corollary.advisor.model.canonical import CanonicalForms
 from corollary.advisor.model.shapes import NodeShapes
 from corollary.advisor.search_limit import is_search_over
 from corollary.core.logic import Variable
+from corollary.data_class import dataclass
 
 
 @dataclass(slots=True)

@@ -37,13 +37,14 @@ VLDB 1995.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import combinations
 
 from corollary.advisor.model import candidates
 from corollary.advisor.model.canonical import CanonicalForms
 from corollary.advisor.search_limit import is_search_over
 from corollary.core.logic import Constant, Literal, Slot, Term, Variable
+from corollary.data_class import dataclass
 
 POOL_MAX_VIEWS = 80
 """The maximum number of shared views that are weighed."""

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from corollary.advisor.model import candidates
@@ -27,6 +27,7 @@ from corollary.core.logic import (
     Wildcard,
 )
 from corollary.core.syntax import is_bare_word
+from corollary.data_class import dataclass
 from corollary.errors import InputError
 
 NameOf = Callable[[candidates.Candidate], tuple[str, tuple[Slot, ...]]]

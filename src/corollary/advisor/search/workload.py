@@ -13,7 +13,7 @@ the result is never worse than nothing.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from corollary.advisor.cost.estimates import Estimator
 from corollary.advisor.model.candidates import Candidate, FoldedClause, Leaf, SchemeClause
@@ -21,6 +21,7 @@ from corollary.advisor.model.scheme import Options
 from corollary.advisor.search.rewriting import Rewriter
 from corollary.advisor.search.shared_views import uses_of
 from corollary.advisor.search_limit import is_search_over
+from corollary.data_class import dataclass
 
 BRANCH_AND_BOUND_MAX_VIEWS = 14
 """Larger pools are searched locally."""

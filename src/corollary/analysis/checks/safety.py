@@ -8,7 +8,7 @@ what it binds stays inside.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from corollary.analysis import traverse
 from corollary.analysis.patterns import equated_terms, pattern_terms, pattern_variables
@@ -16,6 +16,7 @@ from corollary.analysis.phrases import related_spans
 from corollary.analysis.resolution import ResolvedProgram
 from corollary.analysis.scopes import written_name
 from corollary.core import logic
+from corollary.data_class import dataclass
 from corollary.errors import Diagnostic
 
 CONJUNCTIONS_MAX = 4096

@@ -13,12 +13,13 @@ relations.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from corollary.analysis.checks import patterns
 from corollary.analysis.resolution import ResolvedProgram, is_active
 from corollary.analysis.traverse import Item, aggregates_in
 from corollary.core.logic import Atom, Clause, Negation, literals_of, terms_of
+from corollary.data_class import dataclass
 
 _PATTERNS_MAX = 32
 _FIRINGS_MAX = 500

@@ -2,7 +2,7 @@
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from decimal import Decimal
 from typing import assert_never
 
@@ -26,6 +26,7 @@ from corollary.core.states import State
 from corollary.core.types import DECIMAL_MAX_DIGITS, NIL, NUMBER, Kind, Type, decimal
 from corollary.core.values import SCALARS, decimal_value, is_decimal, unscaled_integer
 from corollary.core.windows import WINDOW, window_of
+from corollary.data_class import dataclass
 from corollary.errors import Diagnostic
 
 _RANGES = {Kind.NUMBER: (-(2**63), 2**63 - 1), Kind.UNSIGNED: (0, 2**64 - 1)}

@@ -6,7 +6,7 @@ their columns, so that their types come from all their rules at once.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date, datetime
 from typing import assert_never
 
@@ -37,6 +37,7 @@ from corollary.core.records.record_terms import is_record_term
 from corollary.core.types import DECIMAL_MAX_DIGITS, NUMERIC, Kind
 from corollary.core.user_functors.user_functor import UserCall
 from corollary.core.windows import RANKS, WINDOW, window_of
+from corollary.data_class import dataclass
 from corollary.errors import Diagnostic
 
 _SYMBOL: Kinds = frozenset({Kind.SYMBOL})

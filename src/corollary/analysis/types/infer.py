@@ -1,7 +1,5 @@
 """Type inference: the types of all terms and columns, and what is wrong with them."""
 
-from dataclasses import dataclass
-
 from corollary.analysis.resolution import ResolvedProgram
 from corollary.analysis.types.annotate import annotate
 from corollary.analysis.types.constraints import TypeConstraints, collect_constraints
@@ -9,6 +7,7 @@ from corollary.analysis.types.nulls import Nullability, null_heads, null_literal
 from corollary.analysis.types.scales import scales
 from corollary.core.logic import Clause
 from corollary.core.types import Type
+from corollary.data_class import dataclass
 from corollary.errors import Diagnostic
 
 

@@ -11,7 +11,7 @@ a test where `e` cannot be null, which depends on what is known of the variables
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import assert_never
 
 from corollary.analysis.phrases import related_spans, term_text
@@ -28,6 +28,7 @@ from corollary.core.functors import Nullness, signature_of
 from corollary.core.types import Type
 from corollary.core.windows import WINDOW
 from corollary.core.windows import may_be_null as window_may_be_null
+from corollary.data_class import dataclass
 from corollary.errors import Diagnostic
 
 Nullability = Mapping[str, tuple[bool, ...]]

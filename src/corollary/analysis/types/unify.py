@@ -5,10 +5,11 @@ all numbers, all symbols and so on; nodes of one *domain* moreover have the same
 point. Operands of `+` have one kind, variables that are joined have one domain.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from corollary.core.functors import ANY, Kinds
 from corollary.core.types import SYMBOL, Kind, RecordType, Type
+from corollary.data_class import dataclass
 from corollary.source import Span
 
 

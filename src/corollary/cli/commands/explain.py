@@ -1,7 +1,6 @@
 """`corollary explain`."""
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,6 +19,7 @@ from corollary.cli.options import (
 )
 from corollary.cli.parameters import family, functors, option, place, programs
 from corollary.console import Console
+from corollary.data_class import dataclass
 
 if TYPE_CHECKING:
     from corollary.core.pipeline import Reference

@@ -1,7 +1,7 @@
 """`corollary run`."""
 
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,7 @@ from corollary.cli.parameters import (
 from corollary.cli.report.tables import counted
 from corollary.cli.report.violations import note_proofs, proving, proving_keywords, why_option
 from corollary.console import TerminalConsole
+from corollary.data_class import dataclass
 
 if TYPE_CHECKING:
     from datetime import date

@@ -3,7 +3,7 @@
 import os
 import sys
 from contextlib import ExitStack, closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -22,6 +22,7 @@ from corollary.cli.parameters import (
     option,
     warehouse,
 )
+from corollary.data_class import dataclass
 from corollary.errors import InputError, redact_password
 
 if TYPE_CHECKING:

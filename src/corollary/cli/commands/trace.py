@@ -1,6 +1,6 @@
 """`corollary trace`."""
 
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -20,6 +20,7 @@ from corollary.cli.options import (
 )
 from corollary.cli.parameters import COUNT, choice, family, functors, option, programs
 from corollary.console import Console, SilentConsole
+from corollary.data_class import dataclass
 from corollary.database.database import Database, state_of
 
 if TYPE_CHECKING:

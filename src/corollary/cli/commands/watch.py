@@ -3,7 +3,6 @@
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +20,7 @@ from corollary.cli.parameters import family, functors, programs
 from corollary.cli.report.changes import alert_lines, change_summary, note_delivery, retained_lines
 from corollary.cli.report.tables import counted
 from corollary.console import TerminalConsole
+from corollary.data_class import dataclass
 
 if TYPE_CHECKING:
     from corollary.database.intake.pipeline import PipelineRun

@@ -2,10 +2,10 @@ r"""Entries of the shell: SQL up to `;`, Datalog up to `.`; `\d` and `.decl` on 
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 
 from corollary.core.syntax import PRECEDENCE
+from corollary.data_class import dataclass
 
 SQL_WORDS = (
     *("select", "with", "values", "from", "create", "drop", "insert", "delete", "update"),

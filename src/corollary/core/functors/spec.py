@@ -11,11 +11,12 @@ the SQL front end, the SQL compilers and the tables of docs/ read the row.
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Any
 
 from corollary.core.types import NUMERIC, Kind
+from corollary.data_class import dataclass
 
 Kinds = frozenset[Kind]
 

@@ -11,12 +11,13 @@ A record nested ten thousand levels deep is a value like any other: nothing here
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from corollary.core.logic import Value
 from corollary.core.types import NIL, PLAIN_BRANCH, Branch, Kind, RecordType, Type
+from corollary.data_class import dataclass
 
 Build = Callable[[Branch | None, Sequence[Any]], Any]
 """Makes something of a branch and what was made of its fields; nil has no branch."""

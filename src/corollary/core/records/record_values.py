@@ -12,7 +12,7 @@ A text is taken as what it says: `"[1, [2, nil]]"`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import field, fields, is_dataclass
 from typing import Any
 
 from corollary.core.logic import Value
@@ -25,6 +25,7 @@ from corollary.core.records.record_text import (
     record_text,
 )
 from corollary.core.types import NIL, PLAIN_BRANCH, Branch, Kind, RecordType, Type
+from corollary.data_class import dataclass
 
 ScalarReader = Callable[[Any, Type], Value]
 """Returns what a Python or JSON value is as a field; raises ValueError if it is not one."""

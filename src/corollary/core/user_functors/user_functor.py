@@ -1,11 +1,12 @@
 """A functor of a program's own, `@f(x, y)`: its types, and the Python function that computes it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from corollary.core.logic import Functor
 from corollary.core.types import Type
+from corollary.data_class import dataclass
 
 SIGN = "@"
 """The sign before the name of such a functor wherever it is applied."""

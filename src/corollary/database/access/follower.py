@@ -6,7 +6,7 @@ stores that number goes on from there later. Grants are looked up each time.
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 import numpy as np
@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from corollary.core.arrow import single_array
 from corollary.core.arrow_buffers import fixed_values
 from corollary.core.program import Relation
+from corollary.data_class import dataclass
 from corollary.database.feed_tables import COMMIT_COLUMNS, UNWATCHED
 from corollary.warehouse.files.durable_files import DELETE, INSERT
 

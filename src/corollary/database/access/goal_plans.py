@@ -8,7 +8,6 @@ a shape is never anything else than what the language says.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from corollary.core.engine import Engine, within_seconds
 from corollary.core.plans import Plan, working_relation
 from corollary.core.program import Relation
 from corollary.core.types import NUMBER, Kind, Type
+from corollary.data_class import dataclass
 from corollary.database.counters import ProgressRecorder
 from corollary.database.program.goals import read_goal
 from corollary.database.program.loaded_program import LoadedProgram

@@ -1,8 +1,8 @@
 """Who asks, and on whose behalf a transaction is made: a name and a role."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 
+from corollary.data_class import dataclass
 from corollary.errors import AccessError
 
 

@@ -1,7 +1,6 @@
 """Reading a database: relations, answers to goals, history; watching what changes."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -16,6 +15,7 @@ from corollary.core.program import NormalProgram, Relation
 from corollary.core.records.record_rows import to_python_rows
 from corollary.core.records.record_structs import TEXT, with_records
 from corollary.core.states import CHANGES
+from corollary.data_class import dataclass
 from corollary.database.access.why_access import WhyAccess
 from corollary.database.arguments import COUNT, check_function, checked
 from corollary.database.changes import Changes

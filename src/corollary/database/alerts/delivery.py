@@ -8,7 +8,7 @@ does not permit, an event for which it has no callback) is left for a process th
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import groupby
 from pathlib import Path
 from typing import assert_never
@@ -16,6 +16,7 @@ from uuid import uuid4
 
 from corollary import fault
 from corollary.core.alerts import Sink, SinkKind, WebhookUrl, is_permitted, parse_webhook_url
+from corollary.data_class import dataclass
 from corollary.database.alerts.sender import Claim, Sender, UnreachableError
 from corollary.database.commit import MAX_ALERT_DEPTH
 from corollary.database.pending_commit import ALERT_DEPTH

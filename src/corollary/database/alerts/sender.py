@@ -2,8 +2,8 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 
+from corollary.data_class import dataclass
 from corollary.database.store import Outbox
 from corollary.errors import ClaimError, CorollaryError
 from corollary.warehouse.catalog.queued_alert import QueuedAlert

@@ -6,7 +6,7 @@ a bag have counts of their own, and those of the bag are their sums.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from corollary.core.engine import Engine, Limits, LocalTable, TableHandle
 from corollary.core.program import NormalProgram, Relation
 from corollary.core.recorder import CountingRecorder
 from corollary.core.states import CHANGES, State
+from corollary.data_class import dataclass
 from corollary.database.program.parts import MANUAL_PART, relations_with_parts, working_copy
 from corollary.errors import InputError
 from corollary.maintain.base_plans import plan_key_lookup

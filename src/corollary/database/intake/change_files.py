@@ -16,7 +16,7 @@ adds or removes one. Empty lines are ignored.
 import hashlib
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,6 +29,7 @@ from corollary.core.logic import Value
 from corollary.core.program import NormalProgram, Relation
 from corollary.core.states import State
 from corollary.core.types import Kind
+from corollary.data_class import dataclass
 from corollary.database.intake.bag_operations import check_counts, counted_table
 from corollary.database.program.names import writable_relation
 from corollary.database.transaction import Transaction

@@ -7,11 +7,11 @@ storing the tuples and publishing them.
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from corollary.core.program import Relation
+from corollary.data_class import dataclass
 from corollary.database.database import Database, state_of, warehouse_of
 from corollary.database.program.loaded_program import LoadedProgram
 from corollary.database.program.names import published_relations

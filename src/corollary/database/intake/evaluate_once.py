@@ -4,7 +4,7 @@ import sys
 import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import date
 from functools import partial
 from pathlib import Path
@@ -16,6 +16,7 @@ from corollary.core.arrow import empty_table
 from corollary.core.engine import Engine, Limits, within_seconds
 from corollary.core.program import Directive, Program, Relation
 from corollary.core.spark_io import display_name, is_spark_io
+from corollary.data_class import dataclass
 from corollary.database.counters import ProgressRecorder
 from corollary.database.engines import LOCAL, SparkFrames, create_engine
 from corollary.database.intake.bag_operations import counted_table

@@ -1,7 +1,7 @@
 """Inserts into and deletes from base relations, each by one writer in its own part."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -11,6 +11,7 @@ from corollary.core.program import NormalProgram
 from corollary.core.recorder import CountingRecorder
 from corollary.core.states import State
 from corollary.core.values import format_row
+from corollary.data_class import dataclass
 from corollary.database.changes import KeptTuples
 from corollary.database.intake.bag_operations import BagChanges
 from corollary.database.program.dependencies import ResolvedDependency

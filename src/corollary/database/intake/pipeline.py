@@ -5,7 +5,7 @@ what changed in the sources and in the text → one transaction → commit → p
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from corollary.core.arrow import empty_table
 from corollary.core.program import Program
 from corollary.core.spark_io import is_spark_io
 from corollary.core.states import State
+from corollary.data_class import dataclass
 from corollary.database.arguments import PATH, checked
 from corollary.database.changes import Changes
 from corollary.database.commit import OpenTransaction

@@ -17,13 +17,14 @@ malformed record among few is no reason to stop. Its files are read once: none c
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pyarrow as pa
 
 from corollary.core.arrow import expand_table
 from corollary.core.engine import TableHandle, TaskPool
 from corollary.core.program import ROW_BOUND_FORMS, Directive, Relation, RowBound
+from corollary.data_class import dataclass
 from corollary.errors import Diagnostic, InputError
 from corollary.warehouse.copies import repeat_rows, row_difference
 from corollary.warehouse.files.file_rows import table_of

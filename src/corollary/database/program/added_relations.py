@@ -6,7 +6,7 @@ changes other relations because of them.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 from corollary.analysis.bags import bags_of, rows_name
@@ -15,6 +15,7 @@ from corollary.analysis.today import TODAY_RELATION
 from corollary.analysis.traverse import atom_uses
 from corollary.core.logic import Clause
 from corollary.core.program import SQL_DIRECTIVE, Declaration, Directive, Program
+from corollary.data_class import dataclass
 from corollary.database.program.loaded_program import LoadedProgram
 from corollary.rewrite.normalise import normalise_added
 

@@ -1,9 +1,10 @@
 """The keys and functional dependencies that a program declares."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from corollary.core.program import NormalProgram, Program
+from corollary.data_class import dataclass
 from corollary.source import Span
 
 

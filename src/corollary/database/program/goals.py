@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from corollary.analysis.check import check
@@ -14,6 +14,7 @@ from corollary.core import logic
 from corollary.core.engine import Engine, check_deadline
 from corollary.core.program import Declaration, NormalProgram, Program, Relation
 from corollary.core.types import Type
+from corollary.data_class import dataclass
 from corollary.database.program.loaded_program import LoadedProgram
 from corollary.database.program.names import list_names
 from corollary.database.program.question_bounds import check_size

@@ -1,7 +1,7 @@
 """Reads what users write: programs (read, check, normalise), and tuples."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from corollary.core.functors import COUNTER
 from corollary.core.program import NormalProgram, Program
 from corollary.core.user_functors.registration import missing_function, registered_function
 from corollary.core.user_functors.user_functor import SIGN
+from corollary.data_class import dataclass
 from corollary.database.program.dependencies import ResolvedDependency, resolve_dependencies
 from corollary.database.program.names import writable_relation
 from corollary.errors import Diagnostic, InputError, Severity

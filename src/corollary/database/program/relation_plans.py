@@ -1,13 +1,13 @@
 """What a transaction does to each relation, and why: new, changed, rebuilt or dropped."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from corollary.core.engine import Engine
 from corollary.core.program import NormalProgram, Relation
 from corollary.core.states import State
+from corollary.data_class import dataclass
 from corollary.database.changes import Changes
 from corollary.database.counters import Stats
 from corollary.database.program.transitions import ASIDE_SUFFIX

@@ -1,7 +1,6 @@
 """Keys and functional dependencies of base relations, enforced at every commit."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from corollary.core.arrow import DependencyCheck, to_python
@@ -10,6 +9,7 @@ from corollary.core.program import NormalProgram, Relation
 from corollary.core.recorder import CountingRecorder
 from corollary.core.states import State
 from corollary.core.values import format_row
+from corollary.data_class import dataclass
 from corollary.database.program.dependencies import ResolvedDependency
 from corollary.database.program.loaded_program import LoadedProgram
 from corollary.database.program.parts import (

@@ -6,7 +6,7 @@ tuples that the data of OLD gives under the rules of NEW.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -17,6 +17,7 @@ from corollary.core.plans import event_relation, working_relation
 from corollary.core.program import NormalProgram, Reaction, Relation
 from corollary.core.states import State
 from corollary.core.values import comparable_row, format_row
+from corollary.data_class import dataclass
 from corollary.database.counters import ProgressRecorder
 from corollary.database.reactions.trigger_causes import TriggerCauses
 from corollary.database.reactions.trigger_rounds import TriggerRounds

@@ -11,7 +11,7 @@ Constraints, alerts and the views themselves see that one step only.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Self
 
 from corollary.core.arrow import to_python
@@ -20,6 +20,7 @@ from corollary.core.plans import effect_relation
 from corollary.core.program import NormalProgram
 from corollary.core.states import CHANGES, State
 from corollary.core.values import format_row
+from corollary.data_class import dataclass
 from corollary.database.intake.operations import Operation
 from corollary.database.pending_commit import PendingCommit, PlanRun
 from corollary.database.state import DatabaseState

@@ -1,11 +1,11 @@
 """The answer to a question in SQL."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from corollary.core.arrow import schema_of, to_python
 from corollary.core.program import Relation
 from corollary.core.records.record_rows import to_python_rows
+from corollary.data_class import dataclass
 from corollary.database.engines import SparkFrames
 
 if TYPE_CHECKING:

@@ -5,11 +5,11 @@ or computed. What converts a value, or computes one, is not remembered.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from corollary.core.program import Relation
 from corollary.core.types import Kind, Type
+from corollary.data_class import dataclass
 from corollary.database.program.loaded_program import LoadedProgram
 from corollary.database.program.names import writable_relation
 from corollary.frontends.sql.catalog import SqlCatalog

@@ -9,7 +9,7 @@ looks them up.
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from itertools import count
 from typing import Any
@@ -21,6 +21,7 @@ from corollary.core.engine import Engine
 from corollary.core.plans import Plan, working_relation
 from corollary.core.program import Column, Declaration, Relation, TypeName
 from corollary.core.types import Type
+from corollary.data_class import dataclass
 from corollary.database.counters import ProgressRecorder
 from corollary.database.program.goals import AskedGoal
 from corollary.database.program.loaded_program import LoadedProgram

@@ -1,11 +1,12 @@
 """What `Database.sql` does with statements: questions, changes of data and of the program."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 from corollary.core.program import NormalProgram, Relation
 from corollary.core.states import State
+from corollary.data_class import dataclass
 from corollary.database.intake.operations import Operation
 from corollary.database.intake.rows import check_rows
 from corollary.database.pending_commit import DeferredOperations

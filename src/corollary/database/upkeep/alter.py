@@ -7,11 +7,12 @@ given; only those that differ are recorded.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from corollary.core.printer import print_clause, print_declaration
 from corollary.core.program import Declaration, NormalProgram, Program, Relation
+from corollary.data_class import dataclass
 from corollary.database.commit import retry_on_conflict
 from corollary.database.database import Database, state_of, warehouse_store_of
 from corollary.database.intake.operations import Operation

@@ -13,11 +13,12 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from corollary.console import Console, Phase, SilentConsole
+from corollary.data_class import dataclass
 from corollary.errors import ConflictError, Diagnostic, WarehouseError, redact_password
 from corollary.warehouse.catalog.catalog import Catalog
 from corollary.warehouse.catalog.catalog_copy import copy_rows, referenced_files

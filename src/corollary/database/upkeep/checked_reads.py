@@ -4,13 +4,13 @@ Relations are replayed from snapshots and changes alone, without an index.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 
 from corollary.console import Console
 from corollary.core.arrow import schema_of
 from corollary.core.program import NormalProgram, Relation
+from corollary.data_class import dataclass
 from corollary.database.upkeep.verify_report import VerifyReport
 from corollary.engines.local.engine import LocalEngine
 from corollary.errors import WarehouseError

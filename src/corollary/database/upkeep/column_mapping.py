@@ -1,7 +1,7 @@
 """How the columns of a relation change: which are kept under which name, which are new."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import pyarrow as pa
 
@@ -10,6 +10,7 @@ from corollary.core.logic import Value
 from corollary.core.program import Column, Relation
 from corollary.core.types import Type
 from corollary.core.values import parse_value
+from corollary.data_class import dataclass
 from corollary.errors import Diagnostic, InputError
 from corollary.frontends.datalog.parser import parse
 from corollary.source import SourceFile

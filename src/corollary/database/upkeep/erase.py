@@ -15,7 +15,6 @@ Every stage can be repeated, so an erasure that was interrupted is completed by 
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -25,6 +24,7 @@ from corollary.core.arrow import to_python
 from corollary.core.logic import Value
 from corollary.core.plans import WORKING_SEPARATOR
 from corollary.core.values import format_row, quote_text
+from corollary.data_class import dataclass
 from corollary.database.alerts.jsonlines import truncate_files
 from corollary.database.database import Database, state_of, warehouse_store_of
 from corollary.database.program.loaded_program import read_facts

@@ -8,7 +8,7 @@ references, which the next run removes.
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 from corollary import fault
 from corollary.console import Console, Phase, SilentConsole
 from corollary.core.engine import Engine
+from corollary.data_class import dataclass
 from corollary.database.engines import SEQUENTIAL, create_engine
 from corollary.database.state import DatabaseState
 from corollary.database.warehouse_store import WarehouseStore

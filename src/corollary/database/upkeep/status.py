@@ -2,11 +2,12 @@
 
 import time
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
 from corollary.core.program import NormalProgram, RelationKind
+from corollary.data_class import dataclass
 from corollary.database.program.names import published_relations
 from corollary.frontends.datalog.parser import parse
 from corollary.source import SourceFile

@@ -17,7 +17,7 @@ import json
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
@@ -29,6 +29,7 @@ from corollary.core.engine import Limits
 from corollary.core.printer import print_program
 from corollary.core.program import NormalProgram
 from corollary.core.states import State
+from corollary.data_class import dataclass
 from corollary.database.database import Database, state_of, warehouse_of
 from corollary.database.intake.operations import Operation
 from corollary.database.program.loaded_program import load_program

@@ -11,7 +11,6 @@
 """
 
 import time
-from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -19,6 +18,7 @@ from corollary.console import Console, Phase, SilentConsole
 from corollary.core.engine import TableHandle
 from corollary.core.plans import WORKING_SEPARATOR
 from corollary.core.program import Relation
+from corollary.data_class import dataclass
 from corollary.database.program.names import published_relations, relations_of_counts
 from corollary.database.upkeep import checked_reads
 from corollary.database.upkeep.expected_contents import expected_contents, is_computed

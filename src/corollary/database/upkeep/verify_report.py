@@ -1,9 +1,10 @@
 """The report of `verify`: each finding with the file, and what can be done about it."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Any
 
+from corollary.data_class import dataclass
 from corollary.errors import Diagnostic, render
 
 

@@ -22,9 +22,10 @@ and satisfies the constraints, there is one; otherwise it is not known.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import product
 
+from corollary.data_class import dataclass
 from corollary.documents.answers.canonical import Overlay, fresh_labels
 from corollary.documents.queries.conjunctive import ConjunctivePattern
 from corollary.documents.queries.pattern import Axis

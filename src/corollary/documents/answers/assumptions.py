@@ -19,11 +19,11 @@ For `/r[a][b]` on `r[!f]`, `f` gives `a` with l(f) = a and `b` with l(f) = b: no
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 from json import dumps, loads
 
+from corollary.data_class import dataclass
 from corollary.documents.answers.unknown import (
     UNKNOWN,
     EncodedRow,

@@ -20,10 +20,11 @@ less is sure.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations_with_replacement, product
 from typing import assert_never
 
+from corollary.data_class import dataclass
 from corollary.documents.answers.question import Question
 from corollary.documents.answers.unknown import EncodedRow, decode_label
 from corollary.documents.queries.pattern import Axis

@@ -25,9 +25,10 @@ what is sure is what holds already: bounds on the safe side.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice, product
 
+from corollary.data_class import dataclass
 from corollary.documents.answers import matching
 from corollary.documents.answers.admissible import AdmissibleCompletions, Demanded
 from corollary.documents.answers.canonical import Overlay

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from typing import assert_never
 
+from corollary.data_class import dataclass
 from corollary.documents.answers import matching
 from corollary.documents.answers.question import Question
 from corollary.documents.answers.scenarios import ScenarioSearch

@@ -7,9 +7,9 @@ every future w: q(w(I)) = q(I) ∪ q(w(I')), where I' is what is kept.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import assert_never
 
+from corollary.data_class import dataclass
 from corollary.documents.answers.question import Question
 from corollary.documents.queries.pattern import Axis
 from corollary.documents.queries.shape import Fork, Group, Node

@@ -7,9 +7,9 @@ pos, `within` is in; without functions, they are sure and sin.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol, assert_never
 
+from corollary.data_class import dataclass
 from corollary.documents.answers.unknown import (
     NO_ROWS,
     UNIT_ROWS,

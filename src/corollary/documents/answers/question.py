@@ -1,8 +1,8 @@
 """A query on one document, with its results: what usefulness, garbage and explanations need."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from corollary.data_class import dataclass
 from corollary.documents.answers.call_results import call_results
 from corollary.documents.answers.unknown import NO_ROWS, Answer, Tuples, decode_row
 from corollary.documents.collection import MaintainedQuery

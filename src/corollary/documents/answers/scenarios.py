@@ -11,9 +11,10 @@ leaves up, so that a thousand nodes which wait for the same function are one sce
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import assert_never
 
+from corollary.data_class import dataclass
 from corollary.documents.answers import matching
 from corollary.documents.answers.question import Question
 from corollary.documents.answers.unknown import UNKNOWN, encode_label, meet

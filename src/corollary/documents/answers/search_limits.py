@@ -1,7 +1,6 @@
 """How much a search over a document may take."""
 
-from dataclasses import dataclass
-
+from corollary.data_class import dataclass
 from corollary.engines.budget import WorkBudget
 
 

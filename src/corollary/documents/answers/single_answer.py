@@ -25,9 +25,10 @@ same, it is exact.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import assert_never
 
+from corollary.data_class import dataclass
 from corollary.documents.answers import assumptions
 from corollary.documents.answers.call_results import call_results, call_results_from
 from corollary.documents.answers.matching import answer_of, match_group, match_tables, passes_test

@@ -21,9 +21,9 @@ limits; beyond them a function is not proved useless, and counts as useful. Usel
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import product
 
+from corollary.data_class import dataclass
 from corollary.documents.answers.canonical import (
     Canonical,
     Overlay,

@@ -27,11 +27,13 @@ import math
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from fractions import Fraction
 from itertools import product
+
+from corollary.data_class import dataclass
 
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d")

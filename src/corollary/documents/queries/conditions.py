@@ -1,10 +1,10 @@
 """What stands behind `where`: joins, comparisons of numbers and times, labels that differ."""
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Generic, Protocol, TypeVar
 
+from corollary.data_class import dataclass
 from corollary.documents.queries.comparisons import (
     MAX_COMPARED_CLASSES,
     MAX_UNEQUAL,

@@ -1,10 +1,11 @@
 """Conjunctive patterns: those without forks, whose alternatives become patterns of their own."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from typing import assert_never
 
+from corollary.data_class import dataclass
 from corollary.documents.queries.shape import Fork, Group, Node
 
 

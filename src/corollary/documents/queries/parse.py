@@ -10,7 +10,7 @@ Queries over several documents are patterns on one tree, with the documents belo
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from importlib.resources import files
 from itertools import pairwise
@@ -18,6 +18,7 @@ from typing import Any
 
 from lark import Lark, Transformer, UnexpectedToken, v_args
 
+from corollary.data_class import dataclass
 from corollary.documents.errors import QuerySyntaxError
 from corollary.documents.queries.conditions import WrittenCondition, read_conditions
 from corollary.documents.queries.pattern import (

@@ -6,10 +6,11 @@ union of patterns, each with a root of its own, with equalities between variable
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import assert_never
 
+from corollary.data_class import dataclass
 from corollary.documents.queries.comparisons import Conditions
 from corollary.documents.trees.forest import NodeKind
 from corollary.source import SourceFile, Span

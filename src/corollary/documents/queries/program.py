@@ -51,12 +51,13 @@ not relevant. A key that is not known yet (?) may still become any, and stays.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import product
 from typing import assert_never
 
 from corollary.core import logic
 from corollary.core.program import Column, Declaration, Program, TypeName
+from corollary.data_class import dataclass
 from corollary.documents.answers.call_results import call_results
 from corollary.documents.answers.unknown import UNKNOWN, encode_label
 from corollary.documents.queries.comparisons import CLOCK, Conditions, NumberComparison

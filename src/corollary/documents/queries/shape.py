@@ -14,9 +14,10 @@ known, and still needed, once the first i branches have matched.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import assert_never
 
+from corollary.data_class import dataclass
 from corollary.documents.queries.comparisons import Conditions
 from corollary.documents.queries.pattern import Axis
 from corollary.documents.trees.forest import NodeKind

@@ -13,9 +13,10 @@ foreign files get in. What a function brings is a forest, so a root is put aroun
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from corollary.data_class import dataclass
 from corollary.documents.errors import ActiveDocumentError
 from corollary.documents.trees.forest import ROOT, Forest, ForestNode, NodeKind
 from corollary.errors import InputError

@@ -27,9 +27,10 @@ query, it is exponential: there is a budget.
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import product
 
+from corollary.data_class import dataclass
 from corollary.documents.queries.conjunctive import ConjunctivePattern
 from corollary.documents.queries.pattern import Axis
 from corollary.documents.trees.document_tree import DocumentTree

@@ -13,10 +13,10 @@ The *values* of a path are the labels of the children of the nodes at its end: t
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import product
 from typing import Protocol
 
+from corollary.data_class import dataclass
 from corollary.documents.trees.forest import NodeKind
 
 LabelPath = tuple[str, ...]

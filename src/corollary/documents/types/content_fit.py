@@ -18,10 +18,10 @@ is found by bisection, those of other groups are tried.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import TypeVar
 
+from corollary.data_class import dataclass
 from corollary.documents.types.function_types import Production
 from corollary.engines.budget import WorkBudget
 

@@ -23,10 +23,10 @@ Every union is a production of its own. There may be exponentially many, so ther
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import assert_never
 
+from corollary.data_class import dataclass
 from corollary.documents.types.function_types import Child
 
 ALTERNATIVES_MAX = 512

@@ -15,10 +15,11 @@ are further children, any number of them; `active_types` says of which types.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import assert_never
 
+from corollary.data_class import dataclass
 from corollary.documents.trees.forest import NodeKind
 from corollary.documents.types.constraints import DocumentConstraint
 

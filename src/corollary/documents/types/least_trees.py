@@ -9,8 +9,8 @@ children are not used. So there may be a tree although none is found.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from corollary.data_class import dataclass
 from corollary.documents.queries.conjunctive import ConjunctivePattern
 from corollary.documents.trees.forest import SCALARS, ForestNode, NodeKind
 from corollary.documents.types.constraints import LabelPath

@@ -16,9 +16,10 @@ content of that `s`. It is an `S` as before, so `r` is not looked at.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from heapq import heapify, heappop, heappush
 
+from corollary.data_class import dataclass
 from corollary.documents.trees.document_tree import DocumentTree, StoredNode
 from corollary.documents.trees.forest import ROOT, Forest, NodeKind
 from corollary.documents.types.active_types import Rules

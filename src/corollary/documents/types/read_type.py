@@ -17,9 +17,10 @@ comment. A text that begins with `<!` is a DTD.
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from corollary.data_class import dataclass
 from corollary.documents.errors import ActiveDocumentError
 from corollary.documents.trees.forest import NodeKind
 from corollary.documents.types.constraints import (

@@ -11,10 +11,10 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from corollary.data_class import dataclass
 from corollary.errors import InputError
 
 MIN_JAVA_VERSION = 17

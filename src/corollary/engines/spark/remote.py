@@ -1,7 +1,7 @@
 """Remote stores: where a driver has strata maintained that it does not maintain itself."""
 
 from collections.abc import Callable, Container, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Generic, Protocol
 
 import pyarrow as pa
@@ -12,6 +12,7 @@ from corollary.core.pipeline import Reference
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
+from corollary.data_class import dataclass
 from corollary.engines.local.prepared_plan import PreparedPlan
 
 CHANGES = (State.ADDED, State.REMOVED)

@@ -2,7 +2,6 @@
 
 import pickle
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic
 
@@ -12,6 +11,7 @@ import pyarrow as pa
 
 from corollary.core.engine import Item, MapResult, PartitionsOf
 from corollary.core.program import Relation
+from corollary.data_class import dataclass
 from corollary.engines.spark.partitioned.partitioning import partition_count, partition_of
 from corollary.errors import CorollaryError
 

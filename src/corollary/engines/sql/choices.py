@@ -5,13 +5,14 @@ chooses is; where a test of it is missing, nothing is chosen.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqlglot import exp
 
 from corollary.core.functors import COMPARISON_OPERATORS
 from corollary.core.logic import Constant, Expression
 from corollary.core.types import BOOL, NUMBER, Kind, Type
+from corollary.data_class import dataclass
 from corollary.engines.sql import nodes
 from corollary.engines.sql.decimal_bounds import narrow_result
 from corollary.engines.sql.dialect import SqlDialect

@@ -1,12 +1,12 @@
 """What the compiler returns: a query, the tables that it reads, and how to read its result."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from corollary.core.logic import Constant
 from corollary.core.pipeline import Reference
 from corollary.core.types import Type
+from corollary.data_class import dataclass
 
 if TYPE_CHECKING:
     from sqlglot import exp

@@ -5,11 +5,12 @@ may raise: what can fail gives null instead, and the compiler tests for that.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 from corollary.core.logic import Value
 from corollary.core.types import Kind, Type
+from corollary.data_class import dataclass
 from corollary.engines.sql.nodes import Node
 
 AggregateForm = Callable[[Node, Type, Type], tuple[Node, Node | None]]

@@ -6,12 +6,13 @@ come by their codes where these are known; what is computed of a group comes as 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqlglot import exp
 
 from corollary.core.pipeline import Pipeline
 from corollary.core.types import Kind, Type
+from corollary.data_class import dataclass
 from corollary.engines.sql import nodes
 from corollary.engines.sql.aggregates import SOURCE, aggregate_form, count_rows
 from corollary.engines.sql.compiled import (

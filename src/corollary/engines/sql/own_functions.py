@@ -6,13 +6,14 @@ functions have one name.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import sha256
 
 from sqlglot import exp
 
 from corollary.core.logic import Condition, Expression, variables_of
 from corollary.core.types import BOOL, DECIMAL_MAX_DIGITS, Kind, Type
+from corollary.data_class import dataclass
 from corollary.engines.sql import nodes
 from corollary.engines.sql.dialect import SqlDialect
 from corollary.engines.sql.expressions import type_of

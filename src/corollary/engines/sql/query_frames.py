@@ -1,11 +1,12 @@
 """Rows under way in a query, and the tests that they have to pass."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from sqlglot import exp
 
 from corollary.core.logic import Constant
 from corollary.core.pipeline import Reference
+from corollary.data_class import dataclass
 from corollary.engines.sql import nodes
 from corollary.engines.sql.compiled import MARK, Form, InputTable
 from corollary.engines.sql.nodes import Node

@@ -1,11 +1,11 @@
 """A value or a truth as SQL, with a test whether there is none; functors applied to such values."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from sqlglot import exp
 
 from corollary.core.types import Type
+from corollary.data_class import dataclass
 from corollary.engines.sql import nodes
 from corollary.engines.sql.dialect import FunctorForm
 from corollary.engines.sql.nodes import Node

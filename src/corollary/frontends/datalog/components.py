@@ -10,13 +10,14 @@ instance around it, and at last in the program. With `.override p`, the rules th
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, NamedTuple
 
 from corollary.analysis import traverse
 from corollary.core import logic, program
 from corollary.core.functors import CAST
 from corollary.core.types import PLAIN_BRANCH
+from corollary.data_class import dataclass
 from corollary.errors import Diagnostic, InputError
 from corollary.frontends.datalog.lexer import Lexeme
 from corollary.frontends.datalog.parse_nodes import (

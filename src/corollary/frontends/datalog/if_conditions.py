@@ -6,8 +6,8 @@
 import operator
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from corollary.data_class import dataclass
 from corollary.frontends.datalog.macros import MacroError, Macros
 
 _DEFINED = re.compile(r"\bdefined\s*(?:\(\s*([A-Za-z_]\w*)\s*\)|([A-Za-z_]\w*))", re.ASCII)

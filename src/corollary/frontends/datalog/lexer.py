@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from itertools import zip_longest
 
@@ -16,6 +16,7 @@ from corollary.core.syntax import (
     TODAY,
     normalised_name,
 )
+from corollary.data_class import dataclass
 from corollary.errors import Diagnostic
 from corollary.frontends.datalog import literals
 from corollary.frontends.datalog.source_map import ExpandedText

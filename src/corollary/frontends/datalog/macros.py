@@ -1,7 +1,8 @@
 """Macros of the preprocessor and their expansion, which leaves strings and quoted names alone."""
 
 import re
-from dataclasses import dataclass
+
+from corollary.data_class import dataclass
 
 _TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*"?|`(?:[^`\\\n]|\\.)*`?|\w+|.', re.DOTALL)
 _PASTE = re.compile(r"\s*##\s*")

@@ -7,9 +7,10 @@ first, then the body, then the result again with the macro itself switched off.
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from corollary.data_class import dataclass
 from corollary.errors import Diagnostic, InputError
 from corollary.frontends.datalog.if_conditions import ConditionError, condition_holds
 from corollary.frontends.datalog.literals import STRING_PATTERN

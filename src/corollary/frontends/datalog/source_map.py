@@ -1,8 +1,9 @@
 """The map from offsets of the preprocessed text to places in the user's files."""
 
 from bisect import bisect_right
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from corollary.data_class import dataclass
 from corollary.source import SourceFile, Span
 
 

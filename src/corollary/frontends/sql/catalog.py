@@ -2,10 +2,11 @@
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from corollary.analysis.resolution import resolve_type, resolve_types
 from corollary.core.program import Program
+from corollary.data_class import dataclass
 from corollary.frontends.sql.query_tree import QueryColumn
 from corollary.source import Span
 

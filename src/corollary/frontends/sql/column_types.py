@@ -1,7 +1,5 @@
 """The types that SQL names: `INT`, `DECIMAL(12, 2)`, `STRING` …."""
 
-from dataclasses import dataclass
-
 from sqlglot import exp
 
 from corollary.core.types import (
@@ -15,6 +13,7 @@ from corollary.core.types import (
     Type,
     decimal,
 )
+from corollary.data_class import dataclass
 from corollary.errors import InputError
 from corollary.frontends.sql.parse import span_of, text_of
 from corollary.source import SourceFile

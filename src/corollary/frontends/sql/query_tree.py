@@ -5,11 +5,12 @@ written out, and stars, aliases, `USING` and ordinals are gone. A condition is a
 bool that may be null; `and`, `or`, `not`, `lt`, `same` … are functors like the others.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 from corollary.core.logic import Value
 from corollary.core.types import Type
+from corollary.data_class import dataclass
 from corollary.source import Span
 
 # --- expressions -------------------------------------------------------------------------------

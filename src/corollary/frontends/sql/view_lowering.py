@@ -1,10 +1,11 @@
 """From the query of a view to its relations and rules."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from corollary.core.logic import Clause, Value
 from corollary.core.program import Declaration
+from corollary.data_class import dataclass
 from corollary.errors import Diagnostic
 from corollary.frontends.sql.lowering.bodies import RuleBody
 from corollary.frontends.sql.lowering.draft import ViewDraft

@@ -6,13 +6,14 @@ to one of an earlier round that it was made of, by a rule that only adds.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from corollary.analysis.monotonicity import is_ranked_by_value, only_adds
 from corollary.analysis.strata import Stratum
 from corollary.core import logic, plans
 from corollary.core.pipeline import Links, Reference
 from corollary.core.types import NUMBER
+from corollary.data_class import dataclass
 from corollary.maintain.sip import Goal, sip
 from corollary.maintain.tabling import AdornedRelation, CallTables
 

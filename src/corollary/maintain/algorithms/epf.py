@@ -41,7 +41,7 @@ left-linear:
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from corollary.analysis.strata import Stratum
@@ -49,6 +49,7 @@ from corollary.core import plans
 from corollary.core.logic import NO_RULE, Rule
 from corollary.core.pipeline import Pipeline, Probe, Reference
 from corollary.core.states import State
+from corollary.data_class import dataclass
 from corollary.maintain import delta
 from corollary.maintain.draft import Body, Draft
 from corollary.maintain.payload import has_single_derivations

@@ -31,8 +31,6 @@ Example: `total(k, s)`, r = {(x,1), (x,2), (y,5)}; r(x,2) removed: δ(x,2) = −
 n = 2, sum 3 to n = 1, sum 1; now (x,1), was (x,3). r(x,1) is not read.
 """
 
-from dataclasses import dataclass
-
 from corollary.analysis.strata import Stratum
 from corollary.core import plans
 from corollary.core.logic import (
@@ -49,6 +47,7 @@ from corollary.core.logic import (
 from corollary.core.pipeline import Extreme, Reference
 from corollary.core.states import State
 from corollary.core.types import NUMBER, Type
+from corollary.data_class import dataclass
 from corollary.maintain.assignments import (
     difference_relation,
     difference_steps,

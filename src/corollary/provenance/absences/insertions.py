@@ -15,12 +15,13 @@ has to go. Proofs are found one after another: in the state without the tuples c
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import combinations, islice, product
 from math import prod
 
 from corollary.core.logic import Literal
 from corollary.core.program import NormalProgram
+from corollary.data_class import dataclass
 from corollary.database.commit import OpenTransaction
 from corollary.engines.budget import WorkLimitError
 from corollary.errors import InputError, LimitError

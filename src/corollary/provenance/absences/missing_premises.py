@@ -6,7 +6,7 @@ known values. One pipeline for each rule and M, led by the wanted tuples.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 from math import prod
 
@@ -17,6 +17,7 @@ from corollary.core.logic import Literal, Variable
 from corollary.core.plans import Step, working_relation
 from corollary.core.program import NormalProgram, Relation
 from corollary.core.types import NUMBER, Type
+from corollary.data_class import dataclass
 from corollary.provenance.absences.known_values import known_relation
 from corollary.provenance.absences.nearest import body_of_parts, type_of
 from corollary.provenance.absences.rule_parts import (

@@ -19,7 +19,7 @@ All of F fails in such an instance, since otherwise a smaller F would have had o
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import combinations, islice, product
 from math import prod
 
@@ -32,6 +32,7 @@ from corollary.core.pipeline import Reference
 from corollary.core.plans import Plan, Step, working_relation
 from corollary.core.program import Relation
 from corollary.core.types import NUMBER, Type
+from corollary.data_class import dataclass
 from corollary.engines.budget import WorkLimitError
 from corollary.maintain.draft import Body
 from corollary.maintain.sip import Goal

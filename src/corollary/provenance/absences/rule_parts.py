@@ -12,7 +12,7 @@ c(z), z > 3 another. If c(z) fails too, z is tested by z > 3 only, and ranges ov
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from corollary.core.logic import (
     EQUATIONS,
@@ -27,6 +27,7 @@ from corollary.core.logic import (
     variables_of,
 )
 from corollary.core.types import Type
+from corollary.data_class import dataclass
 from corollary.provenance.nodes import Row
 
 Part = Literal | Condition

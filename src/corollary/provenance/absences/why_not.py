@@ -1,7 +1,7 @@
 """Why a tuple does not hold: the nearest instances of its rules, and what fails in each."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from corollary.core.logic import (
     Condition,
@@ -15,6 +15,7 @@ from corollary.core.logic import (
 )
 from corollary.core.program import NormalProgram
 from corollary.core.types import Type
+from corollary.data_class import dataclass
 from corollary.database.program.goals import read_goal
 from corollary.database.program.loaded_program import LoadedProgram
 from corollary.database.state import DatabaseState

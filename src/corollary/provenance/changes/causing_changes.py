@@ -5,12 +5,13 @@ From the tuple down the rules: the changes of literals that directly caused tupl
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from corollary.active.causes import plan_causes
 from corollary.core.arrow import to_python
 from corollary.core.program import Relation
 from corollary.core.states import CHANGES, State
+from corollary.data_class import dataclass
 from corollary.database.program.parts import working_copy
 from corollary.database.state import DatabaseState
 from corollary.maintain.update import Update

@@ -7,11 +7,12 @@
 """
 
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from corollary.core.states import State
 from corollary.core.values import value_from_json
+from corollary.data_class import dataclass
 from corollary.database.commit import OpenTransaction
 from corollary.database.counters import TraceRow
 from corollary.database.state import DatabaseState

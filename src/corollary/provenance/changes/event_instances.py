@@ -8,7 +8,7 @@ tuple needs are found first, and then chosen bottom-up, round by round.
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from corollary.active.events import event_plan, required_events
 from corollary.core.arrow import sort_rows, to_python
@@ -17,6 +17,7 @@ from corollary.core.plans import event_relation, working_relation
 from corollary.core.program import MarkedRelation, Relation
 from corollary.core.states import CHANGES, State
 from corollary.core.types import NUMBER, Type
+from corollary.data_class import dataclass
 from corollary.database.state import DatabaseState
 from corollary.maintain.draft import Draft
 from corollary.maintain.update import Update

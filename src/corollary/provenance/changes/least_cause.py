@@ -11,10 +11,10 @@ caused it at all, from which parts are dropped, halves first, until no single ch
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from math import comb
 
+from corollary.data_class import dataclass
 from corollary.provenance.nodes import BaseChange
 
 MAX_TRIED_SIZE = 3

@@ -5,7 +5,7 @@ triggers did is among the changes.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -16,6 +16,7 @@ from corollary.core.plans import WORKING_SEPARATOR
 from corollary.core.printer import print_clause
 from corollary.core.program import Directive, MarkedRelation, NormalProgram, Program
 from corollary.core.types import Type
+from corollary.data_class import dataclass
 from corollary.database.engines import LOCAL, create_engine
 from corollary.database.program.loaded_program import LoadedProgram
 from corollary.database.state import DatabaseState

@@ -5,9 +5,10 @@ after it: what needs the state before is asked then.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from corollary.core.values import format_value
+from corollary.data_class import dataclass
 from corollary.database.commit import OpenTransaction
 from corollary.database.reactions.keys import Contradiction, contradictions
 from corollary.database.reactions.reactions import Violation

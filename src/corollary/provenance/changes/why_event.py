@@ -8,7 +8,7 @@ is proved when the transaction has been rolled back, or is asked of the state be
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from corollary.analysis.relevance import BOTH_SIGNS
 from corollary.core.arrow import to_python
@@ -17,6 +17,7 @@ from corollary.core.plans import WORKING_SEPARATOR
 from corollary.core.program import MarkedRelation
 from corollary.core.states import CHANGES, State
 from corollary.core.types import Type
+from corollary.data_class import dataclass
 from corollary.database.commit import OpenTransaction
 from corollary.database.memory_store import MemoryStore
 from corollary.database.program.goals import read_goal

@@ -7,11 +7,12 @@ neighbours; ties are broken by ids, so that the same proof is always drawn alike
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from html import escape
 from itertools import pairwise
 
 from corollary.core.printer import print_value
+from corollary.data_class import dataclass
 from corollary.provenance.forms.text import ShownAbsence, beside_of, label_of, place_text
 from corollary.provenance.nodes import ProofKind, ProofNode, ProofRule
 

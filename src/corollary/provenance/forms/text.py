@@ -13,10 +13,10 @@ the same text.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol, assert_never
 
 from corollary.core.printer import print_relation, print_value
+from corollary.data_class import dataclass
 from corollary.provenance.nodes import (
     Attempt,
     BaseChange,

@@ -5,13 +5,14 @@ and changes are read once for all of them.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from corollary.core import logic
 from corollary.core.arrow import from_python, to_python
 from corollary.core.program import Directive, Relation
 from corollary.core.values import comparable_row
+from corollary.data_class import dataclass
 from corollary.database.program.parts import (
     MANUAL_PART,
     SOURCE_PREFIX,

@@ -6,7 +6,6 @@ the record; where a record is malformed, the file is parsed again in halves.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +14,7 @@ import pyarrow as pa
 from corollary.core.arrow import from_python
 from corollary.core.logic import Value
 from corollary.core.program import Directive, Relation
+from corollary.data_class import dataclass
 from corollary.errors import InputError
 from corollary.warehouse.files.input_files import BYTE_ORDER_MARK, GZIP_MAGIC, fingerprint_of
 from corollary.warehouse.formats.dialect import Dialect, format_of

@@ -13,12 +13,13 @@ So two databases that are equal in what was granted have equal leaves, and give 
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from corollary.analysis.strata import strata
 from corollary.core.logic import Clause
 from corollary.core.program import Directive, Program
+from corollary.data_class import dataclass
 from corollary.database.access.reader import Reader
 from corollary.database.database import Database, state_of
 from corollary.database.opening import open_database

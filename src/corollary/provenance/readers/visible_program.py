@@ -5,12 +5,13 @@ rules are visible. Nothing is left of places in files, keys, constraints and oth
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 from corollary.analysis.traverse import atom_uses
 from corollary.core.logic import Clause, applies_functor
 from corollary.core.program import Declaration, Program, owner_of, sql_texts
+from corollary.data_class import dataclass
 
 TODAY_FUNCTOR = "today"
 

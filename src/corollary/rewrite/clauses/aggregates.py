@@ -18,13 +18,14 @@ its keys; `h.reads` holds which groups read which (`rewrite/clauses/group_reads.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from corollary.analysis.grouped_recursion import grouped_recursion
 from corollary.analysis.traverse import all_variables
 from corollary.core import logic
 from corollary.core.functors import CHECKED_SUM
 from corollary.core.types import NUMBER, Kind, Type
+from corollary.data_class import dataclass
 from corollary.errors import InputError
 from corollary.rewrite.clauses import bindings
 from corollary.rewrite.clauses.disjunctions import alternatives

@@ -6,13 +6,14 @@ the column, which is an overflow where it does have more.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from decimal import Decimal
 
 from corollary.core import logic
 from corollary.core.functors import can_fail, signature_of
 from corollary.core.program import Relation
 from corollary.core.types import NUMBER, Kind, Type
+from corollary.data_class import dataclass
 from corollary.rewrite.translation_unit import (
     Conjunction,
     FreshVariables,

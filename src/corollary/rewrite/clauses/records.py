@@ -10,13 +10,14 @@ with `_` inside a record is a count of zero, as `_` stands for any value of the 
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from corollary.analysis.patterns import equated_terms, has_record, pattern_terms
 from corollary.analysis.traverse import all_variables_in
 from corollary.core import logic
 from corollary.core.records.record_terms import BRANCH_OF, FIELD_OF, RECORD_OF, is_record_term
 from corollary.core.types import NUMBER, SYMBOL, Type
+from corollary.data_class import dataclass
 from corollary.rewrite.translation_unit import Conjunction, FreshVariables, TranslationUnit
 
 _FALSE = logic.Comparison("=", logic.Constant(0, NUMBER), logic.Constant(1, NUMBER))

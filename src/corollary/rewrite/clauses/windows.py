@@ -12,12 +12,13 @@ sum may be too large for its type: then it is null, and the rule that reads it d
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from corollary.core import logic
 from corollary.core.functors import CHECKED_SUM
 from corollary.core.types import Kind, Type
 from corollary.core.windows import WindowExpression, has_window, window_equations, window_of
+from corollary.data_class import dataclass
 from corollary.rewrite.translation_unit import Conjunction, TranslationUnit
 
 

@@ -9,8 +9,8 @@ import base64
 import binascii
 import hashlib
 import json
-from dataclasses import dataclass
 
+from corollary.data_class import dataclass
 from corollary.errors import InputError
 from corollary.serve.requests import Request, request_as_json
 

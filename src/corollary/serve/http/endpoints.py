@@ -1,10 +1,11 @@
 """The paths of the interface: for each the request that it asks, and where its fields are."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Any
 
+from corollary.data_class import dataclass
 from corollary.serve import commands, requests
 from corollary.serve.requests import Request
 

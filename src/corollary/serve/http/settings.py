@@ -1,8 +1,9 @@
 """Settings of the HTTP interface."""
 
 import re
-from dataclasses import dataclass
 from ipaddress import ip_address
+
+from corollary.data_class import dataclass
 
 HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^\s:@/\[\]]*))(?::[0-9]*)?")
 """An address of IPv6 in brackets, or a name; and perhaps a port."""

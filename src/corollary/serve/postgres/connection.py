@@ -9,9 +9,10 @@ import asyncio
 import secrets
 import ssl
 import time
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 
+from corollary.data_class import dataclass
 from corollary.database.access.principals import Principal
 from corollary.serve.postgres import messages as ms
 from corollary.serve.postgres import statements as st

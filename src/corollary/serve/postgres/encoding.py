@@ -4,7 +4,6 @@ An encoded column is the bytes of all its values in a row, where each begins, an
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
@@ -13,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from corollary.data_class import dataclass
 from corollary.serve.postgres.messages import BINARY_FORMAT
 from corollary.serve.postgres.wire_types import arrow_column_type
 

@@ -2,10 +2,11 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from sqlglot import exp
 
+from corollary.data_class import dataclass
 from corollary.serve.postgres.problems import PgError
 from corollary.serve.postgres.relations import VisibleRelation, VisibleRelations
 from corollary.serve.postgres.wire_types import (

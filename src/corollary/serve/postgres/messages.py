@@ -6,8 +6,8 @@ one of a connection has no kind. Names are those of PostgreSQL's documentation.
 
 import struct
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
+from corollary.data_class import dataclass
 from corollary.serve.postgres.problems import PgError
 
 PROTOCOL_MAJOR = 3

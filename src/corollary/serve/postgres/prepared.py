@@ -1,13 +1,14 @@
 """Statements that were read, what they give, and the columns and types that they have."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
 import pyarrow as pa
 from sqlglot import exp
 
+from corollary.data_class import dataclass
 from corollary.serve.postgres.inference import parameter_types
 from corollary.serve.postgres.messages import FieldDescription
 from corollary.serve.postgres.parameters import ParameterValue

@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from corollary.data_class import dataclass
 from corollary.serve.answers import ServiceError
 
 

@@ -3,11 +3,11 @@
 import re
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from corollary.core.program import RelationKind
 from corollary.core.types import Kind, Type
+from corollary.data_class import dataclass
 
 STATEMENTS_MAX = 512
 """So many statements are kept for one client."""

@@ -3,8 +3,8 @@
 import asyncio
 import logging
 import ssl
-from dataclasses import dataclass
 
+from corollary.data_class import dataclass
 from corollary.serve.postgres import messages as ms
 from corollary.serve.postgres.channel import CountingReader, PgChannel
 from corollary.serve.postgres.connection import ConnectionContext, PgConnection, stopping

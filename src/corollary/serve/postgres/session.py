@@ -3,13 +3,14 @@
 import asyncio
 import time
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Any, TypeVar
 
 import pyarrow as pa
 from sqlglot import exp
 
+from corollary.data_class import dataclass
 from corollary.database.access.principals import AccessRole, Principal
 from corollary.frontends.sql.statements.shapes import (
     SHAPE_MAX_CHARS,

@@ -4,10 +4,11 @@ import asyncio
 import time
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import pyarrow as pa
 
+from corollary.data_class import dataclass
 from corollary.database.access.principals import Principal
 from corollary.serve.answers import Answer
 from corollary.serve.postgres.catalog.process import CatalogProcess, CatalogQuery

@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from corollary.data_class import dataclass
 from corollary.serve.postgres.problems import PgError, not_supported
 
 

@@ -1,8 +1,9 @@
 """The transaction that a client has open: its writes, which wait for COMMIT, and savepoints."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
+from corollary.data_class import dataclass
 from corollary.serve.postgres.problems import PgError, not_supported
 from corollary.serve.postgres.statements import SavepointStatement
 from corollary.serve.postgres.translation import TranslatedStatement

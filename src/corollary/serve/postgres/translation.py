@@ -5,7 +5,7 @@ The text is parsed by sqlglot, changed as a tree, and written in Spark's dialect
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -15,6 +15,7 @@ from sqlglot.dialects.postgres import Postgres
 from sqlglot.errors import ErrorLevel, ParseError, TokenError, UnsupportedError
 from sqlglot.parsers.postgres import PostgresParser
 
+from corollary.data_class import dataclass
 from corollary.frontends.sql.bounded_parser import BoundedParser
 from corollary.serve.postgres.inference import ExpressionTypes, cast_type, parameter_number
 from corollary.serve.postgres.parameters import ParameterValue, Scalar

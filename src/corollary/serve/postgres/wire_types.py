@@ -13,12 +13,12 @@
 `pg_catalog` has some more: int2, int4, oid, lists.
 """
 
-from dataclasses import dataclass
 from typing import assert_never
 
 import pyarrow as pa
 
 from corollary.core.types import Kind, Type
+from corollary.data_class import dataclass
 from corollary.serve.postgres.problems import not_supported
 
 

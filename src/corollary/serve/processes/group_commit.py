@@ -13,7 +13,7 @@ writes had been made one after the other.
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from corollary.console import Phase, SilentConsole, Stopwatch
@@ -21,6 +21,7 @@ from corollary.core.arrow import from_python, to_python
 from corollary.core.engine import LocalTable
 from corollary.core.program import NormalProgram
 from corollary.core.states import CHANGES, State
+from corollary.data_class import dataclass
 from corollary.database.access.principals import ORDER, Principal
 from corollary.database.changes import Change
 from corollary.database.database import state_of

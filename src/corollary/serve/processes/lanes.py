@@ -6,9 +6,10 @@ Whoever asks for much waits for himself; another client is served at once.
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeVar
 
+from corollary.data_class import dataclass
 from corollary.serve.answers import ServiceError
 
 Result = TypeVar("Result")

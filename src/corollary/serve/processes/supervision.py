@@ -14,10 +14,11 @@ import socket
 import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from corollary.core.machine import own_memory
+from corollary.data_class import dataclass
 from corollary.database.access.principals import Principal
 from corollary.serve.answers import Answer
 from corollary.serve.processes.channel import (

@@ -6,12 +6,13 @@ and whether that process still lives, does not matter: the catalog has it.
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain
 from typing import Any
 
 from corollary.core.alerts import Alert, distinct_alerts
 from corollary.core.program import NormalProgram
+from corollary.data_class import dataclass
 from corollary.database.access.follower import FollowedChange, changes_by_commit
 from corollary.database.changes import json_rows
 from corollary.database.history import change_feed, feeds_of, find_relation

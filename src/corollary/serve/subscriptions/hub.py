@@ -14,10 +14,10 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
+from corollary.data_class import dataclass
 from corollary.database.access.principals import AccessRole, Principal
 from corollary.errors import CorollaryError, InputError
 from corollary.serve.answers import Event, ServiceError

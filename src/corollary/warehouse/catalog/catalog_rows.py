@@ -1,13 +1,14 @@
 """Rows of the catalog as dataclasses, with the names of the columns; and a new commit."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from typing import Any
 
 from corollary.core.alerts import Alert
 from corollary.core.plans import working_relation
 from corollary.core.program import Relation
+from corollary.data_class import dataclass
 
 
 @dataclass(frozen=True, slots=True)

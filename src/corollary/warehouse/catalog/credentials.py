@@ -7,8 +7,9 @@ warehouse that is never served has none.
 import secrets
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
+from corollary.data_class import dataclass
 from corollary.errors import InputError
 from corollary.warehouse.catalog.catalog import Catalog
 

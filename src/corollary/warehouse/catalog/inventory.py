@@ -2,8 +2,8 @@
 
 import json
 from collections import defaultdict
-from dataclasses import dataclass
 
+from corollary.data_class import dataclass
 from corollary.warehouse.catalog.catalog import Catalog
 from corollary.warehouse.catalog.catalog_reader import stored_snapshot
 from corollary.warehouse.catalog.catalog_rows import StoredIndex, StoredSnapshot

@@ -9,9 +9,9 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 
 from corollary.core.logic import Constant, Literal
+from corollary.data_class import dataclass
 from corollary.errors import ConflictError, CorollaryError
 from corollary.warehouse.catalog.catalog import Catalog
 from corollary.warehouse.catalog.connections import DuplicateRowError

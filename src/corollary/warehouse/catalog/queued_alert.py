@@ -2,10 +2,10 @@
 
 import hashlib
 import json
-from dataclasses import dataclass
 from typing import Any
 
 from corollary.core.alerts import Alert
+from corollary.data_class import dataclass
 
 RETRY_MIN_SECONDS, RETRY_MAX_SECONDS = 1.0, 3600.0
 """Seconds between the first and the second attempt, and the maximum between two attempts."""

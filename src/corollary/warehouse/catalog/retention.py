@@ -22,9 +22,9 @@ stays, and of the others those whose distance to the newest at least doubles fro
 
 import time
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from typing import Any
 
+from corollary.data_class import dataclass
 from corollary.errors import ConflictError
 from corollary.warehouse.catalog import group_keys, schema
 from corollary.warehouse.catalog.catalog import Catalog

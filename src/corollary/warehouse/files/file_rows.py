@@ -7,7 +7,6 @@ import secrets
 import shutil
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Generic
 
 import pyarrow as pa
@@ -16,6 +15,7 @@ import pyarrow.compute as pc
 from corollary.core.arrow import empty_table, schema_of
 from corollary.core.engine import MapResult, TableHandle, TaskPool, slice_table
 from corollary.core.program import Relation
+from corollary.data_class import dataclass
 from corollary.warehouse.files import durable_files
 from corollary.warehouse.files.parquet_encoding import from_parquet
 from corollary.warehouse.files.places import Place

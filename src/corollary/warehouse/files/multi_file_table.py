@@ -9,13 +9,14 @@ names, because a task was lost or run twice, is an orphan that `gc` removes.
 import json
 import secrets
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
 
 from corollary.core.engine import TableHandle, TaskPool, slice_table
+from corollary.data_class import dataclass
 from corollary.errors import WarehouseError
 from corollary.warehouse.files import LIST_SUFFIX, durable_files
 from corollary.warehouse.files.column_bounds import statistics_of

@@ -9,11 +9,11 @@ is the beginning of a name. What this class has, code that works on `Path` may u
 import io
 import posixpath
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from fnmatch import translate
 from re import compile as compile_pattern
 from typing import Any, BinaryIO, NamedTuple
 
+from corollary.data_class import dataclass
 from corollary.warehouse.files.object_store import open_store, repeat, request_errors
 
 ONE_REQUEST_MAX_BYTES = 64 * 2**20

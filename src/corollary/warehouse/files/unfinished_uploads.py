@@ -8,7 +8,6 @@ import hashlib
 import hmac
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from http.client import HTTPException
 from urllib.error import HTTPError, URLError
@@ -16,6 +15,7 @@ from urllib.parse import quote, urlsplit
 from urllib.request import Request, urlopen
 from xml.etree import ElementTree as ET
 
+from corollary.data_class import dataclass
 from corollary.warehouse.files.object_path import ObjectPath
 from corollary.warehouse.files.object_store import REQUEST_TIMEOUT_SECONDS
 

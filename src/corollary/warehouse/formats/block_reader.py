@@ -11,7 +11,6 @@ These go to the exact reader, which makes a row or findings of each; rows stay i
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +19,7 @@ import pyarrow as pa
 from corollary.core.arrow import from_python, nullary_table, schema_of
 from corollary.core.arrow_buffers import bool_array, index_array
 from corollary.core.program import Relation
+from corollary.data_class import dataclass
 from corollary.errors import Diagnostic
 from corollary.warehouse.files.input_files import BYTE_ORDER_MARK
 from corollary.warehouse.formats import exact_reader, vectorized_reader

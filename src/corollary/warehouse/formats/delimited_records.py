@@ -1,8 +1,8 @@
 """Splits the text of a facts file into records and fields, with the position of each."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from corollary.data_class import dataclass
 from corollary.warehouse.formats.dialect import Dialect
 
 NEVER_CLOSED = "the quote that opens this field is never closed"

@@ -46,10 +46,11 @@ With `IO=spark` Spark reads the file; `core.through_spark` has the parameters.
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import PurePath
 
 from corollary.core.program import Directive, Relation
+from corollary.data_class import dataclass
 from corollary.errors import Diagnostic, InputError
 
 PARAMETERS = (

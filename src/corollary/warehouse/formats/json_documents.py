@@ -13,7 +13,6 @@ A column is turned into texts at once; of texts and records, each distinct one i
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 import pyarrow as pa
@@ -24,6 +23,7 @@ from corollary.core.program import Directive, Relation
 from corollary.core.records.record_text import read_record
 from corollary.core.types import PLAIN_BRANCH, Branch, Kind, Type
 from corollary.core.values import SCALARS, value_to_json
+from corollary.data_class import dataclass
 from corollary.errors import InputError
 
 _DIRECT_KINDS = frozenset({Kind.NUMBER, Kind.UNSIGNED, Kind.BOOL})

@@ -5,13 +5,13 @@ import gzip
 import secrets
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, cast
 
 import pyarrow as pa
 
 from corollary.core.program import Directive, Relation
+from corollary.data_class import dataclass
 from corollary.errors import InputError
 from corollary.warehouse.files import input_files
 from corollary.warehouse.formats import delimited

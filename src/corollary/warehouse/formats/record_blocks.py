@@ -1,11 +1,11 @@
 """Splits a text into blocks of whole records, so that no file has to be in memory at once."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
+from corollary.data_class import dataclass
 from corollary.warehouse.formats.dialect import Dialect
 from corollary.warehouse.formats.record_index import RecordIndex, index_records
 

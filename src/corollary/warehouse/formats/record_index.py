@@ -5,11 +5,10 @@ between inside and outside, so a line break ends a record if the number of quote
 Only a record with an irregular quote is split by itself, and counting starts again after it.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
+from corollary.data_class import dataclass
 from corollary.warehouse.formats.delimited_records import NEVER_CLOSED, split_record
 from corollary.warehouse.formats.dialect import Dialect
 

@@ -14,7 +14,6 @@ table or view.
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -25,6 +24,7 @@ from corollary.core.arrow import sort_rows, to_python
 from corollary.core.program import Directive, Relation
 from corollary.core.types import Kind, Type
 from corollary.core.values import NUMBER_RANGE, format_value
+from corollary.data_class import dataclass
 from corollary.errors import InputError
 from corollary.source import Span
 from corollary.warehouse.files.input_files import file_error

@@ -19,7 +19,6 @@ levels below it:
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -32,6 +31,7 @@ from corollary.core.arrow_buffers import index_array, true_mask
 from corollary.core.records.record_structs import BRANCH_FIELD
 from corollary.core.records.record_text import NEEDS_QUOTES, closing_bracket
 from corollary.core.types import NIL, PLAIN_BRANCH, Branch, Kind, RecordType, Type
+from corollary.data_class import dataclass
 from corollary.warehouse.formats.delimited_lines import text_column
 
 Codes = npt.NDArray[np.int64]

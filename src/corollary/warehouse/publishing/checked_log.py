@@ -8,10 +8,11 @@ the way is a finding.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from enum import StrEnum
 from typing import Any
 
+from corollary.data_class import dataclass
 from corollary.errors import Diagnostic, WarehouseError
 from corollary.warehouse.files import durable_files
 from corollary.warehouse.files.places import Place

@@ -13,7 +13,6 @@ relations.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 import pyarrow as pa
@@ -22,6 +21,7 @@ import pyarrow.compute as pc
 from corollary.core.arrow import nullary_table, schema_of
 from corollary.core.engine import LocalTable, TableHandle, TaskPool
 from corollary.core.program import Relation
+from corollary.data_class import dataclass
 from corollary.errors import Diagnostic, WarehouseError
 from corollary.warehouse.consistent_read import read_consistently
 from corollary.warehouse.copies import CopiesHandle, difference_of_copies

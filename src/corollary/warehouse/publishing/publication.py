@@ -9,13 +9,14 @@
 """
 
 import shutil
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 
 from corollary.core.engine import TableHandle
 from corollary.core.program import Relation
+from corollary.data_class import dataclass
 from corollary.errors import WarehouseError
 from corollary.warehouse.catalog.catalog import Catalog
 from corollary.warehouse.catalog.catalog_rows import Commit

@@ -12,7 +12,7 @@ import itertools
 import secrets
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ import pyarrow.parquet as pq
 from corollary.core.arrow_buffers import bool_array, bool_values, index_array
 from corollary.core.engine import TableHandle, TaskPool, slice_table
 from corollary.core.program import Relation
+from corollary.data_class import dataclass
 from corollary.warehouse.copies import match_copies, row_difference
 from corollary.warehouse.files import durable_files
 from corollary.warehouse.files.column_bounds import rows_within, statistics_of

@@ -1,13 +1,13 @@
 """The Delta table of one relation: its state, or its defects."""
 
 import secrets
-from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
+from corollary.data_class import dataclass
 from corollary.warehouse.files import durable_files
 from corollary.warehouse.files.object_path import ObjectPath
 from corollary.warehouse.files.places import Place, remove_files, remove_tree

@@ -14,9 +14,10 @@ publication that was killed at any point is simply repeated, and it can be rebui
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from corollary.core.program import Relation
+from corollary.data_class import dataclass
 from corollary.errors import ConflictError, Diagnostic, Severity, WarehouseError
 from corollary.warehouse.catalog.catalog import Catalog
 from corollary.warehouse.catalog.catalog_rows import Commit

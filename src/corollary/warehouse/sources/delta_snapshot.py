@@ -5,13 +5,14 @@ Tables whose files do not contain just their rows (deletion vectors, column mapp
 
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from urllib.parse import unquote
 
 import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
+from corollary.data_class import dataclass
 from corollary.errors import InputError
 from corollary.source import Span
 from corollary.warehouse.files.input_files import Fingerprint, fingerprint_of

@@ -11,10 +11,10 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from fnmatch import translate
 from pathlib import Path
 
+from corollary.data_class import dataclass
 from corollary.errors import InputError
 from corollary.source import Span
 from corollary.warehouse.files.input_files import Fingerprint, file_error, fingerprint_of

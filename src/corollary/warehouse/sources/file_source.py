@@ -20,7 +20,7 @@ Where equal rows are copies, all files are read: how many of them were in which 
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from io import BytesIO
 from typing import BinaryIO, NamedTuple, Protocol, TypeVar
 
@@ -30,6 +30,7 @@ from corollary.console import Progress
 from corollary.core.arrow import expand_table
 from corollary.core.arrow_buffers import bool_array
 from corollary.core.engine import TaskPool
+from corollary.data_class import dataclass
 from corollary.errors import Diagnostic, InputError, Severity
 from corollary.warehouse.files import input_files
 from corollary.warehouse.files.durable_files import checksum_of

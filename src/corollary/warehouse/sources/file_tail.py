@@ -1,7 +1,6 @@
 """The earlier text of a file that got longer: whether it is still there, and where it ended."""
 
-from dataclasses import dataclass
-
+from corollary.data_class import dataclass
 from corollary.warehouse.formats.dialect import Dialect
 from corollary.warehouse.formats.record_blocks import ReadableText, count_lines, split_blocks
 from corollary.warehouse.formats.text_stream import TextStream

@@ -13,11 +13,12 @@ renamed column would empty the relation.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import pyarrow as pa
 
 from corollary.core.program import Directive, Relation
+from corollary.data_class import dataclass
 from corollary.errors import Diagnostic, InputError, Severity
 
 RECORDED_COLUMNS_MAX = 1000

@@ -5,13 +5,14 @@ relation. A position and a part belong together, so both change in one commit; t
 killed at any point is simply repeated.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol, TypeAlias
 
 import pyarrow as pa
 
 from corollary.core.engine import TableHandle
 from corollary.core.program import Directive, Relation
+from corollary.data_class import dataclass
 from corollary.errors import Diagnostic
 from corollary.warehouse.sources.earlier_rows import EarlierRows
 from corollary.warehouse.sources.quarantine import NO_BAD_ROWS

@@ -4,8 +4,6 @@ With `.input p(order="column")` the row with the greatest value in that column i
 least, NaN greatest). Rows that are equal there too are a conflict, and all without such a column.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,6 +12,7 @@ from corollary.core.arrow import dependency_violations, expand_table, sort_rows,
 from corollary.core.arrow_buffers import bool_array, index_array
 from corollary.core.program import Directive, Relation
 from corollary.core.values import format_row
+from corollary.data_class import dataclass
 from corollary.errors import ConstraintError, Diagnostic
 from corollary.warehouse.row_words import is_among, repeated_words, row_words
 from corollary.warehouse.set_difference import distinct

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import pyarrow as pa
 
@@ -12,6 +12,7 @@ from corollary.core.arrow import empty_table, expand_table, nullary_table, schem
 from corollary.core.engine import TaskPool
 from corollary.core.program import Directive, Relation
 from corollary.core.types import NUMBER
+from corollary.data_class import dataclass
 from corollary.errors import Diagnostic, InputError
 from corollary.warehouse.copies import row_difference
 from corollary.warehouse.files.durable_files import checksum_of

@@ -5,7 +5,6 @@ value is read as in our own facts files. Rows have no numbers: Spark does not ke
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from corollary.core.engine import TaskPool
 from corollary.core.program import Directive
 from corollary.core.spark_io import CORRUPT_COLUMN, TEXT_FORMATS
 from corollary.core.types import Type
+from corollary.data_class import dataclass
 from corollary.errors import Diagnostic
 from corollary.source import SourceFile, Span
 from corollary.warehouse.files.file_rows import FileRows

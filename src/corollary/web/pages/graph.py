@@ -1,11 +1,11 @@
 """The map of relations: floors, arrows, and what the commit that is shown has changed."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from starlette.responses import Response
 
+from corollary.data_class import dataclass
 from corollary.serve.requests import DifferenceRequest, GraphRequest, RelationsRequest
 from corollary.web.feed import recent_commits
 from corollary.web.page import Page

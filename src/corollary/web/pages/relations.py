@@ -1,7 +1,6 @@
 """The relations: a list of them, and the tuples of each with filters, order and proofs."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from starlette.responses import Response
@@ -9,6 +8,7 @@ from starlette.responses import Response
 from corollary.analysis.bags import rows_name
 from corollary.core.printer import print_clause
 from corollary.core.program import sql_texts
+from corollary.data_class import dataclass
 from corollary.frontends.datalog.parser import parse
 from corollary.serve.requests import (
     DifferenceRequest,

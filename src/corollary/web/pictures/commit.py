@@ -6,11 +6,12 @@ what came and went, the words how it was computed.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from math import floor, log10
 from typing import Any
 
 from markupsafe import Markup, escape
+
+from corollary.data_class import dataclass
 
 WIDTH, LEFT, RIGHT, ROW, TOP = 1180, 230, 360, 32, 26
 LEAST_WIDTH = 2.0

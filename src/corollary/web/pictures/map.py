@@ -6,13 +6,14 @@ floor that is too wide has several rows. Relations that depend on each other are
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import groupby, pairwise
 from math import log10
 from typing import Any
 
 from markupsafe import Markup, escape
 
+from corollary.data_class import dataclass
 from corollary.web.wording import number, short_number
 
 BOX_HEIGHT, FLOOR_GAP, ROW_GAP, BOX_GAP, BEND = 56.0, 58.0, 20.0, 34.0, 14.0

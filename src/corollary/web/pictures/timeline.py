@@ -1,11 +1,12 @@
 """The slider's picture: a tick for each commit, what came above the line, what went below it."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from math import log1p
 from typing import Any
 
 from markupsafe import Markup
+
+from corollary.data_class import dataclass
 
 HEIGHT, MIDDLE, REACH, LEAST = 40.0, 24.0, 15.0, 2.0
 """Of the picture; of the line; the longest tick on either side, and the shortest."""

@@ -1,6 +1,6 @@
 """What `corollary advise` does with advice: propose keys, verify, measure, apply."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -26,6 +26,7 @@ from corollary.cli.options import OutputOptions
 from corollary.console import TerminalConsole
 from corollary.core.printer import print_clause, print_declaration
 from corollary.core.program import Program
+from corollary.data_class import dataclass
 from corollary.errors import Diagnostic, InputError, Severity, render
 
 if TYPE_CHECKING:

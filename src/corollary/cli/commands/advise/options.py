@@ -1,6 +1,5 @@
 """The options of `corollary advise`."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -8,6 +7,7 @@ import click
 
 from corollary.cli.options import EngineOption, LimitOptions
 from corollary.cli.parameters import FLAG, POSITIVE, byte_count, choice, option, place
+from corollary.data_class import dataclass
 
 if TYPE_CHECKING:
     from corollary.warehouse.files.places import Place

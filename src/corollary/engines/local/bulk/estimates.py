@@ -1,12 +1,12 @@
 """Estimates of the rows that flow through a pipeline, from sizes and distinct values of columns."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import prod
 
 from corollary.core.functors import CHECKED_SUM
 from corollary.core.logic import Condition, Constant, Functor, Variable
 from corollary.core.pipeline import Compute, Filter, Pipeline, Probe
+from corollary.data_class import dataclass
 from corollary.engines.local.evaluation.pipelines import live_variables
 from corollary.engines.local.storage.table import Table
 

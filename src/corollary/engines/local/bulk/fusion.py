@@ -7,7 +7,7 @@ steps of one sequence, between which nobody writes what they read.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from corollary.core.logic import Constant, Variable
 from corollary.core.pipeline import AntiProbe, Pipeline, Probe, Reference
@@ -32,6 +32,7 @@ from corollary.core.plans import (
 )
 from corollary.core.states import State
 from corollary.core.types import Type
+from corollary.data_class import dataclass
 from corollary.engines.sql.compiled import Summary
 
 GroupStep = Aggregate | Total

@@ -7,7 +7,7 @@ tuples are derived after all, and the local engine decides what is an error.
 
 from collections.abc import Collection, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -19,6 +19,7 @@ from corollary.core.pipeline import Pipeline, Probe, Reference
 from corollary.core.plans import Aggregate, Derive, Plan, Total
 from corollary.core.states import CHANGES, State
 from corollary.core.types import NUMBER
+from corollary.data_class import dataclass
 from corollary.engines.local.bulk.columns import encode_array, encode_columns
 from corollary.engines.local.bulk.connection import run_query
 from corollary.engines.local.bulk.distinct_rows import has_distinct_rows

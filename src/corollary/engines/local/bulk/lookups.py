@@ -7,7 +7,7 @@ probes a table of hashes. What is left of the pipeline reads the wider relation 
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from corollary.core.engine import BULK_MIN_TUPLES
 from corollary.core.logic import Constant, Variable
 from corollary.core.pipeline import Compute, Pipeline, Probe, Reference, names_read
 from corollary.core.types import Type
+from corollary.data_class import dataclass
 from corollary.engines.local.storage.code_range import CodeRange, Codes
 from corollary.engines.local.storage.layout import Mask
 from corollary.engines.local.storage.table import Table

@@ -21,7 +21,6 @@ in the same rounds, with the same ranks, as by the steps.
 
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -30,6 +29,7 @@ from corollary.core.pipeline import Compute, Filter, Pipeline, Probe, Reference
 from corollary.core.plans import Loop
 from corollary.core.states import State
 from corollary.core.types import NUMBER, Type
+from corollary.data_class import dataclass
 from corollary.engines.local.evaluation.linear_loops import (
     LoopTargets,
     find_targets,

@@ -26,7 +26,6 @@ Example: `reach(m) :- reach(n), par(n, m).` over the chain 1→2→3→4, where 
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -34,6 +33,7 @@ from corollary.core.engine import Limits
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
 from corollary.core.types import NUMBER
+from corollary.data_class import dataclass
 from corollary.engines.budget import Budget
 from corollary.engines.local.evaluation.linear_loops import LinearLoop, write_rounds
 from corollary.engines.local.evaluation.pipelines import PipelineRunner, RunContext

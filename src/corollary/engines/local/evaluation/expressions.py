@@ -7,7 +7,7 @@ value dominates null: `null + 1 / 0` has no value.
 
 import operator as operators
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
 from typing import Any
@@ -17,6 +17,7 @@ import numpy as np
 from corollary.core import functors, logic
 from corollary.core.types import Kind, Type
 from corollary.core.user_functors.user_functor import UserCall
+from corollary.data_class import dataclass
 from corollary.engines.local.evaluation import arithmetic, text_functions, times
 from corollary.engines.local.evaluation.functions import (
     casts,

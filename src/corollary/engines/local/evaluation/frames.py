@@ -1,13 +1,13 @@
 """Frames: rows of codes that flow through a pipeline, and the operands that its stages read."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import assert_never
 
 import numpy as np
 
 from corollary.core.logic import Constant, Slot, Variable, Wildcard
 from corollary.core.pipeline import Compute, Probe, Stage
+from corollary.data_class import dataclass
 from corollary.engines.local.evaluation.expressions import type_of
 from corollary.engines.local.storage.code_range import CodeRange, Codes, range_of_code
 from corollary.engines.local.storage.layout import Layout, Mask, layout_of

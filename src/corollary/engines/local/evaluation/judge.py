@@ -7,7 +7,7 @@ with expressions last, so that the answer does not depend on the order of evalua
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import assert_never
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from corollary.core import logic
 from corollary.core.pipeline import AntiProbe, Compute, Filter, Pipeline, Probe, Stage
 from corollary.core.values import format_value
+from corollary.data_class import dataclass
 from corollary.engines.local.evaluation import expressions
 from corollary.engines.local.evaluation.arithmetic import FAILED_CONVERSION
 from corollary.engines.local.evaluation.frames import Frame

@@ -17,13 +17,14 @@ own, here {(n, m) | par(n, m)}, that `breadth_first` reads once and searches.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from corollary.core.logic import Constant, Functor, Slot, Variable
 from corollary.core.pipeline import AntiProbe, Compute, Filter, Pipeline, Probe, Reference, Stage
 from corollary.core.plans import Add, Derive, Extend, ExtendWithRound, Loop, Reduce, Step
 from corollary.core.states import State
 from corollary.core.types import NUMBER
+from corollary.data_class import dataclass
 from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.storage.runs import sort_distinct
 from corollary.engines.local.storage.table import Table

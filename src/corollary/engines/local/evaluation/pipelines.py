@@ -1,7 +1,6 @@
 """Running one pipeline: frames of coded columns flow through the stages."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice
 from typing import assert_never
 
@@ -20,6 +19,7 @@ from corollary.core.pipeline import (
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
 from corollary.core.user_functors.user_functor import UserCall
+from corollary.data_class import dataclass
 from corollary.engines.budget import Budget
 from corollary.engines.local.evaluation.aggregation.extremes import ExtremeStage
 from corollary.engines.local.evaluation.frames import UNIT_FRAME, Frame, VariableScope

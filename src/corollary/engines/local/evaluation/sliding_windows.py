@@ -17,7 +17,6 @@ skipped by reading twice as far, until there are enough rows or the run ends.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +25,7 @@ from corollary.core.logic import Windowing
 from corollary.core.plans import SlideWindow
 from corollary.core.states import State
 from corollary.core.windows import reach_of
+from corollary.data_class import dataclass
 from corollary.engines.local.evaluation.windows import top_rows, window_values
 from corollary.engines.local.storage.arrangement import Arrangement, Layer
 from corollary.engines.local.storage.code_range import Codes

@@ -1,12 +1,12 @@
 """The values of an expression for all rows, and the masks of rows that have none."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from corollary.core.types import Type
+from corollary.data_class import dataclass
 from corollary.engines.local.storage.layout import Mask
 
 

@@ -14,7 +14,6 @@ is arithmetic on positions: a partition is a range of them, so are the peers of 
 Sums of floats are exact, digit by digit, and rounded once (`aggregation/exact_sums.py`).
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from corollary.core.logic import OrderColumn, RowFrame, WindowFunction, Windowin
 from corollary.core.states import State
 from corollary.core.types import NUMBER, Kind, Type
 from corollary.core.windows import tells_peers_apart
+from corollary.data_class import dataclass
 from corollary.engines.local.evaluation import decimals
 from corollary.engines.local.evaluation.aggregation.aggregates import fit_sums
 from corollary.engines.local.evaluation.aggregation.exact_sums import (

@@ -15,13 +15,14 @@ import json
 import struct
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from corollary.data_class import dataclass
 from corollary.errors import WarehouseError
 
 Integers = npt.NDArray[Any]

@@ -5,13 +5,13 @@ derived data: one that is missing, of another format or incompatible is rebuilt 
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 
 from corollary.core.types import Domain, Kind
+from corollary.data_class import dataclass
 from corollary.engines.local.storage.arrangement import Layer, Order, merge_layers
 from corollary.engines.local.storage.blocks import Blocks, build_file, file_identity, open_file
 from corollary.engines.local.storage.code_range import CodeRange

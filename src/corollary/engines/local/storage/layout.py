@@ -13,7 +13,6 @@ a table repacks a few dozen times at most.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Any
@@ -21,6 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from corollary.data_class import dataclass
 from corollary.engines.local.storage.code_range import (
     GROWTH_BITS,
     CodeRange,

@@ -7,12 +7,13 @@ tuple (such as its rank) would only add noise to them. The first word of a block
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from corollary.data_class import dataclass
 from corollary.engines.local.storage.blocks import Blocks, pack_columns, unpack_columns
 from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.storage.layout import NARROW_BITS, Layout, Mask, Words, layout_of

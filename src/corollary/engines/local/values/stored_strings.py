@@ -8,7 +8,7 @@ string numbered 0 stands for null and is never found.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from corollary.core.arrow_buffers import index_array
+from corollary.data_class import dataclass
 from corollary.engines.local.storage.blocks import Blocks, pack_columns, unpack_columns
 from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.storage.sorting import number_distinct, sort_with_rows

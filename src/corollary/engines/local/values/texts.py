@@ -1,7 +1,6 @@
 """Columns of texts that are computed with: in Arrow, not as Python objects."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from corollary.core.arrow_buffers import (
     index_array,
     string_array,
 )
+from corollary.data_class import dataclass
 from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.storage.layout import Mask
 

@@ -1,13 +1,13 @@
 """Relations as frames: tasks read the files of partitions, and apply the open change."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from corollary.core.arrow_buffers import bool_array
 from corollary.core.program import Relation
+from corollary.data_class import dataclass
 from corollary.engines.local.storage.layout import Mask
 from corollary.engines.spark.bulk.spark_columns import column_names, schema_text, to_spark
 from corollary.engines.spark.partitioned.change_files import read_change

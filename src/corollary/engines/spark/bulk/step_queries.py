@@ -5,13 +5,14 @@ that may lack a value.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqlglot import exp
 
 from corollary.core.pipeline import Pipeline, Reference
 from corollary.core.plans import Aggregate, Derive, ReadTotals, Reduce, Total
 from corollary.core.types import DECIMAL_MAX_DIGITS, NUMBER, Kind, Type
+from corollary.data_class import dataclass
 from corollary.engines.local.bulk.fusion import GroupStep, scan, summary_of
 from corollary.engines.spark.bulk.spark_columns import column_names
 from corollary.engines.sql import nodes

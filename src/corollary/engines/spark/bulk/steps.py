@@ -5,7 +5,7 @@ lack a value, the driver computes the step itself, and its judge decides.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import pyarrow as pa
@@ -26,6 +26,7 @@ from corollary.core.plans import (
 )
 from corollary.core.states import State
 from corollary.core.types import Type
+from corollary.data_class import dataclass
 from corollary.engines.local.bulk.distinct_rows import has_distinct_rows
 from corollary.engines.local.bulk.estimates import RowEstimates
 from corollary.engines.local.bulk.fusion import (

@@ -6,7 +6,7 @@ out what is known by itself.
 
 import pickle
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,6 +21,7 @@ from corollary.core.arrow_buffers import (
 )
 from corollary.core.plans import Reduce
 from corollary.core.program import Relation
+from corollary.data_class import dataclass
 from corollary.engines.local.evaluation.derivation import reduce_words
 from corollary.engines.local.storage.layout import Mask
 from corollary.engines.local.storage.runs import sort_distinct

@@ -8,7 +8,6 @@ OLD is the partition, NEW is OLD with the change that is open.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +17,7 @@ from corollary.core.arrow import DependencyCheck
 from corollary.core.arrow_buffers import index_array
 from corollary.core.program import Relation
 from corollary.core.states import State
+from corollary.data_class import dataclass
 from corollary.engines.local.storage.arrangement import Order
 from corollary.engines.spark.partitioned.change_files import read_change, write_change
 from corollary.engines.spark.partitioned.open_partition import (

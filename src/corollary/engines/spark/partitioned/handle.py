@@ -1,11 +1,12 @@
 """Tuples in partitions: as handles, read on demand, and as steps of a plan pass them."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pyarrow as pa
 
 from corollary.core.engine import MapResult, ValueRange, slice_table
+from corollary.data_class import dataclass
 from corollary.engines.spark.partitioned.operations import PartitionAddress, without_rows
 from corollary.engines.spark.partitioned.partition_files import (
     PartitionedFiles,

@@ -2,10 +2,10 @@
 
 import pickle
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from corollary.core.recorder import JobRecord, Recorder
+from corollary.data_class import dataclass
 from corollary.engines.spark.partitioned.operations import PartitionAddress, PartitionOperation
 from corollary.errors import CorollaryError
 

@@ -7,7 +7,7 @@ columns in the first order of the set, so that this is the primary one and there
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
@@ -20,6 +20,7 @@ from corollary.core.engine import BulkMode, ValueRange
 from corollary.core.program import Relation
 from corollary.core.states import CHANGES, State
 from corollary.core.types import Kind, Type
+from corollary.data_class import dataclass
 from corollary.engines.local.engine import LocalEngine
 from corollary.engines.local.evaluation.matches import find_matches
 from corollary.engines.local.storage.arrangement import Order

@@ -1,7 +1,6 @@
 """What a task does with a partition; operations travel pickled, their tuples as Arrow's bytes."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -12,6 +11,7 @@ import pyarrow.compute as pc
 from corollary.core.arrow_buffers import bool_array
 from corollary.core.engine import ValueRange
 from corollary.core.program import Relation
+from corollary.data_class import dataclass
 from corollary.engines.local.storage.arrangement import Order
 from corollary.engines.local.storage.layout import Mask
 from corollary.engines.spark.partitioned.change_files import merge_changes

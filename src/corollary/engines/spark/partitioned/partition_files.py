@@ -7,10 +7,11 @@ never modified and have unique names; whoever commits a `PartitionedFiles` makes
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Self
 
 from corollary.core.program import Relation
+from corollary.data_class import dataclass
 from corollary.engines.local.storage.arrangement import Order
 from corollary.engines.local.storage.code_range import CodeRange
 from corollary.engines.spark.partitioned.partitioning import (

@@ -18,7 +18,6 @@ of them, or one if w is known, too.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +26,7 @@ import pyarrow as pa
 from corollary.core.arrow_buffers import index_array
 from corollary.core.program import Relation
 from corollary.core.types import Type
+from corollary.data_class import dataclass
 from corollary.engines.local.values import native
 
 PARTITION_TUPLES = 1 << 21

@@ -1,7 +1,7 @@
 """A partitioned relation at one version, as the driver asks for it: each question is one job."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import pyarrow as pa
 from corollary.core.arrow import DependencyCheck, Violations, arrow_type
 from corollary.core.arrow_buffers import index_array
 from corollary.core.engine import ValueRange
+from corollary.data_class import dataclass
 from corollary.engines.local.storage.arrangement import Order
 from corollary.engines.local.storage.layout import Mask
 from corollary.engines.spark.partitioned import operations

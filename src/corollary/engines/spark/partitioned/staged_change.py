@@ -5,13 +5,14 @@ REMOVED. NEW is the files of OLD and these, so that a commit has nothing left to
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pyarrow as pa
 
 from corollary.core.arrow import DependencyCheck, Violations
 from corollary.core.engine import TableHandle
 from corollary.core.states import State
+from corollary.data_class import dataclass
 from corollary.engines.spark.partitioned.change_operations import (
     ChangePartition,
     FindViolations,

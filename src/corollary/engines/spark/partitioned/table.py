@@ -6,7 +6,7 @@ version start anew: what the transaction has fetched is forgotten.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -15,6 +15,7 @@ import pyarrow as pa
 from corollary.core.program import Relation
 from corollary.core.states import State
 from corollary.core.types import Type
+from corollary.data_class import dataclass
 from corollary.engines.local.storage.arrangement import Arrangement, Order
 from corollary.engines.local.storage.code_range import CodeRange, Codes
 from corollary.engines.local.storage.layout import Layout, LayoutFamily, Words

@@ -6,7 +6,7 @@ reads, every partition has a copy.
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -22,6 +22,7 @@ from corollary.core.recorder import Recorder
 from corollary.core.states import State
 from corollary.core.user_functors.loading import loaded_modules
 from corollary.core.user_functors.registration import registered_functions
+from corollary.data_class import dataclass
 from corollary.engines.spark.remote import ChangedTuples, PlanCache, RelationDeltas, RemoteRun
 from corollary.engines.spark.strata import messages
 from corollary.engines.spark.strata.job import report_run, unpickle_replies

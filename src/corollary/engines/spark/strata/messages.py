@@ -8,7 +8,7 @@ import pickle
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -21,6 +21,7 @@ from corollary.core.engine import Limits, deadline_start
 from corollary.core.plans import Evaluation, RecordTrace, Within
 from corollary.core.program import Relation
 from corollary.core.recorder import JobRecord
+from corollary.data_class import dataclass
 from corollary.engines.local.values.native import from_arrow, partition_of
 from corollary.engines.spark.remote import ChangedTuples
 from corollary.errors import CorollaryError

@@ -7,12 +7,13 @@ handle may still read them.
 
 import shutil
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 
+from corollary.data_class import dataclass
 from corollary.engines.spark.remote import RelationDeltas
 from corollary.engines.spark.strata.messages import (
     PartitionBase,

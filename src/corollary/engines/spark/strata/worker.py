@@ -9,7 +9,7 @@ the driver commits its reply: it writes files of its own, and rolls its engine b
 import pickle
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from uuid import uuid4
@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from corollary.core.plans import Plan, steps_of
 from corollary.core.states import State
+from corollary.data_class import dataclass
 from corollary.engines.local.engine import LocalEngine
 from corollary.engines.spark.remote import ChangedTuples
 from corollary.engines.spark.strata import messages

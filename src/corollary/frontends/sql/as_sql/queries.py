@@ -1,7 +1,7 @@
 """Rules and aggregations as queries: a literal is a table in `FROM`, a negated one `NOT EXISTS`."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from sqlglot import exp
 
@@ -28,6 +28,7 @@ from corollary.core.logic import (
 from corollary.core.program import Relation
 from corollary.core.types import Kind, Type
 from corollary.core.windows import FRAMED_VALUES, NEIGHBOURS, WHOLE, tells_peers_apart
+from corollary.data_class import dataclass
 from corollary.frontends.sql.as_sql.functions import (
     Node,
     NotInSqlError,

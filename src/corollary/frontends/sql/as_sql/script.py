@@ -1,13 +1,13 @@
 """A program as a script: `CREATE TABLE` for base relations, `CREATE VIEW` for derived ones."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from sqlglot import exp
 
 from corollary.analysis.strata import Stratum, strata
 from corollary.core.logic import Rule, Value, Windowing
 from corollary.core.program import NormalProgram, Relation
+from corollary.data_class import dataclass
 from corollary.frontends.sql.as_sql.functions import (
     Node,
     NotInSqlError,

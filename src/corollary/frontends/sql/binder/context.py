@@ -1,12 +1,13 @@
 """What the parts of the binder that read expressions know about the clause they are in."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Self
 
 from sqlglot import exp
 
 from corollary.core.types import SYMBOL, Kind
+from corollary.data_class import dataclass
 from corollary.errors import InputError
 from corollary.frontends.sql.binder.problems import type_name
 from corollary.frontends.sql.binder.scopes import Scope

@@ -1,11 +1,12 @@
 """`GROUP BY`: keys, and the sets of keys of GROUPING SETS, ROLLUP and CUBE."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations, product
 
 from sqlglot import exp
 
+from corollary.data_class import dataclass
 from corollary.frontends.sql.binder.aggregates import AGGREGATES
 from corollary.frontends.sql.binder.context import ExpressionContext, name_of
 from corollary.frontends.sql.query_tree import Expression

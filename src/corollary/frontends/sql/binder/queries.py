@@ -1,11 +1,12 @@
 """Queries: blocks, set operations, VALUES, WITH, ORDER BY and LIMIT."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqlglot import exp
 
 from corollary.core.types import Type
+from corollary.data_class import dataclass
 from corollary.frontends.sql.binder.expressions import ExpressionBinder, row_parts
 from corollary.frontends.sql.binder.problems import UNTYPED, unsupported
 from corollary.frontends.sql.binder.recursion import RecursionBinder

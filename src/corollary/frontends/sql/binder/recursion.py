@@ -7,12 +7,13 @@ is no union keeps its copies: it is not recursive itself, but a query over those
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqlglot import exp
 
 from corollary.core.graph import strongly_connected_components
 from corollary.core.types import DECIMAL_MAX_DIGITS, Kind, Type
+from corollary.data_class import dataclass
 from corollary.frontends.sql.binder.problems import type_name
 from corollary.frontends.sql.binder.scopes import CommonTable, Scope
 from corollary.frontends.sql.binder.session import BindingSession

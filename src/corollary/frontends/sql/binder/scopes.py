@@ -1,8 +1,9 @@
 """Which columns a name can mean: the sources of a query, and those of the queries around it."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from corollary.data_class import dataclass
 from corollary.frontends.sql.query_tree import (
     ColumnReference,
     Expression,

@@ -1,9 +1,10 @@
 """One block: SELECT … FROM … WHERE … GROUP BY … HAVING …, and the ORDER BY that belongs to it."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqlglot import exp
 
+from corollary.data_class import dataclass
 from corollary.frontends.sql.binder.expressions import ExpressionBinder
 from corollary.frontends.sql.binder.grouping import (
     Grouping,

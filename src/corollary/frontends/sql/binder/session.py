@@ -1,11 +1,12 @@
 """What all parts of the binder share while one statement is bound."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from sqlglot import exp
 
 from corollary.core.logic import Value
+from corollary.data_class import dataclass
 from corollary.errors import InputError
 from corollary.frontends.sql.binder.problems import check_arguments, problem
 from corollary.frontends.sql.binder.scopes import Scope

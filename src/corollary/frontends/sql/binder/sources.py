@@ -1,11 +1,12 @@
 """`FROM`: relations, subqueries, common table expressions, and joins."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqlglot import exp
 
 from corollary.core.types import BOOL, Type
+from corollary.data_class import dataclass
 from corollary.frontends.sql.binder.expressions import ExpressionBinder
 from corollary.frontends.sql.binder.names import near_names
 from corollary.frontends.sql.binder.problems import unsupported

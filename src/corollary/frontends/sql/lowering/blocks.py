@@ -8,10 +8,10 @@ W are the variables that tell the rows of the body apart.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from corollary.core.logic import AggregateTerm, Atom, BodyItem, Comparison, Term, Variable, Wildcard
 from corollary.core.types import NUMBER, Type
+from corollary.data_class import dataclass
 from corollary.frontends.sql.lowering.bodies import RuleBody, inverted
 from corollary.frontends.sql.lowering.context import LoweredQuery, ViewLowering
 from corollary.frontends.sql.lowering.draft import ViewDraft, names_of

@@ -1,7 +1,7 @@
 """Bodies under construction: what is known of the rows of a `FROM` and its conditions."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from corollary.core.functors import signature_of
 from corollary.core.logic import (
@@ -17,6 +17,7 @@ from corollary.core.logic import (
     Variable,
 )
 from corollary.core.types import NUMBER, Kind, Type
+from corollary.data_class import dataclass
 from corollary.frontends.sql.lowering.draft import ViewDraft, names_of
 from corollary.frontends.sql.lowering.set_analysis import Dependencies
 from corollary.frontends.sql.query_tree import Expression

@@ -2,10 +2,11 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from corollary.core.logic import Atom, Term, Variable, Wildcard
 from corollary.core.types import NUMBER, SYMBOL, Type
+from corollary.data_class import dataclass
 from corollary.errors import InputError
 from corollary.frontends.sql.lowering.bodies import RuleBody, variables_in
 from corollary.frontends.sql.lowering.draft import ViewDraft

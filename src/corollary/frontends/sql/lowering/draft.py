@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import assert_never
 
 from corollary.core.logic import (
@@ -23,6 +23,7 @@ from corollary.core.logic import (
 )
 from corollary.core.program import Column, Declaration, TypeName
 from corollary.core.types import Kind, Type
+from corollary.data_class import dataclass
 from corollary.errors import Diagnostic
 from corollary.frontends.sql.lowering.null_folding import fold_comparison, fold_nulls
 from corollary.source import Span

@@ -9,7 +9,7 @@ Without keys there may be no row at all: then the counts are 0 and the rest is n
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from corollary.core.functors import is_strict
 from corollary.core.logic import (
@@ -25,6 +25,7 @@ from corollary.core.logic import (
     Wildcard,
 )
 from corollary.core.types import DECIMAL_MAX_DIGITS, NUMBER, Kind, Type
+from corollary.data_class import dataclass
 from corollary.frontends.sql.lowering.blocks import EachRow, ResultColumn, emit_each
 from corollary.frontends.sql.lowering.bodies import NULL, ONE, RuleBody
 from corollary.frontends.sql.lowering.context import ViewLowering

@@ -1,8 +1,10 @@
 """Which variables of a body determine which others, and which cannot be null."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import combinations
+
+from corollary.data_class import dataclass
 
 KEY_SEARCH = ((3, 12), (2, 40), (1, 1 << 62))
 """How many columns beside the needed ones are tried together, if there are at most so many."""

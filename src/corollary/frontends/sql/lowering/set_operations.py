@@ -10,7 +10,6 @@ Branches that are sets, each with another constant in some column, are a set tog
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from corollary.core.logic import (
     Atom,
@@ -25,6 +24,7 @@ from corollary.core.logic import (
     Wildcard,
 )
 from corollary.core.types import NUMBER, Type
+from corollary.data_class import dataclass
 from corollary.frontends.sql.lowering.blocks import (
     EachRow,
     ResultColumn,

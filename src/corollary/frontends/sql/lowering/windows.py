@@ -8,7 +8,7 @@ order of a window leaves equal. Where it leaves none, those that nothing needs a
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from corollary.core.logic import (
     Atom,
@@ -35,6 +35,7 @@ from corollary.core.windows import (
     print_window,
     tells_peers_apart,
 )
+from corollary.data_class import dataclass
 from corollary.frontends.sql.lowering.bodies import NULL, RuleBody
 from corollary.frontends.sql.lowering.context import ViewLowering
 from corollary.frontends.sql.lowering.grouping import ZERO, group_storage, mean_of, sum_type

@@ -1,13 +1,14 @@
 """Constraints of tables as rules: a relation of violations, and `.abort` on it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from corollary.analysis.bags import rows_name
 from corollary.analysis.phrases import one_of, suggest_name
 from corollary.core import logic
 from corollary.core.program import Column, Declaration, Program, Reaction, TypeName
 from corollary.core.types import Kind
+from corollary.data_class import dataclass
 from corollary.errors import InputError
 from corollary.frontends.sql.binder.problems import type_name as sql_type
 from corollary.frontends.sql.catalog import SqlCatalog, TableDefinition

@@ -5,13 +5,14 @@ that name each other in a circle are one recursion, as the tables of one `WITH R
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from sqlglot import exp
 
 from corollary.core.alerts import PLACEHOLDER
 from corollary.core.graph import strongly_connected_components
 from corollary.core.program import SQL_DIRECTIVE, Directive, Program, Reaction
+from corollary.data_class import dataclass
 from corollary.errors import Diagnostic, InputError
 from corollary.frontends.sql.binder.bind import bind_query
 from corollary.frontends.sql.catalog import SqlCatalog, TableDefinition, catalog_of

@@ -1,9 +1,8 @@
 """The different queries in a text of SQL statements, and how often each is there."""
 
-from dataclasses import dataclass
-
 from sqlglot import exp
 
+from corollary.data_class import dataclass
 from corollary.frontends.sql.parse import parse_statements, text_of
 from corollary.source import SourceFile
 

@@ -1,11 +1,11 @@
 """The statements of SQL text; queries and conditions in them are trees of sqlglot."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from sqlglot import exp
 
 from corollary.core.types import Type
+from corollary.data_class import dataclass
 from corollary.frontends.sql.statements.tokens import SqlName
 from corollary.source import Span
 

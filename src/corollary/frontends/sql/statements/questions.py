@@ -1,13 +1,14 @@
 """Questions: one SELECT, WITH or VALUES as rules of a hidden relation, and what is done after."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from sqlglot import exp
 
 from corollary.core.logic import Clause, Truth, Value
 from corollary.core.program import Program
+from corollary.data_class import dataclass
 from corollary.errors import InputError
 from corollary.frontends.sql.binder.bind import bind_query
 from corollary.frontends.sql.catalog import SqlCatalog

@@ -11,11 +11,11 @@
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from corollary.analysis.phrases import one_of, suggest_name
 from corollary.core.program import Column, Declaration, Directive, TypeName
 from corollary.core.types import Kind, Type
+from corollary.data_class import dataclass
 from corollary.errors import InputError
 from corollary.frontends.sql.statements import nodes
 from corollary.frontends.sql.statements.tokens import SqlName

@@ -1,11 +1,11 @@
 """The tokens of SQL text, each with its place, and a cursor that reads statements from them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NoReturn
 
 from sqlglot.tokenizer_core import Token, TokenType
 
+from corollary.data_class import dataclass
 from corollary.errors import InputError
 from corollary.frontends.sql.parse import span_between, tokenise
 from corollary.source import SourceFile, Span

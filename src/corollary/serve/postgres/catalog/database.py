@@ -1,11 +1,11 @@
 """Runs catalog queries on a DuckDB that holds nothing but the catalog, and reaches nothing else."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import duckdb
 import pyarrow as pa
 
+from corollary.data_class import dataclass
 from corollary.serve.postgres.catalog.contents import all_columns, catalog_rows
 from corollary.serve.postgres.catalog.functions import MACROS
 from corollary.serve.postgres.catalog.tables import (

@@ -6,12 +6,13 @@ does not help, the process is killed, and what others have asked is asked again 
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import count
 from typing import Any
 
 import pyarrow as pa
 
+from corollary.data_class import dataclass
 from corollary.serve.postgres.problems import PgError
 from corollary.serve.processes.channel import encode_frame, parse_answer, read_frame
 from corollary.serve.processes.lanes import Lanes

@@ -5,7 +5,7 @@ are those that `functions` lists, so that a query reaches nothing but the catalo
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import cast
@@ -13,6 +13,7 @@ from typing import cast
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, SqlglotError
 
+from corollary.data_class import dataclass
 from corollary.serve.postgres.catalog.functions import MACROS, PLAIN_FUNCTIONS
 from corollary.serve.postgres.catalog.tables import (
     INFORMATION,

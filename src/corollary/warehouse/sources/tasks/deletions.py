@@ -1,13 +1,13 @@
 """How many rows a large change deletes, counted in tasks: rows with the same key meet there."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 
 from corollary.core.arrow import expand_table
 from corollary.core.engine import LocalTable, TableHandle, TaskPool
 from corollary.core.program import Relation
+from corollary.data_class import dataclass
 from corollary.warehouse.files.file_rows import StagingDirectory
 from corollary.warehouse.set_difference import minus
 from corollary.warehouse.sources.source import Rows

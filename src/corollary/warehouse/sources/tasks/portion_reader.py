@@ -2,13 +2,14 @@
 
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
 import pyarrow as pa
 
 from corollary.core.arrow import expand_table, from_python
+from corollary.data_class import dataclass
 from corollary.errors import Diagnostic
 from corollary.warehouse.files import input_files
 from corollary.warehouse.files.durable_files import from_arrow_stream, to_arrow_stream

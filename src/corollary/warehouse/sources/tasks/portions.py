@@ -1,10 +1,11 @@
 """Portions: what one task reads of a source; a whole file, or a range of a large one."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import pyarrow as pa
 
+from corollary.data_class import dataclass
 from corollary.warehouse.files.input_files import Fingerprint
 
 PORTION_BYTES = 1 << 26

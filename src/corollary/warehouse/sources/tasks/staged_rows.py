@@ -7,7 +7,6 @@ a second job each put the pieces of a partition together and resolve its keys.
 
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from corollary.core.arrow import empty_table, expand_table, schema_of
 from corollary.core.arrow_buffers import index_array
 from corollary.core.engine import PartitionsOf
 from corollary.core.program import Directive, Relation
+from corollary.data_class import dataclass
 from corollary.warehouse.copies import counted_difference
 from corollary.warehouse.files.durable_files import FileBatch
 from corollary.warehouse.files.file_rows import RowsFile

@@ -1,12 +1,12 @@
 """Reads files of a source in tasks: the jobs, and what is put together of their reports."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import pyarrow.parquet as pq
 
 from corollary.core.engine import TableHandle, TaskPool
 from corollary.core.program import Relation
+from corollary.data_class import dataclass
 from corollary.warehouse.copies import CopiesHandle
 from corollary.warehouse.files import input_files
 from corollary.warehouse.files.file_rows import FileRows, StagingDirectory

@@ -8,11 +8,11 @@ of a range notices the first one that is not, and the file is then read as a who
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
+from corollary.data_class import dataclass
 from corollary.warehouse.files.input_files import open_file
 from corollary.warehouse.files.places import place_of
 from corollary.warehouse.formats.text_stream import TextStream

@@ -1,7 +1,6 @@
 """Aggregates over sorted groups."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy.typing as npt
 from corollary.core.logic import Aggregation
 from corollary.core.states import State
 from corollary.core.types import Kind, Type
+from corollary.data_class import dataclass
 from corollary.engines.local.evaluation import decimals
 from corollary.engines.local.evaluation.aggregation.exact_sums import (
     DIGIT_BITS,

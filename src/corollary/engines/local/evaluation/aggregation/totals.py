@@ -1,7 +1,6 @@
 """Running totals of aggregations: computed, and read (`core/totals.py` has their columns)."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -17,6 +16,7 @@ from corollary.core.totals import (
     word_count,
 )
 from corollary.core.types import NUMBER, Kind, Type
+from corollary.data_class import dataclass
 from corollary.engines.local.evaluation.aggregation import exact_sums
 from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.storage.layout import Mask, Row, Words

@@ -1,7 +1,7 @@
 """Arguments of functions: what they must be, and how they are converted."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from corollary.core.types import (
     BOOL,
@@ -14,6 +14,7 @@ from corollary.core.types import (
     Kind,
     Type,
 )
+from corollary.data_class import dataclass
 from corollary.frontends.sql.binder.values.conversions import call, convert, is_untyped, to_decimal
 from corollary.frontends.sql.binder.values.operators import Site, read_literal, unfit
 from corollary.frontends.sql.query_tree import ConstantValue, Expression

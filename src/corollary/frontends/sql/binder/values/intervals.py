@@ -2,12 +2,12 @@
 
 import calendar
 import re
-from dataclasses import dataclass
 from datetime import date, timedelta
 
 from sqlglot import exp
 
 from corollary.core.types import DATE, TIMESTAMP, Kind
+from corollary.data_class import dataclass
 from corollary.frontends.sql.binder.problems import type_name
 from corollary.frontends.sql.binder.session import BindingSession
 from corollary.frontends.sql.binder.values.conversions import call, convert, integer, is_untyped

@@ -1,13 +1,14 @@
 """Arithmetic, comparisons and logic on bound expressions, typed by Spark's ANSI rules."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 
 from sqlglot import exp
 
 from corollary.core.types import BOOL, FLOAT, NUMBER, NUMERIC, SYMBOL, Kind, Type, decimal
 from corollary.core.values import NUMBER_RANGE
+from corollary.data_class import dataclass
 from corollary.errors import InputError
 from corollary.frontends.sql.binder.problems import type_name
 from corollary.frontends.sql.binder.session import BindingSession
