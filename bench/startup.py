@@ -30,7 +30,7 @@ HELP = "--help"
 HELP_BAR = 0.3
 HELP_RUNS = 10
 
-BARS = {"query": 0.8, "log": 0.5, "status": 0.5, "changes": None, "grants": 0.5}
+BARS = {"query": 0.4, "log": 0.5, "status": 0.5, "changes": None, "grants": 0.5}
 """Seconds of processor time for each command."""
 COMMAND_RUNS = 5
 FIRST_CHANGE_BAR = 3.0
