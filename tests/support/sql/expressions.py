@@ -40,7 +40,7 @@ from corollary.engines.local.evaluation.expressions import (
 from corollary.engines.local.evaluation.value_vector import dense_mask
 from corollary.engines.local.values.codes import Dictionary
 from corollary.engines.sql.choices import CHOICE_FORMS
-from corollary.engines.sql.dialect import SqlDialect
+from corollary.engines.sql.dialect import NotExactError, SqlDialect
 
 DECIMALS = tuple(
     decimal(*digits) for digits in ((12, 2), (18, 3), (19, 2), (28, 10), (38, 2), (38, 38))
@@ -136,7 +136,22 @@ def applicable(dialect: SqlDialect) -> list[tuple[str, Kind]]:
     """Return the functors that a dialect has, each with a kind of operands or of what is chosen."""
     logical = ("and", "or", "not")
     choices = [(name, kind) for name in CHOICE_FORMS if name not in logical for kind in PRIMITIVES]
-    return sorted([*dialect.functors, *choices, *((name, Kind.BOOL) for name in logical)])
+    forms = [
+        (name, kind)
+        for name, spec in FUNCTORS.items()
+        if spec.parameters
+        for kind in spec.kinds(0) & set(PRIMITIVES)
+        if _has_form(dialect, name, kind)
+    ]
+    return sorted([*forms, *choices, *((name, Kind.BOOL) for name in logical)])
+
+
+def _has_form(dialect: SqlDialect, name: str, kind: Kind) -> bool:
+    try:
+        dialect.form(name, Type(kind))
+    except NotExactError:
+        return False
+    return True
 
 
 def left_to_us(dialect: SqlDialect) -> list[tuple[str, Kind]]:

@@ -40,8 +40,6 @@ from corollary.errors import EvaluationError, InputError, LimitError
 from corollary.frontends.datalog.parser import parse
 from corollary.maintain.algorithms import seminaive
 from corollary.source import SourceFile
-from support.paths import TESTS
-from support.sql.functor_table import functor_table
 
 LONG_QUERY = "SELECT count(*) FROM t AS a, t AS b WHERE a.c0 % 7 < b.c0 % 5"
 """Takes minutes on the table of these tests."""
@@ -345,8 +343,3 @@ def test_columns_come_back_from_duckdb_as_they_were(type_: Type) -> None:
     assert sorted(found.tolist()) == sorted(set(codes.tolist()))
     decoded = dictionary.decode_arrow(codes, types[0]).to_pylist()
     assert decoded == values
-
-
-def test_the_table_of_functors_in_the_docs_is_that_of_the_compiler() -> None:
-    page = (TESTS.parent / "docs" / "bulk.md").read_text("utf-8")
-    assert "\n".join(functor_table()) in page

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from functools import partial
 
 from corollary.core.functors.spec import Digits, FunctorSpec, Monotone, Nullness, Word, define
+from corollary.core.functors.times import day_number
 from corollary.core.records.record_terms import BRANCH_OF, FIELD_OF, RECORD_OF
 from corollary.core.types import DECIMAL_MAX_DIGITS, Kind
 from corollary.core.windows import WINDOW
@@ -108,6 +109,7 @@ def conversions() -> Iterable[FunctorSpec]:
         "to_date(x: symbol|timestamp) -> date",
         "the day, as it is written or in UTC",
         readable=_CAST,
+        exact={"duckdb timestamp": day_number("x")},
     )
     yield base(
         "to_timestamp(x: symbol|date) -> timestamp",
@@ -121,34 +123,36 @@ def casts() -> Iterable[FunctorSpec]:
     """Yield the conversions between texts and values in the manner of Spark SQL's `CAST`."""
     base = partial(define, section="casts", is_fallible=True)
     yield base(
-        "parse_integer(s: symbol) -> number", "reads `+7`, `007`; nothing hexadecimal, no fraction"
+        "parse_integer(s: symbol) -> number",
+        "a `number`: `+7`, `007`; nothing hexadecimal, no fraction",
     )
     yield base(
         "parse_float(s: symbol) -> float",
-        "reads `1e5`, `.5`, `inf`, `NaN`; a number that is too large is infinite",
+        "a `float`: `1e5`, `.5`, `inf`, `NaN`; a number that is too large is infinite",
     )
     yield base(
         "parse_bool(s: symbol) -> bool",
-        "reads `t` `true` `y` `yes` `1`, `f` `false` `n` `no` `0`, in any case",
+        "a `bool`: `t` `true` `y` `yes` `1`, `f` `false` `n` `no` `0`, in any case",
     )
     yield base(
         "parse_day(s: symbol) -> date",
-        "reads `2026`, `2026-11`, `2026-1-5`; a time behind it does not matter",
+        "a `date`: `2026`, `2026-11`, `2026-1-5`; a time behind it does not matter",
     )
     yield base(
         "parse_moment(s: symbol) -> timestamp",
-        "reads the same with `8:5` or `08:05:00.25`, and a zone: `Z`, `UTC`, `+01:00`; without one"
-        " it is UTC",
+        "a `timestamp`: the same with `8:5` or `08:05:00.25`, and a zone: `Z`, `UTC`, `+01:00`;"
+        " without one it is UTC",
     )
     yield base(
         "parse_decimal(s: symbol, scale: number) -> decimal",
-        "reads `1e2`, `.5`; more digits are rounded half away from zero; the scale is a literal",
+        "a decimal: `1e2`, `.5`; more digits are rounded half away from zero; the scale is a"
+        " literal",
         scale_at=1,
         literals={1: _SCALES},
     )
     yield base(
         "show(x: any) -> symbol",
-        "writes `1.0E10`, `2026-11-16 08:05:00.25`, a decimal with all its digits",
+        "a text: `1.0E10`, `2026-11-16 08:05:00.25`, a decimal with all its digits",
         is_fallible=False,
         exact=_TEXTS,
     )

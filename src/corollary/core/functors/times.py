@@ -31,17 +31,22 @@ def _long(value: int) -> str:
     return f"CAST('{value}' AS BIGINT)"
 
 
-def _passed(unit: int) -> str:
+def _passed(unit: int, name: str = "t") -> str:
     """Return how much of a unit has passed: remainders are negative before 1970."""
-    rest = f"(t % {_long(unit)})"
+    rest = f"({name} % {_long(unit)})"
     return f"({rest} + (CAST({rest} < {_long(0)} AS BIGINT) * {_long(unit)}))"
 
 
-_DAY_NUMBERS = {
-    "duckdb date": "t",
-    "duckdb timestamp": f"((t - {_passed(DAY_MICROSECONDS)}) DIV {_long(DAY_MICROSECONDS)})",
+def day_number(name: str) -> str:
+    """Return the day of a timestamp of some name."""
+    return f"(({name} - {_passed(DAY_MICROSECONDS, name)}) DIV {_long(DAY_MICROSECONDS)})"
+
+
+_DAYS = {
+    "duckdb date": f"({_EPOCH} + CAST(t AS INT))",
+    "duckdb timestamp": f"({_EPOCH} + CAST({day_number('t')} AS INT))",
 }
-_DAYS = {kind: f"({_EPOCH} + CAST({day} AS INT))" for kind, day in _DAY_NUMBERS.items()}
+"""Dates and timestamps as a DATE of DuckDB."""
 
 
 def _day_part(function: str) -> dict[str, str]:

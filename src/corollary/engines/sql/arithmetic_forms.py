@@ -6,22 +6,8 @@ from sqlglot import exp
 
 from corollary.core.types import Type
 from corollary.engines.sql import nodes
-from corollary.engines.sql.dialect import FunctorForm, Lowering
+from corollary.engines.sql.dialect import FunctorForm
 from corollary.engines.sql.nodes import Node, OperatorKind
-
-
-def itself(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
-    """Return the argument."""
-    return arguments[0]
-
-
-def operator(kind: OperatorKind) -> Lowering:
-    """Return the lowering to a binary operator."""
-
-    def lower(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
-        return nodes.binary(kind, *arguments)
-
-    return lower
 
 
 def extreme(is_larger: bool) -> FunctorForm:
@@ -61,39 +47,3 @@ def float_operator(kind: OperatorKind) -> FunctorForm:
         return nodes.case((test, nodes.binary(exp.Add, value, zero)))
 
     return FunctorForm(lower, is_fallible=True)
-
-
-def part_of_text(index_type: str) -> FunctorForm:
-    """Return the form of `substr`: outside of the text there is nothing, from the end neither."""
-
-    def lower(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
-        text, index, length = arguments
-        zero = nodes.integer(0, "BIGINT")
-        size = nodes.call("CHAR_LENGTH" if index_type == "INT" else "LENGTH", text)
-        inside = nodes.every(
-            [
-                nodes.binary(exp.GTE, index, zero),
-                nodes.binary(exp.LTE, index, size),
-                nodes.binary(exp.GTE, length, zero),
-            ]
-        )
-        present = nodes.every(map(nodes.is_present, arguments))
-        assert inside is not None
-        assert present is not None
-        # Beyond the text, neither number may leave the type that the function takes.
-        first = nodes.binary(
-            exp.Add, nodes.call("LEAST", index, _LONGEST), nodes.integer(1, "BIGINT")
-        )
-        taken = nodes.call(
-            "SUBSTR",
-            text,
-            nodes.cast(first, index_type),
-            nodes.cast(nodes.call("LEAST", length, _LONGEST), index_type),
-        )
-        inner = nodes.case((inside, taken), default=nodes.string(""))
-        return nodes.case((present, inner))
-
-    return FunctorForm(lower)
-
-
-_LONGEST = nodes.integer(2**31 - 2, "BIGINT")

@@ -4,14 +4,25 @@ An SQL engine may compute an expression for rows that no later stage keeps, so n
 may raise: what can fail gives null instead, and the compiler tests for that.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from enum import StrEnum
+from functools import partial
+from typing import Any
 
+from sqlglot import exp
+
+from corollary.core.functors import FUNCTORS, FunctorSpec, find_template
 from corollary.core.logic import Value
 from corollary.core.types import Kind, Type
 from corollary.data_class import dataclass
+from corollary.engines.sql import nodes
 from corollary.engines.sql.nodes import Node
+from corollary.sqlgen.templates import fill_template
+
+_TRIES = re.compile(r"\b(TRY|CASE)")
+"""What gives null where there is no value, in templates of functors that can fail."""
 
 AggregateForm = Callable[[Node, Type, Type], tuple[Node, Node | None]]
 """Makes the SQL of an aggregate from a column, its type and the type of the result.
@@ -69,7 +80,8 @@ class SqlDialect:
             expression needs these. Codes are never null, and equal where the values are.
         type_name: the SQL type that holds the values of a type.
         constant: makes a value of a type.
-        functors: by name and the kind of the first operand; what is not here is not handed over.
+        functors: by name and the kind of the first operand: the forms that depend on more than
+            these. Others are templates of `core/functors`; what has no form is not handed over.
         predicates: the same for conditions other than comparisons.
         semi_join: the side and the kind of a semi-join.
         anti_join: the side and the kind of an anti-join.
@@ -111,7 +123,27 @@ class SqlDialect:
         Raises:
             NotExactError: it has none.
         """
-        found = self.functors.get((name, operand.kind))
+        found = self.functors.get((name, operand.kind)) or self._written(name, operand.kind)
         if found is None:
             raise NotExactError(f"`{name}` of {operand.kind} has no exact form in SQL")
         return found
+
+    def _written(self, name: str, kind: Kind) -> FunctorForm | None:
+        """Return the form that the specification of a functor has, if any."""
+        spec = FUNCTORS.get(name)
+        text = None if spec is None else find_template(spec.exact, self.name, kind)
+        if spec is None or text is None or kind not in spec.kinds(0):
+            return None
+        is_fallible = spec.is_fallible and _TRIES.search(text) is not None
+        return FunctorForm(partial(self._fill, text, spec), is_fallible)
+
+    def _fill(
+        self,
+        text: str,
+        spec: FunctorSpec,
+        arguments: Sequence[Node],
+        types: Sequence[Type],  # noqa: ARG002 - the shape of a `Lowering`
+        result: Type,
+    ) -> Node:
+        made: Any = fill_template(text, spec, arguments, nodes.data_type(self.type_name(result)))
+        return exp.Paren(this=made) if isinstance(made, exp.Binary | exp.Unary) else made

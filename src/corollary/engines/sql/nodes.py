@@ -45,25 +45,25 @@ def case(*branches: tuple[Node, Node], default: Node | None = None) -> Node:
 
 
 @lru_cache(maxsize=64)
-def _type(name: str) -> exp.DataType:
+def data_type(name: str) -> exp.DataType:
     """Return an SQL type; sqlglot parses its name."""
     return exp.DataType.build(name, udt=True)
 
 
 def cast(value: Node, type_: str) -> Node:
     """Return a value as one of an SQL type."""
-    return exp.Cast(this=value, to=_type(type_))
+    return exp.Cast(this=value, to=data_type(type_))
 
 
 def try_cast(value: Node, type_: str) -> Node:
     """Return a value as one of an SQL type, null where it is none."""
     # Without `safe`, sqlglot writes a plain cast for Spark.
-    return exp.TryCast(this=value, to=_type(type_), safe=True)
+    return exp.TryCast(this=value, to=data_type(type_), safe=True)
 
 
 def integer(value: int, type_: str) -> Node:
     """Return an integer of an SQL type."""
-    return exp.Cast(this=exp.Literal.string(str(value)), to=_type(type_))
+    return exp.Cast(this=exp.Literal.string(str(value)), to=data_type(type_))
 
 
 def string(value: str) -> Node:

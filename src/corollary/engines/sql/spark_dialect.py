@@ -17,7 +17,6 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from corollary.core.functors import CHECKED_SUM
 from corollary.core.logic import Value
 from corollary.core.totals import word_count
 from corollary.core.types import DECIMAL_MAX_DIGITS, PRIMITIVES, Kind, Type, decimal
@@ -26,16 +25,12 @@ from corollary.engines.sql import nodes
 from corollary.engines.sql.arithmetic_forms import (
     extreme,
     float_operator,
-    itself,
-    operator,
-    part_of_text,
 )
 from corollary.engines.sql.decimal_bounds import most_digits
 from corollary.engines.sql.dialect import (
     AggregateForm,
     DialectName,
     FunctorForm,
-    Lowering,
     NotExactError,
     SqlDialect,
 )
@@ -43,7 +38,6 @@ from corollary.engines.sql.nodes import Node, OperatorKind
 from corollary.engines.sql.own_functions import MeanOfWords, SplitWords, call_own
 
 LONG, STRING = "BIGINT", "STRING"
-LEAST = -(2**63)
 LIMB_BITS = 32
 SUMMED_DIGITS_MAX = 28
 """Below 10^10 rows, no sum of decimals of this many digits has more than 38."""
@@ -79,27 +73,8 @@ def _constant(value: Value, type_: Type) -> Node:
     return nodes.cast(nodes.string(format_value(value, type_)), _type_name(type_))
 
 
-def _function(name: str) -> Lowering:
-    def lower(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
-        return nodes.call(name, *arguments)
-
-    return lower
-
-
-def _fallible(name: str) -> FunctorForm:
-    return FunctorForm(_function(name), is_fallible=True)
-
-
 def _long(value: int) -> Node:
     return nodes.integer(value, LONG)
-
-
-def _negate(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
-    return nodes.call("TRY_SUBTRACT", _long(0), arguments[0])
-
-
-def _negate_float(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
-    return nodes.binary(exp.Sub, nodes.cast(nodes.string("0.0"), _type_name(result)), arguments[0])
 
 
 def _negate_decimal(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:
@@ -107,52 +82,6 @@ def _negate_decimal(arguments: Sequence[Node], types: Sequence[Type], result: Ty
     nothing = decimal(1, 0)
     zero = nodes.cast(nodes.string("0"), _type_name(nothing))
     return _decimals("-", exp.Sub).lower([zero, *arguments], [nothing, *types], result)
-
-
-def _quotient(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
-    """Division by zero raises, and so does that of the least integer by -1."""
-    one, two = arguments
-    is_unsafe = nodes.every(
-        [nodes.binary(exp.EQ, one, _long(LEAST)), nodes.binary(exp.EQ, two, _long(-1))]
-    )
-    assert is_unsafe is not None
-    bad = nodes.any_of([nodes.binary(exp.EQ, two, _long(0)), is_unsafe])
-    assert bad is not None
-    return nodes.case((nodes.negated(bad), nodes.binary(exp.IntDiv, one, two)))
-
-
-def _remainder(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
-    one, two = arguments
-    return nodes.case(
-        (nodes.binary(exp.EQ, two, _long(-1)), nodes.binary(exp.BitwiseAnd, one, _long(0))),
-        (nodes.binary(exp.NEQ, two, _long(0)), nodes.binary(exp.Mod, one, two)),
-    )
-
-
-def _shift(name: str) -> FunctorForm:
-    def lower(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
-        places = nodes.cast(nodes.binary(exp.BitwiseAnd, arguments[1], _long(63)), "INT")
-        return nodes.call(name, arguments[0], places)
-
-    return FunctorForm(lower)
-
-
-def _complement(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
-    return exp.Paren(this=exp.BitwiseNot(this=exp.Paren(this=arguments[0])))
-
-
-def _logical(kind: OperatorKind) -> FunctorForm:
-    """A bit of each operand: `AND` would give 0 for null and 0."""
-
-    def lower(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
-        bits = [nodes.cast(nodes.binary(exp.NEQ, each, _long(0)), LONG) for each in arguments]
-        return nodes.binary(kind, *bits)
-
-    return FunctorForm(lower)
-
-
-def _is_zero(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
-    return nodes.cast(nodes.binary(exp.EQ, arguments[0], _long(0)), LONG)
 
 
 def _decimals(name: str, kind: OperatorKind) -> FunctorForm:
@@ -170,25 +99,10 @@ def _decimals(name: str, kind: OperatorKind) -> FunctorForm:
     return FunctorForm(lower, is_fallible=True)
 
 
-def _to_decimal(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
-    return nodes.try_cast(arguments[0], _type_name(result))
-
-
-def _cast_to(name: str) -> FunctorForm:
-    def lower(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
-        return nodes.cast(arguments[0], name)
-
-    return FunctorForm(lower)
-
-
 def _decimal_text(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
     if types[0].scale > PLAIN_SCALE_MAX:
         raise NotExactError(f"`to_string` of {types[0]} has no exact form in SQL")
     return nodes.cast(arguments[0], STRING)
-
-
-def _length(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
-    return nodes.cast(nodes.call("CHAR_LENGTH", arguments[0]), LONG)
 
 
 def _contains(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
@@ -276,45 +190,17 @@ def _sum_of_decimals(value: Node, source: Type, result: Type) -> tuple[Node, Nod
     return nodes.case((has_none, zero), default=nodes.try_cast(total, _type_name(result))), inexact
 
 
-_BITS = {"band": exp.BitwiseAnd, "bor": exp.BitwiseOr, "bxor": exp.BitwiseXor}
-_LOGIC = {"land": exp.BitwiseAnd, "lor": exp.BitwiseOr, "lxor": exp.BitwiseXor}
-_SHIFTS = {"bshl": "SHIFTLEFT", "bshr": "SHIFTRIGHT", "bshru": "SHIFTRIGHTUNSIGNED"}
 _DECIMAL_OPERATORS = {"+": exp.Add, "-": exp.Sub, "*": exp.Mul}
 _FLOAT_OPERATORS = {**_DECIMAL_OPERATORS, "/": exp.Div}
 _ORDERED = tuple(kind for kind in PRIMITIVES if kind is not Kind.DECIMAL)
-_SAME = FunctorForm(itself)
 
 FUNCTORS: dict[tuple[str, Kind], FunctorForm] = {
-    ("+", Kind.NUMBER): _fallible("TRY_ADD"),
-    ("-", Kind.NUMBER): _fallible("TRY_SUBTRACT"),
-    ("*", Kind.NUMBER): _fallible("TRY_MULTIPLY"),
-    ("/", Kind.NUMBER): FunctorForm(_quotient, is_fallible=True),
-    ("%", Kind.NUMBER): FunctorForm(_remainder, is_fallible=True),
-    ("neg", Kind.NUMBER): FunctorForm(_negate, is_fallible=True),
-    **{(name, Kind.NUMBER): FunctorForm(operator(made)) for name, made in _BITS.items()},
-    **{(name, Kind.NUMBER): _logical(made) for name, made in _LOGIC.items()},
-    **{(name, Kind.NUMBER): _shift(made) for name, made in _SHIFTS.items()},
-    ("bnot", Kind.NUMBER): FunctorForm(_complement),
-    ("lnot", Kind.NUMBER): FunctorForm(_is_zero),
     **{(name, Kind.FLOAT): float_operator(made) for name, made in _FLOAT_OPERATORS.items()},
-    ("neg", Kind.FLOAT): FunctorForm(_negate_float),
     **{(name, Kind.DECIMAL): _decimals(name, made) for name, made in _DECIMAL_OPERATORS.items()},
     ("neg", Kind.DECIMAL): FunctorForm(_negate_decimal),
     **{("min", kind): extreme(is_larger=False) for kind in _ORDERED},
     **{("max", kind): extreme(is_larger=True) for kind in _ORDERED},
-    ("cat", Kind.SYMBOL): FunctorForm(_function("CONCAT")),
-    ("strlen", Kind.SYMBOL): FunctorForm(_length),
-    ("substr", Kind.SYMBOL): part_of_text("INT"),
-    ("to_string", Kind.SYMBOL): _SAME,
-    **{("to_string", kind): _cast_to(STRING) for kind in (Kind.NUMBER, Kind.BOOL, Kind.DATE)},
     ("to_string", Kind.DECIMAL): FunctorForm(_decimal_text),
-    ("to_number", Kind.NUMBER): _SAME,
-    ("to_number", Kind.BOOL): _cast_to(LONG),
-    ("to_float", Kind.FLOAT): _SAME,
-    ("to_float", Kind.NUMBER): _cast_to("DOUBLE"),
-    ("to_decimal", Kind.NUMBER): FunctorForm(_to_decimal, is_fallible=True),
-    ("to_decimal", Kind.DECIMAL): FunctorForm(_to_decimal, is_fallible=True),
-    **{(CHECKED_SUM, kind): _SAME for kind in PRIMITIVES},
 }
 
 _SUMMED = (Kind.NUMBER, Kind.UNSIGNED, Kind.DECIMAL)

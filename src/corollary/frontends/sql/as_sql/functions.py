@@ -1,6 +1,6 @@
 """Values, types and functors as SQL of another engine."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from enum import StrEnum
@@ -9,8 +9,9 @@ from math import isfinite, isnan
 from sqlglot import exp
 
 from corollary.core import logic
-from corollary.core.functors import CHECKED_SUM, read_time_format
+from corollary.core.functors import FUNCTORS, find_template, read_time_format
 from corollary.core.types import Kind, Type
+from corollary.sqlgen.templates import fill_template
 
 Node = exp.Expr
 
@@ -84,9 +85,6 @@ def sql_constant(value: logic.Value, type_: Type | None, dialect: SqlDialectName
 
 # --- functors ------------------------------------------------------------------------------------
 
-SqlForm = Callable[[Sequence[Node], SqlDialectName], Node]
-"""Makes the SQL of a functor from its arguments."""
-
 
 def operand(node: Node) -> Node:
     """Return an operand, in parentheses if it has an operator."""
@@ -96,183 +94,21 @@ def operand(node: Node) -> Node:
     return exp.paren(node) if is_open else node
 
 
-def _infix(node: type[exp.Binary]) -> SqlForm:
-    def form(arguments: Sequence[Node], _: SqlDialectName) -> Node:
-        left, right = map(operand, arguments)
-        return node(this=left, expression=right)
-
-    return form
-
-
-def _call(spark: str, duckdb: str = "") -> SqlForm:
-    def form(arguments: Sequence[Node], dialect: SqlDialectName) -> Node:
-        name = duckdb or spark if dialect is SqlDialectName.DUCKDB else spark
-        return exp.Anonymous(this=name, expressions=list(arguments))
-
-    return form
+def _enclose(parent: Node, child: Node) -> Node:
+    """Return an operand of an operator as it needs it: `a AND b = c`, `a || b || c`."""
+    if isinstance(parent, exp.Connector):
+        is_open = isinstance(child, exp.Connector) and type(child) is not type(parent)
+        return exp.paren(child) if is_open else child
+    is_chain = isinstance(parent, exp.DPipe) and isinstance(child, exp.DPipe)
+    is_operator = isinstance(parent, exp.Binary | exp.Unary) and not isinstance(parent, exp.Paren)
+    return operand(child) if is_operator and not is_chain else child
 
 
-def _cast_to(kind: Kind) -> SqlForm:
-    return lambda arguments, dialect: cast(arguments[0], Type(kind), dialect)
-
-
-def _start_of(unit: str) -> SqlForm:
-    return lambda arguments, _: exp.Anonymous(
-        this="date_trunc", expressions=[exp.Literal.string(unit), arguments[0]]
-    )
-
-
-def _substring(arguments: Sequence[Node], _: SqlDialectName) -> Node:
-    text, start, length = arguments
-    out_of_range = exp.or_(
-        exp.LT(this=start.copy(), expression=exp.Literal.number(0)),
-        exp.LT(this=length.copy(), expression=exp.Literal.number(0)),
-    )
-    from_one = exp.Add(this=exp.paren(start), expression=exp.Literal.number(1))
-    part = exp.Anonymous(this="substring", expressions=[text, from_one, length])
-    return exp.Case().when(out_of_range, exp.Literal.string("")).else_(part)
-
-
-def _joined_texts(arguments: Sequence[Node], _: SqlDialectName) -> Node:
-    joined = arguments[0]
-    for part in arguments[1:]:
-        joined = exp.DPipe(this=joined, expression=operand(part))
-    return joined
-
-
-def _integer_division(arguments: Sequence[Node], _: SqlDialectName) -> Node:
-    left, right = map(operand, arguments)
-    return exp.IntDiv(this=left, expression=right)
-
-
-def _like(arguments: Sequence[Node], dialect: SqlDialectName) -> Node:
-    text, pattern = map(operand, arguments)
-    like = exp.Like(this=text, expression=pattern)
-    if dialect is SqlDialectName.SPARK:
-        return like
-    return exp.Escape(this=like, expression=exp.Literal.string("\\"))
-
-
-def _choice(arguments: Sequence[Node], _: SqlDialectName) -> Node:
+def _choice(arguments: Sequence[Node]) -> Node:
     case = exp.Case()
     for condition, chosen in zip(arguments[:-1:2], arguments[1::2], strict=True):
         case = case.when(condition, chosen)
     return case.else_(arguments[-1])
-
-
-def _add_interval(unit: str) -> SqlForm:
-    def form(arguments: Sequence[Node], dialect: SqlDialectName) -> Node:
-        moment, count = arguments
-        if dialect is SqlDialectName.DUCKDB:
-            step = exp.Anonymous(this=f"to_{unit}s", expressions=[count])
-        else:
-            zeros = {"year": 0, "month": 1, "week": 2, "day": 3, "hour": 4, "minute": 5}
-            places = zeros.get(unit, 6)
-            step = exp.Anonymous(
-                this="make_interval",
-                expressions=[*(exp.Literal.number(0) for _ in range(places)), count],
-            )
-        return exp.Add(this=operand(moment), expression=step)
-
-    return form
-
-
-def _days_between(arguments: Sequence[Node], dialect: SqlDialectName) -> Node:
-    earlier, later = arguments
-    if dialect is SqlDialectName.DUCKDB:
-        day = exp.Literal.string("day")
-        return exp.Anonymous(this="date_diff", expressions=[day, earlier, later])
-    return exp.Anonymous(this="datediff", expressions=[later, earlier])
-
-
-def _microseconds(node: Node, dialect: SqlDialectName) -> Node:
-    name = "epoch_us" if dialect is SqlDialectName.DUCKDB else "unix_micros"
-    return exp.Anonymous(this=name, expressions=[node])
-
-
-def _microseconds_between(arguments: Sequence[Node], dialect: SqlDialectName) -> Node:
-    earlier, later = (_microseconds(each, dialect) for each in arguments)
-    return exp.Sub(this=later, expression=earlier)
-
-
-def _seconds_between(arguments: Sequence[Node], dialect: SqlDialectName) -> Node:
-    million = exp.Literal.number(1_000_000)
-    return _integer_division((_microseconds_between(arguments, dialect), million), dialect)
-
-
-_BOTH: Mapping[str, SqlForm] = {
-    "+": _infix(exp.Add),
-    "-": _infix(exp.Sub),
-    "*": _infix(exp.Mul),
-    "%": _infix(exp.Mod),
-    "neg": lambda arguments, _: exp.Neg(this=operand(arguments[0])),
-    "min": _call("least"),
-    "max": _call("greatest"),
-    "cat": _joined_texts,
-    "strlen": _call("length"),
-    "substr": _substring,
-    "to_float": _cast_to(Kind.FLOAT),
-    "to_date": _cast_to(Kind.DATE),
-    "to_timestamp": _cast_to(Kind.TIMESTAMP),
-    "year": _call("year"),
-    "quarter": _call("quarter"),
-    "month": _call("month"),
-    "day": _call("day"),
-    "hour": _call("hour"),
-    "minute": _call("minute"),
-    "second": _call("second"),
-    "day_of_year": _call("dayofyear"),
-    "week": _call("weekofyear"),
-    "add_months": _add_interval("month"),
-    "add_days": _add_interval("day"),
-    "add_seconds": _add_interval("second"),
-    "days_between": _days_between,
-    "microseconds_between": _microseconds_between,
-    "seconds_between": _seconds_between,
-    **{
-        f"start_of_{unit}": _start_of(unit)
-        for unit in ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
-    },
-    "band": _infix(exp.BitwiseAnd),
-    "bor": _infix(exp.BitwiseOr),
-    "eq": _infix(exp.EQ),
-    "ne": _infix(exp.NEQ),
-    "lt": _infix(exp.LT),
-    "le": _infix(exp.LTE),
-    "gt": _infix(exp.GT),
-    "ge": _infix(exp.GTE),
-    "same": _infix(exp.NullSafeEQ),
-    "and": lambda arguments, _: exp.and_(*arguments),
-    "or": lambda arguments, _: exp.or_(*arguments),
-    "not": lambda arguments, _: exp.not_(operand(arguments[0])),
-    "is_null": lambda arguments, _: exp.Is(this=operand(arguments[0]), expression=exp.null()),
-    "if": _choice,
-    "coalesce": _call("coalesce"),
-    "null_if": _call("nullif"),
-    "greatest": _call("greatest"),
-    "least": _call("least"),
-    "like": _like,
-    "abs": _call("abs"),
-    "sqrt": _call("sqrt"),
-    "power": _call("power"),
-    "upper": _call("upper"),
-    "lower": _call("lower"),
-    "reverse": _call("reverse"),
-    "replace": _call("replace"),
-    "repeat": _call("repeat"),
-    "starts_with": _call("startswith", "starts_with"),
-    "ends_with": _call("endswith", "ends_with"),
-    "has_text": _call("contains"),
-    "lpad": _call("lpad"),
-    "rpad": _call("rpad"),
-    "left": _call("left"),
-    "right": _call("right"),
-}
-"""The functors that both dialects have, whatever the types of their arguments."""
-
-
-_CHOICES = frozenset({"if", "coalesce", "null_if", "greatest", "least", "min", "max"})
-"""The functors whose result is one of their arguments."""
 
 
 def sql_functor(
@@ -287,38 +123,24 @@ def sql_functor(
     Raises:
         NotInSqlError: the dialect has nothing that means the same.
     """
+    spec = FUNCTORS.get(name)
     kind = types[0].kind if types else Kind.DATE
-    if name == CHECKED_SUM:
-        return arguments[0]
-    if name == "/":
-        form = _integer_division if kind in (Kind.NUMBER, Kind.UNSIGNED) else _infix(exp.Div)
-        return _of_type(form(arguments, dialect), types, type_, dialect)
-    if name == "to_decimal" and kind is not Kind.FLOAT:
-        return cast(arguments[0], type_, dialect)
-    if name in ("to_number", "to_unsigned") and kind in (Kind.NUMBER, Kind.UNSIGNED, Kind.BOOL):
-        return cast(arguments[0], type_, dialect)
-    if name == "to_number" and kind in (Kind.FLOAT, Kind.DECIMAL):
-        cut = exp.Anonymous(this="trunc", expressions=[arguments[0]])
-        is_duckdb = dialect is SqlDialectName.DUCKDB
-        return cast(cut if is_duckdb else arguments[0], type_, dialect)
-    if name == "to_string" and kind in (Kind.NUMBER, Kind.UNSIGNED, Kind.BOOL, Kind.DATE):
-        return cast(arguments[0], type_, dialect)
-    if name == "weekday":
-        if dialect is SqlDialectName.DUCKDB:
-            return exp.Anonymous(this="isodow", expressions=list(arguments))
-        from_zero = exp.Anonymous(this="weekday", expressions=list(arguments))
-        return exp.Add(this=from_zero, expression=exp.Literal.number(1))
     if name == "format_time" and isinstance(arguments[1], exp.Literal):
         return _formatted(arguments[0], arguments[1].this, dialect)
-    if name in _CHOICES and type_.kind is Kind.DECIMAL:  # SQL takes the digits of one arm for all
+    if spec is not None and spec.is_choice and type_.kind is Kind.DECIMAL:
+        # SQL takes the digits of one arm for all.
         arguments = [
             cast(each, type_, dialect) if of.kind is Kind.DECIMAL else each
             for each, of in zip(arguments, types, strict=True)
         ]
-    found = _BOTH.get(name)
-    if found is None:
+    if name == "if":
+        return _of_type(_choice(arguments), types, type_, dialect)
+    template = None if spec is None else find_template(spec.readable, dialect, kind)
+    if spec is None or template is None:
         raise NotInSqlError(f"`{name}` of {kind} has no counterpart in {dialect_title(dialect)}")
-    return _of_type(found(arguments, dialect), types, type_, dialect)
+    made = fill_template(template, spec, arguments, sql_type(type_, dialect), _enclose)
+    is_typed = made is arguments[0] or isinstance(made, exp.Cast)
+    return made if is_typed else _of_type(made, types, type_, dialect)
 
 
 def _of_type(node: Node, types: Sequence[Type], type_: Type, dialect: SqlDialectName) -> Node:

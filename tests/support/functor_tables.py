@@ -1,8 +1,8 @@
-"""The table of functors that are handed over to SQL engines, as `docs/bulk.md` has it."""
+"""The tables of functors in docs/, made of their specifications."""
 
-from corollary.core.functors import CHECKED_SUM, FUNCTORS, PARTITION_OF
+from corollary.core.functors import CHECKED_SUM, FUNCTORS, ORDERED, PARTITION_OF, Kinds
 from corollary.core.plans import WORKING_SEPARATOR
-from corollary.core.types import PRIMITIVES, Kind
+from corollary.core.types import NUMERIC, PRIMITIVES, Kind
 from corollary.engines.sql.dialect import SqlDialect
 from corollary.engines.sql.duckdb_dialect import DUCKDB
 from corollary.engines.sql.spark_dialect import SPARK
@@ -13,7 +13,28 @@ INTERNAL = (CHECKED_SUM, PARTITION_OF)
 AGGREGATES = ("sum", "mean", "min", "max")
 
 
-def functor_table() -> list[str]:
+def language_table(section: str) -> list[str]:
+    """Return the lines of a table of docs/language.md: the functors of a section."""
+    specs = [spec for spec in FUNCTORS.values() if spec.section == section]
+    has_kinds = len({spec.kinds(0) for spec in specs}) > 1
+    rows = [("functor", "of", "gives")]
+    for spec in specs:
+        more = ", …" if spec.is_variadic else ""
+        call = f"`{spec.name}({', '.join(spec.arguments)}{more})`"
+        rows.append((call, _kinds_text(spec.kinds(0)), spec.doc))
+    lines = [f"| {' | '.join(row if has_kinds else row[::2])} |" for row in rows]
+    return [lines[0], "|---" * (3 if has_kinds else 2) + "|", *lines[1:]]
+
+
+def _kinds_text(kinds: Kinds) -> str:
+    if kinds >= ORDERED:
+        return "everything"
+    words = ["numeric types"] if kinds >= NUMERIC else []
+    rest = kinds - NUMERIC if words else kinds
+    return ", ".join([*words, *(str(kind) for kind in PRIMITIVES if kind in rest)])
+
+
+def bulk_table() -> list[str]:
     """Return the lines of the table: each functor, predicate and aggregate in both dialects."""
     lines = ["| | DuckDB | Spark SQL |", "|---|---|---|"]
     for name, signature in FUNCTORS.items():
