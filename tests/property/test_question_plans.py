@@ -1,19 +1,25 @@
-"""Questions that are answered by remembered plans: the same answers and errors as without them."""
+"""What is remembered by shape: the same answers, changes and errors as without remembering."""
 
 import random
-from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import date
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
 import corollary
-from corollary.database.access.goal_plans import GoalPlans
-from corollary.database.sql.question_plans import SHAPES_MAX, QuestionPlans
-from corollary.errors import CorollaryError
+from corollary.core.engine import Limits
+from corollary.database.access.shape_plans import SHAPES_MAX, ShapeCache
+from corollary.database.database import state_of
+from corollary.errors import CorollaryError, LimitError
 from support.selection import examples
 
 PROGRAM = """
-CREATE TABLE t (k INT PRIMARY KEY, a STRING, b BIGINT, d DECIMAL(10, 2), day DATE);
+CREATE TABLE t (
+  k INT PRIMARY KEY, a STRING, b BIGINT, d DECIMAL(10, 2), day DATE, f DOUBLE, o BOOLEAN
+);
 CREATE TABLE bag (x INT, y STRING);
 CREATE MATERIALIZED VIEW stored AS SELECT a, sum(b) AS s, count(*) AS n FROM t GROUP BY a;
 CREATE VIEW computed AS SELECT t.k, bag.y FROM t JOIN bag ON t.k = bag.x;
@@ -49,6 +55,35 @@ SHAPES = (
     "VALUES ({n})",
 )
 PARAMETERS = "SELECT k, a FROM t WHERE k >= :least AND a = :text"
+PLAIN = (
+    "SELECT k FROM t WHERE day >= :day",
+    "SELECT k, :f AS f FROM t WHERE f = :f AND day = :day",
+    "SELECT k FROM t WHERE o = :o AND d > :d",
+    "SELECT :o, k, k * :n - :n FROM t WHERE d = :d",
+)
+"""Questions with parameters of all plain types."""
+WRITES = (
+    "INSERT INTO t VALUES ({key}, {s}, {n}, 2.5, DATE {day}, 1.5, true)",
+    "INSERT INTO t (b, k) VALUES ({n}, {key}), ({n}, {key} + 1)",
+    "INSERT INTO t (k, a, b) VALUES ({key}, 'it''s', NULL)",
+    "INSERT INTO t VALUES ({key}, :text, :n, :d, :day, :f, :o)",
+    "INSERT INTO bag VALUES ({n}, {s}), ({n}, NULL)",
+    "INSERT INTO bag SELECT k, {s} FROM t WHERE k > {n}",
+    "UPDATE t SET b = b + 1 WHERE k = {n}",
+    "UPDATE t SET b = {n}, a = {s} WHERE k = {n}",
+    "UPDATE t SET b = b * :n - {n}, day = :day WHERE k > {n} AND a = {s}",
+    "UPDATE t SET f = :f, o = :o, d = :d WHERE k = {n}",
+    "UPDATE t SET k = k + {n} WHERE a = {s}",
+    "UPDATE t SET a = {n} WHERE k = {n}",
+    "UPDATE t SET k = NULL WHERE k = {n}",
+    "UPDATE bag SET y = {s} WHERE x = {n}",
+    "UPDATE t SET b = 1 / (k - {n})",
+    "DELETE FROM t WHERE k = {n}",
+    "DELETE FROM bag WHERE x = {n} AND y = {s}",
+    "DELETE FROM t WHERE b > (SELECT max(x) FROM bag WHERE y = {s})",
+    "DELETE FROM stored WHERE a = {s}",
+    "UPDATE t SET missing = {n}",
+)
 
 
 def _constants(chance: random.Random) -> dict[str, str]:
@@ -62,7 +97,20 @@ def _constants(chance: random.Random) -> dict[str, str]:
 def _row(chance: random.Random, key: int) -> str:
     text = chance.choice(("'a'", "'b'", "NULL", "'é'"))
     day = f"DATE '2026-01-0{chance.randrange(1, 5)}'"
-    return f"({key}, {text}, {chance.randrange(9)}, {chance.randrange(4)}, {day})"
+    flag = chance.choice(("true", "false", "NULL"))
+    numbers = f"{chance.randrange(9)}, {chance.randrange(4)}"
+    return f"({key}, {text}, {numbers}, {day}, {chance.randrange(3)} / 2, {flag})"
+
+
+def _values(chance: random.Random) -> dict[str, Any]:
+    return {
+        "day": date(2026, 1, chance.randrange(1, 5)),
+        "f": chance.choice((0.0, -0.0, 0.5, 1, float("nan"))),
+        "d": chance.choice((Decimal("1.00"), Decimal(2), Decimal("1.555"), 3)),
+        "o": chance.choice((True, False)),
+        "n": chance.choice((1, 2, 10**18)),
+        "text": chance.choice(("a", "é", None)),
+    }
 
 
 def _outcome(database: corollary.Database, text: str, values: dict[str, Any]) -> object:
@@ -71,8 +119,29 @@ def _outcome(database: corollary.Database, text: str, values: dict[str, Any]) ->
         found = database.sql(text, **values)
     except CorollaryError as error:
         return str(error)
-    rows = found.rows()
-    return found.columns, found.shape.types, rows if found.is_ordered else Counter(rows)
+    rows = list(map(repr, found.rows()))
+    return found.columns, found.shape.types, rows if found.is_ordered else sorted(rows)
+
+
+class Shapes:
+    """Remembers shapes in one database at a time, and counts what is recalled."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        recalled = ShapeCache.recall
+        self.hits, self._is_on = 0, False
+
+        def recall(shapes: ShapeCache, *given: Any, **options: Any) -> Any:
+            found = recalled(shapes, *given, **options) if self._is_on else None
+            self.hits += found is not None
+            return found
+
+        monkeypatch.setattr(ShapeCache, "recall", recall)
+
+    @contextmanager
+    def remembered(self) -> Iterator[None]:
+        self._is_on = True
+        yield
+        self._is_on = False
 
 
 @pytest.mark.parametrize("seed", range(examples(3, 40)))
@@ -80,18 +149,9 @@ def test_remembered_plans_answer_as_if_each_question_was_compiled(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chance = random.Random(seed)
-    recalled = QuestionPlans.answer
+    shapes = Shapes(monkeypatch)
     remembering = corollary.open(None, engine="local")
     compiling = corollary.open(None, engine="local")
-    hits, is_remembering = 0, False
-
-    def answer(plans: QuestionPlans, *given: Any) -> Any:
-        nonlocal hits
-        found = recalled(plans, *given) if is_remembering else None
-        hits += found is not None
-        return found
-
-    monkeypatch.setattr(QuestionPlans, "answer", answer)
     changes = [PROGRAM]
     for step in range(60):
         for change in changes:
@@ -102,9 +162,10 @@ def test_remembered_plans_answer_as_if_each_question_was_compiled(
         text, values = shape.format(**_constants(chance)), {}
         if chance.random() < 0.1:
             text, values = PARAMETERS, {"least": chance.choice((1, 4, 2.5, None)), "text": "a"}
-        is_remembering = True
-        found = _outcome(remembering, text, values)
-        is_remembering = False
+        elif chance.random() < 0.2:
+            text, values = chance.choice(PLAIN), _values(chance)
+        with shapes.remembered():
+            found = _outcome(remembering, text, values)
         assert found == _outcome(compiling, text, values), text
         if chance.random() < 0.3:
             rows = ", ".join(_row(chance, 10 * step + at) for at in range(chance.randrange(1, 4)))
@@ -114,9 +175,66 @@ def test_remembered_plans_answer_as_if_each_question_was_compiled(
             )
         if step == 40:
             changes.append("DROP VIEW computed; CREATE VIEW computed AS SELECT k, a AS y FROM t")
-    assert hits > 5
+    assert shapes.hits > 3
     remembering.close()
     compiling.close()
+
+
+def _write_outcome(database: corollary.Database, text: str, values: dict[str, Any]) -> object:
+    try:
+        done = database.sql(text, **values)
+        found: object = {name: each.counts for name, each in done.changes.items()}
+    except CorollaryError as error:
+        found = str(error)
+    rows = [
+        sorted(map(repr, database.sql(f"SELECT * FROM {each}").rows()))
+        for each in ("t", "bag", "stored")
+    ]
+    return found, rows
+
+
+@pytest.mark.parametrize("seed", range(examples(3, 40)))
+def test_remembered_writes_change_what_each_would_change_if_it_was_compiled(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chance = random.Random(seed)
+    shapes = Shapes(monkeypatch)
+    with corollary.open(None, engine="local") as one, corollary.open(None, engine="local") as two:
+        for database in (one, two):
+            database.sql(PROGRAM)
+        for step in range(60):
+            constants = _constants(chance)
+            text = chance.choice(WRITES).format(**constants, key=step % 8)
+            values = _values(chance) if ":" in text else {}
+            with shapes.remembered():
+                found = _write_outcome(one, text, values)
+            assert found == _write_outcome(two, text, values), (text, values)
+    assert shapes.hits > 5
+
+
+def test_a_remembered_question_that_meets_a_limit_is_not_asked_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with corollary.open(None, engine="local") as database:
+        database.sql("CREATE TABLE t (k INT PRIMARY KEY, a INT)")
+        with database.transaction() as transaction:
+            transaction.insert("t", [(each, each % 2) for each in range(1000)])
+        text = "SELECT x.k, y.k FROM t AS x JOIN t AS y ON x.a = y.a WHERE x.k < {}"
+        for most in (1, 2):
+            assert len(database.sql(text.format(most))) == 500 * most
+        state, runs = state_of(database), 0
+        engine_run = type(state.engine).run
+
+        def run(*given: Any, **options: Any) -> object:
+            nonlocal runs
+            runs += 1
+            return engine_run(*given, **options)
+
+        monkeypatch.setattr(type(state.engine), "run", run)
+        state.limits = Limits(tuples=10_000)
+        with pytest.raises(LimitError):
+            database.sql(text.format(1000))
+        assert runs == 1
 
 
 def test_the_shape_that_was_asked_longest_ago_is_forgotten() -> None:
@@ -169,16 +287,7 @@ def test_remembered_goals_are_answered_as_if_each_was_compiled(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chance = random.Random(seed)
-    recalled = GoalPlans.recall
-    is_remembering, hits = True, 0
-
-    def recall(plans: GoalPlans, *given: Any) -> Any:
-        nonlocal hits
-        found = recalled(plans, *given) if is_remembering else None
-        hits += found is not None
-        return found
-
-    monkeypatch.setattr(GoalPlans, "recall", recall)
+    shapes = Shapes(monkeypatch)
     with corollary.open(None, engine="local") as one, corollary.open(None, engine="local") as two:
         for database in (one, two):
             database.load(text=GOAL_PROGRAM)
@@ -191,8 +300,7 @@ def test_remembered_goals_are_answered_as_if_each_was_compiled(
                         transaction.insert("bag", [row[:1]])
             text, number = f'"{chance.choice("abé")}"', chance.choice((-1, 0, 1, 2, 7))
             goal = chance.choice(GOALS).format(s=text, n=number)
-            is_remembering = True
-            found = _goal_outcome(one, goal)
-            is_remembering = False
+            with shapes.remembered():
+                found = _goal_outcome(one, goal)
             assert found == _goal_outcome(two, goal), goal
-    assert hits > 5
+    assert shapes.hits > 5

@@ -75,8 +75,7 @@ class DatabaseState:
         is_trial: whether callbacks are not called, since changes are only tried out.
         closing: called before the engine is closed.
         after_commit: called after every commit; delivers to callbacks.
-        question_plans: the `QuestionPlans` of questions in SQL, once one was asked.
-        goal_plans: the `GoalPlans` of goals, once one was asked.
+        shapes: the `ShapeCache` of questions, once one was asked.
     """
 
     def __init__(
@@ -110,8 +109,7 @@ class DatabaseState:
         self.is_closed = False
         self.closing: list[Callable[[], object]] = []
         self.after_commit: Callable[[], None] = lambda: None
-        self.question_plans: Any = None
-        self.goal_plans: Any = None
+        self.shapes: Any = None
         self._event_relations: dict[str, Relation] = {}
         self._program_change: ProgramChange | None = None
         self._demand: tuple[NormalProgram, Collection[str], tuple[Signs, Signs]] | None = None

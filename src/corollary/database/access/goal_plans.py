@@ -16,25 +16,21 @@ import pyarrow as pa
 from corollary.core import logic
 from corollary.core.arrow import from_python, nullary_table, single_array, sort_rows
 from corollary.core.arrow_buffers import fixed_values
-from corollary.core.engine import Engine, within_seconds
-from corollary.core.plans import Plan, working_relation
+from corollary.core.engine import within_seconds
+from corollary.core.plans import working_relation
 from corollary.core.program import Relation
 from corollary.core.types import NUMBER, Kind, Type
 from corollary.data_class import dataclass
-from corollary.database.counters import ProgressRecorder
+from corollary.database.access.shape_plans import ShapeCache, ShapePlan
 from corollary.database.program.goals import read_goal
-from corollary.database.program.loaded_program import LoadedProgram
 from corollary.database.state import DatabaseState
 from corollary.database.store import Store
 from corollary.errors import CorollaryError, EvaluationError
-from corollary.maintain.solve import answer_goal
 
 GOAL = re.compile(r"\s*([A-Za-z_]\w*)\s*\((.*)\)\s*", re.DOTALL)
 ARGUMENT = re.compile(
     r'\s*(?:"([^"\\\x00-\x1f]*)"|(-?[0-9]{1,18})(?![\w.])|([A-Za-z_]\w*))\s*(,|$)'
 )
-SHAPES_MAX = 256
-"""So many plans are kept."""
 NUMBER_COLUMN = logic.Variable("corollary goal", NUMBER)
 """A variable that no goal can name."""
 
@@ -81,42 +77,42 @@ def parse_simple_goal(text: str) -> SimpleGoal | None:
             return SimpleGoal((relation, tuple(slots)), tuple(values))
 
 
-@dataclass(slots=True)
-class _ShapePlan:
-    """The plan of a shape, with the relations of its calls and answers, and the goal's own."""
+@dataclass(frozen=True, slots=True)
+class _GoalShape:
+    """What is made for goals of a shape.
 
-    plan: Plan
-    calls: Relation
+    Attributes:
+        plan: answers them; its first column has the numbers of goals.
+        answers: the relation of a goal's answers.
+        literal: the goal that it was made for.
+    """
+
+    plan: ShapePlan
     answers: Relation
-    shape: Relation
     literal: logic.Literal
-    sizes: dict[str, int]
 
 
+@dataclass(frozen=True, slots=True)
 class GoalPlans:
-    """Keeps the plans of shapes, as long as the program in force and sizes are about the same.
+    """Answers goals by the plans of their shapes.
 
-    Args:
+    Attributes:
         state: of the database.
         store: which counts goals.
     """
 
-    def __init__(self, state: DatabaseState, store: Store) -> None:
-        self._state = state
-        self._store = store
-        self._plans: dict[Shape, _ShapePlan | None] = {}
-        self._seen: set[Shape] = set()
-        self._numbers = 0
-        self._made_for: tuple[LoadedProgram, Engine] | None = None
+    state: DatabaseState
+    store: Store
 
     def answer(
-        self, goals: Sequence[SimpleGoal], text: str
+        self, goals: Sequence[SimpleGoal], text: str, *, at_once: bool = True
     ) -> tuple[Relation, pa.Table, list[int]] | None:
         """Answer goals of one shape.
 
         Args:
             goals: the goals.
             text: that of the first one.
+            at_once: whether the first goal of a shape is answered by a plan of the shape.
 
         Returns:
             The relation of answers, the answers in the order of goals, each goal's sorted, and
@@ -126,34 +122,22 @@ class GoalPlans:
         Raises:
             EvaluationError, LimitError: of any of them.
         """
-        state = self._state
+        state = self.state
         with state.lock, within_seconds(state.limits):
-            self._forget()
-            shape = goals[0].shape
-            found = self._plans.get(shape)
-            if found is not None and state.has_resized(found.sizes):
-                self._drop(self._plans.pop(shape))
-            if shape not in self._plans:
-                if len(self._plans) >= SHAPES_MAX:
-                    self._drop(*self._plans.values())
-                    self._plans = {}
-                self._plans[shape] = self._plan(goals[0], text)
-            found = self._plans[shape]
+            shapes = ShapeCache.of(state)
+            found = shapes.recall(
+                goals[0].shape,
+                lambda: self._make(goals[0], text, shapes.next_number()),
+                at_once=at_once,
+            )
             return None if found is None else self._run(found, goals)
 
     def recall(self, goal: SimpleGoal, text: str) -> tuple[Relation, pa.Table] | None:
         """Answer a goal whose shape was asked for before; None if it has to be read in full."""
-        with self._state.lock:
-            self._forget()
-            if goal.shape not in self._seen:
-                if len(self._seen) >= SHAPES_MAX:
-                    self._seen.clear()
-                self._seen.add(goal.shape)
-                return None
-            try:
-                found = self.answer([goal], text)
-            except EvaluationError:  # read in full, it gets its message
-                return None
+        try:
+            found = self.answer([goal], text, at_once=False)
+        except EvaluationError:  # read in full, it gets its message
+            return None
         if found is None:
             return None
         shape, table, starts = found
@@ -162,28 +146,21 @@ class GoalPlans:
         return shape, table.rename_columns(list(shape.columns))
 
     def _run(
-        self, found: _ShapePlan, goals: Sequence[SimpleGoal]
+        self, found: _GoalShape, goals: Sequence[SimpleGoal]
     ) -> tuple[Relation, pa.Table, list[int]]:
-        state, engine = self._state, self._state.engine
         for _ in goals:
-            self._store.log_query(found.literal)
+            self.store.log_query(found.literal)
         rows = [(number, *each.values) for number, each in enumerate(goals)]
-        names = [found.calls.name, found.answers.name]
-        try:
-            engine.insert(found.calls.name, from_python(rows, found.calls))
-            engine.run(found.plan, ProgressRecorder(state.console), state.limits)
-            answers = sort_rows(engine.read(found.answers.name))
-        finally:
-            engine.clear(names)
+        assert found.plan.given is not None
+        answers = sort_rows(found.plan.run(self.state, from_python(rows, found.plan.given)))
         numbers = fixed_values(single_array(answers.column(0)), np.int64)
         starts = np.searchsorted(numbers, np.arange(len(goals) + 1)).tolist()
-        return found.shape, answers.remove_column(0), starts
+        return found.answers, answers.remove_column(0), starts
 
-    def _plan(self, goal: SimpleGoal, text: str) -> _ShapePlan | None:
-        """Return the plan of a shape; None if goals of it are not what they look like."""
-        state = self._state
+    def _make(self, goal: SimpleGoal, text: str, number: int) -> _GoalShape | None:
+        """Return what is made for a shape; None if goals of it are not what they look like."""
         try:
-            asked = read_goal(state.loaded, text)
+            asked = read_goal(self.state.loaded, text)
         except CorollaryError:
             return None
         program, literal = asked.program, asked.literal
@@ -200,41 +177,18 @@ class GoalPlans:
                 slots.append(bound[-1])
             else:
                 slots.append(slot)
-        self._numbers += 1
-        shape = asked.answers
         asking = (NUMBER_COLUMN, *bound)
-        calls = _relation(working_relation("", f"calls {self._numbers}"), asking)
-        free = tuple(map(logic.Variable, shape.columns, shape.types))
-        answers = _relation(
-            working_relation("", f"answers {self._numbers}"), (NUMBER_COLUMN, *free)
-        )
-        plan = answer_goal(
+        calls = _relation(working_relation("", f"calls {number}"), asking)
+        free = tuple(map(logic.Variable, asked.answers.columns, asked.answers.types))
+        answers = _relation(working_relation("", f"answers {number}"), (NUMBER_COLUMN, *free))
+        plan = ShapePlan(
             program,
             logic.Literal(literal.relation, tuple(slots)),
-            state.planner.query_statistics(program),
-            lambda name: program.relations[name].is_stored,
-            calls=logic.Literal(calls.name, asking),
-            answers=answers.name,
+            calls,
+            answers,
+            logic.Literal(calls.name, asking),
         )
-        sizes = state.sizes_of(plan)
-        state.engine.declare({calls.name: calls, answers.name: answers})
-        return _ShapePlan(plan, calls, answers, shape, literal, sizes)
-
-    def _forget(self) -> None:
-        """Forget plans that were made for another program, or on another engine."""
-        state = self._state
-        if self._made_for is None or self._made_for[0] is not state.loaded:
-            if self._made_for is not None and self._made_for[1] is state.engine:
-                self._drop(*self._plans.values())
-            self._plans, self._seen = {}, set()
-        elif self._made_for[1] is not state.engine:
-            self._plans = {}
-        self._made_for = state.loaded, state.engine
-
-    def _drop(self, *plans: _ShapePlan | None) -> None:
-        made = [each for each in plans if each is not None]
-        self._state.engine.drop([each.calls.name for each in made])
-        self._state.engine.drop([each.answers.name for each in made])
+        return _GoalShape(plan, asked.answers, literal)
 
 
 def _is_same(goal: SimpleGoal, literal: logic.Literal) -> bool:

@@ -198,10 +198,7 @@ class ReadAccess(WhyAccess):
         goal = parse_simple_goal(text)
         if goal is None:
             return None
-        state = self._state
-        plans: GoalPlans = state.goal_plans or GoalPlans(state, self._store)
-        state.goal_plans = plans
-        return plans.recall(goal, text)
+        return GoalPlans(self._state, self._store).recall(goal, text)
 
     # --- SQL -----------------------------------------------------------------------------------
 
@@ -235,16 +232,14 @@ class ReadAccess(WhyAccess):
     def _recall(self, text: str, parameters: Mapping[str, Any]) -> "SqlAnswer | None":
         """Answer a question by the plan of an earlier one; None if there is no such plan."""
         from corollary.database.sql.question_plans import QuestionPlans
-        from corollary.frontends.sql.statements.shapes import has_shape
+        from corollary.frontends.sql.statements.shapes import is_question
 
-        if not has_shape(text):
+        if not is_question(text):
             return None
         state = self._state
         with state.lock:
             self.refresh()
-            plans: QuestionPlans = state.question_plans or QuestionPlans(state)
-            state.question_plans = plans
-            return plans.answer(text, parameters, self._catalog, self._scope)
+            return QuestionPlans(state).answer(text, parameters, self._catalog, self._scope)
 
     @property
     def _scope(self) -> object:

@@ -34,14 +34,12 @@ class LoadedProgram:
 
     Attributes:
         goals: the goals that were read for it, by their texts.
-        inserts: the INSERTs of plain values that were read for it, by their texts.
     """
 
     program: Program
     checked: CheckedProgram
     normal: NormalProgram
     goals: dict[object, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
-    inserts: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     @cached_property
     def dependencies(self) -> Mapping[str, tuple[ResolvedDependency, ...]]:

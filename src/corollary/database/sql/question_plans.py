@@ -7,23 +7,19 @@ values and runs the plan again; one that asks for rows of a stored relation by v
 looks them up.
 """
 
-from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
-from enum import Enum
-from itertools import count
 from typing import Any
 
 import pyarrow as pa
 
 from corollary.analysis.today import TODAY_RELATION
+from corollary.core.arrow import arrow_type
 from corollary.core.engine import Engine
-from corollary.core.plans import Plan, working_relation
+from corollary.core.plans import working_relation
 from corollary.core.program import Column, Declaration, Relation, TypeName
-from corollary.core.types import Type
 from corollary.data_class import dataclass
-from corollary.database.counters import ProgressRecorder
-from corollary.database.program.goals import AskedGoal
+from corollary.database.access.shape_plans import ShapeCache, ShapePlan
 from corollary.database.program.loaded_program import LoadedProgram
 from corollary.database.sql.answer import SqlAnswer
 from corollary.database.sql.questions import (
@@ -33,7 +29,7 @@ from corollary.database.sql.questions import (
     read_question,
 )
 from corollary.database.state import DatabaseState
-from corollary.errors import CorollaryError
+from corollary.errors import InputError
 from corollary.frontends.sql.binder.bind import bind_query
 from corollary.frontends.sql.catalog import SqlCatalog
 from corollary.frontends.sql.query_tree import (
@@ -56,206 +52,164 @@ from corollary.frontends.sql.statements.questions import (
     take_version,
 )
 from corollary.frontends.sql.statements.shapes import (
-    PREFIX,
-    compares_only,
-    cut_constants,
+    TextShape,
     given_table,
-    parameter_type,
+    is_same_for_all_values,
     take_parameters,
 )
 from corollary.frontends.sql.view_lowering import question_of
-from corollary.maintain.solve import answer_goal
 from corollary.source import SourceFile
 
-SHAPES_MAX = 256
-"""So many shapes are remembered; the one that was asked longest ago is forgotten first."""
 LOOKUP_MAX_ROWS = 10_000
 """More rows than these are not looked up: a plan finds them, within the limits of its work."""
 
-_Key = tuple[str, tuple[tuple[str, Type], ...], object]
-
-
-class _Unplanned(Enum):
-    """A shape that is not remembered: it was asked once, or each question has to be compiled."""
-
-    SEEN = "seen"
-    UNFIT = "unfit"
-
 
 @dataclass(frozen=True, slots=True)
-class _Lookup:
+class Lookup:
     """A question for the rows of a stored relation that have some values.
 
     Attributes:
         bound: the columns whose values are given, in ascending order.
         names: the parameters with these values.
-        columns: those of the question; the number of copies last, if there are copies.
+        columns: those of the question: columns of the relation, or parameters; the number of
+            copies last, if there are copies.
     """
 
     relation: str
     bound: tuple[int, ...]
     names: tuple[str, ...]
-    columns: tuple[int, ...]
+    columns: tuple[int | str, ...]
     has_counts: bool
 
+    def rows(self, engine: Engine, values: Mapping[str, Any], given: Relation) -> pa.Table | None:
+        """Return the rows for some values; None if many, or elsewhere."""
+        read = [each for each in self.columns if isinstance(each, int)]
+        bound = [values[each] for each in self.names]
+        found = engine.lookup(self.relation, self.bound, bound, read, LOOKUP_MAX_ROWS)
+        if found is None:
+            return None
+        if len(read) < len(self.columns):
+            types = dict(zip(given.columns, given.types, strict=True))
+            stored, size = iter(found), len(found[0])
+            found = [
+                next(stored)
+                if isinstance(each, int)
+                else pa.repeat(pa.scalar(values[each], arrow_type(types[each])), size)
+                for each in self.columns
+            ]
+        return pa.table(found, [str(at) for at in range(len(found))])
 
-@dataclass(slots=True)
-class _ShapePlan:
-    """A plan, with the sizes that the relations had when it was made."""
 
-    plan: Plan
-    sizes: Mapping[str, int]
-
-
-@dataclass(slots=True)
-class _Remembered:
-    """A shape that was compiled.
+@dataclass(frozen=True, slots=True)
+class QuestionShape:
+    """What is made for questions of a shape.
 
     Attributes:
         question: what was compiled.
-        asked: the goal that has its answers.
-        shape: the columns of the answer, and their types.
-        given: the relation of the values of parameters, if there are any.
-        answers: the relation that gets the answers.
+        plan: finds the rows.
+        answers: the columns of the answer, and their types.
         lookup: what to look up, if that is all.
-        made: the plan, from its first run on.
     """
 
     question: CompiledQuestion
-    asked: AskedGoal
-    shape: Relation
-    given: Relation | None
+    plan: ShapePlan
     answers: Relation
-    lookup: _Lookup | None
-    made: _ShapePlan | None = None
+    lookup: Lookup | None
 
-    @property
-    def relations(self) -> dict[str, Relation]:
-        """The relations that it has in the engine."""
-        every = (self.answers,) if self.given is None else (self.given, self.answers)
-        return {each.name: each for each in every}
+    def rows(self, state: DatabaseState, values: Mapping[str, Any]) -> pa.Table:
+        """Return the rows for some values of the parameters.
+
+        Raises:
+            EvaluationError, LimitError: there are none.
+        """
+        lookup, given = self.lookup, self.plan.given
+        if lookup is not None and given is not None:
+            rows = lookup.rows(state.engine, values, given)
+            if rows is not None:
+                return finish_answer(rows, self.question, has_counts=lookup.has_counts)
+        row = () if given is None else tuple(values[each] for each in given.columns)
+        return finish_answer(
+            self.plan.run(state, [row]), self.question, has_counts=self.question.is_bag
+        )
 
 
+@dataclass(frozen=True, slots=True)
 class QuestionPlans:
-    """Remembers the plans of questions, as long as the program in force is the same.
+    """Answers questions by the plans of their shapes.
 
-    Args:
+    Attributes:
         state: of the database.
     """
 
-    def __init__(self, state: DatabaseState) -> None:
-        self._state = state
-        self._shapes: OrderedDict[_Key, _Remembered | _Unplanned] = OrderedDict()
-        self._made_for: tuple[LoadedProgram, Engine] = (state.loaded, state.engine)
-        self._numbers = count(1)
+    state: DatabaseState
 
     def answer(
         self,
         text: str,
         parameters: Mapping[str, Any],
         catalog: Callable[[], SqlCatalog],
-        scope: object = None,
+        scope: Hashable = None,
     ) -> SqlAnswer | None:
         """Answer a question whose shape was asked before.
 
         Args:
-            text: the question, which has a shape.
+            text: the question.
             parameters: the values of its own parameters.
             catalog: returns the relations that it may name.
             scope: tells apart who may name different ones.
 
         Returns:
             The answer; None if the question has to be compiled as it is written.
+
+        Raises:
+            LimitError: it takes too long, or too much.
         """
-        shape, constants = cut_constants(text)
-        values = {**{f"{PREFIX}{at}": each for at, each in enumerate(constants, 1)}, **parameters}
-        types: dict[str, Type] = {}
-        for name, value in values.items():
-            type_ = parameter_type(value)
-            if type_ is None:
+        shape = TextShape.of(text, parameters)
+        if shape is None:
+            return None
+
+        def make() -> QuestionShape | None:
+            written = _question_tree(SourceFile("SQL", text))
+            tree = _question_tree(SourceFile("SQL", shape.text))
+            if written is None or tree is None:
                 return None
-            types[name] = type_
-        self._forget()
-        key = shape, tuple(types.items()), scope
-        found = self._shapes.get(key)
-        if found is None:
-            self._shapes[key] = _Unplanned.SEEN
-            if len(self._shapes) > SHAPES_MAX:
-                self._drop(self._shapes.popitem(last=False)[1])
-            return None
-        self._shapes.move_to_end(key)
-        if found is _Unplanned.UNFIT:
-            return None
+            place = StatementPlace(SourceFile("SQL", text), parameters)
+            return self.compile(shape, tree, written, place, catalog())
+
         try:
-            if found is _Unplanned.SEEN:
-                self._shapes[key] = _Unplanned.UNFIT
-                place = StatementPlace(SourceFile("SQL", text), parameters)
-                found = self._compile(shape, types, place, catalog())
-                if found is None:
-                    return None
-                self._shapes[key] = found
-            assert isinstance(found, _Remembered)
-            rows = self._rows(found, values)
-        except CorollaryError:  # asked as it is written, it gets its message
+            found = ShapeCache.of(self.state).recall((shape.text, shape.types, scope), make)
+            if found is None:
+                return None
+            rows = found.rows(self.state, shape.values)
+        except InputError:  # asked as it is written, it gets its message
             return None
-        return SqlAnswer(found.shape, rows, self._state.frames, found.question.is_ordered)
+        return SqlAnswer(found.answers, rows, self.state.frames, found.question.is_ordered)
 
-    # --- running -------------------------------------------------------------------------------
+    def compile(
+        self,
+        shape: TextShape,
+        tree: Any,
+        written: Any,
+        place: StatementPlace,
+        catalog: SqlCatalog,
+    ) -> QuestionShape | None:
+        """Return what is made for a shape.
 
-    def _rows(self, found: _Remembered, values: Mapping[str, Any]) -> pa.Table:
-        engine, lookup = self._state.engine, found.lookup
-        if lookup is not None:
-            given = [values[each] for each in lookup.names]
-            columns = engine.lookup(
-                lookup.relation, lookup.bound, given, lookup.columns, LOOKUP_MAX_ROWS
-            )
-            if columns is not None:
-                names = [str(at) for at in range(len(columns))]
-                return finish_answer(
-                    pa.table(columns, names), found.question, has_counts=lookup.has_counts
-                )
-        engine.declare(found.relations)
-        try:
-            if found.given is not None:
-                engine.insert(
-                    found.given.name, [tuple(values[each] for each in found.given.columns)]
-                )
-            engine.run(self._plan(found), ProgressRecorder(self._state.console), self._state.limits)
-            table = engine.read(found.answers.name)
-        finally:
-            engine.clear(found.relations)
-        return finish_answer(table, found.question, has_counts=found.question.is_bag)
+        Args:
+            shape: the text, and the types of its parameters.
+            tree: the question of the shape, with parameters.
+            written: one question of the shape.
+            place: where that one is written.
+            catalog: the relations that it may name.
 
-    def _plan(self, found: _Remembered) -> Plan:
-        """Return the plan of a shape; it is made again when relations have other sizes."""
-        state, made, program = self._state, found.made, found.asked.program
-        if made is not None and not state.has_resized(made.sizes):
-            return made.plan
-        plan = answer_goal(
-            program,
-            found.asked.literal,
-            state.planner.query_statistics(program),
-            lambda name: program.relations[name].is_stored,
-            answers=found.answers.name,
-        )
-        found.made = _ShapePlan(plan, state.sizes_of(plan))
-        return plan
-
-    # --- remembering ---------------------------------------------------------------------------
-
-    def _compile(
-        self, shape: str, types: Mapping[str, Type], place: StatementPlace, catalog: SqlCatalog
-    ) -> _Remembered | None:
-        """Return a shape, compiled; None if questions of it have to be compiled one by one.
+        Returns:
+            None if questions of the shape have to be compiled one by one.
 
         Raises:
             InputError: this question is wrong.
         """
-        loaded, number = self._state.loaded, next(self._numbers)
-        written, tree = _question_tree(place.file), _question_tree(SourceFile("SQL", shape))
-        if written is None or tree is None:
-            return None
-        hidden = hidden_name(loaded)
+        loaded, number = self.state.loaded, ShapeCache.of(self.state).next_number()
+        hidden, types = hidden_name(loaded), dict(shape.types)
         plain = compile_question(written, place, catalog, hidden)
         given = None
         if types:
@@ -264,8 +218,8 @@ class QuestionPlans:
             if not take_parameters(tree, name):
                 return None
             catalog.add(given_table(name, types))
-        query = bind_query(tree, catalog, SourceFile("SQL", shape), takes_rows=True)
-        if given is not None and not compares_only(query, given.name):
+        query = bind_query(tree, catalog, SourceFile("SQL", shape.text), takes_rows=True)
+        if given is not None and not is_same_for_all_values(query, given.name):
             return None
         question = lower_question(query, hidden)
         if question.rows or not _is_alike(plain, question):
@@ -278,22 +232,8 @@ class QuestionPlans:
             return None
         answers = replace(asked.answers, name=working_relation("", f"question {number}"))
         lookup = None if given is None else _lookup_of(query, given.name, loaded)
-        return _Remembered(question, asked, found, given, answers, lookup)
-
-    def _forget(self) -> None:
-        """Forget what was compiled for another program, or is in another engine."""
-        loaded, engine = self._made_for
-        if loaded is self._state.loaded and engine is self._state.engine:
-            return
-        if engine is self._state.engine:
-            for each in self._shapes.values():
-                self._drop(each)
-        self._shapes.clear()
-        self._made_for = self._state.loaded, self._state.engine
-
-    def _drop(self, shape: _Remembered | _Unplanned) -> None:
-        if isinstance(shape, _Remembered) and shape.made is not None:
-            self._state.engine.drop(shape.relations)
+        plan = ShapePlan(asked.program, asked.literal, given, answers)
+        return QuestionShape(question, plan, found, lookup)
 
 
 def _question_tree(file: SourceFile) -> Any:
@@ -326,7 +266,7 @@ def _with_given(question: CompiledQuestion, given: Relation) -> CompiledQuestion
 # --- lookups -----------------------------------------------------------------------------------
 
 
-def _lookup_of(query: Query, values: str, loaded: LoadedProgram) -> _Lookup | None:
+def _lookup_of(query: Query, values: str, loaded: LoadedProgram) -> Lookup | None:
     """Return what a question looks up: columns of one stored relation, where others are given.
 
     Args:
@@ -353,19 +293,23 @@ def _lookup_of(query: Query, values: str, loaded: LoadedProgram) -> _Lookup | No
         if pair is None or pair[0] in bound:
             return None
         bound[pair[0]] = given.columns[pair[1]].name
-    columns = [each for _, each in select.columns]
-    if not all(isinstance(each, ColumnReference) and each.depth == 0 for each in columns):
+    read: list[int | str] = []
+    for _, each in select.columns:
+        if not isinstance(each, ColumnReference) or each.depth != 0:
+            return None
+        is_given = each.source == given.number
+        read.append(given.columns[each.column].name if is_given else each.column)
+    if not any(isinstance(each, int) for each in read):
         return None
     normal = loaded.normal
     relation = normal.relations[normal.bags.get(table.relation, table.relation)]
     if not relation.is_stored:
         return None
-    read = [each.column for each in columns if isinstance(each, ColumnReference)]
     if table.is_bag:
         read.append(relation.arity - 1)
     ordered = tuple(sorted(bound))
     names = tuple(bound[each] for each in ordered)
-    return _Lookup(relation.name, ordered, names, tuple(read), table.is_bag)
+    return Lookup(relation.name, ordered, names, tuple(read), table.is_bag)
 
 
 def _conjuncts(condition: Expression) -> list[Expression]:

@@ -2,39 +2,31 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from corollary.core.program import NormalProgram, Relation
-from corollary.core.states import State
+from corollary.core.program import NormalProgram
 from corollary.data_class import dataclass
 from corollary.database.intake.operations import Operation
-from corollary.database.intake.rows import check_rows
-from corollary.database.pending_commit import DeferredOperations
 from corollary.database.program.goals import SQL_START
-from corollary.database.program.names import writable_relation
 from corollary.database.program.question_bounds import bounded_question, check_size
 from corollary.database.sql.answer import SqlAnswer
-from corollary.database.sql.plain_inserts import known_insert, remember_insert
+from corollary.database.sql.writes import (
+    PreparedWrite,
+    PreparedWrites,
+    ResolvedWrite,
+    recall_write,
+    resolve_write,
+)
 from corollary.database.state import DatabaseState
 from corollary.database.transaction import Transaction
 from corollary.errors import InputError
-from corollary.frontends.sql.catalog import SqlCatalog, TableDefinition
+from corollary.frontends.sql.catalog import TableDefinition
 from corollary.frontends.sql.statements import nodes
-from corollary.frontends.sql.statements.constraints import find_table
 from corollary.frontends.sql.statements.definitions import PlacedDefinition, free_tables
 from corollary.frontends.sql.statements.kept_texts import edit_program
-from corollary.frontends.sql.statements.owners import visible_catalog
 from corollary.frontends.sql.statements.parser import parse_statements
 from corollary.frontends.sql.statements.questions import StatementPlace, take_version
-from corollary.frontends.sql.statements.writes import (
-    rows_to_delete,
-    rows_to_insert,
-    rows_to_update,
-)
 from corollary.source import SourceFile
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 SQL_PLACE = "SQL"
 """What messages call the text that was passed."""
@@ -55,7 +47,8 @@ def answer_text(
     Raises:
         InputError: it is not one question.
     """
-    file, statements = _parse(text)
+    place = StatementPlace(SourceFile(SQL_PLACE, text), parameters)
+    statements = _parse(place.file)
     if any(not isinstance(each, nodes.QueryStatement) for each in statements):
         refuse()
     if len(statements) != 1 or not isinstance(statements[0], nodes.QueryStatement):
@@ -65,13 +58,12 @@ def answer_text(
             None,
             "ask one after the other",
         )
-    return ask_question(statements[0], StatementPlace(file, parameters), at, ask)
+    return ask_question(statements[0], place, at, ask)
 
 
-def _parse(text: str) -> tuple[SourceFile, list[nodes.Statement]]:
-    check_size(text)
-    file = SourceFile(SQL_PLACE, text)
-    return file, parse_statements(file)
+def _parse(file: SourceFile) -> list[nodes.Statement]:
+    check_size(file.text)
+    return parse_statements(file)
 
 
 def is_sql(text: str) -> bool:
@@ -156,20 +148,25 @@ class SqlSession:
             InputError: a statement is wrong; those before it stay.
         """
         result: SqlAnswer | Transaction | None = None
+        statements: list[nodes.Statement] = []
+        place = StatementPlace(SourceFile(SQL_PLACE, text), parameters)
         with bounded_question(self.state.limits):
             if at is None and not self._written:
                 result = self.recall(text, parameters)
                 if result is not None:
                     return result
-            file, statements = _parse(text)
-            place = StatementPlace(file, parameters)
-            questions = [each for each in statements if isinstance(each, nodes.QueryStatement)]
-            if len(questions) == len(statements):
-                for question in questions:
-                    result = self._run(question, place, at)
-                return result
-            # The seconds of a transaction are its own: what follows a commit is not stopped.
+            write = None if at is not None else self._recall_write(text, parameters)
+            if write is None:
+                statements = _parse(place.file)
+                questions = [each for each in statements if isinstance(each, nodes.QueryStatement)]
+                if len(questions) == len(statements):
+                    for question in questions:
+                        result = self._run(question, place, at)
+                    return result
+        # The seconds of a transaction are its own: what follows a commit is not stopped.
         with bounded_question(None):
+            if write is not None:
+                return self._do(write)
             return self._run_all(statements, place, at)
 
     def _run_all(
@@ -246,9 +243,7 @@ class SqlSession:
 
     # --- writes --------------------------------------------------------------------------------
 
-    def prepare_writes(
-        self, texts: Sequence[str], parameters: Mapping[str, Any]
-    ) -> "PreparedWrites":
+    def prepare_writes(self, texts: Sequence[str], parameters: Mapping[str, Any]) -> PreparedWrites:
         """Read writes that are to be done together; what is constant is computed now.
 
         Raises:
@@ -256,13 +251,13 @@ class SqlSession:
         """
         found = PreparedWrites(len(texts))
         for number, text in enumerate(texts):
-            known = self._known_insert(text, parameters)
-            if known is not None:
-                found.writes.append(replace(known, number=number))
-                self._written.add(known.relation)
-                continue
+            place = StatementPlace(SourceFile(SQL_PLACE, text), parameters)
             with bounded_question(self.state.limits):
-                file, statements = _parse(text)
+                known = self._recall_write(text, parameters)
+                if known is not None:
+                    found.writes.append(replace(known, number=number))
+                    continue
+                statements = _parse(place.file)
             for statement in statements:
                 if not isinstance(statement, nodes.Write):
                     raise InputError.of(
@@ -271,66 +266,74 @@ class SqlSession:
                         statement.span,
                         "ask questions apart from them",
                     )
-                place = StatementPlace(file, parameters)
-                found.writes.append(self._prepare(statement, place, number))
-                if len(statements) == 1 and isinstance(statement, nodes.Insert):
-                    remember_insert(self.state.loaded, text, statement, parameters)
+                write = self._prepare(statement, place)
+                found.writes.append(replace(write, number=number))
         return found
 
-    def _known_insert(self, text: str, parameters: Mapping[str, Any]) -> "PreparedWrite | None":
-        """Return an INSERT of plain values whose text was read before."""
-        found = known_insert(self.state.loaded, text, parameters)
-        if found is None:
+    def _recall_write(self, text: str, parameters: Mapping[str, Any]) -> PreparedWrite | None:
+        """Return a write whose shape was written before; None if it has to be compiled."""
+        with self.state.lock:
+            known = recall_write(self.state, text, parameters)
+        if known is None:
             return None
-        relation, rows = found
-        operation = Operation(State.ADDED, relation, rows)
-        return PreparedWrite(relation, frozenset(), lambda: [operation], len(rows))
-
-    def _write(self, statement: nodes.Write, place: StatementPlace) -> Transaction | None:
-        write = self._prepare(statement, place)
-        return self._in_transaction(lambda transaction: transaction.read(write.deferred))
-
-    def _prepare(
-        self, statement: nodes.Write, place: StatementPlace, number: int = 0
-    ) -> "PreparedWrite":
-        """Return a write; the rows of one that reads nothing are computed now."""
-        catalog = visible_catalog(self.state.program)
-        table = find_table(catalog, statement.table.text, statement.table.span)
-        normal = self.state.loaded.normal
-        if normal.relations[normal.bases.get(table.relation, table.relation)].is_derived:
-            raise InputError.of(
-                "C0915",
-                f"`{table.relation}` is a view, so its rows cannot be written.",
-                statement.table.span,
-                "write to the tables that it reads",
-            )
-        relation = writable_relation(normal, table.relation, statement.table.span)
-        tree = self._question(statement, table, catalog, place)
-        read = frozenset(free_tables(tree))
-        self._refuse_own_writes(self._reads(statement, table, read), statement)
+        shape, values = known
+        if not shape.write.reads:
+            found = shape.operations(self.state, values)
+            return None if found is None else self._noted(shape.write, lambda: found)
 
         def operations() -> list[Operation]:
-            rows = self.ask(tree.copy(), place, None).arrow()
-            write.rows = rows.num_rows
-            _refuse_nulls(statement, relation, rows)
-            return _operations(statement, relation, rows)
+            with self.state.lock, bounded_question(self.state.limits):
+                known = recall_write(self.state, text, parameters)
+                try:
+                    found = None if known is None else known[0].operations(self.state, known[1])
+                except InputError:  # compiled as it is written, it gets its message
+                    found = None
+            if found is not None:
+                return found
+            place = StatementPlace(SourceFile(SQL_PLACE, text), parameters)
+            (statement,) = _parse(place.file)
+            assert isinstance(statement, nodes.Write)
+            return self._rows(resolve_write(self.state.loaded, statement, place), place)
 
-        write = PreparedWrite(table.relation, read, operations, number=number)
-        if not read:  # constants: errors are raised now
-            found = operations()
-            write.operations = lambda: found
-        self._note_write(statement, table)
-        return write
+        return self._noted(shape.write, operations)
 
-    def _reads(
-        self, statement: nodes.Write, table: TableDefinition, read: frozenset[str]
-    ) -> frozenset[str]:
+    def _write(self, statement: nodes.Write, place: StatementPlace) -> Transaction | None:
+        return self._do(self._prepare(statement, place))
+
+    def _do(self, write: PreparedWrite) -> Transaction | None:
+        return self._in_transaction(lambda transaction: transaction.read(write.deferred))
+
+    def _prepare(self, statement: nodes.Write, place: StatementPlace) -> PreparedWrite:
+        """Return a write; the rows of one that reads nothing are computed now."""
+        write = resolve_write(self.state.loaded, statement, place)
+        if write.reads:
+            return self._noted(write, lambda: self._rows(write, place))
+        found = self._rows(write, place)  # constants: errors are raised now
+        return self._noted(write, lambda: found)
+
+    def _rows(self, write: ResolvedWrite, place: StatementPlace) -> list[Operation]:
+        return write.operations(self.ask(write.tree.copy(), place, None).arrow())
+
+    def _noted(
+        self, write: ResolvedWrite, operations: Callable[[], list[Operation]]
+    ) -> PreparedWrite:
+        """Return a write of the open transaction, or of those that are done together.
+
+        Raises:
+            InputError: it would not see what was written before.
+        """
+        self._refuse_own_writes(self._reads(write), write.statement)
+        self._note_write(write.statement, write.table)
+        return PreparedWrite(write.table.relation, write.reads, operations)
+
+    def _reads(self, write: ResolvedWrite) -> frozenset[str]:
         """Return the relations whose changes in the open transaction a statement would miss.
 
         A DELETE after others of the same relation finds some rows again, which changes nothing.
         """
-        if not isinstance(statement, nodes.Delete) or table.relation not in self._deleted:
-            return read
+        statement = write.statement
+        if not isinstance(statement, nodes.Delete) or write.table.relation not in self._deleted:
+            return write.reads
         condition = statement.condition
         return frozenset() if condition is None else frozenset(free_tables(condition))
 
@@ -344,21 +347,6 @@ class SqlSession:
         else:
             self._deleted.discard(relation)
         self._written.add(relation)
-
-    def _question(
-        self,
-        statement: nodes.Write,
-        table: TableDefinition,
-        catalog: SqlCatalog,
-        place: StatementPlace,
-    ) -> Any:
-        match statement:
-            case nodes.Insert():
-                return rows_to_insert(statement, table, catalog, place)
-            case nodes.Delete():
-                return rows_to_delete(statement, table)
-            case nodes.UpdateStatement():
-                return rows_to_update(statement, table, catalog, place)
 
     def _refuse_own_writes(
         self, read: Collection[str], statement: nodes.QueryStatement | nodes.Write
@@ -393,110 +381,3 @@ def affected_relations(program: NormalProgram, written: Iterable[str]) -> set[st
                 found.add(rule.head.relation)
         found |= {each.relation for each in program.aggregations if each.body in found}
     return {name.lower() for name in found}
-
-
-@dataclass(slots=True)
-class PreparedWrite:
-    """An INSERT, DELETE or UPDATE that was read.
-
-    Attributes:
-        relation: what it writes to.
-        reads: the relations that it reads, in small letters.
-        operations: returns what it does, on the state that the commit follows.
-        rows: how many rows it has found, when that was called.
-        number: of its text.
-    """
-
-    relation: str
-    reads: frozenset[str]
-    operations: Callable[[], list[Operation]]
-    rows: int = 0
-    number: int = 0
-
-    def deferred(self) -> DeferredOperations:
-        """Return what it does, for `Transaction.read`."""
-        return DeferredOperations(self.operations(), {})
-
-
-@dataclass(slots=True)
-class PreparedWrites:
-    """Writes that are done together.
-
-    Attributes:
-        texts: how many texts they come from.
-    """
-
-    texts: int
-    writes: list[PreparedWrite] = field(default_factory=list)
-
-    @property
-    def reads(self) -> frozenset[str]:
-        """The relations that they read, in small letters."""
-        return frozenset(name for each in self.writes for name in each.reads)
-
-    @property
-    def written(self) -> frozenset[str]:
-        """The relations that they write to."""
-        return frozenset(each.relation for each in self.writes)
-
-    def apply_to(self, transaction: Transaction) -> None:
-        """Add them to a transaction."""
-        for each in self.writes:
-            transaction.read(each.deferred)
-
-    def row_counts(self) -> list[int]:
-        """Return how many rows the writes of each text have found, after the commit."""
-        counts = [0] * self.texts
-        for each in self.writes:
-            counts[each.number] = each.rows
-        return counts
-
-
-def _refuse_nulls(statement: nodes.Write, relation: Relation, rows: "pa.Table") -> None:
-    """Refuse nulls in the rows to be written, where a column is NOT NULL.
-
-    Raises:
-        InputError: one has a null.
-    """
-    if isinstance(statement, nodes.Delete):
-        return
-    given = rows.select(list(range(rows.num_columns - relation.arity, rows.num_columns)))
-    for at, (name, type_) in enumerate(zip(relation.columns, relation.types, strict=True)):
-        if type_.nullable or not given.column(at).null_count:
-            continue
-        named = (
-            [column for column, _ in statement.assignments]
-            if isinstance(statement, nodes.UpdateStatement)
-            else statement.columns
-        )
-        spans = [each.span for each in named if each.text.lower() == name.lower()]
-        raise InputError.of(
-            "C1374",
-            f"`{name}` of `{relation.name}` is NOT NULL, but a row has no value for it.",
-            spans[0] if spans else statement.span,
-            f"leave these rows out, or give them a value, as in `COALESCE({name}, …)`",
-        )
-
-
-def _operations(statement: nodes.Write, relation: Relation, rows: "pa.Table") -> list[Operation]:
-    """Return what a statement does with the rows of its question.
-
-    A row that a source asserts cannot be deleted here: who writes DELETE expects it to be gone.
-    """
-    match statement:
-        case nodes.Insert():
-            return [Operation(State.ADDED, relation.name, check_rows(rows, relation))]
-        case nodes.Delete():
-            gone = check_rows(rows, relation)
-            return [Operation(State.REMOVED, relation.name, gone, is_strict=True)]
-        case nodes.UpdateStatement():
-            names = list(relation.columns)
-            before = rows.select(list(range(relation.arity))).rename_columns(names)
-            after = rows.select(list(range(relation.arity, 2 * relation.arity)))
-            gone = check_rows(before, relation)
-            return [
-                Operation(State.REMOVED, relation.name, gone, is_strict=True),
-                Operation(
-                    State.ADDED, relation.name, check_rows(after.rename_columns(names), relation)
-                ),
-            ]

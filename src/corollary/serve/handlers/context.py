@@ -65,7 +65,6 @@ class HandlerContext:
         self.limits = limits
         self.timings: dict[int, dict[str, Any]] = {}
         self.goal_plans = GoalPlans(state_of(database), store_of(database))
-        state_of(database).goal_plans = self.goal_plans
         self._limited_at = -1
         self._seconds = limits.seconds
         self._snapshots: OrderedDict[int, ReadAccess] = OrderedDict()

@@ -2,7 +2,8 @@
 
 from corollary.database.access.principals import Principal
 from corollary.database.database import state_of
-from corollary.database.sql.session import PreparedWrites, SqlSession
+from corollary.database.sql.session import SqlSession
+from corollary.database.sql.writes import PreparedWrites
 from corollary.serve.answers import Answer
 from corollary.serve.handlers.context import HandlerContext
 from corollary.serve.requests import SqlChangesRequest

@@ -296,9 +296,9 @@ class PgConnection:
         await self._ready()
 
     async def _run_shape(self, text: str) -> bool:
-        """Run a question whose constants are parameters; return whether it was one.
+        """Run a statement whose constants are parameters; return whether it was one.
 
-        One that fails is run as it is written, so that its message speaks of that.
+        A question that fails is run as it is written, so that its message speaks of that.
         """
         found = await self.session.prepare_shape(text)
         if found is None or self.session.block.status is BlockStatus.FAILED:
@@ -307,11 +307,11 @@ class PgConnection:
         try:
             result = await self.session.run(prepared, constants, commits=True)
         except PgError as error:
-            if error.is_transient:
+            if error.is_transient or isinstance(prepared.statement, st.WriteStatement):
                 raise
             return False
-        assert result.table is not None
-        self._channel.write(ms.row_description(describe_table(result.table), ()))
+        if result.table is not None:
+            self._channel.write(ms.row_description(describe_table(result.table), ()))
         await self._send_rows(Portal(prepared, [], (), result), 0)
         return True
 

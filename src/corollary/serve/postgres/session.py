@@ -16,7 +16,8 @@ from corollary.frontends.sql.statements.shapes import (
     SHAPE_MAX_CHARS,
     Constant,
     cut_constants,
-    has_shape,
+    is_question,
+    is_write,
 )
 from corollary.serve.answers import ServiceError
 from corollary.serve.postgres import statements as st
@@ -50,7 +51,7 @@ Result = TypeVar("Result")
 STATEMENTS_MAX = 1000
 """How many prepared statements a client may have."""
 UNFIT = PreparedStatement(st.EmptyStatement())
-"""Stands for questions whose constants are not parameters."""
+"""Stands for statements whose constants are not parameters."""
 INLINE_BYTES = 1 << 13
 """Less than this is decoded at once; a thread would take longer."""
 
@@ -100,12 +101,12 @@ class PgSession:
         return prepared
 
     async def prepare_shape(self, text: str) -> tuple[PreparedStatement, list[Constant]] | None:
-        """Return a question with its constants as parameters; None if it has to be read as it is.
+        """Return a statement with its constants as parameters; None if it has to be read as it is.
 
-        What is compared with a constant says the type of the parameter: it has to be the
-        constant's own.
+        What a constant is compared with or written to says the type of the parameter: it has to be
+        the constant's own.
         """
-        if not has_shape(text) or "$" in text:
+        if "$" in text or not (is_question(text) or is_write(text)):
             return None
         shape, constants = cut_constants(text, "$")
         relations = await self._relations()
@@ -118,7 +119,10 @@ class PgSession:
                 if error.is_transient:
                     raise
                 known = UNFIT
-            is_fit = isinstance(known.statement, st.SelectStatement) and not known.is_catalog
+            is_fit = (
+                isinstance(known.statement, st.SelectStatement | st.WriteStatement)
+                and not known.is_catalog
+            )
             kinds = ["N" if isinstance(each, int) else "S" for each in constants]
             if not is_fit or [each.category for each in known.types] != kinds:
                 known = UNFIT

@@ -27,7 +27,8 @@ from corollary.database.changes import Change
 from corollary.database.database import state_of
 from corollary.database.engines import SparkFrames
 from corollary.database.intake.change_files import ChangeFile, digest_change, row_key
-from corollary.database.sql.session import PreparedWrites, affected_relations
+from corollary.database.sql.session import affected_relations
+from corollary.database.sql.writes import PreparedWrites
 from corollary.database.transaction import Transaction
 from corollary.errors import CorollaryError, UnknownOutcomeError
 from corollary.serve.answers import Answer, ServiceError

@@ -1,30 +1,42 @@
-"""Shapes of questions: texts whose compared constants are parameters, which differ run by run.
+"""Shapes of statements: texts whose constants are parameters, which differ run by run.
 
 A question that is asked again and again, such as `SELECT … FROM v WHERE k = 5`, differs in its
 constants only. Here they are cut out of the text, and taken out of its tree: the parameters become
-the columns of a relation that has one row, joined with the sources of every block that compares
-something with them. What is compiled then does not know their values, so it is the same for all.
+the columns of a relation that has one row, joined with the sources of every block that uses them.
+What is compiled then does not know their values, so it is the same for all.
 
     SELECT s FROM v WHERE k = 5
     SELECT s FROM v WHERE k = :corollary_1                                        the shape
     SELECT s FROM v CROSS JOIN "•given" WHERE k = "•given".corollary_1            what is compiled
+
+| statement | constants that are cut out |
+|---|---|
+| SELECT | those that something is compared with |
+| DELETE, UPDATE | these, and those that are assigned |
+| INSERT | the values of `VALUES` |
 """
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import fields, is_dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
 
 from sqlglot import exp
 
 from corollary.core.functors import COMPARISON_OPERATORS
-from corollary.core.types import NUMBER, SYMBOL, Type
-from corollary.core.values import NUMBER_RANGE, is_encodable
+from corollary.core.logic import Value
+from corollary.core.types import DECIMAL_MAX_DIGITS, NUMBER, SHORT_DECIMAL_DIGITS, Kind, Type
+from corollary.data_class import dataclass
+from corollary.frontends.sql.binder.values.conversions import is_untyped
+from corollary.frontends.sql.binder.values.literals import value_literal
 from corollary.frontends.sql.catalog import TableDefinition
 from corollary.frontends.sql.query_tree import (
     ColumnReference,
+    ConstantValue,
     FunctionCall,
     Query,
     QueryColumn,
+    Select,
     TableSource,
 )
 
@@ -33,37 +45,63 @@ PREFIX = "corollary_"
 SHAPE_MAX_CHARS = 10_000
 """A longer text has no shape."""
 
-_QUESTION = re.compile(r"[\s(]*(?:select|with)\b", re.IGNORECASE)
-
+_FIRST_WORD = re.compile(r"[\s(]*(select|with|insert|update|delete)\b", re.IGNORECASE)
+_VALUES = re.compile(r"[\s\w\"`.]*(?:\([^()']*\)\s*)?values\s*\(", re.IGNORECASE)
 _UNREADABLE = re.compile(rf"\\|--|/\*|{PREFIX}", re.IGNORECASE)
 """Texts with these have constants, comments or names that only the parser can tell apart."""
+_CONSTANT = r"(?:(?P<number>-?[0-9]{1,18})|'(?P<text>[^']*)')"
+_QUOTED = r"""'[^']*' | "[^"]*" | `[^`]*`"""
+_SIGN = r"""(?P<sign>(?<=[\w"`])\s*(?:=|<>|!=|<=|>=|<|>)\s*)"""
+_END = r"$|[);]|\s(?:and|or|group|order|limit|having|union|except|intersect)\b"
 _COMPARED = re.compile(
-    r"""
-    (?P<sign>(?<=[\w"`])\s*(?:=|<>|!=|<=|>=|<|>)\s*)
-    (?:(?P<number>-?[0-9]{1,18})|'(?P<text>[^']*)')
-    (?=\s*(?:$|[);]|\s(?:and|or|group|order|limit|having|union|except|intersect)\b))
-    | '[^']*' | "[^"]*" | `[^`]*`
-    """,
-    re.VERBOSE | re.IGNORECASE,
+    rf"{_SIGN}{_CONSTANT}(?=\s*(?:{_END})) | {_QUOTED}", re.VERBOSE | re.IGNORECASE
 )
+_ASSIGNED = re.compile(
+    rf"{_SIGN}{_CONSTANT}(?=\s*(?:{_END}|,|\swhere\b)) | {_QUOTED}", re.VERBOSE | re.IGNORECASE
+)
+_LISTED = re.compile(rf"(?P<sign>[(,]\s*){_CONSTANT}(?=\s*[,)]) | {_QUOTED}", re.VERBOSE)
+_ARITHMETIC = frozenset("+-*")
 
 Constant = int | str
 
 
-def has_shape(text: str) -> bool:
+def is_question(text: str) -> bool:
     """Whether a text may be a question that differs from others in its constants only."""
-    return len(text) <= SHAPE_MAX_CHARS and _QUESTION.match(text) is not None
+    return _first_word(text) in ("select", "with")
+
+
+def is_write(text: str) -> bool:
+    """Whether a text may be a write that differs from others in its constants only."""
+    return _first_word(text) in ("insert", "update", "delete")
+
+
+def _first_word(text: str) -> str:
+    """Return the word that a text begins with; an empty one if it has no shape."""
+    first = None if len(text) > SHAPE_MAX_CHARS else _FIRST_WORD.match(text)
+    return "" if first is None else first[1].lower()
 
 
 def cut_constants(text: str, mark: str = f":{PREFIX}") -> tuple[str, list[Constant]]:
-    """Return a text with parameters in place of the constants that something is compared with.
+    """Return a text with parameters in place of its constants, where they can differ.
 
     The parameters are numbered, with a mark before their numbers.
 
     >>> cut_constants("SELECT 'a', s FROM v WHERE k = 5")
     ("SELECT 'a', s FROM v WHERE k = :corollary_1", [5])
+    >>> cut_constants("INSERT INTO t VALUES (5, 'a', NULL)")
+    ('INSERT INTO t VALUES (:corollary_1, :corollary_2, NULL)', [5, 'a'])
     """
-    if _UNREADABLE.search(text):
+    first = _FIRST_WORD.match(text)
+    if first is None or _UNREADABLE.search(text):
+        return text, []
+    match first[1].lower():
+        case "insert":
+            pattern = _LISTED if _VALUES.match(text, first.end()) else None
+        case "update" | "delete":
+            pattern = _ASSIGNED
+        case _:
+            pattern = _COMPARED
+    if pattern is None:
         return text, []
     constants: list[Constant] = []
 
@@ -74,43 +112,69 @@ def cut_constants(text: str, mark: str = f":{PREFIX}") -> tuple[str, list[Consta
         constants.append(quoted if number is None else int(number))
         return f"{sign}{mark}{len(constants)}"
 
-    return _COMPARED.sub(cut, text), constants
+    return pattern.sub(cut, text), constants
 
 
-def parameter_type(value: object) -> Type | None:
-    """Return the type of a value that a compiled question need not know; None for others."""
-    match value:
-        case bool():
-            return None
-        case int() if NUMBER_RANGE[0] <= value <= NUMBER_RANGE[1]:
-            return NUMBER
-        case str() if is_encodable(value):
-            return SYMBOL
-        case _:
-            return None
+@dataclass(frozen=True, slots=True)
+class TextShape:
+    """A statement without its constants, and the values that it has them from.
+
+    Attributes:
+        types: those of the parameters, the cut out constants first.
+        values: of the parameters, by name.
+    """
+
+    text: str
+    types: tuple[tuple[str, Type], ...]
+    values: Mapping[str, Value]
+
+    @classmethod
+    def of(cls, text: str, parameters: Mapping[str, Any]) -> "TextShape | None":
+        """Return the shape of a text; None if a value has no type that others have."""
+        cut, constants = cut_constants(text)
+        given = {**{f"{PREFIX}{at}": each for at, each in enumerate(constants, 1)}, **parameters}
+        types, values = [], {}
+        for name, value in given.items():
+            found = value_literal(value, None)
+            if not isinstance(found, ConstantValue) or is_untyped(found):
+                return None
+            types.append((name, _common(found.type)))
+            values[name] = found.value
+        return cls(cut, tuple(types), values)
 
 
-def values_of_parameters(query: exp.Expr) -> list[list[str]] | None:
-    """Return the parameters in the rows of `VALUES`; None if there is anything else."""
+def _common(type_: Type) -> Type:
+    """Return the type that all decimals have with the same digits after the point."""
+    if type_.kind is not Kind.DECIMAL:
+        return type_
+    is_short = type_.precision <= SHORT_DECIMAL_DIGITS
+    return replace(type_, precision=SHORT_DECIMAL_DIGITS if is_short else DECIMAL_MAX_DIGITS)
+
+
+def plain_cells(query: exp.Expr) -> list[list[str | None]] | None:
+    """Return the cells of `VALUES`: names of parameters, None for NULL; None for anything else."""
     if not isinstance(query, exp.Values):
         return None
     rows = [
         each.expressions if isinstance(each, exp.Tuple) else [each] for each in query.expressions
     ]
-    if not all(isinstance(cell, exp.Placeholder) for row in rows for cell in row):
+    if not all(isinstance(cell, exp.Placeholder | exp.Null) for row in rows for cell in row):
         return None
-    return [[str(cell.this) for cell in row] for row in rows]
+    return [
+        [None if isinstance(cell, exp.Null) else str(cell.this) for cell in row] for row in rows
+    ]
 
 
 def take_parameters(tree: exp.Expr, given: str) -> bool:
     """Read the parameters of a question from the relation of their values, in place.
 
     Returns:
-        Whether all of them are in conditions of WHERE, of blocks that have a FROM.
+        Whether all of them are in select lists and conditions of WHERE, of blocks with a FROM.
     """
     for block in list(tree.find_all(exp.Select)):
         where = block.args.get("where")
-        placed = [] if where is None else list(_own_parameters(where))
+        parts = block.expressions if where is None else [*block.expressions, where]
+        placed = [each for part in parts for each in _own_parameters(part)]
         if not placed:
             continue
         if block.args.get("from_") is None:
@@ -123,9 +187,9 @@ def take_parameters(tree: exp.Expr, given: str) -> bool:
     return tree.find(exp.Placeholder) is None
 
 
-def _own_parameters(where: exp.Expr) -> Iterator[exp.Placeholder]:
-    """Yield the parameters in a condition, without those of queries inside it."""
-    for node in where.walk(prune=lambda each: isinstance(each, exp.Query)):
+def _own_parameters(part: exp.Expr) -> Iterator[exp.Placeholder]:
+    """Yield the parameters in a part of a block, without those of queries inside it."""
+    for node in part.walk(prune=lambda each: isinstance(each, exp.Query)):
         if isinstance(node, exp.Placeholder):
             yield node
 
@@ -136,28 +200,37 @@ def given_table(given: str, types: Mapping[str, Type]) -> TableDefinition:
     return TableDefinition(given, columns, keys=(frozenset(),), is_hidden=True)
 
 
-def compares_only(query: Query, given: str) -> bool:
-    """Whether a question does nothing with its parameters but compare them with their own kind.
+def is_same_for_all_values(query: Query, given: str) -> bool:
+    """Whether a question does nothing with its parameters that may depend on their values.
 
-    Anything else may depend on their values, as conversions do.
+    They may be selected, compared with their own kind, and added to numbers; conversions, for one,
+    depend on what they convert.
     """
     nodes = list(_nodes(query))
     numbers = {
         each.number for each in nodes if isinstance(each, TableSource) and each.relation == given
     }
-    uses = sum(isinstance(each, ColumnReference) and each.source in numbers for each in nodes)
+
+    def uses(expressions: Iterable[object]) -> int:
+        return sum(
+            isinstance(each, ColumnReference) and each.source in numbers for each in expressions
+        )
+
+    left = uses(nodes)
     for node in nodes:
-        if not isinstance(node, FunctionCall) or node.functor not in COMPARISON_OPERATORS:
-            continue
-        kinds = {each.type.kind for each in node.arguments}
-        used = [
-            each
-            for each in node.arguments
-            if isinstance(each, ColumnReference) and each.source in numbers
-        ]
-        if len(kinds) == 1 and len(used) == 1:
-            uses -= 1
-    return uses == 0
+        if isinstance(node, Select):
+            left -= uses(expression for _, expression in node.columns)
+        elif isinstance(node, FunctionCall) and _is_uniform(node):
+            left -= uses(node.arguments)
+    return left == 0
+
+
+def _is_uniform(call: FunctionCall) -> bool:
+    """Return whether a call does the same with all values of its arguments' types."""
+    domains = {each.type.domain for each in call.arguments}
+    if call.functor in COMPARISON_OPERATORS:
+        return len(domains) == 1
+    return call.functor in _ARITHMETIC and domains == {NUMBER.domain}
 
 
 def _nodes(root: object) -> Iterator[object]:

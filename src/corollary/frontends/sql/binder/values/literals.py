@@ -153,7 +153,7 @@ def _offset(text: str | None) -> timedelta:
     return -size if text[0] == "-" else size
 
 
-def value_literal(value: object, span: Span) -> Expression | None:
+def value_literal(value: object, span: Span | None) -> Expression | None:
     """Return a value of Python as a literal; None if it has no type here."""
     match value:
         case None:
@@ -182,7 +182,7 @@ def value_literal(value: object, span: Span) -> Expression | None:
             return None
 
 
-def _decimal_value(value: Decimal, span: Span) -> Expression | None:
+def _decimal_value(value: Decimal, span: Span | None) -> Expression | None:
     exponent = value.as_tuple().exponent
     if not isinstance(exponent, int) or value.adjusted() > DECIMAL_MAX_DIGITS:
         return None

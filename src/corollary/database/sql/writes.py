@@ -1,0 +1,302 @@
+"""INSERT, DELETE and UPDATE: what they read and write, and the operations that they become.
+
+Those that are written again are remembered by shape, as questions are. The rows of `INSERT …
+VALUES` are the values themselves, if these fit the columns: nothing is bound, planned or computed.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import field
+from typing import Any
+
+import pyarrow as pa
+
+from corollary.core.program import Relation
+from corollary.core.states import State
+from corollary.core.values import is_value
+from corollary.data_class import dataclass
+from corollary.database.access.shape_plans import ShapeCache, ShapePlan
+from corollary.database.intake.operations import Operation
+from corollary.database.intake.rows import check_rows
+from corollary.database.pending_commit import DeferredOperations
+from corollary.database.program.loaded_program import LoadedProgram
+from corollary.database.program.names import writable_relation
+from corollary.database.sql.question_plans import QuestionPlans, QuestionShape
+from corollary.database.state import DatabaseState
+from corollary.database.transaction import Transaction
+from corollary.errors import InputError
+from corollary.frontends.sql.catalog import SqlCatalog, TableDefinition
+from corollary.frontends.sql.statements import nodes
+from corollary.frontends.sql.statements.constraints import find_table
+from corollary.frontends.sql.statements.definitions import free_tables
+from corollary.frontends.sql.statements.owners import visible_catalog
+from corollary.frontends.sql.statements.parser import parse_statements
+from corollary.frontends.sql.statements.questions import StatementPlace
+from corollary.frontends.sql.statements.shapes import TextShape, is_write, plain_cells
+from corollary.frontends.sql.statements.writes import (
+    rows_to_delete,
+    rows_to_insert,
+    rows_to_update,
+)
+from corollary.source import SourceFile
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedWrite:
+    """A statement that fits the program.
+
+    Attributes:
+        table: what it writes to.
+        relation: the same in the engine.
+        tree: the question for its rows.
+        reads: the relations that the question reads, in small letters.
+    """
+
+    statement: nodes.Write
+    table: TableDefinition
+    relation: Relation
+    tree: Any
+    reads: frozenset[str]
+
+    def operations(self, rows: pa.Table) -> list[Operation]:
+        """Return what it does with the rows of its question.
+
+        A row that a source asserts cannot be deleted here: who writes DELETE expects it to be gone.
+
+        Raises:
+            InputError: a row does not fit.
+        """
+        relation = self.relation
+        self._refuse_nulls(rows)
+        match self.statement:
+            case nodes.Insert():
+                return [Operation(State.ADDED, relation.name, check_rows(rows, relation))]
+            case nodes.Delete():
+                gone = check_rows(rows, relation)
+                return [Operation(State.REMOVED, relation.name, gone, is_strict=True)]
+            case nodes.UpdateStatement():
+                names = list(relation.columns)
+                before = rows.select(list(range(relation.arity))).rename_columns(names)
+                after = rows.select(list(range(relation.arity, 2 * relation.arity)))
+                gone = check_rows(before, relation)
+                return [
+                    Operation(State.REMOVED, relation.name, gone, is_strict=True),
+                    Operation(
+                        State.ADDED,
+                        relation.name,
+                        check_rows(after.rename_columns(names), relation),
+                    ),
+                ]
+
+    def _refuse_nulls(self, rows: pa.Table) -> None:
+        """Refuse nulls in the rows to be written, where a column is NOT NULL.
+
+        Raises:
+            InputError: one has a null.
+        """
+        statement, relation = self.statement, self.relation
+        if isinstance(statement, nodes.Delete):
+            return
+        given = rows.select(list(range(rows.num_columns - relation.arity, rows.num_columns)))
+        for at, (name, type_) in enumerate(zip(relation.columns, relation.types, strict=True)):
+            if type_.nullable or not given.column(at).null_count:
+                continue
+            named = (
+                [column for column, _ in statement.assignments]
+                if isinstance(statement, nodes.UpdateStatement)
+                else statement.columns
+            )
+            spans = [each.span for each in named if each.text.lower() == name.lower()]
+            raise InputError.of(
+                "C1374",
+                f"`{name}` of `{relation.name}` is NOT NULL, but a row has no value for it.",
+                spans[0] if spans else statement.span,
+                f"leave these rows out, or give them a value, as in `COALESCE({name}, …)`",
+            )
+
+
+def resolve_write(
+    loaded: LoadedProgram, statement: nodes.Write, place: StatementPlace
+) -> ResolvedWrite:
+    """Return a statement with what it reads and writes.
+
+    Raises:
+        InputError: it does not fit the program.
+    """
+    catalog = visible_catalog(loaded.program)
+    table = find_table(catalog, statement.table.text, statement.table.span)
+    normal = loaded.normal
+    if normal.relations[normal.bases.get(table.relation, table.relation)].is_derived:
+        raise InputError.of(
+            "C0915",
+            f"`{table.relation}` is a view, so its rows cannot be written.",
+            statement.table.span,
+            "write to the tables that it reads",
+        )
+    relation = writable_relation(normal, table.relation, statement.table.span)
+    tree = _question(statement, table, catalog, place)
+    return ResolvedWrite(statement, table, relation, tree, frozenset(free_tables(tree)))
+
+
+def _question(
+    statement: nodes.Write, table: TableDefinition, catalog: SqlCatalog, place: StatementPlace
+) -> Any:
+    match statement:
+        case nodes.Insert():
+            return rows_to_insert(statement, table, catalog, place)
+        case nodes.Delete():
+            return rows_to_delete(statement, table)
+        case nodes.UpdateStatement():
+            return rows_to_update(statement, table, catalog, place)
+
+
+# --- writes that are done together -------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class PreparedWrite:
+    """An INSERT, DELETE or UPDATE that was read.
+
+    Attributes:
+        relation: what it writes to.
+        reads: the relations that it reads, in small letters.
+        operations: returns what it does, on the state that the commit follows.
+        number: of its text.
+        rows: how many rows it has found, when that was called.
+    """
+
+    relation: str
+    reads: frozenset[str]
+    operations: Callable[[], list[Operation]]
+    number: int = 0
+    rows: int = 0
+
+    def deferred(self) -> DeferredOperations:
+        """Return what it does, for `Transaction.read`."""
+        found = self.operations()
+        self.rows = len(found[-1].rows)
+        return DeferredOperations(found, {})
+
+
+@dataclass(slots=True)
+class PreparedWrites:
+    """Writes that are done together.
+
+    Attributes:
+        texts: how many texts they come from.
+    """
+
+    texts: int
+    writes: list[PreparedWrite] = field(default_factory=list)
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """The relations that they read, in small letters."""
+        return frozenset(name for each in self.writes for name in each.reads)
+
+    @property
+    def written(self) -> frozenset[str]:
+        """The relations that they write to."""
+        return frozenset(each.relation for each in self.writes)
+
+    def apply_to(self, transaction: Transaction) -> None:
+        """Add them to a transaction."""
+        for each in self.writes:
+            transaction.read(each.deferred)
+
+    def row_counts(self) -> list[int]:
+        """Return how many rows the writes of each text have found, after the commit."""
+        counts = [0] * self.texts
+        for each in self.writes:
+            counts[each.number] = each.rows
+        return counts
+
+
+# --- shapes ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class WriteShape:
+    """What is made for writes of a shape.
+
+    Attributes:
+        write: the statement of the shape.
+        question: finds its rows, if they are not the values themselves.
+        cells: the parameters in its rows, None for null; None if there is a question.
+    """
+
+    write: ResolvedWrite
+    question: QuestionShape | None
+    cells: tuple[tuple[str | None, ...], ...] | None = None
+
+    @property
+    def plan(self) -> ShapePlan | None:
+        """The plan of the question."""
+        return None if self.question is None else self.question.plan
+
+    def operations(self, state: DatabaseState, values: Mapping[str, Any]) -> list[Operation] | None:
+        """Return what a write of the shape does; None if it has to be compiled.
+
+        Raises:
+            InputError, LimitError: it fails.
+        """
+        if self.question is not None:
+            return self.write.operations(self.question.rows(state, values))
+        assert self.cells is not None
+        relation = self.write.relation
+        rows = [tuple(None if name is None else values[name] for name in row) for row in self.cells]
+        if not all(all(map(is_value, row, relation.types)) for row in rows):
+            return None
+        return [Operation(State.ADDED, relation.name, rows)]
+
+
+def recall_write(
+    state: DatabaseState, text: str, parameters: Mapping[str, Any]
+) -> tuple[WriteShape, Mapping[str, Any]] | None:
+    """Return what is made for the shape of a write, and the values of its parameters.
+
+    It is None the first time, and if the write has to be compiled as it is written.
+    """
+    if not is_write(text):
+        return None
+    shape = TextShape.of(text, parameters)
+    if shape is None:
+        return None
+    try:
+        found = ShapeCache.of(state).recall(
+            (shape.text, shape.types), lambda: _make_shape(state, shape)
+        )
+    except InputError:  # compiled as it is written, it gets its message
+        return None
+    return None if found is None else (found, shape.values)
+
+
+def _make_shape(state: DatabaseState, shape: TextShape) -> WriteShape | None:
+    file = SourceFile("SQL", shape.text)
+    statements = parse_statements(file)
+    if len(statements) != 1 or not isinstance(statements[0], nodes.Write):
+        return None
+    place = StatementPlace(file, shape.values)
+    write = resolve_write(state.loaded, statements[0], place)
+    cells = _cells_of(write)
+    if cells is not None:
+        return WriteShape(write, None, cells)
+    catalog = visible_catalog(state.program)
+    tree, written = write.tree.copy(), write.tree.copy()
+    question = QuestionPlans(state).compile(shape, tree, written, place, catalog)
+    return None if question is None else WriteShape(write, question)
+
+
+def _cells_of(write: ResolvedWrite) -> tuple[tuple[str | None, ...], ...] | None:
+    """Return the parameters in the rows of an INSERT of plain values."""
+    statement, relation = write.statement, write.relation
+    given = plain_cells(statement.query) if isinstance(statement, nodes.Insert) else None
+    if given is None or len(write.table.columns) != relation.arity:
+        return None
+    assert isinstance(statement, nodes.Insert)
+    names = [column.name.lower() for column in write.table.columns]
+    targets = [names.index(each.text.lower()) for each in statement.columns]
+    rows = []
+    for cells in given:
+        named = dict(zip(targets or range(len(cells)), cells, strict=True))
+        rows.append(tuple(named.get(at) for at in range(relation.arity)))
+    return tuple(rows)
