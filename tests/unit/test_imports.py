@@ -42,6 +42,7 @@ def run(code: str) -> tuple[str, set[str]]:
         check=False,
     )
     assert finished.returncode == 0, finished.stderr
+    assert not finished.stderr
     printed, _, modules = finished.stdout.rstrip("\n").rpartition("\n")
     return printed, set(json.loads(modules))
 
@@ -121,3 +122,11 @@ def test_values_move_between_numpy_and_arrow_without_pandas() -> None:
     assert printed.strip() == "[('x', 'x!', Decimal('1.50'))] 1"
     assert "pyarrow" in modules
     assert "pandas" not in modules
+
+
+def test_duckdb_reports_nothing_when_a_command_ends(warehouse: Path) -> None:
+    """Its bindings would, if what it has made were not collected."""
+    command = COMMAND.format(arguments=["status", str(warehouse)])
+    printed, modules = run(f"import duckdb{command}")
+    assert "derived" in printed
+    assert "duckdb" in modules
