@@ -28,12 +28,12 @@ from corollary.core.pipeline import (
 )
 from corollary.core.plans import (
     Accumulate,
+    CompareWindows,
     Derive,
     Judge,
     Loop,
     Overrun,
     Plan,
-    SlideWindow,
     Step,
     When,
     Within,
@@ -76,7 +76,7 @@ def step_lists(plan: Plan, *, with_alternatives: bool = True) -> Iterator[tuple[
                     work.append(inner)
                 case Judge(steps=inner) | Overrun(steps=inner):
                     work.append(inner)
-                case Accumulate(steps=inner) | SlideWindow(steps=inner) if with_alternatives:
+                case Accumulate(steps=inner) | CompareWindows(steps=inner) if with_alternatives:
                     work.append(inner)
                 case Within(steps=inner, otherwise=otherwise):
                     work.append(inner)

@@ -146,20 +146,18 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class SlideWindow:
-    """`now` and `was` become the rows that a change of `body` may touch, with their values.
-
-    It is for window functions that see rows near by, or the first rows of a partition only.
+class CompareWindows:
+    """`added` and `removed` become the rows that a change of `body` gives, with their values.
 
     Attributes:
         body: a stored relation, whose change is open.
         order: its columns in the order of the windows: partition, order, all others.
         steps: the same for all rows of the partitions that the change touches, for a body that is
-            outside of the process, for values whose codes are not in order, and for large changes.
+            outside of the process.
     """
 
-    now: str
-    was: str
+    added: str
+    removed: str
     windowing: Windowing
     body: str
     order: tuple[int, ...]
@@ -427,7 +425,7 @@ Step = (
     | ExtendWithRound
     | Aggregate
     | Window
-    | SlideWindow
+    | CompareWindows
     | Total
     | ReadTotals
     | Accumulate
@@ -488,7 +486,7 @@ def steps_inside(steps: Iterable[Step]) -> Iterator[Step]:
         match step:
             case Loop(steps=steps) | When(steps=steps) | Judge(steps=steps) | Overrun(steps=steps):
                 work.extend(reversed(steps))
-            case Accumulate(steps=steps) | SlideWindow(steps=steps):
+            case Accumulate(steps=steps) | CompareWindows(steps=steps):
                 work.extend(reversed(steps))
             case Within(steps=steps, otherwise=otherwise):
                 work.extend(reversed((*steps, *(otherwise or ()))))
@@ -517,7 +515,7 @@ def references_read(plan: Plan) -> Iterator[Reference]:
                 yield from (body, *without)
             case Total(body=source) | ReadTotals(totals=source):
                 yield source
-            case Accumulate() | SlideWindow():
+            case Accumulate() | CompareWindows():
                 yield from _read_for_change(step)
             case Improve(source=source, rivals=rivals):
                 yield from (Reference(source), Reference(rivals))
@@ -554,7 +552,7 @@ def references_read(plan: Plan) -> Iterator[Reference]:
                 assert_never(step)
 
 
-def _read_for_change(step: Accumulate | SlideWindow) -> Iterator[Reference]:
+def _read_for_change(step: Accumulate | CompareWindows) -> Iterator[Reference]:
     """Yield the references that a step reads that takes a change into account."""
     if isinstance(step, Accumulate):
         yield from (Reference(step.relation, State.OLD), Reference(step.change))
@@ -585,8 +583,8 @@ def relations_written_by(step: Step) -> tuple[str, ...]:
             return (name,)
         case Accumulate(relation=name, came=came, gone=gone):
             return (name, *(each for each in (came, gone) if each))
-        case SlideWindow(now=now, was=was):
-            return (now, was)
+        case CompareWindows(added=added, removed=removed):
+            return (added, removed)
         case Clear(relations=names):
             return names
         case Loop() | When() | Within() | Call() | PlacedCall() | RecordTrace():

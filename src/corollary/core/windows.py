@@ -20,7 +20,6 @@ from corollary.core.logic import (
     Windowing,
     applies_functor,
 )
-from corollary.core.types import Type
 from corollary.data_class import dataclass
 
 WINDOW = "window"
@@ -165,11 +164,6 @@ def reach_of(function: WindowFunction) -> int | None:
     return max(abs(frame.start), abs(frame.end))
 
 
-def may_slide(function: WindowFunction) -> bool:
-    """Whether a function sees rows near by, or is one that may be asked for the first rows."""
-    return reach_of(function) is not None or function.name in ("row_number", "rank")
-
-
 def sees_rows_before(windowing: Windowing) -> bool:
     """Whether the values of a row depend on its peers and the rows before them only."""
     return all(
@@ -180,28 +174,18 @@ def sees_rows_before(windowing: Windowing) -> bool:
     )
 
 
-def sliding_order(windowing: Windowing, types: Sequence[Type]) -> tuple[int, ...] | None:
-    """Return the columns of a body in the order of its windows; None if these see too many rows.
+def is_running(function: WindowFunction) -> bool:
+    """Whether a value is a total of all rows before a row and its peers, or before it."""
+    if function.frame is None:
+        return function.name in ("row_number", "rank")
+    is_total = function.name in ("count", "sum")
+    return is_total and function.frame.start is None and function.frame.end == 0
 
-    Args:
-        windowing: the windows; they have to ascend in all columns, or to descend in all.
-        types: of the body.
-    """
-    if windowing.top is not None:
-        can_slide = sees_rows_before(windowing)
-    else:
-        can_slide = all(reach_of(each) is not None for each in windowing.functions)
-    if not can_slide:
-        return None
-    directions = {each.is_descending for each in windowing.order}
-    is_least = all(  # null is the least value
-        each.nulls_first != each.is_descending or not types[each.column].nullable
-        for each in windowing.order
-    )
-    if len(directions) > 1 or not is_least:
-        return None
+
+def arranging_order(windowing: Windowing, arity: int) -> tuple[int, ...]:
+    """Return the columns of a body in the order of its windows: partition, order, all others."""
     columns = (*windowing.partition, *(each.column for each in windowing.order))
-    return tuple(dict.fromkeys((*columns, *range(len(types)))))
+    return tuple(dict.fromkeys((*columns, *range(arity))))
 
 
 def tells_peers_apart(function: WindowFunction) -> bool:

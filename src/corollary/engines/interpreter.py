@@ -90,8 +90,8 @@ class StepExecutor(Protocol[TupleSet]):
     def window(self, step: plans.Window) -> TupleSet:
         """Return the tuples of a step."""
 
-    def slide_window(self, step: plans.SlideWindow) -> bool:
-        """Find the rows that a change may touch; return whether that was possible."""
+    def compare_windows(self, step: plans.CompareWindows) -> bool:
+        """Find the rows that come, go or have other values; return whether that was possible."""
 
     def total(self, step: plans.Total) -> TupleSet:
         """Return the tuples of a step."""
@@ -315,7 +315,7 @@ class Interpreter:
             case (
                 plans.Aggregate()
                 | plans.Window()
-                | plans.SlideWindow()
+                | plans.CompareWindows()
                 | plans.Total()
                 | plans.ReadTotals()
                 | plans.Accumulate()
@@ -399,7 +399,7 @@ class Interpreter:
         self,
         step: plans.Aggregate
         | plans.Window
-        | plans.SlideWindow
+        | plans.CompareWindows
         | plans.Total
         | plans.ReadTotals
         | plans.Accumulate,
@@ -408,8 +408,8 @@ class Interpreter:
         if isinstance(step, plans.Accumulate):
             self._accumulate(step, number)
             return
-        if isinstance(step, plans.SlideWindow):
-            self._slide_window(step, number)
+        if isinstance(step, plans.CompareWindows):
+            self._compare_windows(step, number)
             return
         source = step.totals if isinstance(step, plans.ReadTotals) else step.body
         size = self._tables[source.relation].size(source.state)
@@ -436,10 +436,10 @@ class Interpreter:
         if not self._prepared.accumulate(step):
             self._stack.append(_Frame(step.steps, number))
 
-    def _slide_window(self, step: plans.SlideWindow, number: int) -> None:
+    def _compare_windows(self, step: plans.CompareWindows, number: int) -> None:
         size = sum(self._tables[step.body].size(state) for state in CHANGES)
         self._budget.count_step_rows(2 * size)
-        if self._prepared.slide_window(step):
+        if self._prepared.compare_windows(step):
             self._recorder.touched(step.windowing.relation, size)
         else:
             self._stack.append(_Frame(step.steps, number))

@@ -169,7 +169,7 @@ class _Printer:
                     f"{self._reference(body)}, groups by column {groups}{self._less(without)}"
                     f"{self._noted(step)}"
                 )
-            case plans.Window() | plans.SlideWindow():
+            case plans.Window() | plans.CompareWindows():
                 yield self._window_step(step)
             case plans.Total() | plans.ReadTotals() | plans.Accumulate():
                 yield self._totals_step(step)
@@ -220,14 +220,14 @@ class _Printer:
             case _:
                 assert_never(step)
 
-    def _window_step(self, step: plans.Window | plans.SlideWindow) -> str:
+    def _window_step(self, step: plans.Window | plans.CompareWindows) -> str:
         functions = print_functions(step.windowing)
         if isinstance(step, plans.Window):
             rows = f"{self._reference(step.body)} with {functions}"
             return f"window {self._name(step.target)} = {rows}{self._less(step.without)}"
-        where = "near changed rows" if step.windowing.top is None else "first in partitions"
-        targets = f"{self._name(step.now)}, {self._name(step.was)}"
-        return f"slide {targets} = rows of {self._name(step.body)} {where}, with {functions}"
+        targets = f"{self._name(step.added)}, {self._name(step.removed)}"
+        body = self._name(step.body)
+        return f"compare windows {targets} = rows of {body} that differ, with {functions}"
 
     def _totals_step(self, step: plans.Total | plans.ReadTotals | plans.Accumulate) -> str:
         match step:

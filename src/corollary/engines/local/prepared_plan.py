@@ -41,7 +41,7 @@ from corollary.engines.local.evaluation.pipelines import (
     RunContext,
     copied_reference,
 )
-from corollary.engines.local.evaluation.sliding_windows import slide_windows
+from corollary.engines.local.evaluation.window_changes import compare_windows
 from corollary.engines.local.evaluation.windows import compute_windows
 from corollary.engines.local.storage.code_range import GROWTH_BITS, range_of_code
 from corollary.engines.local.storage.layout import LayoutFamily, Words
@@ -237,10 +237,10 @@ class PreparedPlan:
             words = words[~self.tables[each.relation].contains(words, each.state)]
         return words
 
-    def slide_window(self, step: plans.SlideWindow) -> bool:
-        """Find the rows that a change may touch; return whether that was possible."""
-        body, now, was = (self.tables[name] for name in (step.body, step.now, step.was))
-        return slide_windows(step, body, now, was, self.dictionary)
+    def compare_windows(self, step: plans.CompareWindows) -> bool:
+        """Find the rows that come, go or have other values; return whether that was possible."""
+        tables = self.tables[step.added], self.tables[step.removed]
+        return compare_windows(step, self.tables[step.body], *tables, self.dictionary)
 
     def total(self, step: plans.Total) -> Tuples:
         """Return the running totals of a step, as its target takes them."""
@@ -430,6 +430,8 @@ def _exchanges(step: plans.Step, plan: plans.Plan) -> list[tuple[str, str]]:
             return [(target, source)]
         case plans.StoreRelation(relation=target, source=source):
             return [(target, source)]
+        case plans.CompareWindows(added=added, removed=removed):
+            return [(added, removed)]
         case plans.Choose(target=target, source=source):
             return [(target, source)]
         case (
@@ -442,7 +444,6 @@ def _exchanges(step: plans.Step, plan: plans.Plan) -> list[tuple[str, str]]:
             plans.Total()
             | plans.ReadTotals()
             | plans.Accumulate()
-            | plans.SlideWindow()
             | plans.ExtendWithRound()
             | plans.Clear()
             | plans.CancelOut()

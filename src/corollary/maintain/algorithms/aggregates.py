@@ -12,19 +12,19 @@ A stored relation is looked up in OLD; NEW, and any virtual relation, is solved 
 keys. A group that becomes empty has no tuple in NEW, a new one has none in OLD, and a row that
 moves touches two groups: all are ordinary cases.
 
-Of window functions, groups are partitions. Where these see only rows near by, or the first ones,
-the step `SlideWindow` finds the rows that may change, and A is compared for them.
+Of window functions, groups are partitions. Where the body is stored, the step `CompareWindows`
+finds Δ⁺A and Δ⁻A: it reads the rows near a change, or the first ones, where that is enough.
 
 Example: `total(k, s)`, r = {(x,1), (x,2), (y,5)}; r(x,2) removed: touched {x}; now (x,1), was
 (x,3).
 """
 
 from corollary.analysis.strata import Stratum
-from corollary.core.logic import AnyAggregation, Literal, Windowing
+from corollary.core.logic import Literal, Windowing
 from corollary.core.pipeline import Reference
-from corollary.core.plans import Add, Remove, Role, SlideWindow, Step, When, working_relation
+from corollary.core.plans import Add, CompareWindows, Remove, Role, Step, When, working_relation
 from corollary.core.states import State
-from corollary.core.windows import sliding_order
+from corollary.core.windows import arranging_order
 from corollary.maintain.draft import Body, Draft, working_goal
 from corollary.maintain.sip import Goal
 from corollary.maintain.trace import trace_rows
@@ -73,24 +73,21 @@ def plan(stratum: Stratum, draft: Draft) -> list[Step]:
         draft.copy(added, now, without=(was,), role=Role.ACTUAL, about=name),
         draft.copy(removed, was, without=(now,), role=Role.ACTUAL, about=name),
     ]
+    settle: list[Step] = []
     if not draft.update.is_virtual(name):
-        compare += [Remove(name, removed), Add(name, added)]
-    order = _sliding_order(aggregation, draft)
-    if order is None:
-        when = When((Reference(touched),), (*groups_of, *compare))
+        settle += [Remove(name, removed), Add(name, added)]
+    if not isinstance(aggregation, Windowing) or not _is_arranged(aggregation, draft):
+        when = When((Reference(touched),), (*groups_of, *compare, *settle))
         return [*steps, when, *trace_rows(stratum, draft)]
-    assert isinstance(aggregation, Windowing)
-    found = (*steps, When((Reference(touched),), tuple(groups_of)))
-    slide = SlideWindow(now.relation, was.relation, aggregation, body, order, found)
-    return [slide, *compare]
+    order = arranging_order(aggregation, len(draft.types[body]))
+    found = (*steps, When((Reference(touched),), (*groups_of, *compare)))
+    return [CompareWindows(added, removed, aggregation, body, order, found), *settle]
 
 
-def _sliding_order(aggregation: AnyAggregation, draft: Draft) -> tuple[int, ...] | None:
-    """Return the order of a stored body in which windows see near or first rows; None if not so."""
-    body = aggregation.body
+def _is_arranged(windowing: Windowing, draft: Draft) -> bool:
+    """Whether the body of windows is stored, and so can be arranged in their order."""
+    body = windowing.body
+    if draft.is_traced or draft.update.is_virtual(body):
+        return False
     states = (State.OLD, State.NEW)
-    if not isinstance(aggregation, Windowing) or draft.is_traced or draft.update.is_virtual(body):
-        return None
-    if not all(draft.tables.is_available(Reference(body, state)) for state in states):
-        return None
-    return sliding_order(aggregation, draft.types[body])
+    return all(draft.tables.is_available(Reference(body, state)) for state in states)

@@ -46,13 +46,12 @@ from functools import partial
 
 from corollary.analysis.strata import Stratum
 from corollary.core import plans
-from corollary.core.logic import NO_RULE, Rule
+from corollary.core.logic import NO_RULE, Rule, Windowing, has_single_derivations
 from corollary.core.pipeline import Pipeline, Probe, Reference
 from corollary.core.states import State
 from corollary.data_class import dataclass
 from corollary.maintain import delta
 from corollary.maintain.draft import Body, Draft
-from corollary.maintain.payload import has_single_derivations
 from corollary.maintain.sip import Goal
 from corollary.maintain.solve import solve_procedures
 
@@ -102,7 +101,7 @@ class _Propagation:
     def _in_rounds(self) -> list[plans.Step]:
         """Return the steps that propagate in rounds, removals before additions."""
         draft, members = self.draft, self.stratum.relations
-        kept = delta.unchanged_rules(draft, members)
+        kept, is_exact = delta.unchanged_rules(draft, members), self._is_exact
         steps: list[plans.Step] = []
         for sign in (State.REMOVED, State.ADDED):
             names = [name for name in members if sign in draft.update.signs_of(name)]
@@ -110,6 +109,14 @@ class _Propagation:
             needed = [rule for rule in kept if rule.head.relation in names]
             selections, bodies = delta.seed_bodies(draft, needed, members, sign, body)
             if not any(bodies[name] for name in names):
+                continue
+            if is_exact:
+                (name,) = names
+                actual = draft.working_relation(name, sign)
+                steps += selections
+                steps += draft.derive(
+                    actual, bodies[name], role=plans.Role.APPROXIMATED, about=name
+                )
                 continue
             local = {name: self._locals(plans.working_relation(name, sign), name) for name in names}
             steps += selections
@@ -156,16 +163,6 @@ class _Propagation:
     ) -> list[plans.Step]:
         """Return the steps that find the actual updates of an approximation."""
         draft, approximation = self.draft, Reference(local["approximation"])
-        if self._is_exact:
-            return [
-                draft.copy(
-                    local["actual"],
-                    approximation,
-                    without=(known,),
-                    role=plans.Role.ACTUAL,
-                    about=name,
-                )
-            ]
         filter_state = State.OLD if sign is State.ADDED else State.NEW
         filtering, proved = self._query_disq(local, name, filter_state, known, sign)
         disqualified = draft.intersect(
@@ -186,12 +183,19 @@ class _Propagation:
     def _is_exact(self) -> bool:
         """Whether no approximation has a tuple that is provable in both states.
 
-        Where no tuple has two derivations, the one with an update is in one state only. A trace
-        shows the paper's tables all the same, and so does an algorithm without a memo.
+        Where no tuple has two derivations, the one with an update is in one state only.
         """
-        if not self.has_memo or self.draft.is_traced or not has_single_derivations(self.stratum):
+        stratum, update = self.stratum, self.draft.update
+        if stratum.is_recursive or len(stratum.rules) != 1 or stratum.has_choice:
             return False
-        return self.draft.update.redefined.isdisjoint(self.stratum.relations)
+        # The rows of a window determine the values of its functions.
+        keys = {
+            each.relation: range(len(self.draft.types[each.body]))
+            for each in update.new.aggregations
+            if isinstance(each, Windowing)
+        }
+        is_single = has_single_derivations(stratum.rules[0], keys)
+        return is_single and update.redefined.isdisjoint(stratum.relations)
 
     # --- depth first ---------------------------------------------------------------------------
 

@@ -14,7 +14,8 @@ is arithmetic on positions: a partition is a range of them, so are the peers of 
 Sums of floats are exact, digit by digit, and rounded once (`aggregation/exact_sums.py`).
 """
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -36,13 +37,24 @@ from corollary.engines.local.evaluation.aggregation.exact_sums import (
 )
 from corollary.engines.local.evaluation.order_keys import Keys, order_keys
 from corollary.engines.local.storage.code_range import Codes
-from corollary.engines.local.storage.layout import NARROW_BITS, Mask, Words
-from corollary.engines.local.storage.sorting import sort_with_rows
+from corollary.engines.local.storage.layout import NARROW_BITS, Layout, Mask, Words
+from corollary.engines.local.storage.sorting import first_mask, sort_with_rows
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.values.codes import Dictionary
 from corollary.engines.local.values.native import narrow_integers
 
 Positions = npt.NDArray[np.int64]
+
+
+class Columns(Protocol):
+    """Columns of codes by number."""
+
+    def __getitem__(self, column: int, /) -> Codes:
+        """Return a column."""
+
+    def __len__(self) -> int:
+        """Return the number of columns."""
+
 
 LAST_KEY = np.iinfo(np.int64).max
 """The key of null where a least value is looked for."""
@@ -54,50 +66,112 @@ def compute_windows(
     """Return the rows of a body with the values of their window functions, for the target."""
     words, layout = body.tuples(state), body.layout
     columns = [layout.unpack_column(words, at) for at in range(len(body.types))]
-    values = window_values(windowing, columns, len(words), target.types, dictionary)
+    values: list[Codes] = [np.empty(0, np.int64) for _ in windowing.functions]
+    if len(words):
+        values = _values(windowing, _sort(windowing, columns, body.types, dictionary), target.types)
+    mask = is_top(windowing, values, dictionary)
     # The columns of the body come first, and are sorted and distinct: so are these tuples.
-    columns, count = top_rows(windowing, [*columns, *values], len(words), dictionary)
-    return target.pack(columns, count)
+    columns += values
+    if mask is not None:
+        columns = [column[mask] for column in columns]
+    return target.pack(columns, len(columns[-1]))
 
 
-def window_values(
+def arranged_values(
     windowing: Windowing,
-    columns: list[Codes],
-    count: int,
+    words: Words,
+    arranged: "Arranged",
     types: tuple[Type, ...],
     dictionary: Dictionary,
+    *,
+    before: "Before | None" = None,
 ) -> list[Codes]:
-    """Return the codes of the values of each row.
+    """Return the codes of the values of rows in an arrangement, each partition at one place.
 
     Args:
         windowing: the functions.
-        columns: the codes of the rows.
-        count: the number of rows.
+        words: the rows.
+        arranged: how they are arranged.
         types: of their columns, then of the values.
         dictionary: of the codes.
+        before: what running functions have before the rows; None for nothing.
     """
-    if not count:
+    if not len(words):
         return [np.empty(0, np.int64) for _ in windowing.functions]
-    rows = _sort(windowing, columns, count, types[: len(columns)], dictionary)
+    rows = _arrange(windowing, words, arranged, types[: len(arranged.order)], dictionary)
+    if before is not None:
+        keys = arranged.layout.prefix_keys(words, len(windowing.partition))[rows.order]
+        begins = (rows.starts == rows.positions).nonzero()[0]
+        numbers = before.partitions.searchsorted(keys[begins])
+        sizes = rows.ends[begins] - begins
+        rows = replace(rows, before=before.spread(np.repeat(numbers, sizes)))
+    return _values(windowing, rows, types)
+
+
+def _values(windowing: Windowing, rows: "_Rows", types: tuple[Type, ...]) -> list[Codes]:
+    """Return the codes of the values of each row."""
+    of_values = types[len(types) - len(windowing.functions) :]
     return [
-        rows.scatter(_value(function, rows, types[len(columns) + at]))
-        for at, function in enumerate(windowing.functions)
+        rows.scatter(_value(function, rows, type_))
+        for function, type_ in zip(windowing.functions, of_values, strict=True)
     ]
 
 
-def top_rows(
-    windowing: Windowing, columns: list[Codes], count: int, dictionary: Dictionary
-) -> tuple[list[Codes], int]:
-    """Return the columns of the rows that the windowing has, values included, and their number."""
+def is_top(windowing: Windowing, values: list[Codes], dictionary: Dictionary) -> Mask | None:
+    """Return the mask of the rows that the windowing has; None for all."""
     if windowing.top is None:
-        return columns, count
+        return None
     at, most = windowing.top
-    numbers = columns[at - len(windowing.functions)]
-    kept = (numbers <= dictionary.encode_value(most, NUMBER)).nonzero()[0]
-    return [column[kept] for column in columns], len(kept)
+    mask: Mask = values[at] <= dictionary.encode_value(most, NUMBER)
+    return mask
 
 
 # --- rows in order -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Arranged:
+    """How rows of an arrangement lie in the order of windows.
+
+    Attributes:
+        order: the columns of the body in the order of the arrangement.
+        length: of so many columns, partition and first ones of the order, values are in order.
+        is_whole: whether these are all columns of the order.
+        is_descending: whether the order descends.
+        has_ordered_rows: whether the codes of all columns are in the order of their values.
+    """
+
+    layout: Layout
+    order: tuple[int, ...]
+    length: int
+    is_whole: bool
+    is_descending: bool
+    has_ordered_rows: bool
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether rows lie in the order of windows, peers included."""
+        return self.is_whole and self.has_ordered_rows and not self.is_descending
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """Totals of the rows that come before those of a slice.
+
+    Attributes:
+        partitions: the keys of partitions, ascending.
+        rows: the number of rows, for each partition or by position.
+        totals: the sum, or the number of those that are not null, by function and column.
+    """
+
+    partitions: Words
+    rows: Positions
+    totals: dict[tuple[str, int], Positions]
+
+    def spread(self, numbers: Positions) -> "Before":
+        """Return the totals by position, given the number of the partition at each."""
+        totals = {key: total[numbers] for key, total in self.totals.items()}
+        return Before(self.partitions, self.rows[numbers], totals)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,14 +180,17 @@ class _Rows:
 
     Attributes:
         order: the number of the row at each position.
+        count: the number of rows.
         columns: the codes of the body's columns, not in this order.
         starts, ends: of each position, the first one of its partition, and that after the last.
         peer_starts, peer_ends: the same of its peers.
         is_first_peer: whether a position is the first one of its peers.
+        before: what running functions have before the first position of the partition.
     """
 
-    order: Positions
-    columns: list[Codes]
+    order: Positions | slice
+    count: int
+    columns: Columns
     types: tuple[Type, ...]
     dictionary: Dictionary
     starts: Positions
@@ -121,6 +198,7 @@ class _Rows:
     peer_starts: Positions
     peer_ends: Positions
     is_first_peer: Mask
+    before: Before | None = None
 
     def column(self, at: int) -> Codes:
         """Return the codes of a column by position."""
@@ -135,30 +213,97 @@ class _Rows:
     @property
     def positions(self) -> Positions:
         """All positions."""
-        return np.arange(len(self.order))
+        return np.arange(self.count)
+
+    @property
+    def rows_before(self) -> Positions | int:
+        """The number of rows before a partition, by position."""
+        return 0 if self.before is None else self.before.rows
+
+    def total_before(self, function: str, column: int) -> Any:
+        """Return the total of a column before a partition, by position."""
+        return 0 if self.before is None else self.before.totals[function, column]
 
 
-def _sort(
+def _arrange(
     windowing: Windowing,
-    columns: list[Codes],
-    count: int,
+    words: Words,
+    arranged: Arranged,
     types: tuple[Type, ...],
     dictionary: Dictionary,
 ) -> _Rows:
+    """Return rows in order that lie in an arrangement."""
+    layout, places = arranged.layout, [arranged.order.index(at) for at in range(len(types))]
+    columns = _UnpackedColumns(layout, words, places)
+    if not arranged.is_whole:
+        return _sort(windowing, columns, types, dictionary)
+    order: Positions | slice = slice(None, None, -1 if arranged.is_descending else None)
+    ordered = words[order]
+    is_start = first_mask(layout.prefix_keys(ordered, len(windowing.partition)))
+    is_first_peer = first_mask(layout.prefix_keys(ordered, arranged.length))
+    if not arranged.is_complete and any(map(tells_peers_apart, windowing.functions)):
+        order = np.arange(len(words))[order].copy()
+        _sort_peers(order, is_first_peer, columns, types, dictionary)
+    return _in_order(
+        order, columns, types, dictionary, is_start=is_start, is_first_peer=is_first_peer
+    )
+
+
+class _UnpackedColumns:
+    """The columns of packed rows, each unpacked when it is asked for."""
+
+    def __init__(self, layout: Layout, words: Words, places: list[int]) -> None:
+        self._layout, self._words, self._places = layout, words, places
+        self._known: dict[int, Codes] = {}
+
+    def __getitem__(self, column: int) -> Codes:
+        if column not in self._known:
+            codes = self._layout.unpack_column(self._words, self._places[column])
+            self._known[column] = codes
+        return self._known[column]
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+
+def _in_order(
+    order: Positions | slice,
+    columns: Columns,
+    types: tuple[Type, ...],
+    dictionary: Dictionary,
+    *,
+    is_start: Mask,
+    is_first_peer: Mask,
+) -> _Rows:
+    """Return rows in an order, given where partitions and peers begin."""
+    return _Rows(
+        order,
+        len(is_start),
+        columns,
+        types,
+        dictionary,
+        *_ranges(is_start),
+        *_ranges(is_first_peer),
+        is_first_peer,
+    )
+
+
+def _sort(
+    windowing: Windowing, columns: Columns, types: tuple[Type, ...], dictionary: Dictionary
+) -> _Rows:
+    """Return rows in order."""
     keys = [columns[at] for at in windowing.partition]
     places = [
         _order_key(each, order_keys(columns[each.column], types[each.column], dictionary).keys)
         for each in windowing.order
     ]
-    order = _sorted_rows([*keys, *places], count)
+    order = _sorted_rows([*keys, *places], len(columns[0]))
     is_start = _changes(keys, order)
     is_first_peer = is_start | _changes(places, order)
     if any(tells_peers_apart(each) for each in windowing.functions):
         _sort_peers(order, is_first_peer, columns, types, dictionary)
-    starts, ends = _ranges(is_start)
-    peer_starts, peer_ends = _ranges(is_first_peer)
-    return _Rows(
-        order, columns, types, dictionary, starts, ends, peer_starts, peer_ends, is_first_peer
+    return _in_order(
+        order, columns, types, dictionary, is_start=is_start, is_first_peer=is_first_peer
     )
 
 
@@ -205,7 +350,7 @@ def _ranges(is_start: Mask) -> tuple[Positions, Positions]:
 def _sort_peers(
     order: Positions,
     is_first_peer: Mask,
-    columns: list[Codes],
+    columns: Columns,
     types: tuple[Type, ...],
     dictionary: Dictionary,
 ) -> None:
@@ -215,10 +360,7 @@ def _sort_peers(
     if not len(tied):
         return
     rows = order[tied]
-    keys = [
-        order_keys(column[rows], type_, dictionary).keys
-        for column, type_ in zip(columns, types, strict=True)
-    ]
+    keys = [order_keys(columns[at][rows], type_, dictionary).keys for at, type_ in enumerate(types)]
     order[tied] = rows[_sorted_rows([np.cumsum(is_first_peer)[tied], *keys], len(rows))]
 
 
@@ -230,11 +372,12 @@ def _value(function: WindowFunction, rows: _Rows, type_: Type) -> Codes:
     at, encode = rows.positions, rows.dictionary.encode
     match function.name:
         case "row_number":
-            return encode(at - rows.starts + 1, None, NUMBER)
+            return encode(rows.rows_before + at - rows.starts + 1, None, NUMBER)
         case "rank":
-            return encode(rows.peer_starts - rows.starts + 1, None, NUMBER)
+            number: Any = rows.rows_before + rows.peer_starts - rows.starts + 1
+            return encode(number, None, NUMBER)
         case "dense_rank":
-            number: Any = np.cumsum(rows.is_first_peer)
+            number = np.cumsum(rows.is_first_peer)
             return encode(number - number[rows.starts] + 1, None, NUMBER)
         case "lag" | "lead":
             return _neighbour(function, rows)
@@ -249,15 +392,16 @@ def _framed_value(function: WindowFunction, rows: _Rows, type_: Type) -> Codes:
         case "count":
             return rows.dictionary.encode(_count(function, rows, first, last), None, NUMBER)
         case "sum":
-            sums = _sum(rows, function.arguments[0], first, last, type_)
-            return rows.dictionary.encode(*sums, type_)
+            (at,) = function.arguments
+            return rows.dictionary.encode(*_sum(rows, at, first, last, type_), type_)
         case "min" | "max":
             return _extreme(function, rows, first, last)
         case _:
             chosen = {"first_value": first, "last_value": last - 1}.get(
                 function.name, first + function.distance - 1
             )
-            return _chosen(rows.column(function.arguments[0]), chosen, chosen < last)
+            is_there = (chosen >= first) & (chosen < last)
+            return _chosen(rows.column(function.arguments[0]), chosen, is_there)
 
 
 def _neighbour(function: WindowFunction, rows: _Rows) -> Codes:
@@ -302,12 +446,11 @@ def _running(values: Any) -> Any:
 def _count(function: WindowFunction, rows: _Rows, first: Positions, last: Positions) -> Positions:
     """Return the number of rows in a frame, or of those with a value."""
     if not function.arguments:
-        return last - first
-    present = np.ones(len(first), np.int64)
-    for at in function.arguments:
-        present &= rows.column(at) != 0
-    totals = _running(present)
-    found: Positions = totals[last] - totals[first]
+        number: Positions = last - first + rows.rows_before
+        return number
+    (at,) = function.arguments
+    totals = _running((rows.column(at) != 0).astype(np.int64))
+    found: Positions = totals[last] - totals[first] + rows.total_before("count", at)
     return found
 
 
@@ -320,12 +463,14 @@ def _sum(
     if source.kind is Kind.FLOAT:
         return _sum_floats(np.where(codes != 0, values, 0.0), first, last), None
     values = np.where(codes != 0, values, np.zeros(1, values.dtype))
+    before = rows.total_before("sum", at)
     if values.dtype == object:
         totals = np.concatenate([np.zeros(1, object), np.add.accumulate(values)])
-        return decimals.bounded(narrow_integers(totals[last] - totals[first]))
+        return decimals.bounded(narrow_integers(totals[last] - totals[first] + before))
     high = _running((values >> DIGIT_BITS).astype(np.int64))
     low = _running((values & DIGIT_MASK).astype(np.int64))
-    high, low = high[last] - high[first], low[last] - low[first]
+    high = high[last] - high[first] + (before >> DIGIT_BITS)
+    low = low[last] - low[first] + (before & DIGIT_MASK)
     high += low >> DIGIT_BITS
     low &= DIGIT_MASK
     sums: tuple[Any, Mask | None] = fit_sums(high, low, type_)

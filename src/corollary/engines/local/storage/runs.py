@@ -173,9 +173,12 @@ class MemoryRun:
     A directory holds the start of every possible prefix, so that a probe is two gathers instead
     of two binary searches. Building it costs a search for every prefix, or one pass over all words;
     it is built when a comparable number of needles has been searched for.
+
+    Attributes:
+        running_totals: sums of columns over all words before each, for whom asks for them again.
     """
 
-    __slots__ = ("_directories", "_searched", "words")
+    __slots__ = ("_directories", "_searched", "running_totals", "words")
 
     is_here = True
 
@@ -183,6 +186,7 @@ class MemoryRun:
         self.words = words
         self._searched = 0
         self._directories: dict[int, npt.NDArray[np.int64]] = {}
+        self.running_totals: dict[Any, npt.NDArray[np.int64]] = {}
 
     def __len__(self) -> int:
         return len(self.words)
@@ -190,7 +194,8 @@ class MemoryRun:
     @property
     def nbytes(self) -> int:
         """The size in bytes."""
-        return self.words.nbytes + sum(each.nbytes for each in self._directories.values())
+        beside = (*self._directories.values(), *self.running_totals.values())
+        return self.words.nbytes + sum(each.nbytes for each in beside)
 
     def slice(self, first: int, last: int) -> Words:
         """Return the words at the indices from the first to before the last."""

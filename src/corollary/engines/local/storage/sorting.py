@@ -1,22 +1,47 @@
 """Sorting integers together with the rows that they stand in, and finding the distinct ones."""
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 
 from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.storage.layout import NARROW_BITS, Mask, Words
 
 
-def is_sorted(keys: Codes) -> bool:
+def is_sorted(keys: npt.NDArray[np.integer[Any]]) -> bool:
     """Return whether keys are sorted already."""
     return bool((keys[1:] >= keys[:-1]).all())
 
 
 def sort_words(words: Words) -> Words:
     """Return words sorted; those that are sorted already cost one pass."""
-    # Void words, those of wide tuples, can be sorted but not compared.
-    if len(words) < 2 or (words.dtype == np.int64 and is_sorted(words)):
+    if len(words) < 2:
         return words
-    return np.sort(words)
+    if words.dtype != np.int64:
+        return _sort_wide(words)
+    return words if is_sorted(words) else np.sort(words)
+
+
+def _sort_wide(words: Words) -> Words:
+    """Return words of more than eight bytes sorted: by these first, then those that agree in them.
+
+    Integers are sorted four times as fast as words of bytes.
+    """
+    size = words.dtype.itemsize
+    raw = np.ascontiguousarray(words).view(np.uint8)
+    leads = np.ndarray((len(words),), ">u8", raw, 0, (size,)).astype(np.uint64)
+    is_moved = not is_sorted(leads)
+    if is_moved:
+        order = leads.argsort()
+        leads, words = leads[order], words[order]
+    tied = np.zeros(len(words), np.bool_)
+    tied[1:] = leads[1:] == leads[:-1]
+    if np.count_nonzero(tied):
+        tied[:-1] |= tied[1:]
+        words = words if is_moved else words.copy()
+        words[tied] = np.sort(words[tied])
+    return words
 
 
 def sort_with_rows(keys: Codes) -> tuple[Codes, Codes]:

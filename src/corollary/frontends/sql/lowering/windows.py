@@ -31,7 +31,6 @@ from corollary.core.windows import (
     WHOLE,
     WINDOW,
     WindowExpression,
-    may_slide,
     print_window,
     tells_peers_apart,
 )
@@ -109,7 +108,6 @@ class WindowedRows:
         self.lowering, self.body = lowering, body
         self.draft = lowering.draft
         self._functions: dict[tuple[str, tuple[Variable, ...]], Variable] = {}
-        self._may_slide = False
 
     # --- functions -------------------------------------------------------------------------------
 
@@ -186,7 +184,6 @@ class WindowedRows:
             tuple(OrderColumn(place(each), *how) for each, *how in order),
         )
         key = print_window(window), given
-        self._may_slide |= may_slide(function)
         if key not in self._functions:
             self._functions[key] = self.draft.variable(function.name, type_)
         return self._functions[key]
@@ -216,8 +213,7 @@ class WindowedRows:
         used = [each for source in body.sources for each in self.lowering.used_columns(source)]
         row = self._only_literal([*columns, *used])
         if row is None:
-            storage = group_storage(self.lowering) if self._may_slide else "virtual"
-            self.lowering.cut(body, columns or used, storage=storage)
+            self.lowering.cut(body, columns or used, storage=group_storage(self.lowering))
             (item,) = body.items
             assert isinstance(item, Atom)
             row = item

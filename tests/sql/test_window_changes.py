@@ -1,4 +1,4 @@
-"""Windows that see rows near by, or the first rows: after each change as DuckDB computes them."""
+"""Window functions: after each change as DuckDB computes them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 
 import corollary
 from corollary.engines.local import prepared_plan
-from corollary.engines.local.evaluation import sliding_windows
+from corollary.engines.local.evaluation import window_changes
 from support.selection import examples, seed_of_run
 from support.spark.in_process_partitions import everything_partitioned
 from support.sql.corpus import corpus, corpus_tables
@@ -28,37 +28,57 @@ NEAR = (
     "SUM(b) OVER (PARTITION BY a ORDER BY k ROWS BETWEEN {0} PRECEDING AND 1 PRECEDING)",
     "MIN(b) OVER (ORDER BY k ROWS BETWEEN 1 PRECEDING AND {0} FOLLOWING)",
     "LAG(k) OVER (PARTITION BY a ORDER BY b DESC[ NULLS LAST], k DESC)",
+    "LAG(k, {0}) OVER (ORDER BY a, b DESC[ NULLS LAST, k])",
+    "SUM(k) OVER (ORDER BY b DESC[ NULLS LAST, k] ROWS BETWEEN 2 PRECEDING AND {0} FOLLOWING)",
 )
 """Window functions; the order of ties, which is written out for DuckDB only, is in brackets."""
 
+RUNNING = (
+    "ROW_NUMBER() OVER (PARTITION BY a ORDER BY b[ NULLS FIRST, k])",
+    "RANK() OVER (ORDER BY b DESC[ NULLS LAST])",
+    "RANK() OVER (PARTITION BY a ORDER BY s[ NULLS FIRST], b DESC[ NULLS LAST])",
+    "SUM(k) OVER (PARTITION BY a ORDER BY b[ NULLS FIRST])",
+    "SUM(b) OVER (ORDER BY k DESC ROWS UNBOUNDED PRECEDING)",
+    "AVG(b) OVER (PARTITION BY a ORDER BY k % 5, b DESC[ NULLS LAST, k] ROWS UNBOUNDED PRECEDING)",
+    "COUNT(b) OVER (PARTITION BY a ORDER BY s[ NULLS FIRST])",
+)
+PARTITIONED = (
+    "DENSE_RANK() OVER (PARTITION BY a ORDER BY b[ NULLS FIRST])",
+    "MAX(b) OVER (PARTITION BY a)",
+    "MIN(b) OVER (PARTITION BY a ORDER BY k DESC)",
+    "FIRST_VALUE(k) OVER (PARTITION BY s ORDER BY b DESC[ NULLS LAST, k])",
+    "LAST_VALUE(b) OVER (ORDER BY s[ NULLS FIRST, k] ROWS BETWEEN 2 FOLLOWING AND 9 FOLLOWING)",
+    "SUM(b) OVER (PARTITION BY a ORDER BY k ROWS BETWEEN 1 PRECEDING AND UNBOUNDED FOLLOWING)",
+)
 NUMBERED = "ROW_NUMBER() OVER (PARTITION BY a ORDER BY b[ NULLS FIRST, k])"
 RANKED = "RANK() OVER (PARTITION BY a ORDER BY b DESC[ NULLS LAST])"
 TOP = (
     "SELECT k, a, b FROM t ORDER BY b DESC[ NULLS LAST, k] LIMIT {0}",
+    "SELECT k, a, b FROM t ORDER BY a DESC, b[ NULLS FIRST], s DESC[ NULLS LAST, k] LIMIT {0}",
     "SELECT b, s FROM t ORDER BY b[ NULLS FIRST, s NULLS FIRST] LIMIT {0} OFFSET 2",
     f"SELECT k, r FROM (SELECT k, {NUMBERED} AS r FROM t) x WHERE r <= {{0}}",
     f"SELECT k FROM (SELECT k, {RANKED} AS r FROM t) x WHERE r < {{0}}",
 )
-VIEWS = (*(f"SELECT k, {each} AS v FROM t" for each in NEAR), *TOP)
+FUNCTIONS = (*NEAR, *RUNNING, *PARTITIONED)
+VIEWS = (*(f"SELECT k, {each} AS v FROM t" for each in FUNCTIONS), *TOP)
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_windows_slide(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, view: str) -> None:
-    monkeypatch.setattr(sliding_windows, "SLICE_FRACTION", 0)
-    slid: list[bool] = []
-    slide = sliding_windows.slide_windows
+def test_windows_are_compared(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, view: str) -> None:
+    compared: list[bool] = []
+    compare = window_changes.compare_windows
 
     def recorded(*arguments: Any) -> bool:
-        slid.append(slide(*arguments))
-        return slid[-1]
+        compared.append(compare(*arguments))
+        return compared[-1]
 
-    monkeypatch.setattr(prepared_plan, "slide_windows", recorded)
+    monkeypatch.setattr(prepared_plan, "compare_windows", recorded)
     for seed in range(examples(1, 30)):
         chance = random.Random(f"{seed_of_run()} {view} {seed}")
         query = view.format(chance.choice((1, 2, 5)))
         ours, theirs = re.sub(r"\[.*?\]", "", query), re.sub(r"[\[\]]", "", query)
         _compare(chance, ours, theirs, str(tmp_path / str(seed)))
-    assert any(slid)
+    assert any(compared)
 
 
 def _compare(chance: random.Random, ours: str, theirs: str, place: str) -> None:
