@@ -118,3 +118,59 @@ def test_a_write_that_reads_what_was_written_before_it_sees_that(tmp_path: Path)
     run_local(place, test)
     with corollary.open(place, engine="local") as database:
         assert database.sql("SELECT n FROM account").rows() == [(8,)]
+
+
+def test_updates_of_different_rows_share_a_commit(tmp_path: Path) -> None:
+    update, text = "UPDATE account SET n = n + :n WHERE id = :id", "a"
+    insert = "INSERT INTO account VALUES (:id, :owner, :n)"
+
+    async def test(service: LocalService) -> None:
+        for id_ in range(8):  # what follows is remembered by its shape
+            await ask_all(service, [_row(insert, id_, text)])
+            await ask_all(service, [_row(update, id_, text)])
+        mixed = [_row(update, id_, text) for id_ in range(8)]
+        mixed += [_row("DELETE FROM account WHERE id = :id", 99, text), _row(insert, 10, text)]
+        assert len({each.commit for each in await _answers(service, mixed)}) == 2
+        same = await _answers(service, [_row(update, 3, text)] * 4)
+        assert len({each.commit for each in same}) == 4
+        again = [_row(update, 10, text), _row(insert, 11, text), _row(update, 11, text)]
+        assert len({each.commit for each in await _answers(service, again)}) == 2
+
+    place = _make(tmp_path / "w")
+    run_local(place, test)
+    with corollary.open(place, engine="local") as database:
+        found = dict(database.sql("SELECT id, n FROM account").rows())
+    assert found == {**dict.fromkeys(range(8), 3), 3: 7, 10: 2, 11: 2}
+
+
+def _row(statement: str, id_: int, owner: str) -> SqlChangesRequest:
+    values = {"id": id_, "owner": owner, "n": 1}
+    return SqlChangesRequest(
+        (statement,), {name: each for name, each in values.items() if f":{name}" in statement}
+    )
+
+
+async def _answers(service: LocalService, requests: list[SqlChangesRequest]) -> list[Answer]:
+    found = await ask_all(service, requests)
+    return [each for each in found if isinstance(each, Answer)]
+
+
+def test_a_write_that_reads_what_a_trigger_writes_sees_that(tmp_path: Path) -> None:
+    place = tmp_path / "w"
+    with corollary.open(place, engine="local") as database:
+        database.sql("""
+            CREATE TABLE item (id INT PRIMARY KEY);
+            CREATE TABLE stock (id INT PRIMARY KEY, n INT);
+            CREATE TRIGGER stocked AFTER INSERT ON item REFERENCING NEW TABLE added
+              FOR EACH STATEMENT INSERT INTO stock SELECT id, 0 FROM added;
+        """)
+    requests = [SqlChangesRequest((f"INSERT INTO item VALUES ({at})",)) for at in range(2)]
+    requests.append(SqlChangesRequest(("UPDATE stock SET n = n + 1",)))
+
+    async def test(service: LocalService) -> None:
+        found = await _answers(service, requests)
+        assert [each.json["rows"] for each in found] == [[1], [1], [2]]
+
+    run_local(place, test)
+    with corollary.open(place, engine="local") as database:
+        assert sorted(database.sql("SELECT * FROM stock").rows()) == [(0, 1), (1, 1)]

@@ -39,7 +39,9 @@ from corollary.frontends.sql.query_tree import (
     JoinedSource,
     JoinKind,
     Query,
+    RecursiveSource,
     Select,
+    SubquerySource,
     TableSource,
 )
 from corollary.frontends.sql.statements import nodes
@@ -56,6 +58,7 @@ from corollary.frontends.sql.statements.shapes import (
     given_table,
     is_same_for_all_values,
     take_parameters,
+    walk_nodes,
 )
 from corollary.frontends.sql.view_lowering import question_of
 from corollary.source import SourceFile
@@ -72,17 +75,19 @@ class Lookup:
         bound: the columns whose values are given, in ascending order.
         names: the parameters with these values.
         columns: those of the question: columns of the relation, or parameters; the number of
-            copies last, if there are copies.
+            copies last, if there are copies. None if it computes something of the rows.
     """
 
     relation: str
     bound: tuple[int, ...]
     names: tuple[str, ...]
-    columns: tuple[int | str, ...]
+    columns: tuple[int | str, ...] | None
     has_counts: bool
 
     def rows(self, engine: Engine, values: Mapping[str, Any], given: Relation) -> pa.Table | None:
-        """Return the rows for some values; None if many, or elsewhere."""
+        """Return the rows for some values; None if many, elsewhere, or to be computed."""
+        if self.columns is None:
+            return None
         read = [each for each in self.columns if isinstance(each, int)]
         bound = [values[each] for each in self.names]
         found = engine.lookup(self.relation, self.bound, bound, read, LOOKUP_MAX_ROWS)
@@ -108,7 +113,7 @@ class QuestionShape:
         question: what was compiled.
         plan: finds the rows.
         answers: the columns of the answer, and their types.
-        lookup: what to look up, if that is all.
+        lookup: what it reads, if that is rows of one relation that have some values.
     """
 
     question: CompiledQuestion
@@ -267,7 +272,7 @@ def _with_given(question: CompiledQuestion, given: Relation) -> CompiledQuestion
 
 
 def _lookup_of(query: Query, values: str, loaded: LoadedProgram) -> Lookup | None:
-    """Return what a question looks up: columns of one stored relation, where others are given.
+    """Return what a question looks up: rows of one stored relation, where columns are given.
 
     Args:
         query: the question.
@@ -293,23 +298,31 @@ def _lookup_of(query: Query, values: str, loaded: LoadedProgram) -> Lookup | Non
         if pair is None or pair[0] in bound:
             return None
         bound[pair[0]] = given.columns[pair[1]].name
+    normal = loaded.normal
+    relation = normal.relations[normal.bags.get(table.relation, table.relation)]
+    if not relation.is_stored:
+        return None
+    sources = RecursiveSource | SubquerySource | TableSource
+    read = [each for each in walk_nodes(query) if isinstance(each, sources)]
+    if len(read) > 2:  # the relation, and the values
+        return None
+    ordered = tuple(sorted(bound))
+    names = tuple(bound[each] for each in ordered)
+    columns = _read_columns(select, given)
+    if columns is not None and table.is_bag:
+        columns = (*columns, relation.arity - 1)
+    return Lookup(relation.name, ordered, names, columns, table.is_bag)
+
+
+def _read_columns(select: Select, given: TableSource) -> tuple[int | str, ...] | None:
+    """Return the columns of a table and the given values that a block selects, if nothing else."""
     read: list[int | str] = []
     for _, each in select.columns:
         if not isinstance(each, ColumnReference) or each.depth != 0:
             return None
         is_given = each.source == given.number
         read.append(given.columns[each.column].name if is_given else each.column)
-    if not any(isinstance(each, int) for each in read):
-        return None
-    normal = loaded.normal
-    relation = normal.relations[normal.bags.get(table.relation, table.relation)]
-    if not relation.is_stored:
-        return None
-    if table.is_bag:
-        read.append(relation.arity - 1)
-    ordered = tuple(sorted(bound))
-    names = tuple(bound[each] for each in ordered)
-    return Lookup(relation.name, ordered, names, tuple(read), table.is_bag)
+    return tuple(read) if any(isinstance(each, int) for each in read) else None
 
 
 def _conjuncts(condition: Expression) -> list[Expression]:

@@ -14,6 +14,7 @@ from corollary.database.sql.writes import (
     PreparedWrite,
     PreparedWrites,
     ResolvedWrite,
+    TouchedRows,
     recall_write,
     resolve_write,
 )
@@ -279,7 +280,9 @@ class SqlSession:
         shape, values = known
         if not shape.write.reads:
             found = shape.operations(self.state, values)
-            return None if found is None else self._noted(shape.write, lambda: found)
+            if found is None:
+                return None
+            return self._noted(shape.write, lambda: found, shape.touched(values))
 
         def operations() -> list[Operation]:
             with self.state.lock, bounded_question(self.state.limits):
@@ -295,7 +298,7 @@ class SqlSession:
             assert isinstance(statement, nodes.Write)
             return self._rows(resolve_write(self.state.loaded, statement, place), place)
 
-        return self._noted(shape.write, operations)
+        return self._noted(shape.write, operations, shape.touched(values))
 
     def _write(self, statement: nodes.Write, place: StatementPlace) -> Transaction | None:
         return self._do(self._prepare(statement, place))
@@ -315,7 +318,10 @@ class SqlSession:
         return write.operations(self.ask(write.tree.copy(), place, None).arrow())
 
     def _noted(
-        self, write: ResolvedWrite, operations: Callable[[], list[Operation]]
+        self,
+        write: ResolvedWrite,
+        operations: Callable[[], list[Operation]],
+        touched: TouchedRows | None = None,
     ) -> PreparedWrite:
         """Return a write of the open transaction, or of those that are done together.
 
@@ -324,7 +330,7 @@ class SqlSession:
         """
         self._refuse_own_writes(self._reads(write), write.statement)
         self._note_write(write.statement, write.table)
-        return PreparedWrite(write.table.relation, write.reads, operations)
+        return PreparedWrite(write.table.relation, write.reads, operations, touched)
 
     def _reads(self, write: ResolvedWrite) -> frozenset[str]:
         """Return the relations whose changes in the open transaction a statement would miss.
@@ -370,8 +376,11 @@ class SqlSession:
 
 
 def affected_relations(program: NormalProgram, written: Iterable[str]) -> set[str]:
-    """Return the relations that depend on what was written, in small letters."""
-    found = set(written)
+    """Return the relations that depend on what was written, in small letters.
+
+    All triggers may act, whatever was written.
+    """
+    found = set(written) | {relation for relation, _ in program.active.triggers.values()}
     found |= {f"{name}.rows" for name in found}
     size = 0
     while size != len(found):

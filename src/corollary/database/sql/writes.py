@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from corollary.core.program import Relation
 from corollary.core.states import State
+from corollary.core.types import Kind
 from corollary.core.values import is_value
 from corollary.data_class import dataclass
 from corollary.database.access.shape_plans import ShapeCache, ShapePlan
@@ -39,6 +40,9 @@ from corollary.frontends.sql.statements.writes import (
 )
 from corollary.source import SourceFile
 
+_TOLD_APART = frozenset({Kind.NUMBER, Kind.SYMBOL, Kind.DATE, Kind.BOOL})
+"""The kinds of values that are equal if they are so in Python."""
+
 
 @dataclass(frozen=True, slots=True)
 class ResolvedWrite:
@@ -56,6 +60,14 @@ class ResolvedWrite:
     relation: Relation
     tree: Any
     reads: frozenset[str]
+
+    @property
+    def assigned(self) -> frozenset[int]:
+        """The columns that an UPDATE assigns."""
+        if not isinstance(self.statement, nodes.UpdateStatement):
+            return frozenset()
+        names = [column.name.lower() for column in self.table.columns]
+        return frozenset(names.index(name.text.lower()) for name, _ in self.statement.assignments)
 
     def operations(self, rows: pa.Table) -> list[Operation]:
         """Return what it does with the rows of its question.
@@ -152,6 +164,27 @@ def _question(
 # --- writes that are done together -------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class TouchedRows:
+    """The rows of its relation that a write reads, removes or adds; it reads nothing else.
+
+    Attributes:
+        columns: some of the relation.
+        values: what the rows have in these columns.
+    """
+
+    columns: tuple[int, ...]
+    values: frozenset[tuple[Any, ...]]
+
+    def is_apart_from(self, other: "TouchedRows") -> bool:
+        """Return whether none of the rows can be one of others."""
+        few, many = sorted((self, other), key=lambda each: len(each.columns))
+        if not set(few.columns) <= set(many.columns):
+            return False
+        at = [many.columns.index(each) for each in few.columns]
+        return few.values.isdisjoint(tuple(row[each] for each in at) for row in many.values)
+
+
 @dataclass(slots=True)
 class PreparedWrite:
     """An INSERT, DELETE or UPDATE that was read.
@@ -160,6 +193,7 @@ class PreparedWrite:
         relation: what it writes to.
         reads: the relations that it reads, in small letters.
         operations: returns what it does, on the state that the commit follows.
+        touched: the rows that it reads, removes or adds, if that is known.
         number: of its text.
         rows: how many rows it has found, when that was called.
     """
@@ -167,6 +201,7 @@ class PreparedWrite:
     relation: str
     reads: frozenset[str]
     operations: Callable[[], list[Operation]]
+    touched: TouchedRows | None = None
     number: int = 0
     rows: int = 0
 
@@ -187,16 +222,6 @@ class PreparedWrites:
 
     texts: int
     writes: list[PreparedWrite] = field(default_factory=list)
-
-    @property
-    def reads(self) -> frozenset[str]:
-        """The relations that they read, in small letters."""
-        return frozenset(name for each in self.writes for name in each.reads)
-
-    @property
-    def written(self) -> frozenset[str]:
-        """The relations that they write to."""
-        return frozenset(each.relation for each in self.writes)
 
     def apply_to(self, transaction: Transaction) -> None:
         """Add them to a transaction."""
@@ -241,12 +266,26 @@ class WriteShape:
         """
         if self.question is not None:
             return self.write.operations(self.question.rows(state, values))
-        assert self.cells is not None
-        relation = self.write.relation
-        rows = [tuple(None if name is None else values[name] for name in row) for row in self.cells]
+        relation, rows = self.write.relation, self._plain_rows(values)
         if not all(all(map(is_value, row, relation.types)) for row in rows):
             return None
         return [Operation(State.ADDED, relation.name, rows)]
+
+    def touched(self, values: Mapping[str, Any]) -> TouchedRows | None:
+        """Return the rows that a write of the shape reads, removes or adds, if that is known."""
+        types = self.write.relation.types
+        if self.cells is not None:
+            return TouchedRows(tuple(range(len(types))), frozenset(self._plain_rows(values)))
+        lookup = None if self.question is None else self.question.lookup
+        if lookup is None or self.write.assigned & set(lookup.bound):
+            return None
+        if any(types[each].kind not in _TOLD_APART for each in lookup.bound):
+            return None
+        return TouchedRows(lookup.bound, frozenset({tuple(values[each] for each in lookup.names)}))
+
+    def _plain_rows(self, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+        assert self.cells is not None
+        return [tuple(None if name is None else values[name] for name in row) for row in self.cells]
 
 
 def recall_write(

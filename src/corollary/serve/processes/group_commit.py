@@ -7,7 +7,8 @@ group as one step.
 
 Writes in SQL are grouped in the same way. All of a group read the state before it, so one that
 reads what the group has changed begins the next one: whatever was read is what it would be if the
-writes had been made one after the other.
+writes had been made one after the other. UPDATE and DELETE of rows that have some values read no
+other rows.
 """
 
 import time
@@ -28,7 +29,7 @@ from corollary.database.database import state_of
 from corollary.database.engines import SparkFrames
 from corollary.database.intake.change_files import ChangeFile, digest_change, row_key
 from corollary.database.sql.session import affected_relations
-from corollary.database.sql.writes import PreparedWrites
+from corollary.database.sql.writes import PreparedWrite, PreparedWrites
 from corollary.database.transaction import Transaction
 from corollary.errors import CorollaryError, UnknownOutcomeError
 from corollary.serve.answers import Answer, ServiceError
@@ -135,29 +136,42 @@ class _SqlGroup:
 
     Attributes:
         program: the rules in force.
-        written: the relations that are written to.
-        replaced: those of them that statements write to which read.
+        by_relation: the writes to each relation.
     """
 
     program: NormalProgram
     members: list[tuple[Write, PreparedWrites]] = field(default_factory=list)
-    written: set[str] = field(default_factory=set)
-    replaced: set[str] = field(default_factory=set)
+    by_relation: dict[str, list[PreparedWrite]] = field(default_factory=dict)
 
     def may_join(self, writes: PreparedWrites) -> bool:
         """Return whether writes can be done in the same transaction."""
-        if not self.written:
-            return True
-        if not self.replaced.isdisjoint(writes.written):
+        return not self.members or all(map(self._may_follow, writes.writes))
+
+    def _may_follow(self, write: PreparedWrite) -> bool:
+        """Return whether a write does the same before those of the group and after them."""
+        reads = write.reads
+        if write.touched is not None and not self.program.active.triggers:
+            reads -= {write.relation.lower()}  # of which it reads those rows only
+        if reads and not reads.isdisjoint(affected_relations(self.program, self.by_relation)):
             return False
-        reads = writes.reads
-        return not reads or reads.isdisjoint(affected_relations(self.program, self.written))
+        return all(
+            _is_apart(each, write)
+            for each in self.by_relation.get(write.relation, ())
+            if each.reads or write.reads
+        )
 
     def add(self, write: Write, writes: PreparedWrites) -> None:
         """Add writes."""
         self.members.append((write, writes))
-        self.written |= writes.written
-        self.replaced |= {each.relation for each in writes.writes if each.reads}
+        for each in writes.writes:
+            self.by_relation.setdefault(each.relation, []).append(each)
+
+
+def _is_apart(one: PreparedWrite, other: PreparedWrite) -> bool:
+    """Return whether two writes to a relation concern different rows."""
+    if one.touched is None or other.touched is None:
+        return False
+    return one.touched.is_apart_from(other.touched)
 
 
 class PhaseConsole(SilentConsole):

@@ -206,7 +206,7 @@ def is_same_for_all_values(query: Query, given: str) -> bool:
     They may be selected, compared with their own kind, and added to numbers; conversions, for one,
     depend on what they convert.
     """
-    nodes = list(_nodes(query))
+    nodes = list(walk_nodes(query))
     numbers = {
         each.number for each in nodes if isinstance(each, TableSource) and each.relation == given
     }
@@ -233,7 +233,7 @@ def _is_uniform(call: FunctionCall) -> bool:
     return call.functor in _ARITHMETIC and domains == {NUMBER.domain}
 
 
-def _nodes(root: object) -> Iterator[object]:
+def walk_nodes(root: object) -> Iterator[object]:
     """Yield the nodes of a query tree."""
     waiting = [root]
     while waiting:
