@@ -13,6 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from enum import StrEnum
+from functools import cache
 from typing import Any
 
 from corollary.core.types import NUMERIC, Kind
@@ -27,6 +28,7 @@ ORDERED: Kinds = ANY - {Kind.RECORD}
 TEXT: Kinds = frozenset({Kind.SYMBOL})
 WHOLE: Kinds = frozenset({Kind.NUMBER})
 DOUBLE: Kinds = frozenset({Kind.FLOAT})
+TRUTH: Kinds = frozenset({Kind.BOOL})
 DAY: Kinds = frozenset({Kind.DATE})
 MOMENT: Kinds = frozenset({Kind.TIMESTAMP})
 TIME: Kinds = DAY | MOMENT
@@ -252,6 +254,11 @@ def find_template(templates: Mapping[str, str], dialect: str, kind: Kind) -> str
     return None
 
 
+@cache
+def _read_kinds(text: str) -> Kinds:
+    return Kinds().union(*(_KINDS[word] for word in text.split("|")))
+
+
 _SIGNATURE = re.compile(r"([^(]+)\((.*)\)(?: -> (\w+))?")
 
 
@@ -277,10 +284,7 @@ def define(signature: str, doc: str = "", **fields: Any) -> FunctorSpec:
         fields[key] = tuple(fields.get(key, "").split())
     return FunctorSpec(
         name,
-        tuple(
-            frozenset().union(*(_KINDS[word] for word in kinds.split("|")))
-            for _, kinds in parameters
-        ),
+        tuple(_read_kinds(kinds) for _, kinds in parameters),
         tuple(argument.rstrip("?") for argument, _ in parameters),
         doc,
         optional=sum(argument.endswith("?") for argument, _ in parameters),

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from corollary.core.functors import TRUTH
 from corollary.core.types import DECIMAL_MAX_DIGITS, FLOAT, NUMBER, Kind, Type, decimal
 from corollary.frontends.sql.binder.context import ExpressionContext, name_of
-from corollary.frontends.sql.binder.functions.arguments import TRUTH, fitted, numeric
+from corollary.frontends.sql.binder.functions.arguments import fitted, numeric
 from corollary.frontends.sql.binder.values.conversions import is_untyped
 from corollary.frontends.sql.binder.values.operators import Site, connect
 from corollary.frontends.sql.query_tree import (

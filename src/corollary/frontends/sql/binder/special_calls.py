@@ -6,11 +6,12 @@ from typing import Any
 
 from sqlglot import exp
 
+from corollary.core.functors import MOMENT, WHOLE
 from corollary.core.types import BOOL, DATE, FLOAT, NUMBER, SYMBOL, TIMESTAMP, decimal
 from corollary.frontends.sql.binder.casts import cast_value
 from corollary.frontends.sql.binder.context import ExpressionContext, name_of
 from corollary.frontends.sql.binder.functions import function_call
-from corollary.frontends.sql.binder.functions.arguments import MOMENT, WHOLE, fitted
+from corollary.frontends.sql.binder.functions.arguments import fitted
 from corollary.frontends.sql.binder.functions.time_functions import date_part
 from corollary.frontends.sql.binder.patterns import like, like_with_escape
 from corollary.frontends.sql.binder.values.conversions import call, integer

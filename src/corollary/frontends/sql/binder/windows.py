@@ -5,6 +5,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from corollary.core.functors import WHOLE
 from corollary.core.types import BOOL, FLOAT, NUMBER, Kind
 from corollary.frontends.sql.binder.aggregates import (
     AGGREGATES,
@@ -13,7 +14,7 @@ from corollary.frontends.sql.binder.aggregates import (
     read_aggregate,
 )
 from corollary.frontends.sql.binder.context import ExpressionContext, name_of
-from corollary.frontends.sql.binder.functions.arguments import WHOLE, fitted
+from corollary.frontends.sql.binder.functions.arguments import fitted
 from corollary.frontends.sql.binder.problems import unsupported
 from corollary.frontends.sql.binder.session import BindingSession
 from corollary.frontends.sql.binder.values.conversions import call, convert, integer, is_untyped

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 
+from corollary.core.functors import DAY, DOUBLE, MOMENT, TIME, FunctorSpec, Kinds, result_type
 from corollary.core.types import (
     BOOL,
     DATE,
@@ -31,58 +32,40 @@ class SqlFunction:
     build: Builder
 
 
-TEXT, WHOLE, DOUBLE, DAY, MOMENT, TIME, TRUTH, ANY = [
-    "text",
-    "integer",
-    "double",
-    "day",
-    "moment",
-    "time",
-    "bool",
-    "any",
-]
-"""What a parameter may be: DAY is a date, MOMENT a timestamp, TIME either of them."""
-
-_WANTED = {
-    TEXT: SYMBOL,
-    WHOLE: NUMBER,
-    DOUBLE: FLOAT,
-    DAY: DATE,
-    MOMENT: TIMESTAMP,
-    TIME: TIMESTAMP,
-    TRUTH: BOOL,
-}
+_WANTED = (NUMBER, FLOAT, SYMBOL, BOOL, TIMESTAMP, DATE)
 
 
-def fitted(argument: Expression, parameter: str, site: Site) -> Expression:
-    """Return an argument as its parameter wants it, or refuse it."""
-    if parameter == ANY:
-        return argument
-    wanted = _WANTED[parameter]
+def fitted(argument: Expression, kinds: Kinds, site: Site) -> Expression:
+    """Return an argument as its parameter wants it, or refuse it.
+
+    A parameter for dates and timestamps takes both; one for integers takes a `number`.
+    """
+    wanted = next(type_ for type_ in _WANTED if type_.kind in kinds)
     if is_untyped(argument):
         return ConstantValue(None, wanted.with_null(True), argument.span)
     kind = argument.type.kind
-    if kind is wanted.kind or (parameter == TIME and kind is Kind.DATE):
+    if kind is wanted.kind or (kinds == TIME and kind is Kind.DATE):
         return argument
-    if parameter == DOUBLE and kind in NUMERIC:
+    if kinds == DOUBLE and kind in NUMERIC:
         return convert(argument, FLOAT)
-    if parameter == DAY and kind is Kind.TIMESTAMP:
+    if kinds == DAY and kind is Kind.TIMESTAMP:
         return call("to_date", (argument,), DATE, argument.span)
-    if parameter == MOMENT and kind is Kind.DATE:
+    if kinds == MOMENT and kind is Kind.DATE:
         return convert(argument, TIMESTAMP)
     if isinstance(argument, ConstantValue) and isinstance(argument.value, str):
         return read_literal(argument, wanted, site)
-    raise unfit(site, argument, DATE if parameter == TIME else wanted)
+    raise unfit(site, argument, DATE if kinds == TIME else wanted)
 
 
-def simple(functor: str, result: Type, *parameters: str, optional: int = 0) -> SqlFunction:
-    """Return a function that is one functor."""
+def function_of(spec: FunctorSpec) -> SqlFunction:
+    """Return the function that is a functor, argument by argument."""
 
     def build(arguments: list[Expression], site: Site) -> Expression:
-        given = zip(arguments, parameters, strict=False)
-        return call(functor, tuple(fitted(a, p, site) for a, p in given), result, site.span)
+        values = tuple(map(fitted, arguments, spec.parameters, [site] * len(arguments)))
+        result = plain(result_type(spec.name, [value.type for value in values]))
+        return call(spec.name, values, result, site.span)
 
-    return SqlFunction(len(parameters) - optional, len(parameters), build)
+    return SqlFunction(len(spec.parameters), len(spec.parameters), build)
 
 
 def numeric(argument: Expression, site: Site) -> Expression:

@@ -13,13 +13,10 @@ from corollary.core.types import (
     Type,
 )
 from corollary.frontends.sql.binder.functions.arguments import (
-    DOUBLE,
-    WHOLE,
     SqlFunction,
     literal_integer,
     numeric,
     plain,
-    simple,
 )
 from corollary.frontends.sql.binder.problems import type_name
 from corollary.frontends.sql.binder.values.conversions import (
@@ -124,10 +121,6 @@ def _positive(arguments: list[Expression], site: Site) -> Expression:
     return numeric(arguments[0], replace(site, name="+"))
 
 
-def _bits(functor: str) -> SqlFunction:
-    return simple(functor, NUMBER, *([WHOLE] * (1 if functor == "bnot" else 2)))
-
-
 # --- choices -----------------------------------------------------------------------------------
 
 
@@ -226,9 +219,6 @@ NUMBER_FUNCTIONS: dict[str, SqlFunction] = {
     "floor": _whole("floor"),
     "ceil": _whole("ceil"),
     "ceiling": _whole("ceil"),
-    "sqrt": simple("sqrt", FLOAT, DOUBLE),
-    "power": simple("power", FLOAT, DOUBLE, DOUBLE),
-    "pow": simple("power", FLOAT, DOUBLE, DOUBLE),
     "mod": _operator("%"),
     "div": _operator("DIV"),
     "positive": SqlFunction(1, 1, _positive),
@@ -239,10 +229,6 @@ NUMBER_FUNCTIONS: dict[str, SqlFunction] = {
     "try_multiply": _operator("*", is_try=True),
     "try_divide": _operator("/", is_try=True),
     "try_mod": _operator("%", is_try=True),
-    "band": _bits("band"),
-    "bor": _bits("bor"),
-    "bxor": _bits("bxor"),
-    "bnot": _bits("bnot"),
     "coalesce": SqlFunction(1, 10_000, _first_known),
     "nvl": SqlFunction(2, 2, _first_known),
     "ifnull": SqlFunction(2, 2, _first_known),

@@ -1,8 +1,10 @@
 """Every function by its name, and those that are refused, with the reason and a cure."""
 
+from collections.abc import Iterator
 from difflib import get_close_matches
 
-from corollary.frontends.sql.binder.functions.arguments import SqlFunction
+from corollary.core.functors import FUNCTORS, functor_of_sql
+from corollary.frontends.sql.binder.functions.arguments import SqlFunction, function_of
 from corollary.frontends.sql.binder.functions.number_functions import NUMBER_FUNCTIONS
 from corollary.frontends.sql.binder.functions.text_functions import TEXT_FUNCTIONS
 from corollary.frontends.sql.binder.functions.time_functions import TIME_FUNCTIONS
@@ -10,7 +12,7 @@ from corollary.frontends.sql.binder.values.operators import Site
 from corollary.frontends.sql.query_tree import Expression
 
 FUNCTIONS: dict[str, SqlFunction] = {**NUMBER_FUNCTIONS, **TEXT_FUNCTIONS, **TIME_FUNCTIONS}
-"""The functions of SQL; operators such as `&` have the names of their functors."""
+"""The functions of SQL that are more than a functor."""
 
 _RANDOM = ("has another value each time", "compute it outside, and insert it")
 _CLOCK = ("changes while nothing else does", "use `current_date`, the day that `--today` sets")
@@ -59,13 +61,29 @@ def check_accepted(name: str, site: Site) -> None:
         raise site.error("C1311", f"`{name}` is refused: it {reason}.", cure)
 
 
+def function_names() -> Iterator[str]:
+    """Yield the names of all functions."""
+    yield from FUNCTIONS
+    for spec in FUNCTORS.values():
+        yield from spec.sql_names
+
+
+def find_function(name: str) -> SqlFunction | None:
+    """Return a function; operators such as `&` have the names of their functors."""
+    if name in FUNCTIONS:
+        return FUNCTIONS[name]
+    spec = functor_of_sql(name)
+    return None if spec is None else function_of(spec)
+
+
 def function_call(name: str, arguments: list[Expression], site: Site) -> Expression:
     """Return a function applied to its arguments."""
     is_written = site.name == name
-    found = FUNCTIONS.get(name)
+    found = find_function(name)
     check_accepted(name, site)
     if found is None or (is_written and name in INTERNAL):
-        near = get_close_matches(name, [each for each in FUNCTIONS if each not in INTERNAL], n=1)
+        known = [each for each in function_names() if each not in INTERNAL]
+        near = get_close_matches(name, known, n=1)
         note = (
             f"did you mean `{near[0]}`?"
             if near

@@ -2,14 +2,12 @@
 
 from functools import reduce
 
+from corollary.core.functors import TEXT, WHOLE
 from corollary.core.types import BOOL, NUMBER, SYMBOL
 from corollary.frontends.sql.binder.functions.arguments import (
-    TEXT,
-    WHOLE,
     SqlFunction,
     fitted,
     literal_text,
-    simple,
 )
 from corollary.frontends.sql.binder.values.conversions import call, integer
 from corollary.frontends.sql.binder.values.operators import Site
@@ -130,58 +128,20 @@ def _space(arguments: list[Expression], site: Site) -> Expression:
     return call("repeat", (blank, fitted(arguments[0], WHOLE, site)), SYMBOL, site.span)
 
 
-def _char(arguments: list[Expression], site: Site) -> Expression:
-    return call("chr", (fitted(arguments[0], WHOLE, site),), SYMBOL, site.span)
-
-
-_ONE_TEXT = {
-    "upper": ("upper", "ucase"),
-    "lower": ("lower", "lcase"),
-    "reverse": ("reverse",),
-    "initcap": ("initcap",),
-}
-
 TEXT_FUNCTIONS: dict[str, SqlFunction] = {
-    **{
-        name: simple(functor, SYMBOL, TEXT)
-        for functor, names in _ONE_TEXT.items()
-        for name in names
-    },
-    **{
-        name: simple("strlen", NUMBER, TEXT)
-        for name in ("length", "len", "char_length", "character_length")
-    },
     **{name: SqlFunction(2, 3, _substring) for name in ("substring", "substr")},
-    **{
-        name: simple(functor, BOOL, TEXT, TEXT)
-        for name, functor in (
-            ("startswith", "starts_with"),
-            ("endswith", "ends_with"),
-            ("contains", "has_text"),
-            ("like", "like"),
-        )
-    },
     **{name: _matches("rlike", 2) for name in ("rlike", "regexp", "regexp_like")},
     "trim": _trim("trim"),
     "btrim": _trim("trim"),
     "ltrim": _trim("ltrim"),
     "rtrim": _trim("rtrim"),
     "replace": SqlFunction(2, 3, _replace),
-    "left": simple("left", SYMBOL, TEXT, WHOLE),
-    "right": simple("right", SYMBOL, TEXT, WHOLE),
     "instr": SqlFunction(2, 2, _position),
-    "locate": simple("position", NUMBER, TEXT, TEXT),
-    "position": simple("position", NUMBER, TEXT, TEXT),
     "lpad": _pad("lpad"),
     "rpad": _pad("rpad"),
-    "repeat": simple("repeat", SYMBOL, TEXT, WHOLE),
     "space": SqlFunction(1, 1, _space),
-    "split_part": simple("split_part", SYMBOL, TEXT, TEXT, WHOLE),
     "regexp_replace": _matches("regexp_replace", 3),
     "regexp_extract": _matches("regexp_extract", 3),
-    "chr": SqlFunction(1, 1, _char),
-    "char": SqlFunction(1, 1, _char),
-    "ascii": simple("ascii", NUMBER, TEXT),
     "concat": SqlFunction(1, 10_000, _concat),
     "concat_ws": SqlFunction(1, 10_000, _concat_with),
     "ilike": SqlFunction(2, 2, _ignoring_case),

@@ -3,17 +3,13 @@
 import re
 from decimal import Decimal
 
+from corollary.core.functors import DAY, MOMENT, TEXT, TIME, WHOLE, functor_of_sql
 from corollary.core.types import BOOL, DATE, NUMBER, SYMBOL, TIMESTAMP, Kind, decimal
 from corollary.frontends.sql.binder.functions.arguments import (
-    DAY,
-    MOMENT,
-    TEXT,
-    TIME,
-    WHOLE,
     SqlFunction,
     fitted,
+    function_of,
     literal_text,
-    simple,
 )
 from corollary.frontends.sql.binder.values.conversions import EPOCH, call, constant, integer
 from corollary.frontends.sql.binder.values.operators import Site, choose, negative
@@ -143,7 +139,9 @@ def date_part(part: str, value: Expression, site: Site) -> Expression:
     if name is None:
         message = f"`{part}` is not a part of a time that is known here."
         raise site.error("C1306", message, "write YEAR, MONTH, DAY, HOUR, MINUTE, SECOND …")
-    return TIME_FUNCTIONS[name].build([value], site)
+    spec = functor_of_sql(name)
+    found = TIME_FUNCTIONS[name] if spec is None else function_of(spec)
+    return found.build([value], site)
 
 
 def _date_part(arguments: list[Expression], site: Site) -> Expression:
@@ -292,21 +290,6 @@ def _today(_: list[Expression], site: Site) -> Expression:
 
 
 TIME_FUNCTIONS: dict[str, SqlFunction] = {
-    **{
-        name: simple(functor, NUMBER, TIME)
-        for name, functor in (
-            ("year", "year"),
-            ("quarter", "quarter"),
-            ("month", "month"),
-            ("day", "day"),
-            ("dayofmonth", "day"),
-            ("dayofyear", "day_of_year"),
-            ("weekofyear", "week"),
-            ("yearofweek", "week_year"),
-            ("weekday_iso", "weekday"),
-        )
-    },
-    **{name: simple(name, NUMBER, MOMENT) for name in ("hour", "minute", "second")},
     "seconds_with_fraction": SqlFunction(1, 1, _seconds_with_fraction),
     "dayofweek": SqlFunction(1, 1, _day_of_week),
     "weekday": SqlFunction(1, 1, _weekday),
