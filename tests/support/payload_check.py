@@ -127,13 +127,11 @@ def check_totals(db: Database, stratum: Stratum) -> int:
     rows = assignments(db, aggregation)
     if kind is None or rows is None:
         return 0
-    assert aggregation.value is not None
-    type_ = program.relations[aggregation.body].types[aggregation.value]
-    words = 4 if type_.precision > 18 else 2
+    types = program.relations[aggregation.body].types
     expected: Counter[Row] = Counter()
     for row in rows:
-        group, term = tuple(row[at] for at in aggregation.groups), row[aggregation.value]
-        is_counted = term is not None or aggregation.operator == "sum"
+        group, term = tuple(row[at] for at in aggregation.groups), row[aggregation.values[0]]
+        is_counted = term is not None or aggregation.accumulators[0].operator != "mean"
         if kind is Payload.VALUES:
             expected[*group, term] += term is not None
         elif kind is Payload.DIGITS:
@@ -141,15 +139,20 @@ def check_totals(db: Database, stratum: Stratum) -> int:
             for place, digit in digits(term):
                 expected[*group, place] += digit
         else:
-            value = 0 if term is None else int(Fraction(term) * 10**type_.scale)
             expected[*group, 0] += is_counted
-            expected[*group, 1] += value >> 32 * (words - 1)
-            for at in range(words - 1):
-                expected[*group, words - at] += value >> 32 * at & 0xFFFFFFFF
+            last = 0
+            for column in aggregation.values:
+                words = 4 if types[column].precision > 18 else 2
+                scale = 10 ** types[column].scale
+                value = 0 if row[column] is None else int(Fraction(row[column]) * scale)
+                expected[*group, last + 1] += value >> 32 * (words - 1)
+                for at in range(words - 1):
+                    expected[*group, last + words - at] += value >> 32 * at & 0xFFFFFFFF
+                last += words
     found: Counter[Row] = Counter()
     for row in read(db, f"{aggregation.relation}•{kind}"):
         if kind is Payload.TOTAL:
-            group, totals = row[: -words - 1], row[-words - 1 :]
+            group, totals = row[: len(aggregation.groups)], row[len(aggregation.groups) :]
             found.update({(*group, at): number for at, number in enumerate(totals)})
         else:
             assert row[-1] != 0, row

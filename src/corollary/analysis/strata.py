@@ -6,7 +6,7 @@ from enum import StrEnum
 from functools import cached_property
 
 from corollary.core.graph import strongly_connected_components
-from corollary.core.logic import AnyAggregation, Rule, rules_by_head
+from corollary.core.logic import Aggregation, AnyAggregation, Rule, rules_by_head
 from corollary.core.once import once_per_program
 from corollary.core.program import NormalProgram, SubsumptionOrder
 from corollary.data_class import dataclass
@@ -34,6 +34,8 @@ class Stratum:
     """The orders of those relations of which only the best tuples count."""
     dominated: Mapping[str, str] = field(default_factory=dict, hash=False)
     """The relations of dominated tuples, where subsumption is evaluated in rounds."""
+    keys: Mapping[str, tuple[int, ...]] = field(default_factory=dict, hash=False)
+    """The keys of the aggregates that rules read: a group has one tuple."""
 
     @property
     def is_grouped(self) -> bool:
@@ -82,6 +84,9 @@ def strata(program: NormalProgram) -> tuple[Stratum, ...]:
     aggregations: dict[str, list[AnyAggregation]] = {}
     for aggregation in program.aggregations:
         aggregations.setdefault(aggregation.relation, []).append(aggregation)
+    keys = {
+        each.relation: each.keys for each in program.aggregations if isinstance(each, Aggregation)
+    }
     members = [
         tuple(name for name in names if program.relations[name].is_derived)
         for names in strongly_connected_components(graph)
@@ -101,6 +106,7 @@ def strata(program: NormalProgram) -> tuple[Stratum, ...]:
                 for name in names
                 if (dominated := program.relations[name].dominated) is not None
             },
+            keys={below: keys[below] for name in names for below in graph[name] if below in keys},
         )
         for names in members
         if names

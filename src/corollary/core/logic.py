@@ -290,29 +290,57 @@ def rewrite_rule(
 
 
 @dataclass(frozen=True, slots=True)
-class Aggregation:
-    """A derived relation `relation(keys…, value)` that aggregates another one.
+class Accumulator:
+    """What is computed of each group: an operator over a column, None for `count`."""
 
-    For every group of tuples of `body` that agree on the columns `groups`: the value of
-    `operator` over the column `value` of its tuples. A group whose values are all null has
-    the sum 0 and no least, greatest or mean value.
+    operator: str
+    value: int | None
+
+
+ZERO_IF_EMPTY = ("count", "sum")
+"""The operators that have a value for a group without values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregation:
+    """A derived relation `relation(keys…, values…)` that aggregates another one.
+
+    For every group of tuples of `body` that agree on the columns `groups`: the value of each
+    accumulator over its tuples. A group whose values are all null has the sum 0 and no least,
+    greatest or mean value: these are accumulators of relations of their own.
 
     Attributes:
         groups: the columns of `body` that hold the keys, in the order of the keys.
-        value: the column of `body` that is aggregated; None for `count`.
+        accumulators: what is computed; several only if each has a value for every group.
     """
 
     relation: str
-    operator: str
     body: str
     groups: tuple[int, ...]
-    value: int | None
+    accumulators: tuple[Accumulator, ...]
     origin: Origin
 
     @property
     def keys(self) -> tuple[int, ...]:
         """The columns of `relation` that hold the keys."""
         return tuple(range(len(self.groups)))
+
+    @property
+    def values(self) -> tuple[int, ...]:
+        """The columns of `body` that are aggregated, each once."""
+        found = (each.value for each in self.accumulators if each.value is not None)
+        return tuple(dict.fromkeys(found))
+
+    @property
+    def only(self) -> Accumulator:
+        """The accumulator of an aggregation that has one."""
+        (found,) = self.accumulators
+        return found
+
+    @property
+    def has_every_group(self) -> bool:
+        """Whether each group has a tuple, also one of nulls."""
+        return all(each.operator in ZERO_IF_EMPTY for each in self.accumulators)
 
 
 @dataclass(frozen=True, slots=True)

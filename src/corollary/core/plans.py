@@ -196,13 +196,13 @@ class ReadTotals:
     """`target` becomes the groups and values that running totals say.
 
     Attributes:
-        term: the type of the values that were aggregated.
+        terms: the types of the columns that were aggregated.
     """
 
     target: str
     aggregation: Aggregation
     totals: Reference
-    term: Type
+    terms: tuple[Type, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ All totals are sums over the assignments of a group, so that a change is added t
 
 | operator | of | columns after the keys |
 |---|---|---|
-| `sum` | integers, decimals | n, the number of assignments; the words of the exact sum |
+| `count`, `sum` | integers, decimals | n, the number of assignments; the words of each exact sum |
 | `mean` | integers, decimals | n, the number of assignments with a term; the words |
 | `sum`, `mean` | floats | place, digit; a row for each place, one of which holds n |
 
@@ -16,6 +16,7 @@ which at most 53 in a row count: three digits of 32 bits, each with the sign of 
 The sum of the digits at each place is exact, and is rounded once, when the total is read.
 """
 
+from collections.abc import Sequence
 from enum import IntEnum
 
 from corollary.core.types import Kind, Type
@@ -50,8 +51,34 @@ def word_count(type_: Type) -> int:
     return 4 if type_.is_long_decimal else 2
 
 
-def total_columns(value: Type) -> tuple[str, ...]:
-    """Return the names of the columns that totals of values of a type have after the keys."""
-    if value.kind is Kind.FLOAT:
+def word_slices(values: Sequence[int], terms: Sequence[Type]) -> dict[int | None, slice]:
+    """Return where the words of aggregated columns are among the totals; None: where n is.
+
+    >>> from corollary.core.types import NUMBER
+    >>> word_slices([3, 5], [NUMBER, NUMBER])
+    {None: slice(0, 1, None), 3: slice(1, 3, None), 5: slice(3, 5, None)}
+    """
+    found: dict[int | None, slice] = {None: slice(0, 1)}
+    last = 1
+    for at, term in zip(values, terms, strict=True):
+        found[at] = slice(last, last := last + word_count(term))
+    return found
+
+
+def total_columns(terms: Sequence[Type]) -> tuple[str, ...]:
+    """Return the names of the columns that totals of columns with some types have after the keys.
+
+    >>> from corollary.core.types import NUMBER
+    >>> total_columns([NUMBER, NUMBER])
+    ('n', 'word1', 'word0', 'value2word1', 'value2word0')
+    """
+    if any(term.kind is Kind.FLOAT for term in terms):
         return ("place", "digit")
-    return ("n", *(f"word{at}" for at in reversed(range(word_count(value)))))
+    return (
+        "n",
+        *(
+            f"{f'value{number}' if number > 1 else ''}word{at}"
+            for number, term in enumerate(terms, 1)
+            for at in reversed(range(word_count(term)))
+        ),
+    )

@@ -28,19 +28,23 @@ def print_aggregation(aggregation: logic.AnyAggregation, relations: Mapping[str,
     if isinstance(aggregation, logic.Windowing):
         return _print_windowing(aggregation, relations)
     names = _distinct(relations[aggregation.relation].columns, set())
-    *keys, result = (logic.Variable(name) for name in names)
+    variables = [logic.Variable(name) for name in names]
+    keys, results = variables[: len(aggregation.groups)], variables[len(aggregation.groups) :]
     body = relations[aggregation.body]
     inner: list[logic.Slot] = [logic.Variable(name) for name in _distinct(body.columns, set(names))]
     outer: list[logic.Slot] = [logic.Wildcard() for _ in inner]
     for key, group in zip(keys, aggregation.groups, strict=True):
         inner[group] = outer[group] = key
-    target = "" if aggregation.value is None else f" {print_term(inner[aggregation.value])}"
     members = print_literal(logic.Literal(body.name, tuple(inner)))
-    head = print_literal(logic.Literal(aggregation.relation, (*keys, result)))
+    head = print_literal(logic.Literal(aggregation.relation, tuple(variables)))
     group_literal = print_literal(logic.Literal(body.name, tuple(outer)))
-    value = f"{print_term(result)} = {aggregation.operator}{target} : {{ {members} }}"
+    values = [
+        f"{print_term(result)} = {each.operator}"
+        f"{'' if each.value is None else f' {print_term(inner[each.value])}'} : {{ {members} }}"
+        for each, result in zip(aggregation.accumulators, results, strict=True)
+    ]
     has_null = any(body.types[group].nullable for group in aggregation.groups)
-    return f"{head} {':=' if has_null else ':-'} {group_literal}, {value}."
+    return f"{head} {':=' if has_null else ':-'} {', '.join((group_literal, *values))}."
 
 
 def _print_windowing(windowing: logic.Windowing, relations: Mapping[str, Relation]) -> str:

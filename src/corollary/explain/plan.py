@@ -8,7 +8,7 @@ from corollary.analysis.monotonicity import is_ranked_by_value
 from corollary.analysis.pivots import pivots
 from corollary.analysis.strata import Stratum, strata
 from corollary.core import plans
-from corollary.core.logic import Slot, Variable, Windowing
+from corollary.core.logic import Aggregation, Slot, Variable, Windowing
 from corollary.core.pipeline import AntiProbe, Compute, Filter, Pipeline, Probe, Reference, Stage
 from corollary.core.printer import print_condition, print_term
 from corollary.core.program import ActiveRules, Arithmetic, NormalProgram
@@ -163,9 +163,8 @@ class _Printer:
                 target=target, aggregation=aggregation, body=body, without=without
             ):
                 groups = " ".join(map(str, aggregation.groups)) or "none"
-                of = "" if aggregation.value is None else f" of column {aggregation.value}"
                 yield (
-                    f"aggregate {self._name(target)} = {aggregation.operator}{of} over "
+                    f"aggregate {self._name(target)} = {_accumulators(aggregation)} over "
                     f"{self._reference(body)}, groups by column {groups}{self._less(without)}"
                     f"{self._noted(step)}"
                 )
@@ -235,12 +234,13 @@ class _Printer:
                 groups = " ".join(map(str, aggregation.groups)) or "none"
                 weighted = ", weighted by the last column" if step.is_weighted else ""
                 return (
-                    f"total {self._name(target)} = {aggregation.operator} of column "
-                    f"{aggregation.value} over {self._reference(body)}, groups by column "
-                    f"{groups}{weighted}{self._noted(step)}"
+                    f"total {self._name(target)} = {_accumulators(aggregation)} over "
+                    f"{self._reference(body)}, groups by column {groups}{weighted}"
+                    f"{self._noted(step)}"
                 )
             case plans.ReadTotals(target=target, aggregation=aggregation, totals=totals):
-                read = f"{aggregation.operator} that {self._reference(totals)} says"
+                names = ", ".join(each.operator for each in aggregation.accumulators)
+                read = f"{names} that {self._reference(totals)} says"
                 return f"read {self._name(target)} = {read}"
             case plans.Accumulate(relation=relation, change=change, additive=additive):
                 columns = "column" if additive == 1 else f"{additive} columns"
@@ -441,3 +441,11 @@ def _all_read(active: ActiveRules, name: str) -> Iterator[str]:
 def _reactions(active: ActiveRules, name: str) -> str:
     found = dict.fromkeys(each.name for each in active.reactions if each.relation == name)
     return f"; {', '.join(found)}" if found else ""
+
+
+def _accumulators(aggregation: Aggregation) -> str:
+    """Return what is computed of each group."""
+    return ", ".join(
+        each.operator if each.value is None else f"{each.operator} of column {each.value}"
+        for each in aggregation.accumulators
+    )

@@ -30,7 +30,7 @@ from corollary.maintain.sip import Goal
 
 
 def difference_relation(aggregation: Aggregation, draft: Draft) -> str:
-    """Return δ: the keys, the term (a count has none), and the number of assignments."""
+    """Return δ: the keys, the terms (a count has none), and the number of assignments."""
     name = plans.working_relation(aggregation.relation, "difference")
     row = draft.types[aggregation.body]
     draft.types[name] = (*_project(aggregation, row), NUMBER)
@@ -38,22 +38,24 @@ def difference_relation(aggregation: Aggregation, draft: Draft) -> str:
 
 
 def _project(aggregation: Aggregation, row: tuple[Type, ...]) -> tuple[Type, ...]:
-    value = () if aggregation.value is None else (aggregation.value,)
-    return tuple(row[at] for at in (*aggregation.groups, *value))
+    return tuple(row[at] for at in (*aggregation.groups, *aggregation.values))
 
 
 def assignment_head(aggregation: Aggregation, row: exact.Head, weight: int) -> exact.Head:
-    """Return the keys and the term of a row of the body, and a weight."""
-    value = () if aggregation.value is None else (aggregation.value,)
-    chosen = (row[at] for at in (*aggregation.groups, *value))
+    """Return the keys and the terms of a row of the body, and a weight."""
+    chosen = (row[at] for at in (*aggregation.groups, *aggregation.values))
     return (*chosen, Constant(weight, NUMBER))
 
 
 def weighted_aggregation(aggregation: Aggregation, body: str) -> Aggregation:
     """Return an aggregation over a relation of keys and terms instead of its body."""
     length = len(aggregation.groups)
-    value = None if aggregation.value is None else length
-    return replace(aggregation, body=body, groups=tuple(range(length)), value=value)
+    places = {at: place for place, at in enumerate(aggregation.values, length)}
+    accumulators = tuple(
+        each if each.value is None else replace(each, value=places[each.value])
+        for each in aggregation.accumulators
+    )
+    return replace(aggregation, body=body, groups=tuple(range(length)), accumulators=accumulators)
 
 
 def difference_steps(aggregation: Aggregation, draft: Draft) -> list[plans.Step]:
@@ -95,14 +97,13 @@ def evaluate(
     body = draft.tables.programs[state].relations.get(aggregation.body)
     is_shared = state is State.NEW and aggregation.body in draft.shared_bodies
     is_inlined = body is not None and body.is_inlined and not is_shared
-    if is_inlined and aggregation.value is None:
+    if is_inlined and not aggregation.values:
         bodies = _weighted_bodies(aggregation, draft, state)
         return draft.derive(target, bodies, reduce=plans.Reduce.SUM), {name: target}
     if payload is None:
         steps, source = _read_body(aggregation, draft, state)
         return [*steps, plans.Aggregate(target, aggregation, source)], {name: target}
-    assert aggregation.value is not None
-    term = draft.types[aggregation.body][aggregation.value]
+    terms = tuple(draft.types[aggregation.body][at] for at in aggregation.values)
     kept = totals_relation(draft, aggregation, payload)
     found = plans.working_relation(name, "found")
     draft.types[found] = draft.types[kept]
@@ -120,7 +121,7 @@ def evaluate(
         ]
     else:
         steps.append(plans.Total(found, aggregation, source, is_weighted=is_inlined))
-        steps.append(plans.ReadTotals(target, aggregation, Reference(found), term))
+        steps.append(plans.ReadTotals(target, aggregation, Reference(found), terms))
     return steps, {name: target, kept: found}
 
 

@@ -16,7 +16,7 @@ database keeps a validity mark that says whether the invariant holds; it is clea
 algorithm writes the relation without maintaining the payload.
 """
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from enum import StrEnum
 
 from corollary.analysis.monotonicity import is_ranked_by_value
@@ -109,7 +109,7 @@ def has_single_derivations(stratum: Stratum) -> bool:
         return False
     if stratum.has_choice:
         return False
-    return logic.has_single_derivations(stratum.rules[0])
+    return logic.has_single_derivations(stratum.rules[0], stratum.keys)
 
 
 def payload_kind(stratum: Stratum, program: NormalProgram) -> Payload | None:
@@ -135,19 +135,17 @@ def _totals_kind(aggregation: logic.Aggregation, program: NormalProgram) -> Payl
     beside the aggregate where the body is not stored.
     """
     body = program.relations[aggregation.body]
-    match aggregation.operator:
-        case "sum" | "mean":
-            is_float = _term_type(aggregation, program).kind is Kind.FLOAT
-            return Payload.DIGITS if is_float else Payload.TOTAL
-        case "min" | "max":
-            return None if body.is_stored else Payload.VALUES
-        case _:
-            return None
+    if not aggregation.values:
+        return None
+    if aggregation.accumulators[0].operator in ("min", "max"):
+        return None if body.is_stored else Payload.VALUES
+    is_float = any(each.kind is Kind.FLOAT for each in _term_types(aggregation, program))
+    return Payload.DIGITS if is_float else Payload.TOTAL
 
 
-def _term_type(aggregation: logic.Aggregation, program: NormalProgram) -> Type:
-    assert aggregation.value is not None
-    return program.relations[aggregation.body].types[aggregation.value]
+def _term_types(aggregation: logic.Aggregation, program: NormalProgram) -> list[Type]:
+    types = program.relations[aggregation.body].types
+    return [types[at] for at in aggregation.values]
 
 
 def payload_relations(stratum: Stratum, program: NormalProgram) -> dict[str, Relation]:
@@ -168,11 +166,11 @@ def payload_relations(stratum: Stratum, program: NormalProgram) -> dict[str, Rel
         elif stratum.aggregations:
             (aggregation,) = stratum.aggregations
             assert isinstance(aggregation, logic.Aggregation), "windows have no payload"
-            term = _term_type(aggregation, program)
+            terms, count = _term_types(aggregation, program), len(aggregation.groups)
             # No column of a user has the separator in its name.
-            more = tuple(f"{WORKING_SEPARATOR}{each}" for each in _more_columns(role, term))
-            columns = (*relation.columns[:-1], *more)
-            types = (*relation.types[:-1], *_more_types(role, term))
+            more = tuple(f"{WORKING_SEPARATOR}{each}" for each in _more_columns(role, terms))
+            columns = (*relation.columns[:count], *more)
+            types = (*relation.types[:count], *_more_types(role, terms))
         beside[name] = Relation(
             working_relation(name, role), columns, types, is_derived=True, is_declared=False
         )
@@ -189,23 +187,23 @@ def payload_relations_of(program: NormalProgram) -> dict[str, Relation]:
     }
 
 
-def _more_columns(role: Payload, term: Type) -> tuple[str, ...]:
+def _more_columns(role: Payload, terms: Sequence[Type]) -> tuple[str, ...]:
     """Return the columns that the payload of an aggregate has after the keys."""
-    return ("value", "n") if role is Payload.VALUES else total_columns(term)
+    return ("value", "n") if role is Payload.VALUES else total_columns(terms)
 
 
-def _more_types(role: Payload, term: Type) -> tuple[Type, ...]:
+def _more_types(role: Payload, terms: Sequence[Type]) -> tuple[Type, ...]:
     """Return the types of these columns."""
     if role is Payload.VALUES:
-        return (term.with_null(False), NUMBER)
-    return (NUMBER,) * len(total_columns(term))
+        return (terms[0].with_null(False), NUMBER)
+    return (NUMBER,) * len(total_columns(terms))
 
 
 def totals_relation(draft: Draft, aggregation: logic.Aggregation, role: Payload) -> str:
     """Return the relation of payload beside an aggregate."""
     name = working_relation(aggregation.relation, role)
-    term = _term_type(aggregation, draft.update.new)
-    draft.types[name] = (*draft.types[aggregation.relation][:-1], *_more_types(role, term))
+    keys = draft.types[aggregation.relation][: len(aggregation.groups)]
+    draft.types[name] = (*keys, *_more_types(role, _term_types(aggregation, draft.update.new)))
     return name
 
 

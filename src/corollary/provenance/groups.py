@@ -40,8 +40,14 @@ COPIES_SHOWN_ROWS = 3
 def shown_rows(aggregation: AnyAggregation) -> int:
     """Return how many rows of a group are shown at most."""
     if isinstance(aggregation, Aggregation):
-        return _SHOWN_ROWS.get(aggregation.operator, _MOST_ROWS)
+        return _SHOWN_ROWS.get(aggregation.accumulators[0].operator, _MOST_ROWS)
     return _MOST_ROWS
+
+
+def value_column(aggregation: Aggregation, row: Row) -> int:
+    """Return the column of the value that is asked for: the others of several are null."""
+    first = len(aggregation.groups)
+    return next((at for at in range(first, len(row)) if row[at] is not None), first)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,19 +139,21 @@ def _group(aggregation: AnyAggregation, group: Row, members: pa.Table, most: int
         others = (row for row in to_python(sort_rows(members).slice(0, most)) if row != own)
         facts = tuple((aggregation.body, row) for row in (own, *others))[:most]
         return GroupRows(aggregation, facts, int(members.num_rows), None, None)
-    operator, at = aggregation.operator, aggregation.value
+    column = value_column(aggregation, group)
+    accumulator, value = aggregation.accumulators[column - len(aggregation.groups)], group[column]
+    operator, at = accumulator.operator, accumulator.value
     attained, rest = None, None
     if at is None:
         chosen = sort_rows(members)
     elif operator in ("min", "max"):
-        chosen = sort_rows(members.filter(_attains(members.column(at), group[-1])))
+        chosen = sort_rows(members.filter(_attains(members.column(at), value)))
         attained = int(chosen.num_rows)
     else:
         valued = members.filter(members.column(at).is_valid())
         chosen = sort_rows(valued, [(at, True)])
     shown = to_python(chosen.slice(0, most)) if chosen.num_columns else to_python(chosen)[:most]
     if at is not None and operator in ("sum", "mean"):
-        rest = _rest(operator, group[-1], [row[at] for row in shown], chosen.column(at).slice(most))
+        rest = _rest(operator, value, [row[at] for row in shown], chosen.column(at).slice(most))
     facts = tuple((aggregation.body, row) for row in shown)
     return GroupRows(aggregation, facts, int(members.num_rows), attained, rest)
 

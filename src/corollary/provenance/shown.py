@@ -8,7 +8,7 @@ from corollary.core.logic import Aggregation, Constant, Literal
 from corollary.core.program import NormalProgram
 from corollary.data_class import dataclass
 from corollary.provenance.graph import INFINITE, KnownInstance, ProofGraph
-from corollary.provenance.groups import GroupRows
+from corollary.provenance.groups import GroupRows, value_column
 from corollary.provenance.instance_rows import Fact
 from corollary.provenance.instances import InstanceFinder
 from corollary.provenance.nodes import (
@@ -212,7 +212,8 @@ class ProofDrawing:
             if literal.negated:
                 yield self._absent(literal, bindings)
             elif literal.relation in aggregates:
-                yield self._aggregate(literal, bindings)
+                for each in self.wording.single_values(literal):
+                    yield self._aggregate(each, bindings)
         for place, condition in enumerate(rule.conditions):
             text = condition_text(condition, bindings)
             left, separator, right = text.partition(" = ")
@@ -226,7 +227,8 @@ class ProofDrawing:
         for literal in known.step.rule.literals:
             if literal.relation in self.finder.steps.aggregates and not literal.negated:
                 bindings = self.bindings(known) if bindings is None else bindings
-                yield literal.relation, _row(literal, bindings)
+                for each in self.wording.single_values(literal):
+                    yield literal.relation, _row(each, bindings)
 
     def bindings(self, known: KnownInstance) -> Bindings:
         """Return the values of the variables of an instance."""
@@ -267,12 +269,15 @@ class ProofDrawing:
         relation, row = literal.relation, _row(literal, bindings)
         aggregation = self.wording.aggregations[relation]
         shape = self._program.relations[relation]
+        columns = list(range(len(row)))
+        if isinstance(aggregation, Aggregation):
+            columns = [*aggregation.keys, value_column(aggregation, row)]
         node = ProofNode(
             0,
             ProofKind.AGGREGATE,
             self.wording.user_name(aggregation.body),
-            row,
-            shape.types,
+            tuple(row[at] for at in columns),
+            tuple(shape.types[at] for at in columns),
             text=self.wording.aggregate_text(literal, bindings),
         )
         premises: dict[NodeKey, None] = {}
@@ -283,12 +288,13 @@ class ProofDrawing:
             )
             keys = tuple((shape.columns[at], row[at], shape.types[at]) for at in aggregation.keys)
             # Of several window functions, the last one stands for all: the text has each.
+            at = columns[-1]
             operator = (
-                aggregation.operator
+                aggregation.accumulators[at - len(keys)].operator
                 if isinstance(aggregation, Aggregation)
                 else aggregation.functions[-1].name
             )
-            made = AggregateValue(operator, keys, row[-1], group.total, group.rest, shape.types[-1])
+            made = AggregateValue(operator, keys, row[at], group.total, group.rest, shape.types[at])
             node = replace(node, aggregate=made)
         return ("aggregate", relation, row), _Sketch(node, tuple(premises))
 

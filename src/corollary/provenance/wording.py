@@ -5,7 +5,7 @@ counts is a row of its bag.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -188,6 +188,20 @@ class Wording:
         every = (*program.aggregations, *program.active.aggregations)
         return {each.relation: each for each in every}
 
+    def single_values(self, literal: Literal) -> Iterator[Literal]:
+        """Yield a literal of an aggregate with one value, for each value that it asks for."""
+        aggregation = self.aggregations[literal.relation]
+        if isinstance(aggregation, Windowing) or len(aggregation.accumulators) == 1:
+            yield literal
+            return
+        keys, slots = len(aggregation.groups), literal.slots
+        asked = [at for at, slot in enumerate(slots) if at >= keys and slot != Wildcard()]
+        for column in asked or [keys]:
+            single = (
+                slot if at < keys or at == column else Wildcard() for at, slot in enumerate(slots)
+            )
+            yield replace(literal, slots=tuple(single))
+
     def aggregate_text(self, literal: Literal, bindings: Bindings) -> str:
         """Return a literal of an aggregate as it was written, with known values put in.
 
@@ -200,11 +214,15 @@ class Wording:
             names = ", ".join(f"{each.name}(…)" for each in aggregation.functions)
             keys = [slots[at] for at in aggregation.keys]
             return f"{values} = {names} : {self.group_text(literal.relation, keys)}"
-        *keys, value = slots
-        bodies = self._bodies(aggregation)
-        term = "" if aggregation.value is None else f" {_term(bodies[0], aggregation.value)}"
-        group = self.group_text(literal.relation, keys)
-        return f"{print_term(value)} = {aggregation.operator}{term} : {group}"
+        keys, results = slots[: len(aggregation.groups)], slots[len(aggregation.groups) :]
+        bodies, group = self._bodies(aggregation), self.group_text(literal.relation, keys)
+        asked = [
+            f"{print_term(value)} = {each.operator}"
+            f"{'' if each.value is None else f' {_term(bodies[0], each.value)}'} : {group}"
+            for each, value in zip(aggregation.accumulators, results, strict=True)
+            if len(results) == 1 or not isinstance(value, Wildcard)
+        ]
+        return ", ".join(asked) or group
 
     def group_text(self, relation: str, keys: Sequence[logic.Slot]) -> str:
         """Return what an aggregate aggregates, with the keys of a group put in."""
@@ -232,9 +250,9 @@ class Wording:
         }
         shown = (each for each in rule.literals if each.relation not in self._guards)
         parts = [self.literal_text(each, known) for each in shown]
-        at = None if isinstance(aggregation, Windowing) else aggregation.value
-        value = None if at is None else _computed(rule, at)
-        parts += [condition_text(each, known) for each in rule.conditions if each is not value]
+        values = () if isinstance(aggregation, Windowing) else aggregation.values
+        computed = [_computed(rule, at) for at in values]
+        parts += [condition_text(each, known) for each in rule.conditions if each not in computed]
         return ", ".join(parts)
 
     @cached_property

@@ -81,7 +81,9 @@ def _numbered_relations(program: NormalProgram) -> list[str]:
 def _aggregation(aggregation: logic.AnyAggregation, body: str) -> tuple[object, ...]:
     """Return what an aggregation computes of a body."""
     if isinstance(aggregation, logic.Aggregation):
-        return aggregation.operator, body, aggregation.groups, aggregation.value
+        first, *others = aggregation.accumulators
+        more = ((each.operator, each.value) for each in others)
+        return first.operator, body, aggregation.groups, first.value, *more
     return (
         body,
         aggregation.partition,

@@ -26,6 +26,7 @@ from corollary.rewrite.clauses.aggregates import aggregates
 from corollary.rewrite.clauses.counters import counters
 from corollary.rewrite.clauses.disjunctions import disjunctions
 from corollary.rewrite.clauses.expressions import expressions
+from corollary.rewrite.clauses.groups import groups
 from corollary.rewrite.clauses.implied import implied
 from corollary.rewrite.clauses.negations import negations
 from corollary.rewrite.clauses.nulls import nulls
@@ -50,6 +51,7 @@ CLAUSE_PASSES: tuple[RewritePass, ...] = (
     words,  # results are 32-bit words, if the program asks for them
     aggregates,  # become relations of their own
     expressions,  # move out of atoms: conjunctions become rules
+    groups,  # aggregates of the same groups are one relation
     negations,  # negated literals are fully bound
     nulls,  # nullable join variables are tested
     implied,  # what an aggregate implies is not asked again

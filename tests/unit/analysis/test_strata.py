@@ -89,7 +89,7 @@ def test_aggregations_stand_in_their_stratum() -> None:
     """
     first, second = strata(normal(text))
     assert first.relations == ("most.aggregate1",)
-    assert [each.operator for each in first.aggregations] == ["max"]
+    assert [each.only.operator for each in first.aggregations] == ["max"]
     assert first.rules == ()
     assert not first.is_recursive
     assert second.relations == ("most",)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from corollary.core.logic import (
     NEGATED_OPERATORS,
+    Accumulator,
     AggregateTerm,
     Aggregation,
     Atom,
@@ -336,8 +337,8 @@ def test_normal_program() -> None:
         "h": Relation("h", ("x", "n"), (NUMBER, NUMBER), is_derived=True, is_virtual=True),
         "total": Relation("total", ("n",), (NUMBER,), is_derived=True),
     }
-    counted = Aggregation("h", "count", "edge", (0,), None, ORIGIN)
-    summed = Aggregation("total", "sum", "h", (), 1, ORIGIN)
+    counted = Aggregation("h", "edge", (0,), (Accumulator("count", None),), ORIGIN)
+    summed = Aggregation("total", "h", (), (Accumulator("sum", 1),), ORIGIN)
     facts = {"edge": ((1, "a"),)}
     program = NormalProgram(relations, (), (counted, summed), facts)
     text = """\

@@ -260,7 +260,7 @@ def test_a_relation_that_is_stored_is_not_fused() -> None:
     plan = seminaive.plan_program(program, Statistics(), asked={"answer"})
     fused = find_fused_steps(plan)
     assert list(fused.derivations) == ["line•rows"]
-    assert {len(batch) for batch in fused.batches.values()} == {6}
+    assert {len(batch) for batch in fused.batches.values()} == {4}
     stored = find_fused_steps(seminaive.plan_program(program, Statistics()))
     assert not stored.derivations
 

@@ -317,6 +317,24 @@ def test_an_aggregate_in_alternatives_is_lifted_once() -> None:
     assert sum(rule.head.relation == "h" for rule in program.rules) == 4
 
 
+def test_aggregates_of_the_same_groups_are_one_relation() -> None:
+    rules = """
+    .decl h(x: number, n: number, s: number, m: number)
+    h(x, n, s, m) :- q(x), n = count : { p(x, y), q(y) }, s = sum z : { p(x, z), q(z) },
+        m = max y : { p(x, y), q(y) }.
+    .decl k(n: number, s: number)
+    k(n, s) :- n = sum y : { p(_, y) }, s = sum y : { p(_, y) }.
+    """
+    text = print_normal(normal(BASE + rules))
+    # Of four alternatives for empty groups one is left: in the others `max` has no value.
+    assert [line for line in text.splitlines() if line.startswith("h(")] == [
+        "h(x, n, s, m) :- q(x), h.aggregate1(x, n, _1), h.aggregate3(x, m), s = _1.",
+    ]
+    assert text.count("h.body1(x, y) :-") == 1
+    assert "h.body2" not in text
+    assert "k(n, s) :- k.aggregate1(_1), n = _1, s = _2, _2 = _1." in text
+
+
 def test_what_an_aggregate_implies_is_not_asked_again() -> None:
     rules = """
     .decl h(x: number, n: number)

@@ -245,10 +245,10 @@ class PreparedPlan:
     def total(self, step: plans.Total) -> Tuples:
         """Return the running totals of a step, as its target takes them."""
         body = self.tables[step.body.relation]
-        value = step.aggregation.value
         # A body that was put off is empty here.
         is_few = 0 < body.size(step.body.state) <= self._context.few
-        if is_few and value is not None and self.dictionary.has_integers(body.types[value]):
+        types = (body.types[at] for at in step.aggregation.values)
+        if is_few and all(map(self.dictionary.has_integers, types)):
             return total_rows(step, body.rows(step.body.state), body.types, self.dictionary)
         if self._elsewhere is not None:
             found: Words | None = self._grouped_elsewhere(step)
@@ -283,7 +283,7 @@ class PreparedPlan:
         """Return the groups and values of a step, as its target takes them."""
         totals, target = self.tables[step.totals.relation], self.tables[step.target]
         is_few = totals.size(step.totals.state) <= self._context.few
-        if is_few and self.dictionary.has_integers(step.term):
+        if is_few and all(map(self.dictionary.has_integers, step.terms)):
             rows = totals.rows(step.totals.state)
             return read_total_rows(step, rows, target, self.dictionary)
         if self._elsewhere is not None:

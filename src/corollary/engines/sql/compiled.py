@@ -65,11 +65,11 @@ class CompiledQuery:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What is asked of the groups: the value of an aggregate, or the words of its running totals.
+    """What is asked of the groups: the value of an aggregate, or a part of its running totals.
 
     Attributes:
-        operator: the aggregate.
-        column: the column of the rows that is aggregated; None for `count`.
+        operator: the aggregate; of running totals, `count` for n and `sum` for the words of a sum.
+        column: the column of the rows that is aggregated; None for the number of rows.
         result: the type of the value; None for running totals (`core/totals.py`).
     """
 
@@ -86,7 +86,7 @@ class CompiledGroups:
         compiled: the query. Its columns are the keys as `h0`, `h1`, …, those of the summaries as
             `m0`, `m1`, …, the number of rows as `rows`, and `mark` if there is one; its outputs are
             the keys alone.
-        summaries: for each summary the number of its first column, and how many it has.
+        summaries: for each list of summaries the number of its first column, and how many it has.
     """
 
     compiled: CompiledQuery

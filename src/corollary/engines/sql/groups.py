@@ -48,7 +48,7 @@ class GroupedRows:
 
 def compile_groups(
     rows: GroupedRows,
-    summaries: Sequence[Summary],
+    summaries: Sequence[Sequence[Summary]],
     types: Mapping[str, tuple[Type, ...]],
     dialect: SqlDialect,
     encode: EncodeConstant | None = None,
@@ -59,7 +59,7 @@ def compile_groups(
 
     Args:
         rows: what is aggregated.
-        summaries: what is asked of each group.
+        summaries: what is asked of each group, each list by somebody else.
         types: the column types of every relation.
         dialect: the engine that runs the query.
         encode: the codes of constants, for a dialect with codes.
@@ -72,12 +72,13 @@ def compile_groups(
 
 class _Grouping:
     def __init__(
-        self, rows: GroupedRows, summaries: tuple[Summary, ...], dialect: SqlDialect
+        self, rows: GroupedRows, summaries: tuple[Sequence[Summary], ...], dialect: SqlDialect
     ) -> None:
         self._summaries = summaries
         self._dialect = dialect
         pipeline, groups = rows.pipeline, rows.keys
-        values = dict.fromkeys(each.column for each in summaries if each.column is not None)
+        every = (each.column for asked in summaries for each in asked)
+        values = dict.fromkeys(each for each in every if each is not None)
         # What nobody asks for is left out, unless it makes rows distinct. A key that is aggregated,
         # too, is a column of its own, as it may have another form.
         shared = [at for at in values if at in groups]
@@ -112,8 +113,8 @@ class _Grouping:
         marks: list[Node] = []
         places: list[tuple[int, int]] = []
         count = 0
-        for summary in self._summaries:
-            made = self._summarise(summary, names, marks)
+        for asked in self._summaries:
+            made = [column for each in asked for column in self._summarise(each, names, marks)]
             items += [nodes.named(each, f"m{count + at}") for at, each in enumerate(made)]
             places.append((count, len(made)))
             count += len(made)
@@ -132,9 +133,9 @@ class _Grouping:
 
     def _is_sum_of_floats(self) -> bool:
         """Whether the digits of floats are to be summed, which is a query of its own."""
-        if not self._dialect.calls_own or len(self._summaries) > 1:
+        if not self._dialect.calls_own or [len(each) for each in self._summaries] != [1]:
             return False
-        (summary,) = self._summaries
+        ((summary,),) = self._summaries
         if summary.operator not in ("sum", "mean") or summary.column is None:
             return False
         return self._types[self._places[summary.column]].kind is Kind.FLOAT
@@ -151,7 +152,7 @@ class _Grouping:
         Each float is expanded into the places that it counts at (`core/totals.py`), and what groups
         have at each place is summed; the sums of a group's places are then read by our own code.
         """
-        (summary,) = self._summaries
+        ((summary,),) = self._summaries
         assert summary.column is not None
         name = names[self._places[summary.column]]
         if name is None:
@@ -218,11 +219,12 @@ class _Grouping:
             )
             marks += [] if mark is None else [mark]
             return [value]
+        if summary.operator == "count":
+            return [nodes.call("COUNT", column)]
         form = self._dialect.totals.get(source.kind)
         if form is None:
             raise NotExactError(f"running totals of {source} have no exact form in SQL")
-        counted = count_rows() if summary.operator == "sum" else nodes.call("COUNT", column)
-        return [counted, *form(column, source)]
+        return list(form(column, source))
 
 
 def _labelled(labels: Sequence[str], values: Sequence[Node]) -> list[Node]:

@@ -1,6 +1,6 @@
 """Running totals: a changed row is added to its group, which is not aggregated again.
 
-    δ(g, v) = Σ over the changed assignments of the body with keys g and term v of ±1
+    δ(g, v) = Σ over the changed assignments of the body with keys g and terms v of ±1
     T_new(g) = T_old(g) + Σ over v of δ(g, v)·T(v);   A(g) = value(T_new(g)), none if n = 0
 
 T(v) are the totals of a single assignment: a 1 for n, and the words or digits of v
@@ -68,14 +68,13 @@ def plan(stratum: Stratum, draft: Draft) -> list[plans.Step]:
     group = _Groups(aggregation, draft)
     payload = payload_kind(stratum, draft.update.new)
     steps = difference_steps(aggregation, draft)
-    match aggregation.operator:
-        case "count":
-            change = group.count()
-        case "min" | "max":
-            change = group.extremes(payload)
-        case _:
-            assert payload is not None
-            change = group.totals(payload)
+    if not aggregation.values:
+        change = group.count()
+    elif aggregation.accumulators[0].operator in ("min", "max"):
+        change = group.extremes(payload)
+    else:
+        assert payload is not None
+        change = group.totals(payload)
     difference = Reference(difference_relation(aggregation, draft))
     return [*steps, plans.When((difference,), tuple(change)), *trace_rows(stratum, draft)]
 
@@ -98,7 +97,7 @@ class _Groups:
     @property
     def keys(self) -> tuple[Variable, ...]:
         """Variables for the keys."""
-        return self.draft.variables(self.name)[:-1]
+        return self.draft.variables(self.name)[: len(self.aggregation.groups)]
 
     @property
     def difference(self) -> str:
@@ -108,7 +107,8 @@ class _Groups:
     def working(self, role: str, *more: Type) -> str:
         """Return a working relation with the keys and columns of more types."""
         name = plans.working_relation(self.name, role)
-        self.draft.types[name] = (*self.draft.types[self.name][:-1], *more)
+        keys = self.draft.types[self.name][: len(self.aggregation.groups)]
+        self.draft.types[name] = (*keys, *more)
         return name
 
     # --- counts --------------------------------------------------------------------------------
@@ -123,13 +123,12 @@ class _Groups:
     def totals(self, payload: Payload) -> list[plans.Step]:
         """Return the steps for sums and means."""
         draft, aggregation = self.draft, self.aggregation
-        assert aggregation.value is not None
         totals = totals_relation(draft, aggregation, payload)
         additive = 1 if payload is Payload.DIGITS else len(draft.types[totals]) - len(self.keys)
         change = draft.types[totals][len(self.keys) :]
         found, rows = self.working("change", *change), self.working("totals", *change)
         weighted = weighted_aggregation(aggregation, self.difference)
-        term = draft.types[aggregation.body][aggregation.value]
+        terms = tuple(draft.types[aggregation.body][at] for at in aggregation.values)
         outdated = self.working("outdated", *change)
         was, now = (draft.working_relation(self.name, role) for role in ("was", "now"))
         added = _accumulate(draft, totals, found, outdated, additive, about=self.name)
@@ -138,13 +137,13 @@ class _Groups:
         if payload is Payload.DIGITS:  # some of the rows of a group change: all are read
             steps += [*self._touch(found), added]
             steps += self._look_up("totals", Reference(totals))
-            steps.append(plans.ReadTotals(now, weighted, Reference(rows), term))
+            steps.append(plans.ReadTotals(now, weighted, Reference(rows), terms))
             steps += self._look_up("was", Reference(self.name, State.OLD))
         else:
             steps += [
                 added,
-                plans.ReadTotals(now, weighted, Reference(totals, State.ADDED), term),
-                plans.ReadTotals(was, weighted, Reference(totals, State.REMOVED), term),
+                plans.ReadTotals(now, weighted, Reference(totals, State.ADDED), terms),
+                plans.ReadTotals(was, weighted, Reference(totals, State.REMOVED), terms),
             ]
         return [*steps, *self._store()]
 
@@ -153,8 +152,8 @@ class _Groups:
     def extremes(self, payload: Payload | None) -> list[plans.Step]:
         """Return the steps for the least or the greatest value."""
         draft, aggregation = self.draft, self.aggregation
-        assert aggregation.value is not None
-        term = draft.types[aggregation.body][aggregation.value]
+        (term_at,) = aggregation.values
+        term = draft.types[aggregation.body][term_at]
         value, count = Variable("value'", term), Variable("count'", NUMBER)
         row = (*self.keys, value)
         changed = self.working("changed", term, NUMBER)
@@ -163,13 +162,13 @@ class _Groups:
         body = Body((*row, count), (lead,), (present,), NO_RULE, lead)
         steps = draft.derive(changed, [body])
         steps += self._touch(changed, role=plans.Role.APPROXIMATED)
-        is_greatest = aggregation.operator == "max"
+        is_greatest = aggregation.only.operator == "max"
         if payload is None:
             columns: list[Slot] = [Wildcard()] * len(draft.types[aggregation.body])
             for at, key in zip(aggregation.groups, self.keys, strict=True):
                 columns[at] = key
-            columns[aggregation.value] = value
-            extreme = Extreme(aggregation.value, is_greatest)
+            columns[term_at] = value
+            extreme = Extreme(term_at, is_greatest)
             literal = Literal(aggregation.body, tuple(columns))
             values = Goal(literal, Reference(aggregation.body), extreme)
         else:
@@ -204,7 +203,7 @@ class _Groups:
             Body(row, (touched, old, is_not_lost), (), NO_RULE, touched),
             Body(row, (is_lost, values), (present,), NO_RULE, is_lost),
         ]
-        term = draft.types[self.aggregation.body][self.aggregation.value or 0]
+        term = draft.types[self.aggregation.body][self.aggregation.values[0]]
         best = self.working("candidates", term)
         now = draft.working_relation(self.name, "now")
         return [

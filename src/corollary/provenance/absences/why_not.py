@@ -330,11 +330,13 @@ class AbsenceDrawing:
     def _other_value(self, literal: Literal, values: Mapping[str, Value]) -> FailingLiteral:
         """Return the failure of an aggregate, which has another value (proved), or no group."""
         text = self._wording.aggregate_text(literal, values)
-        *group, _ = (substitute(slot, values) for slot in literal.slots)
+        aggregation = self._wording.aggregations[literal.relation]
+        group = [substitute(literal.slots[at], values) for at in aggregation.keys]
         is_known = all(isinstance(each, Constant) for each in group)
         there = None
         if is_known and self.shows_proofs:
-            asked = Literal(literal.relation, (*group, Wildcard()))
+            others = (Wildcard() for _ in literal.slots[len(group) :])
+            asked = Literal(literal.relation, (*group, *others))
             there = next(iter(matching_rows(self.asked, asked)), None)
         if there is not None:
             return FailingLiteral(text, CONDITION, self._proof_of(literal.relation, there))

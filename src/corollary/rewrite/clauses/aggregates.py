@@ -32,8 +32,6 @@ from corollary.rewrite.clauses.disjunctions import alternatives
 from corollary.rewrite.clauses.group_reads import GroupReads
 from corollary.rewrite.translation_unit import Conjunction, TranslationUnit, outer_variables
 
-ZERO_IF_EMPTY = ("count", "sum")
-
 AggregationInput = tuple[str, tuple[int, ...], int | None]
 """The relation to aggregate, its group columns and its value column."""
 
@@ -108,7 +106,7 @@ class _Lifting:
                 logic.Comparison("=", result, value),
             )
         yield rest.with_items((*rest.items, *read), "aggregates")
-        if aggregate.operator in ZERO_IF_EMPTY:
+        if aggregate.operator in logic.ZERO_IF_EMPTY:
             zero = logic.Comparison("=", result, logic.Constant(0, aggregate.type))
             none = logic.Negation(logic.Atom(lifted.relation, (*keys, logic.Wildcard())))
             yield rest.with_items((*rest.items, none, zero), "aggregates")
@@ -134,10 +132,11 @@ class _Lifting:
             logic.Variable(k.name, types[at]) for k, at in zip(lifted.keys, body[1], strict=True)
         )
         self._declare(target, (*slots, result))
+        relation, groups, value = body
+        accumulators = (logic.Accumulator(aggregate.operator, value),)
+        origin = conjunction.origin.with_pass("aggregates")
         self._unit.aggregations.append(
-            logic.Aggregation(
-                target, aggregate.operator, *body, conjunction.origin.with_pass("aggregates")
-            )
+            logic.Aggregation(target, relation, groups, accumulators, origin)
         )
         self._lifted[id(aggregate)] = lifted
         return lifted

@@ -19,7 +19,6 @@ from dataclasses import replace
 
 from corollary.analysis.bags import rows_name
 from corollary.core.logic import Aggregation, Constant, Literal, Rule, Slot, Wildcard
-from corollary.rewrite.clauses.aggregates import ZERO_IF_EMPTY
 from corollary.rewrite.translation_unit import TranslationUnit
 
 
@@ -40,8 +39,8 @@ def implied(unit: TranslationUnit) -> None:
     total = {  # the projections that hold all groups of an aggregate with a value for each of them
         name: aggregations[source]
         for name, (source, rule) in projected.items()
-        if aggregations[source].operator in ZERO_IF_EMPTY
-        and rule.head.slots == rule.literals[0].slots[:-1]
+        if aggregations[source].has_every_group
+        and rule.head.slots == rule.literals[0].slots[: len(aggregations[source].groups)]
     }
     bodies: dict[str, list[Rule]] = {}
     for rule in unit.rules:
@@ -50,7 +49,7 @@ def implied(unit: TranslationUnit) -> None:
     unit.rules = [
         _without_implied(rule, aggregations, bodies, counts)
         for rule in unit.rules
-        if not _is_contradictory(rule, total, counts)
+        if not _is_contradictory(rule, total, aggregations, counts)
     ]
     read = {literal.relation for rule in unit.rules for literal in rule.literals}
     for name in total.keys() - read:
@@ -59,20 +58,39 @@ def implied(unit: TranslationUnit) -> None:
 
 
 def _is_contradictory(
-    rule: Rule, total: Mapping[str, Aggregation], counts: Mapping[str, str]
+    rule: Rule,
+    total: Mapping[str, Aggregation],
+    aggregations: Mapping[str, Aggregation],
+    counts: Mapping[str, str],
 ) -> bool:
-    """Return whether a rule asks for a tuple whose group does not exist."""
+    """Return whether a rule asks for a tuple or an aggregate of a group that is not there."""
+    positive = [literal for literal in rule.literals if not literal.negated]
     return any(
         negated.negated
         and negated.relation in total
         and any(
             _has_group(form, total[negated.relation], negated.slots)
-            for literal in rule.literals
-            if not literal.negated
+            or _aggregates_group(literal, total[negated.relation], negated.slots, aggregations)
+            for literal in positive
             for form in _forms(literal, counts)
         )
         for negated in rule.literals
     )
+
+
+def _aggregates_group(
+    literal: Literal,
+    aggregation: Aggregation,
+    keys: tuple[Slot, ...],
+    aggregations: Mapping[str, Aggregation],
+) -> bool:
+    """Return whether a literal is of another aggregate of the group with these keys."""
+    other = aggregations.get(literal.relation)
+    is_alike = other is not None and (other.body, other.groups) == (
+        aggregation.body,
+        aggregation.groups,
+    )
+    return is_alike and literal.slots[: len(keys)] == keys
 
 
 def _without_implied(
@@ -82,9 +100,9 @@ def _without_implied(
     counts: Mapping[str, str],
 ) -> Rule:
     read = [
-        (aggregations[literal.relation], literal.slots[:-1])
+        (found, literal.slots[: len(found.groups)])
         for literal in rule.literals
-        if not literal.negated and literal.relation in aggregations
+        if not literal.negated and (found := aggregations.get(literal.relation)) is not None
     ]
     literals = tuple(
         literal

@@ -31,7 +31,7 @@ from corollary.core.plans import (
     steps_of,
 )
 from corollary.core.states import State
-from corollary.core.types import Type
+from corollary.core.types import Kind, Type
 from corollary.data_class import dataclass
 from corollary.engines.sql.compiled import Summary
 
@@ -89,11 +89,20 @@ def scan(step: GroupStep, types: Mapping[str, tuple[Type, ...]]) -> Pipeline:
     return Pipeline((Probe(step.body, columns, ()),), columns, step.aggregation.origin, is_bag=True)
 
 
-def summary_of(step: GroupStep, types: Mapping[str, tuple[Type, ...]]) -> Summary:
+def summaries_of(step: GroupStep, types: Mapping[str, tuple[Type, ...]]) -> tuple[Summary, ...]:
     """Return what a query has to compute of each group."""
     aggregation = step.aggregation
-    result = types[step.target][-1] if isinstance(step, Aggregate) else None
-    return Summary(aggregation.operator, aggregation.value, result)
+    if isinstance(step, Aggregate):
+        results = types[step.target][len(aggregation.groups) :]
+        return tuple(
+            Summary(each.operator, each.value, result)
+            for each, result in zip(aggregation.accumulators, results, strict=True)
+        )
+    first, body = aggregation.accumulators[0], types[step.body.relation]
+    if any(body[at].kind is Kind.FLOAT for at in aggregation.values):
+        return (Summary(first.operator, first.value, None),)
+    counted = Summary("count", first.value if first.operator == "mean" else None, None)
+    return (counted, *(Summary("sum", at, None) for at in aggregation.values))
 
 
 def _readers(plan: Plan) -> dict[str, list[Step]]:

@@ -29,7 +29,7 @@ from corollary.engines.local.bulk.fusion import (
     find_fused_steps,
     scan,
     sources_of,
-    summary_of,
+    summaries_of,
 )
 from corollary.engines.local.bulk.lookups import WIDE_RELATION, WideRows, join_by_lookup
 from corollary.engines.local.bulk.queries import BulkQueries, QueryText, has_fault
@@ -235,7 +235,7 @@ class BulkGroups:
                     self._types[first.body.relation],
                     first.aggregation.groups,
                 ),
-                [summary_of(each, types) for each in batch],
+                [summaries_of(each, types) for each in batch],
                 types,
                 DUCKDB,
                 self._queries.encode_constant,
@@ -288,8 +288,12 @@ class BulkGroups:
         dictionary, target = self._queries.dictionary, self._queries.tables[step.target]
         is_kept: Mask | None = None
         if isinstance(step, Aggregate):
-            codes = [encode_array(columns[0], target.types[-1], dictionary)]
-            if step.aggregation.operator not in ("sum", "count"):
+            types = target.types[len(keys) :]
+            codes = [
+                encode_array(column, type_, dictionary)
+                for column, type_ in zip(columns, types, strict=True)
+            ]
+            if not step.aggregation.has_every_group:
                 is_kept = codes[0] != 0
         else:
             totals = [fixed_values(each, np.int64) for each in columns]

@@ -11,7 +11,7 @@ from corollary.engines.local.bulk.fusion import (
     find_fused_steps,
     scan,
     sources_of,
-    summary_of,
+    summaries_of,
 )
 from corollary.engines.local.evaluation.pipelines import copied_reference
 from corollary.engines.sql.compiled import NotCompiled
@@ -98,7 +98,7 @@ class BulkNotes:
 
         head = self._types[step.body.relation]
         grouped = GroupedRows(rows, head, step.aggregation.groups)
-        summaries = [summary_of(step, self._types)]
+        summaries = [summaries_of(step, self._types)]
         found = compile_groups(grouped, summaries, self._types, DUCKDB, lambda _: 0)
         return found.reason if isinstance(found, NotCompiled) else ""
 

@@ -11,9 +11,10 @@ from sqlglot import exp
 
 from corollary.core.pipeline import Pipeline, Reference
 from corollary.core.plans import Aggregate, Derive, ReadTotals, Reduce, Total
+from corollary.core.totals import word_slices
 from corollary.core.types import DECIMAL_MAX_DIGITS, NUMBER, Kind, Type
 from corollary.data_class import dataclass
-from corollary.engines.local.bulk.fusion import GroupStep, scan, summary_of
+from corollary.engines.local.bulk.fusion import GroupStep, scan, summaries_of
 from corollary.engines.spark.bulk.spark_columns import column_names
 from corollary.engines.sql import nodes
 from corollary.engines.sql.aggregates import count_rows
@@ -109,7 +110,7 @@ def group_query(
     body = types[steps[0].body.relation]
     pipeline = scan(steps[0], types) if rows is None else rows
     grouped = GroupedRows(pipeline, body, steps[0].aggregation.groups)
-    found = compile_groups(grouped, [summary_of(each, types) for each in steps], types, SPARK)
+    found = compile_groups(grouped, [summaries_of(each, types) for each in steps], types, SPARK)
     if isinstance(found, NotCompiled):
         return found
     compiled = found.compiled
@@ -133,28 +134,35 @@ def group_query(
 
 def totals_query(step: ReadTotals, types: Types) -> StepQuery:
     """Return the groups and values that running totals say."""
-    target = types[step.target]
-    length = len(target) - 1
+    target, aggregation = types[step.target], step.aggregation
+    length = len(aggregation.groups)
     table, source = InputColumns(), step.totals
     table.use(source)
     keys = [table.read(source, Form.VALUE, at) for at in range(length)]
     rest = [table.read(source, Form.VALUE, at) for at in range(length, len(types[source.relation]))]
-    operator = step.aggregation.operator
     groups: list[Node] = []
-    if step.term.kind is Kind.FLOAT:
+    is_float = step.terms[0].kind is Kind.FLOAT
+    if is_float:
         labels = [nodes.string(PLACE), nodes.string(DIGIT)]
         pairs = [part for pair in zip(labels, rest, strict=True) for part in pair]
         listed = nodes.call("COLLECT_LIST", nodes.call("NAMED_STRUCT", *pairs))
-        value, groups = call_own(ReadDigits(operator), listed), keys
-    elif operator == "mean":
-        value = call_own(MeanOfWords(step.term), *rest)
+        read, groups = [call_own(ReadDigits(aggregation.only.operator), listed)], keys
     else:
-        value = call_own(JoinWords(_widest(target[-1])), *rest[1:])
-    values = zip(column_names(target), (*keys, value), strict=True)
+        slices, read = word_slices(aggregation.values, step.terms), []
+        for each, type_ in zip(aggregation.accumulators, target[length:], strict=True):
+            words = rest[slices[each.value]]
+            match each.operator:
+                case "count":
+                    read.append(rest[0])
+                case "mean":
+                    read.append(call_own(MeanOfWords(step.terms[0]), rest[0], *words))
+                case _:
+                    read.append(call_own(JoinWords(_widest(type_)), *words))
+    values = zip(column_names(target), (*keys, *read), strict=True)
     items = [nodes.named(each, name) for name, each in values]
     mark = nodes.named(exp.Boolean(this=False), MARK)
     query = nodes.select([*items, mark], table.use(source), groups=groups)
-    if groups == [] and step.term.kind is Kind.FLOAT:  # an aggregate of no rows would be a row
+    if groups == [] and is_float:  # an aggregate of no rows would be a row
         test = nodes.binary(exp.GT, count_rows(), nodes.integer(0, "BIGINT"))
         query.set("having", exp.Having(this=test))
     return StepQuery((query,), (SPARK.text(query),), (), table.tables())
@@ -176,12 +184,11 @@ def _is_kept(step: GroupStep, columns: Sequence[Node], body: tuple[Type, ...]) -
     """Return the test whether a group has a value; None for all."""
     match step:
         case Aggregate(aggregation=aggregation):
-            if aggregation.operator in ("sum", "count"):
+            if aggregation.has_every_group:
                 return None
             return nodes.any_of([nodes.is_present(columns[0]), nodes.column(MARK, QUERY)])
         case Total(aggregation=aggregation):
-            assert aggregation.value is not None
-            if body[aggregation.value].kind is Kind.FLOAT:
+            if any(body[at].kind is Kind.FLOAT for at in aggregation.values):
                 return None
             zero = nodes.integer(0, "BIGINT")
             tests = [nodes.binary(exp.NEQ, each, zero) for each in columns]

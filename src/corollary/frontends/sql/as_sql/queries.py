@@ -6,6 +6,7 @@ from dataclasses import field
 from sqlglot import exp
 
 from corollary.core.logic import (
+    Accumulator,
     Aggregation,
     Condition,
     Constant,
@@ -119,21 +120,24 @@ class QueryWriter:
         relation = self.relations[aggregation.relation]
         keys = [_column(None, body.columns[at]) for at in aggregation.groups]
         items = [_named(key, name) for key, name in zip(keys, relation.columns, strict=False)]
-        name = relation.columns[-1]
-        value = self._aggregate(aggregation, body, relation.types[-1])
-        items.append(_named(value, name))
+        count = len(keys)
+        values = [
+            self._aggregate(each, body, type_)
+            for each, type_ in zip(aggregation.accumulators, relation.types[count:], strict=True)
+        ]
+        items += map(_named, values, relation.columns[count:])
         query = exp.Select().select(*items, copy=False).from_(self.source(aggregation.body, None))
         query = query.group_by(*(key.copy() for key in keys)) if keys else query
-        if aggregation.operator in ("min", "max", "mean"):  # a group of nulls has no value
-            return query.having(_is_not_null(value.copy()))
+        if not aggregation.has_every_group:  # a group of nulls has no value
+            return query.having(_is_not_null(values[0].copy()))
         return query if keys else query.having(_at_least_one_row())
 
-    def _aggregate(self, aggregation: Aggregation, body: Relation, type_: Type) -> Node:
-        if aggregation.value is None:
+    def _aggregate(self, accumulator: Accumulator, body: Relation, type_: Type) -> Node:
+        if accumulator.value is None:
             return exp.Count(this=exp.Star())
-        at = aggregation.value
+        at = accumulator.value
         column = _column(None, body.columns[at])
-        match aggregation.operator:
+        match accumulator.operator:
             case "sum":
                 total = exp.Coalesce(
                     this=exp.Sum(this=column), expressions=[sql_constant(0, None, self.dialect)]

@@ -1,12 +1,12 @@
 """Aggregates over sorted groups."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from corollary.core.logic import Aggregation
+from corollary.core.logic import Accumulator, Aggregation
 from corollary.core.states import State
 from corollary.core.types import Kind, Type
 from corollary.data_class import dataclass
@@ -31,15 +31,23 @@ Starts = npt.NDArray[np.int64]
 def aggregate(
     aggregation: Aggregation, body: Table, state: State, target: Table, dictionary: Dictionary
 ) -> Words:
-    """Return the tuples (keys…, value) of an aggregation, packed and sorted for the target.
+    """Return the tuples (keys…, values…) of an aggregation, packed and sorted for the target.
 
     A sum that is too large for its type becomes null: the rule that reads it decides whether that
     is an error.
     """
     groups = _groups(aggregation, body, state)
-    codes = _values(aggregation, groups, target.types[-1], dictionary)
-    has_value = (codes != 0) | (aggregation.operator == "sum")
-    columns = [column[has_value] for column in (*groups.keys, codes)]
+    types = target.types[len(aggregation.groups) :]
+    columns = [
+        *groups.keys,
+        *(
+            _values(each, groups, type_, dictionary)
+            for each, type_ in zip(aggregation.accumulators, types, strict=True)
+        ),
+    ]
+    if not aggregation.has_every_group:
+        has_value = columns[-1] != 0
+        columns = [column[has_value] for column in columns]
     return sort_distinct(target.pack(columns, len(columns[-1])))
 
 
@@ -50,22 +58,23 @@ class _Groups:
     Attributes:
         keys: the key columns, one row per group.
         starts: the index of the first row of each group.
-        values: the codes to aggregate; for `count` (type None) the number of rows per group.
+        sizes: the number of its rows.
+        values: the codes to aggregate, and their types, by columns of the body.
     """
 
     keys: list[Codes]
     starts: Starts
-    values: Codes
-    type: Type | None
+    sizes: Starts
+    values: Mapping[int, tuple[Codes, Type]]
 
 
 def _groups(aggregation: Aggregation, body: Table, state: State) -> _Groups:
-    """Sort the key columns and the value column.
+    """Sort the key columns and the value columns.
 
     Rows that differ only in other columns are equal now, and each counts: they are distinct tuples.
     """
     words, layout = body.tuples(state), body.layout
-    columns = [*aggregation.groups, *(() if aggregation.value is None else (aggregation.value,))]
+    columns = [*aggregation.groups, *aggregation.values]
     if columns != list(range(len(columns))):
         selected = layout_of(tuple(layout.columns[column] for column in columns))
         rows = [layout.unpack_column(words, column) for column in columns]
@@ -75,37 +84,39 @@ def _groups(aggregation: Aggregation, body: Table, state: State) -> _Groups:
     starts = first_mask(prefix).nonzero()[0]
     firsts = words[starts]
     keys = [layout.unpack_column(firsts, at) for at in range(length)]
-    if aggregation.value is None:
-        return _Groups(keys, starts, np.diff(np.append(starts, len(words))), None)
-    return _Groups(keys, starts, layout.unpack_column(words, length), body.types[aggregation.value])
+    values = {
+        at: (layout.unpack_column(words, place), body.types[at])
+        for place, at in enumerate(aggregation.values, length)
+    }
+    return _Groups(keys, starts, np.diff(np.append(starts, len(words))), values)
 
 
 def _values(
-    aggregation: Aggregation, groups: _Groups, type_: Type, dictionary: Dictionary
+    accumulator: Accumulator, groups: _Groups, type_: Type, dictionary: Dictionary
 ) -> Codes:
     """Return the code of each group's value, 0 (null) if all its values are null."""
-    if groups.type is None:
-        return dictionary.encode(groups.values, None, type_)
-    codes, starts = groups.values, groups.starts
+    if accumulator.value is None:
+        return dictionary.encode(groups.sizes, None, type_)
+    (codes, source), starts = groups.values[accumulator.value], groups.starts
     if not len(starts):
         return np.empty(0, np.int64)
     present = codes != 0
-    owners = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(codes))))[present]
+    owners = np.repeat(np.arange(len(starts)), groups.sizes)[present]
     sizes = np.bincount(owners, minlength=len(starts))
-    values = dictionary.decode(codes[present], groups.type)
+    values = dictionary.decode(codes[present], source)
     result = np.zeros(len(starts), np.int64)
     nonempty = np.flatnonzero(sizes)
     if not len(nonempty):
-        if aggregation.operator == "sum":
+        if accumulator.operator == "sum":
             result[:] = dictionary.encode_value(0, type_)
         return result
     # `reduceat` needs the starts of nonempty groups among the values that are not null.
     begins = np.concatenate([[0], np.cumsum(sizes[nonempty])[:-1]])
-    combined, too_large = _COMBINE[aggregation.operator](
-        values, begins, sizes[nonempty], groups.type, type_
+    combined, too_large = _COMBINE[accumulator.operator](
+        values, begins, sizes[nonempty], source, type_
     )
     result[nonempty] = dictionary.encode(combined, too_large, type_)
-    if aggregation.operator == "sum":
+    if accumulator.operator == "sum":
         result[sizes == 0] = dictionary.encode_value(0, type_)
     return result
 

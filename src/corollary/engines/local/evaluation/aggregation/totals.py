@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from corollary.core.logic import Accumulator, Aggregation
 from corollary.core.plans import ReadTotals, Total
 from corollary.core.totals import (
     ALL_PLACES,
@@ -14,6 +15,7 @@ from corollary.core.totals import (
     WORD_BITS,
     SpecialPlace,
     word_count,
+    word_slices,
 )
 from corollary.core.types import NUMBER, Kind, Type
 from corollary.data_class import dataclass
@@ -54,8 +56,9 @@ SPECIAL_TESTS: Mapping[SpecialPlace, Callable[[Any], Mask]] = {
 def compute_totals(step: Total, body: Table, target: Table, dictionary: Dictionary) -> Words:
     """Return the totals of the groups of a body, packed and sorted for the target."""
     terms = _read_terms(step, body, dictionary)
-    groups, sums = _digit_rows(terms) if terms.type.kind is Kind.FLOAT else _word_rows(terms)
-    columns = [key[groups] for key in terms.keys]
+    is_float = terms[0].type.kind is Kind.FLOAT
+    groups, sums = _digit_rows(terms[0]) if is_float else _word_rows(terms)
+    columns = [key[groups] for key in terms[0].keys]
     columns += [dictionary.encode(each, None, NUMBER) for each in sums]
     return sort_distinct(target.pack(columns, len(groups)))
 
@@ -65,26 +68,33 @@ def total_rows(
 ) -> list[Row]:
     """Return the totals of the groups of few tuples, whose values are integers."""
     aggregation = step.aggregation
-    assert aggregation.value is not None
-    value, type_ = aggregation.value, types[aggregation.value]
-    key_of, shifts = permutation(aggregation.groups), _word_shifts(type_)
+    terms = [(at, types[at], _word_shifts(types[at])) for at in aggregation.values]
+    key_of, count = permutation(aggregation.groups), 1 + sum(len(each[2]) for each in terms)
+    of_present = terms[0][0] if _counts_present(aggregation) else None
     totals: dict[Row, list[int]] = {}
     for row in body:
-        code = row[value]
         weight = dictionary.decode_integer(row[-1], NUMBER) if step.is_weighted else 1
-        total = totals.setdefault(key_of(row), [0] * (1 + len(shifts)))
-        if code or aggregation.operator != "mean":
+        total = totals.setdefault(key_of(row), [0] * count)
+        if of_present is None or row[of_present]:
             total[0] += weight
-        if code:
-            integer = dictionary.decode_integer(code, type_)
-            total[1] += (integer >> shifts[0]) * weight
-            for at, shift in enumerate(shifts[1:], 2):
-                total[at] += (integer >> shift & WORD_MASK) * weight
+        place = 1
+        for at, type_, shifts in terms:
+            if code := row[at]:
+                integer = dictionary.decode_integer(code, type_)
+                total[place] += (integer >> shifts[0]) * weight
+                for more, shift in enumerate(shifts[1:], place + 1):
+                    total[more] += (integer >> shift & WORD_MASK) * weight
+            place += len(shifts)
     return [
         (*key, *[dictionary.encode_integer(each, NUMBER) for each in total])
         for key, total in totals.items()
         if any(total)
     ]
+
+
+def _counts_present(aggregation: Aggregation) -> bool:
+    """Whether n is the number of assignments with a term: a mean divides by it."""
+    return aggregation.accumulators[0].operator == "mean"
 
 
 @lru_cache(maxsize=64)
@@ -95,7 +105,7 @@ def _word_shifts(type_: Type) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Terms:
-    """What is aggregated, sorted by group.
+    """A column that is aggregated, its rows sorted by group.
 
     Attributes:
         keys: the key columns, one row for each group.
@@ -118,11 +128,11 @@ class _Terms:
     type: Type
 
 
-def _read_terms(step: Total, body: Table, dictionary: Dictionary) -> _Terms:
+def _read_terms(step: Total, body: Table, dictionary: Dictionary) -> list[_Terms]:
+    """Return the columns that are aggregated; they have keys, owners and weights in common."""
     aggregation = step.aggregation
-    assert aggregation.value is not None
     words, layout = body.tuples(step.body.state), body.layout
-    columns = (*aggregation.groups, aggregation.value)
+    columns = (*aggregation.groups, *aggregation.values)
     columns = (*columns, len(body.types) - 1) if step.is_weighted else columns
     if columns != tuple(range(len(columns))):
         selected = layout.permute(columns)
@@ -131,33 +141,35 @@ def _read_terms(step: Total, body: Table, dictionary: Dictionary) -> _Terms:
     length = len(aggregation.groups)
     is_start = first_mask(layout.prefix_keys(words, length))
     firsts = words[is_start]
-    codes, type_ = layout.unpack_column(words, length), body.types[aggregation.value]
-    is_present = codes != 0
-    weights = np.ones(len(words), np.int64)
+    keys = [layout.unpack_column(firsts, at) for at in range(length)]
+    owners = np.cumsum(is_start) - 1
+    weights = every = np.ones(len(words), np.int64)
     if step.is_weighted:
-        weights = dictionary.decode(layout.unpack_column(words, length + 1), NUMBER)
-    return _Terms(
-        [layout.unpack_column(firsts, at) for at in range(length)],
-        len(firsts),
-        np.cumsum(is_start) - 1,
-        weights,
-        is_present,
-        is_present if aggregation.operator == "mean" else np.ones(len(words), np.bool_),
-        dictionary.decode(codes[is_present], type_),
-        type_,
-    )
+        weights = dictionary.decode(layout.unpack_column(words, len(columns) - 1), NUMBER)
+    found = []
+    for place, at in enumerate(aggregation.values, length):
+        codes, type_ = layout.unpack_column(words, place), body.types[at]
+        is_present = codes != 0
+        is_counted = is_present if _counts_present(aggregation) else every.astype(np.bool_)
+        values = dictionary.decode(codes[is_present], type_)
+        found.append(
+            _Terms(keys, len(firsts), owners, weights, is_present, is_counted, values, type_)
+        )
+    return found
 
 
-def _word_rows(terms: _Terms) -> tuple[Integers, list[Integers]]:
+def _word_rows(terms: Sequence[_Terms]) -> tuple[Integers, list[Integers]]:
     """Return the groups whose totals are not all 0, and their totals: a count, and words."""
-    columns = [terms.weights * terms.is_counted]
-    for word in split_words(terms.values, terms.type):
-        column = np.zeros(len(terms.owners), np.int64)
-        column[terms.is_present] = word * terms.weights[terms.is_present]
-        columns.append(column)
-    if not terms.count:
+    first = terms[0]
+    columns = [first.weights * first.is_counted]
+    for each in terms:
+        for word in split_words(each.values, each.type):
+            column = np.zeros(len(each.owners), np.int64)
+            column[each.is_present] = word * each.weights[each.is_present]
+            columns.append(column)
+    if not first.count:
         return np.empty(0, np.int64), columns
-    starts = np.searchsorted(terms.owners, np.arange(terms.count))
+    starts = np.searchsorted(first.owners, np.arange(first.count))
     sums = [np.add.reduceat(column, starts) for column in columns]
     groups = np.any(np.stack(sums) != 0, axis=0).nonzero()[0]
     return groups, [column[groups] for column in sums]
@@ -309,49 +321,74 @@ def mean_of_words(words: Sequence[Integers], counts: Integers, scale: int) -> An
 
 
 def read_totals(step: ReadTotals, totals: Table, target: Table, dictionary: Dictionary) -> Words:
-    """Return the tuples (keys…, value) that totals say, packed and sorted for the target.
+    """Return the tuples (keys…, values…) that totals say, packed and sorted for the target.
 
     A sum that is too large for its type becomes null: the rule that reads it decides whether that
     is an error.
     """
     words, layout = totals.tuples(step.totals.state), totals.layout
-    length, type_ = len(target.types) - 1, target.types[-1]
+    aggregation, length = step.aggregation, len(step.aggregation.groups)
     columns = [
         dictionary.decode(layout.unpack_column(words, at), NUMBER)
         for at in range(length, len(totals.types))
     ]
-    missing: Mask | None = None
-    if step.term.kind is Kind.FLOAT:
+    results: list[tuple[Any, Mask | None]]
+    if step.terms[0].kind is Kind.FLOAT:
         is_start = first_mask(layout.prefix_keys(words, length))
         words = words[is_start]
-        operator = step.aggregation.operator
-        values = read_digits(operator, np.cumsum(is_start) - 1, *columns)
-    elif step.aggregation.operator == "mean":
-        values = mean_of_words(columns[1:], columns[0], step.term.scale)
+        owners = np.cumsum(is_start) - 1
+        results = [(read_digits(aggregation.only.operator, owners, *columns), None)]
     else:
-        values, missing = join_words(columns[1:], type_)
-    keys = [layout.unpack_column(words, at) for at in range(length)]
-    codes = dictionary.encode(values, missing, type_)
-    return sort_distinct(target.pack([*keys, codes], len(words)))
+        results = [
+            _read_words(each, step, columns, type_)
+            for each, type_ in zip(aggregation.accumulators, target.types[length:], strict=True)
+        ]
+    found = [layout.unpack_column(words, at) for at in range(length)]
+    found += [
+        dictionary.encode(values, missing, type_)
+        for (values, missing), type_ in zip(results, target.types[length:], strict=True)
+    ]
+    return sort_distinct(target.pack(found, len(words)))
+
+
+def _read_words(
+    accumulator: Accumulator, step: ReadTotals, columns: Sequence[Integers], type_: Type
+) -> tuple[Any, Mask | None]:
+    """Return the values of an accumulator of integers, and the mask of those too large, if any."""
+    words = columns[word_slices(step.aggregation.values, step.terms)[accumulator.value]]
+    match accumulator.operator:
+        case "count":
+            return columns[0], None
+        case "mean":
+            return mean_of_words(words, columns[0], step.terms[0].scale), None
+        case _:
+            return join_words(words, type_)
 
 
 def read_total_rows(
     step: ReadTotals, totals: list[Row], target: Table, dictionary: Dictionary
 ) -> list[Row]:
-    """Return the tuples (keys…, value) that few totals of integers say."""
-    length, type_ = len(target.types) - 1, target.types[-1]
-    is_mean, unit = step.aggregation.operator == "mean", 10**step.term.scale
+    """Return the tuples (keys…, values…) that few totals of integers say."""
+    length = len(step.aggregation.groups)
+    slices = word_slices(step.aggregation.values, step.terms)
+    parts = [
+        (each.operator, slices[each.value], type_)
+        for each, type_ in zip(step.aggregation.accumulators, target.types[length:], strict=True)
+    ]
     read: list[Row] = []
     for row in totals:
-        count, *words = [dictionary.decode_integer(code, NUMBER) for code in row[length:]]
-        total = 0
-        for word in words:
-            total = (total << WORD_BITS) + word
-        if is_mean:
-            code = dictionary.encode_value(total / (count * unit), type_)
-        else:
-            code = dictionary.encode_integer(total, type_)
-        read.append((*row[:length], code))
+        integers = [dictionary.decode_integer(code, NUMBER) for code in row[length:]]
+        codes = []
+        for operator, words, type_ in parts:
+            total = 0
+            for word in integers[words]:
+                total = (total << WORD_BITS) + word
+            if operator == "mean":
+                mean = total / (integers[0] * 10 ** step.terms[0].scale)
+                codes.append(dictionary.encode_value(mean, type_))
+            else:
+                codes.append(dictionary.encode_integer(total, type_))
+        read.append((*row[:length], *codes))
     return read
 
 
