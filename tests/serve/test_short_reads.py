@@ -59,6 +59,17 @@ def test_only_lookups_are_answered_together() -> None:
     assert asyncio.run(test()) == [[0, 1], [2], [3], [4]]
 
 
+def test_quick_questions_are_answered_together_with_those_of_the_same_client() -> None:
+    async def test() -> list[list[int]]:
+        queue = JobQueue()
+        for number, who in enumerate([OWNER, OWNER, WRITER, WRITER, OWNER]):
+            answer = asyncio.get_running_loop().create_future()
+            queue.put(Job(number, who, SCAN, 200, answer, is_own=True))
+        return [[each.number for each in await queue.take(64, 1 << 20)] for _ in range(3)]
+
+    assert asyncio.run(test()) == [[0, 1], [2, 3], [4]]
+
+
 @pytest.mark.integration
 def test_a_lookup_does_not_wait_for_scans(warehouse: Path) -> None:
     async def test() -> None:

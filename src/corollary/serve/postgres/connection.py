@@ -31,6 +31,8 @@ from corollary.serve.postgres.settings import REPORTED_SETTINGS, SessionSettings
 from corollary.serve.postgres.shared_state import SharedState
 from corollary.serve.postgres.transaction_block import BlockStatus
 
+MESSAGES_AT_ONCE = 8
+"""So many messages of a client are answered before others are served."""
 TOKEN_CHECK_SECONDS = 1.0
 """A token that was revoked ends its connections at their next message after this time."""
 
@@ -64,9 +66,10 @@ class PgConnection:
         self._context = context
         self._portals: dict[str, Portal] = {}
         self._session: PgSession | None = None
-        self._reported: dict[str, str] = {}
+        self._reported: tuple[str | None, ...] = ()
         self._token_checked = 0.0
         self._is_skipping = False
+        self._handled = 0
         self.secret = secrets.token_bytes(4)
         self.process = 0
         self.is_idle = False
@@ -196,7 +199,9 @@ class PgConnection:
             self.is_idle = True
             kind, payload = await self._channel.read()
             self.is_idle = False
-            await asyncio.sleep(0)  # others are served between two messages that have come at once
+            self._handled += 1
+            if self._handled % MESSAGES_AT_ONCE == 0:
+                await asyncio.sleep(0)  # others are served between messages that have come at once
             if kind == b"X":
                 return
             if self._is_skipping and kind not in (b"S", b"Q"):
@@ -263,11 +268,14 @@ class PgConnection:
 
     def _report_settings(self) -> None:
         """Tell of the settings that have changed."""
-        for name, spelled in REPORTED_SETTINGS.items():
-            value = self.session.settings.get(name) or ""
-            if self._reported.get(name) != value:
-                self._reported[name] = value
-                self._channel.write(ms.parameter_status(spelled, value))
+        values = tuple(map(self.session.settings.get, REPORTED_SETTINGS))
+        if values == self._reported:
+            return
+        before = self._reported or (None,) * len(values)
+        for spelled, value, known in zip(REPORTED_SETTINGS.values(), values, before, strict=True):
+            if value != known:
+                self._channel.write(ms.parameter_status(spelled, value or ""))
+        self._reported = values
 
     # --- the simple protocol -------------------------------------------------------------------
 

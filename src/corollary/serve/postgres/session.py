@@ -502,11 +502,12 @@ class PgSession:
         task = asyncio.ensure_future(awaited)
         self._running, self._is_reading = task, is_read
         limit = self.settings.timeout_seconds
-        left = None if limit is None else limit - (time.monotonic() - self._arrived)
         if is_read and self._has_left:
             self.cancel()
         try:
-            return await asyncio.wait_for(task, left)
+            if limit is None:
+                return await task
+            return await asyncio.wait_for(task, limit - (time.monotonic() - self._arrived))
         except TimeoutError:
             raise PgError("57014", "The statement took longer than statement_timeout.") from None
         except asyncio.CancelledError:

@@ -243,16 +243,20 @@ class ProcessService(FrontService):
         finally:
             if who.name not in self._running:
                 del self._slow[who.name]
-            if isinstance(request, SqlRequest) and request.arrow:
+            if isinstance(request, SqlRequest):
                 self._note_seconds(request.sql, time.monotonic() - began)
 
     def _note_seconds(self, text: str, seconds: float) -> None:
-        """Remember whether a question whose answer is a table was short."""
+        """Remember whether a question was short."""
         self._quick.pop(text, None)
         if seconds < QUICK_SECONDS and len(text) <= SHORT_MAX_BYTES:
             self._quick[text] = None
             if len(self._quick) > QUICK_MAX:
                 self._quick.popitem(last=False)
+
+    def is_quick(self, request: Request) -> bool:
+        """Return whether a question was answered quickly before: others need not fear it much."""
+        return isinstance(request, SqlRequest) and request.sql in self._quick
 
     def queue_of(self, who: Principal, request: Request) -> JobQueue:
         """Return where a read waits: who asks for long ones waits for them with all requests.
@@ -260,9 +264,7 @@ class ProcessService(FrontService):
         A table may take long to be sent, so a question for one is short if it was so before.
         """
         is_small = isinstance(request, SHORT_KINDS) and request_size(request) <= SHORT_MAX_BYTES
-        is_table = (
-            getattr(request, "arrow", False) and getattr(request, "sql", None) not in self._quick
-        )
+        is_table = getattr(request, "arrow", False) and not self.is_quick(request)
         is_short = is_small and not self._slow[who.name] and not is_table
         return self.short_reads if is_short else self.reads
 

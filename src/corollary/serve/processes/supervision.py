@@ -56,6 +56,7 @@ class Job:
         size: roughly its bytes.
         answer: is set with the answer, or an error.
         is_alone: whether a process gets it alone, and not together with others.
+        is_own: whether a process gets it together with requests of the same principal only.
         is_hurried: whether it was given only some of its seconds.
         tries: how often it was sent to a process that died.
         has_begun: whether a process has begun to carry it out.
@@ -67,6 +68,7 @@ class Job:
     size: int
     answer: "asyncio.Future[Answer]"
     is_alone: bool = False
+    is_own: bool = False
     is_hurried: bool = False
     tries: int = 0
     has_begun: bool = False
