@@ -224,6 +224,6 @@ def _bits(data: pa.Buffer | None, offset: int, count: int) -> Mask:
 
 
 def _validity(nulls: Mask | None) -> pa.Buffer | None:
-    if nulls is None or not nulls.any():
+    if nulls is None or not np.count_nonzero(nulls):
         return None
     return pa.py_buffer(np.packbits(~nulls, bitorder="little"))

@@ -99,8 +99,8 @@ class RowsHandle(LocalHandle):
             return nullary_table(len(self._rows))
         codes = np.array(sorted(self._rows), np.int64).reshape(len(self._rows), len(self._types))
         columns = [
-            self._dictionary.decode_arrow(np.ascontiguousarray(column), type_)
-            for column, type_ in zip(codes.T, self._types, strict=True)
+            self._dictionary.decode_arrow(column, type_)
+            for column, type_ in zip(np.ascontiguousarray(codes.T), self._types, strict=True)
         ]
         return pa.table(columns, names=list(self._names))
 

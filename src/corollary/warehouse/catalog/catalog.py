@@ -12,7 +12,7 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import fields
 from datetime import UTC, datetime
 from typing import Any
 
@@ -27,6 +27,7 @@ from corollary.warehouse.catalog import group_keys, key_digests, outbox, schema
 from corollary.warehouse.catalog.catalog_reader import CatalogReader, program_checksum
 from corollary.warehouse.catalog.catalog_rows import (
     NewCommit,
+    StoredChange,
     StoredIndex,
     StoredSnapshot,
     exact_marks,
@@ -242,8 +243,7 @@ class Catalog(CatalogReader):
 
     @staticmethod
     def _record(connection: CatalogConnection, number: int, new: NewCommit) -> None:
-        changes = [{"commit_number": number, **asdict(each)} for each in new.changes]
-        connection.insert("corollary_changes", changes)
+        connection.insert("corollary_changes", [_row(number, each) for each in new.changes])
         group_keys.record_keys(connection, number, new.keys)
         key_digests.record_digests(connection, new.digests)
         Catalog._replace_snapshots(connection, new.snapshots)
@@ -302,8 +302,7 @@ class Catalog(CatalogReader):
             if not shared <= {*known}:
                 return False
             connection.execute("DELETE FROM corollary_indexes WHERE commit_number = ?", number)
-            files = [{"commit_number": number, **asdict(each)} for each in index]
-            connection.insert("corollary_indexes", files)
+            connection.insert("corollary_indexes", [_row(number, each) for each in index])
             self._replace_snapshots(connection, snapshots)
         return True
 
@@ -347,3 +346,9 @@ class Catalog(CatalogReader):
         """Record that a relation no longer has a Delta table."""
         with self.write_transaction() as connection:
             connection.execute("DELETE FROM corollary_published WHERE relation = ?", relation)
+
+
+def _row(number: int, stored: StoredChange | StoredIndex) -> dict[str, Any]:
+    """Return the row of something that a commit has stored."""
+    values = {each.name: getattr(stored, each.name) for each in fields(stored)}
+    return {"commit_number": number, **values}

@@ -166,7 +166,8 @@ class Dictionary:
             return domain.decode_arrow(codes)
         if isinstance(domain, DecimalDomain):
             return domain.decode_arrow(codes, arrow_type(type_))
-        return native.to_arrow(domain.decode(codes), codes == 0, type_)
+        nulls = None if np.count_nonzero(codes) == len(codes) else codes == 0
+        return native.to_arrow(domain.decode(codes), nulls, type_)
 
     @property
     def nbytes(self) -> int:

@@ -166,11 +166,13 @@ def from_arrow(column: pa.ChunkedArray, type_: Type) -> tuple[Any, npt.NDArray[n
             return fixed_values(array, dtype_of(type_.kind)), nulls
 
 
-def to_arrow(values: Any, nulls: npt.NDArray[np.bool_], type_: Type) -> pa.Array:
-    """Return native values as an Arrow array, with the nulls of a mask."""
+def to_arrow(values: Any, nulls: npt.NDArray[np.bool_] | None, type_: Type) -> pa.Array:
+    """Return native values as an Arrow array, with the nulls of a mask, if there are any."""
     target = arrow_type(type_)
     if isinstance(values, Texts):
-        return pc.if_else(bool_array(~nulls), values.array, _NULL_TEXT).cast(target)
+        is_text = None if nulls is None else bool_array(~nulls)
+        array = values.array if is_text is None else pc.if_else(is_text, values.array, _NULL_TEXT)
+        return array.cast(target)
     match type_.kind:
         case Kind.BOOL:
             return bool_array(values != 0, nulls)
