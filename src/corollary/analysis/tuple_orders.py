@@ -11,12 +11,10 @@ values of both atoms, and nothing else:
 
 from collections.abc import Sequence
 
-from corollary.core.logic import Atom, Clause, Comparison, Variable
+from corollary.core.logic import MIRRORED_OPERATORS, Atom, Clause, Comparison, Variable
 from corollary.core.printer import print_body
 from corollary.core.program import Relation, SubsumptionOrder, ValueColumn
 from corollary.data_class import dataclass
-
-_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +72,11 @@ def _read_clause(clause: Clause) -> _ReadClause | str:
         match item:
             case Comparison(
                 operator=operator, left=Variable(name=left), right=Variable(name=right)
-            ) if operator in _MIRRORED:
+            ) if operator != "!=" and operator in MIRRORED_OPERATORS:
                 if (right, left) in columns:
                     at = columns[right, left]
                 elif (left, right) in columns:
-                    at, operator = columns[left, right], _MIRRORED[operator]
+                    at, operator = columns[left, right], MIRRORED_OPERATORS[operator]
                 else:
                     return f"`{print_body((item,))}` does not compare two values of one column"
             case _:

@@ -1,10 +1,11 @@
 """Terms, clauses as the user wrote them, and rules in normal form, which all later passes read."""
 
+import operator
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from datetime import date, datetime
 from decimal import Decimal
-from typing import TypeVar, assert_never
+from typing import Any, TypeVar, assert_never
 
 from corollary.core.states import State
 from corollary.core.types import Type
@@ -162,6 +163,17 @@ BodyItem = Atom | Negation | Comparison | Truth | Disjunction
 TEXT_PREDICATES = ("match", "contains")
 EQUATIONS = ("=", "is")
 """The comparisons that give a variable its value where nothing else binds it."""
+COMPARATORS: Mapping[str, Callable[[Any, Any], Any]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+"""What compares two values as an operator does, nulls apart."""
+MIRRORED_OPERATORS = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+"""The operators that say the same of two values in the other order."""
 NEGATED_OPERATORS = {
     "=": "!=",
     "!=": "=",

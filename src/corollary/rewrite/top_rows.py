@@ -11,6 +11,7 @@ from collections import defaultdict
 from dataclasses import replace
 
 from corollary.core.logic import (
+    MIRRORED_OPERATORS,
     Condition,
     Constant,
     Expression,
@@ -20,8 +21,6 @@ from corollary.core.logic import (
     Windowing,
 )
 from corollary.rewrite.translation_unit import TranslationUnit
-
-_FLIPPED = {">=": "<=", ">": "<", "=": "="}
 
 
 def top_rows(unit: TranslationUnit) -> None:
@@ -93,8 +92,8 @@ def _bound(condition: Condition, variable: Variable) -> int | None:
     operator = condition.operator
     one: Expression = condition.left
     other: Expression = condition.right
-    if other == variable and operator in _FLIPPED:
-        one, other, operator = other, one, _FLIPPED[operator]
+    if other == variable and operator in MIRRORED_OPERATORS:
+        one, other, operator = other, one, MIRRORED_OPERATORS[operator]
     if one != variable or not isinstance(other, Constant) or not isinstance(other.value, int):
         return None
     return {"<=": other.value, "<": other.value - 1, "=": other.value}.get(operator)

@@ -17,7 +17,16 @@ from corollary.advisor.cost.relation_sizes import RelationSizes
 from corollary.advisor.model import candidates
 from corollary.advisor.model.scheme import Scheme
 from corollary.advisor.model.shapes import NodeShapes
-from corollary.core.logic import BodyItem, Comparison, Constant, Literal, Term, Value, Variable
+from corollary.core.logic import (
+    MIRRORED_OPERATORS,
+    BodyItem,
+    Comparison,
+    Constant,
+    Literal,
+    Term,
+    Value,
+    Variable,
+)
 from corollary.core.statistics import UNMEASURED_ROWS
 
 FILTER_SELECTIVITY = 0.5
@@ -267,9 +276,6 @@ class Estimator:
         if len(known) < 2:  # an equation that computes a variable restricts nothing
             return 1.0
         return 1.0 / max(1.0, *known)
-
-
-MIRRORED_OPERATORS = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 def _moved(leaves: Iterable[candidates.Node]) -> list[BodyItem]:

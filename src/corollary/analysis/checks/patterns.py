@@ -13,7 +13,6 @@ of patterns of different lengths: that is an error which `names` reports.
 
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
-from operator import eq, ge, gt, le, lt, ne
 
 from corollary.analysis.traverse import Item, conjunctions, count_conjunctions
 from corollary.core import logic
@@ -22,7 +21,6 @@ Pattern = tuple[logic.Constant | None, ...]
 Binding = Mapping[str, logic.Constant]
 BodyConjunction = tuple[Item, ...]
 
-_COMPARISONS = {"=": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
 _CONJUNCTIONS_MAX = 256
 
 
@@ -134,9 +132,9 @@ def compare_constants(operator: str, one: logic.Constant, other: logic.Constant)
     left, right = one.value, other.value
     if left is None or right is None:
         return left is right if operator == "=" else None
-    if operator not in _COMPARISONS or _comparable_type(left) != _comparable_type(right):
+    if operator not in logic.COMPARATORS or _comparable_type(left) != _comparable_type(right):
         return None
-    return bool(_COMPARISONS[operator](left, right))
+    return bool(logic.COMPARATORS[operator](left, right))
 
 
 def _comparable_type(value: logic.Value) -> type:

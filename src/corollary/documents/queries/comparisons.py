@@ -33,6 +33,7 @@ from enum import StrEnum
 from fractions import Fraction
 from itertools import product
 
+from corollary.core.logic import MIRRORED_OPERATORS
 from corollary.data_class import dataclass
 
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?")
@@ -142,14 +143,11 @@ class NumberComparison:
         name = next(iter(factors), None)
         # Divided by the factor of the class, so that its number stands alone on the left.
         factor = factors[name] if name is not None else Fraction(1)
-        operator = MIRRORED[self.operator] if factor < 0 else self.operator
+        operator = MIRRORED_OPERATORS[self.operator] if factor < 0 else self.operator
         pool = NumberPool.NOTHING
         if name is not None:
             pool = NumberPool.ARRIVALS if name in arrivals else NumberPool.LABELS
         return ClockTest(-clock / factor, -self.constant / factor, operator, pool), name
-
-
-MIRRORED = {"<": ">", "<=": ">=", "=": "=", "!=": "!="}
 
 
 class NumberPool(StrEnum):

@@ -16,20 +16,11 @@ from corollary.data_class import dataclass
 from corollary.engines.sql import nodes
 from corollary.engines.sql.decimal_bounds import narrow_result
 from corollary.engines.sql.dialect import SqlDialect
-from corollary.engines.sql.nodes import Node, OperatorKind
+from corollary.engines.sql.nodes import Node
 from corollary.engines.sql.sql_expression import SqlExpression, apply_form
+from corollary.sqlgen.comparisons import COMPARISONS
 
 _FALSE, _TRUE = exp.Boolean(this=False), exp.Boolean(this=True)
-
-COMPARISONS: dict[str, OperatorKind] = {
-    "=": exp.EQ,
-    "!=": exp.NEQ,
-    "<": exp.LT,
-    "<=": exp.LTE,
-    ">": exp.GT,
-    ">=": exp.GTE,
-    "is": exp.NullSafeEQ,
-}
 
 
 @dataclass(frozen=True, slots=True)

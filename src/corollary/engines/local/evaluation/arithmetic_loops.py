@@ -53,7 +53,6 @@ FIRST_BLOCK_TUPLES = 1 << 6
 EXPRESSIONS_MAX_DEPTH = 20
 
 _OPERATORS = {"+", "-", "*"}
-_COMPARISONS = {"=": "==", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _LEAST, _GREATEST = -(2**63), 2**63 - 1
 
 Row = tuple[int, ...]
@@ -288,11 +287,12 @@ class _Lines:
     def _stage(self, stage: object) -> Iterator[str]:
         match stage:
             case Filter(condition=logic.Condition(operator=operator, left=left, right=right)) if (
-                operator in _COMPARISONS
+                operator in logic.COMPARATORS
             ):
                 yield from self._checked(left)
                 yield from self._checked(right)
-                yield f"if {self._term(left)} {_COMPARISONS[operator]} {self._term(right)}:"
+                sign = "==" if operator == "=" else operator
+                yield f"if {self._term(left)} {sign} {self._term(right)}:"
             case Compute(variable=variable, expression=expression):
                 if variable.name in self._names:
                     raise _OtherKindError

@@ -5,7 +5,6 @@ conversion) are marked with the reason, and the caller decides whether that is a
 value dominates null: `null + 1 / 0` has no value.
 """
 
-import operator as operators
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
@@ -48,16 +47,6 @@ Missing = Mapping[str, Mask]
 
 NOTHING_MISSING: Missing = {}
 MISSING_VARIABLE = "a variable without a value"
-
-CODE_COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
-    "=": operators.eq,
-    "!=": operators.ne,
-    "<": operators.lt,
-    "<=": operators.le,
-    ">": operators.gt,
-    ">=": operators.ge,
-}
-"""The comparisons that codes decide, those of order only where the domain is ordered."""
 
 
 @lru_cache(maxsize=1024)
@@ -242,7 +231,8 @@ def _compare_codes(
     condition: logic.Condition, frame: Columns, count: int, codes: Dictionary
 ) -> Mask | None:
     """Return the rows in which a condition is true, or None if codes do not decide it."""
-    compare = CODE_COMPARISONS.get(condition.operator)
+    # Codes decide comparisons of order only where the domain is ordered.
+    compare = logic.COMPARATORS.get(condition.operator)
     sides = (condition.left, condition.right)
     one_type, two_type = map(type_of, sides)
     if compare is None or one_type.domain != two_type.domain:

@@ -11,7 +11,7 @@ from operator import itemgetter
 
 from corollary.core import functors, logic
 from corollary.core.types import NUMBER
-from corollary.engines.local.evaluation.expressions import CODE_COMPARISONS, type_of
+from corollary.engines.local.evaluation.expressions import type_of
 from corollary.engines.local.storage.code_range import (
     INTERNED_CODE,
     LAST_INLINE_CODE,
@@ -84,7 +84,7 @@ def _compile_comparison(
     if types[0].domain != types[1].domain or (is_ordered and not Dictionary.has_integers(types[0])):
         return None
     one, two = inputs
-    compare = CODE_COMPARISONS[operator]
+    compare = logic.COMPARATORS[operator]
 
     def compared(row: Row) -> int:
         left, right = one(row), two(row)

@@ -15,7 +15,7 @@ import numpy as np
 
 from corollary.core import functors, logic
 from corollary.core.pipeline import AntiProbe, Compute, Filter, Pipeline, Probe
-from corollary.engines.local.evaluation.expressions import CODE_COMPARISONS, type_of
+from corollary.engines.local.evaluation.expressions import type_of
 from corollary.engines.local.evaluation.frames import Frame, VariableScope
 from corollary.engines.local.evaluation.row_expressions import RowExpression, compile_expression
 from corollary.engines.local.evaluation.stages import (
@@ -183,7 +183,7 @@ class _CompareRows:
         dictionary: Dictionary,
     ) -> None:
         self._one, self._two = sides
-        self._compare = CODE_COMPARISONS[condition.operator]
+        self._compare = logic.COMPARATORS[condition.operator]
         domain = dictionary.domain(type_of(condition.left))
         self._domain = None if condition.operator in ("=", "!=") else domain
         self._vectors = vectors
@@ -324,7 +324,7 @@ def _row_stage(
                 compile_expression(each, registers.of) for each in (condition.left, condition.right)
             ]
             is_alike = type_of(condition.left).domain == type_of(condition.right).domain
-            if condition.operator not in CODE_COMPARISONS or not is_alike:
+            if condition.operator not in logic.COMPARATORS or not is_alike:
                 return vectors
             if sides[0] is None or sides[1] is None:
                 return vectors

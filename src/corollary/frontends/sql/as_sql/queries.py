@@ -40,16 +40,7 @@ from corollary.frontends.sql.as_sql.functions import (
     sql_functor,
     sql_type,
 )
-
-_COMPARISONS: Mapping[str, type[exp.Binary]] = {
-    "=": exp.EQ,
-    "!=": exp.NEQ,
-    "<": exp.LT,
-    "<=": exp.LTE,
-    ">": exp.GT,
-    ">=": exp.GTE,
-    "is": exp.NullSafeEQ,
-}
+from corollary.sqlgen.comparisons import COMPARISONS
 
 
 @dataclass(frozen=True)
@@ -348,8 +339,8 @@ class _Block:
             return _is_not_null(left)
         if name == "is" and isinstance(right, exp.Null):
             return exp.Is(this=left, expression=exp.null())
-        if name in _COMPARISONS:
-            return _COMPARISONS[name](this=operand(left), expression=operand(right))
+        if name in COMPARISONS:
+            return COMPARISONS[name](this=operand(left), expression=operand(right))
         negated = name.startswith("!")
         text = self._text_test(name.removeprefix("!"), left, right)
         return exp.not_(text) if negated else text

@@ -11,6 +11,7 @@ from typing import Any
 from sqlglot import exp
 
 from corollary.core.engine import check_deadline
+from corollary.core.functors import COMPARISON_OPERATORS
 from corollary.core.types import BOOL, DATE, SYMBOL, Kind
 from corollary.frontends.sql.binder.aggregates import AGGREGATES, aggregate_call
 from corollary.frontends.sql.binder.casts import bind_cast, negative_literal
@@ -45,15 +46,9 @@ from corollary.frontends.sql.query_tree import (
     ScalarSubquery,
     output_columns,
 )
+from corollary.sqlgen.comparisons import COMPARISONS
 
-COMPARISONS = {
-    exp.EQ: "eq",
-    exp.NEQ: "ne",
-    exp.LT: "lt",
-    exp.LTE: "le",
-    exp.GT: "gt",
-    exp.GTE: "ge",
-}
+_COMPARED = {COMPARISONS[sign]: name for name, sign in COMPARISON_OPERATORS.items()}
 ARITHMETIC = {
     exp.Add: "+",
     exp.Sub: "-",
@@ -79,7 +74,7 @@ class ExpressionBinder(ExpressionContext):
         for kind, sign in ARITHMETIC.items():
             if isinstance(node, kind):
                 return self._arithmetic(node, sign)
-        for kind, functor in COMPARISONS.items():
+        for kind, functor in _COMPARED.items():
             if isinstance(node, kind):
                 return self._comparison(node, functor)
         visit = getattr(self, f"_visit_{type(node).__name__.lower()}", None)
