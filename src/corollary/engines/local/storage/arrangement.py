@@ -215,6 +215,8 @@ class Arrangement:
 
         The conditions are those of `commit` and `append`, or weaker.
         """
+        if all(type(run) is MemoryRun for run in self.runs):
+            return
         total = sum(map(len, self.runs))
         is_purged = removed > 0 and 4 * (len(self.tombstones) + removed) > total
         later = added  # the tuples of all runs after this one: as many as could be merged with it
@@ -224,14 +226,19 @@ class Arrangement:
             later += len(run)
 
     def fold(self, added: list[Row], removed: list[Row]) -> None:
-        """Make few tuples of this order, which fit the layout, the change, and commit it."""
-        self.set_change(self.layout.pack_rows(added), self.layout.pack_rows(removed))
-        self.commit()
+        """Commit few tuples of this order, which fit the layout; there is no open change."""
+        pack = self.layout.pack_rows
+        self._fold(pack(added) if added else None, pack(removed) if removed else None)
 
     def commit(self) -> None:
         """Fold the change into the runs."""
-        if self.added:
-            added = merge_words(*[run.words for run in self.added])
+        added = merge_words(*[run.words for run in self.added]) if self.added else None
+        removed = self.removed if len(self.removed) else None
+        self.added, self.removed = [], self.layout.empty
+        self._fold(added, removed)
+
+    def _fold(self, added: Words | None, removed: Words | None) -> None:
+        if added is not None:
             if len(self.tombstones):
                 # A tuple under a tombstone is still in its run: runs would no longer be disjoint.
                 revived = is_member(added, self.tombstones)
@@ -240,10 +247,8 @@ class Arrangement:
                     added = added[~revived]
             if len(added):
                 append_run(self.runs, added)
-            self.added = []
-        if len(self.removed):
-            self.tombstones = merge_words(self.tombstones, self.removed)
-            self.removed = self.layout.empty
+        if removed is not None:
+            self.tombstones = merge_words(self.tombstones, removed)
             if 4 * len(self.tombstones) > sum(map(len, self.runs)):
                 rest = [subtract_words(run.words, self.tombstones) for run in self.runs]
                 self.runs = [MemoryRun(words) for words in rest if len(words)]

@@ -446,15 +446,15 @@ class LayoutFamily:
         """
         assert self.layout is not None
         known = self.layout.columns
+        for column, codes, bound in zip(known, columns, bounds, strict=True):
+            if not (column.holds(codes) if bound is None else column.includes(bound)):
+                break
+        else:
+            return
         found = [
             _NO_CODES if bound is not None else range_of(codes)
             for codes, bound in zip(columns, bounds, strict=True)
         ]
-        for column, bound, inspected in zip(known, bounds, found, strict=True):
-            if not column.includes(inspected if bound is None else bound):
-                break
-        else:
-            return
         trusted = [_NO_CODES if bound is None else bound for bound in bounds]
         if sum(each.width for each in _extended(_extended(known, trusted), found)) > NARROW_BITS:
             found = [range_of(codes) for codes in columns]

@@ -67,7 +67,7 @@ def _is_found(needles: Words, words: Words) -> Mask:
 
 def has_word(words: Words, word: Any) -> bool:
     """Return whether a word, given as `tolist` gives it, is among the sorted words."""
-    at = int(words.searchsorted(word if words.dtype == np.int64 else np.void(word)))
+    at = int(words.searchsorted(word if type(word) is int else np.void(word)))
     return at < len(words) and bool(words.item(at) == word)
 
 
@@ -76,6 +76,10 @@ def merge_words(*runs: Words) -> Words:
     filled = [run for run in runs if len(run)]
     if len(filled) < 2:
         return filled[0] if filled else runs[0]
+    if len(filled) == 2 and len(filled[1]) == 1:  # most often, and quick
+        words, single = filled
+        at = int(words.searchsorted(single)[0])
+        return np.concatenate((words[:at], single, words[at:]))
     joined = np.concatenate(filled)
     joined.sort(kind="stable")  # timsort: merges the sorted parts in linear time
     return joined
@@ -227,7 +231,7 @@ class MemoryRun:
     def find(self, low: Any, high: Any) -> tuple[int, int]:
         """Return where the words from one to another are, both given as `tolist` gives them."""
         words = self.words
-        is_narrow = words.dtype == np.int64
+        is_narrow = type(low) is int
         size, first = len(words), int(words.searchsorted(low if is_narrow else np.void(low)))
         if first == size or words.item(first) > high:
             return first, first
