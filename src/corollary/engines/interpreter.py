@@ -302,25 +302,35 @@ class Interpreter:
     # --- steps ---------------------------------------------------------------------------------
 
     def _step(self, step: plans.Step, frame: _Frame) -> None:
-        match step:
+        match step:  # the steps of small changes first: each case takes time
             case plans.Derive():
                 self._assign(step, *self._prepared.derive(step, frame.round))
             case plans.When(nonempty=nonempty, steps=steps):
                 if self._has_any(nonempty):
                     self._stack.append(_Frame(steps, frame.round))
+            case plans.Within():
+                self._try(step, frame.round)
+            case plans.Call():
+                self._call(step)
+            case plans.Remove(relation=relation, source=source):
+                self._tables[relation].remove(self._words(source))
+            case plans.Add(relation=relation, source=source):
+                self._tables[relation].add(self._words(source))
             case plans.Extend(target=target, source=source):
                 self._tables[target].extend(self._words(source))
-            case plans.ExtendWithRound(target=target, source=source):
-                self._prepared.extend_with_round(target, source, frame.round)
+            case plans.CancelOut(relation=relation):
+                self._tables[relation].cancel_out()
             case (
-                plans.Aggregate()
+                plans.Accumulate()
+                | plans.ReadTotals()
+                | plans.Total()
+                | plans.Aggregate()
                 | plans.Window()
                 | plans.CompareWindows()
-                | plans.Total()
-                | plans.ReadTotals()
-                | plans.Accumulate()
             ):
                 self._aggregate(step, frame.round)
+            case plans.ExtendWithRound(target=target, source=source):
+                self._prepared.extend_with_round(target, source, frame.round)
             case (
                 plans.Improve()
                 | plans.Judge()
@@ -336,18 +346,8 @@ class Interpreter:
             case plans.StoreRelation(relation=relation, source=source):
                 self._tables[relation].replace(self._words(source))
                 self._tables[source].clear()
-            case plans.Remove(relation=relation, source=source):
-                self._tables[relation].remove(self._words(source))
-            case plans.Add(relation=relation, source=source):
-                self._tables[relation].add(self._words(source))
-            case plans.CancelOut(relation=relation):
-                self._tables[relation].cancel_out()
             case plans.Loop():
                 self._loop(step)
-            case plans.Within():
-                self._try(step, frame.round)
-            case plans.Call():
-                self._call(step)
             case plans.PlacedCall(procedure=procedure):
                 if not self._prepared.run_placed_call(step):
                     self._call(plans.Call(procedure))

@@ -29,7 +29,7 @@ from corollary.engines.local.storage.layout import Row
 from corollary.engines.local.storage.rows import permutation
 from corollary.engines.local.values.codes import Dictionary
 
-FEW_TUPLES = 8
+FEW_TUPLES = 16
 """Up to this many rows are handled one by one."""
 
 ROW_COLUMN = "•row"
