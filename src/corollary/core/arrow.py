@@ -159,6 +159,8 @@ def sort_rows(
     """
     if not table.num_columns or table.num_rows < 2:
         return table
+    if not first and _ascends(table.column(0)):  # as tables are stored
+        return table
     keys: dict[str, pa.ChunkedArray] = {}
     orders: list[tuple[str, str]] = []
     leading = dict(reversed(first))
@@ -175,6 +177,14 @@ def sort_rows(
             orders.append((f"valid{number}", "ascending" if is_first else "descending"))
         orders += [(name, "descending" if descends else "ascending") for name in made]
     return table.take(pc.sort_indices(pa.table(keys), sort_keys=orders))
+
+
+def _ascends(column: pa.ChunkedArray) -> bool:
+    """Return whether a column has integers, each greater than the one before."""
+    if not pa.types.is_int64(column.type) or column.null_count:
+        return False
+    values = column.to_numpy()
+    return bool((values[1:] > values[:-1]).all())
 
 
 def dependency_violations(

@@ -16,7 +16,7 @@ from corollary.serve.postgres.encoding import (
 )
 from corollary.serve.postgres.messages import BINARY_FORMAT, TEXT_FORMAT, format_of, message
 
-CHUNK_ROWS = 4096
+CHUNK_ROWS = 16_384
 """The number of rows that are encoded at once; others are served in between."""
 FEW_ROWS = 8
 """So many rows are encoded value by value: for them vectors take longer."""
@@ -76,42 +76,56 @@ def _few_messages(table: pa.Table, kind: bytes, formats: Sequence[int]) -> bytes
 def _assemble(columns: Sequence[EncodedColumn], count: int, kind: bytes) -> bytes:
     """Return messages of fields: kind, length, number of fields; each with its length before it."""
     sizes = np.full(count, 6 + 4 * len(columns), np.int64)
+    fields: list[pa.Array] = []
     for column in columns:
         sizes += column.lengths
-    places = np.cumsum(sizes + 1) - (sizes + 1)
-    out = np.zeros(int(sizes.sum()) + count, np.uint8)
-    out[places] = kind[0]
-    _write_int32(out, places + 1, sizes)
-    out[places + 5] = len(columns) >> 8
-    out[places + 6] = len(columns) & 0xFF
-    places = places + 7
-    for column in columns:
         shown = column.lengths
         if column.is_null is not None:
             shown = np.where(column.is_null, -1, shown)
-        _write_int32(out, places, shown)
-        places = places + 4
-        _scatter(out, places, column)
-        places = places + column.lengths
-    return out.tobytes()
+        fields += [_fixed_values(_int32(shown)), _values(column)]
+    heads = np.empty((count, 7), np.uint8)
+    heads[:, 0] = kind[0]
+    heads[:, 1:5] = _int32(sizes)
+    heads[:, 5:] = divmod(len(columns), 256)
+    return _joined([_fixed_values(heads), *fields])
 
 
-def _write_int32(out: Bytes, places: Integers, values: Integers) -> None:
-    for at in range(4):
-        out[places + at] = (values >> (24 - 8 * at)) & 0xFF
+def _int32(values: Integers) -> Bytes:
+    """Return the four bytes of each integer, the highest one first."""
+    return values.astype(">i4").view(np.uint8).reshape(len(values), 4)
 
 
-def _scatter(out: Bytes, places: Integers, column: EncodedColumn) -> None:
-    """Copy every value of a column to its place."""
-    total = int(column.lengths.sum())
-    if not total:
-        return
-    # The n-th byte of a value goes from its start + n to its place + n.
-    before = np.cumsum(column.lengths) - column.lengths
-    steps = np.arange(total, dtype=np.int64)
-    sources = steps + np.repeat(column.starts - before, column.lengths)
-    targets = steps + np.repeat(places - before, column.lengths)
-    out[targets] = column.data[sources]
+def _fixed_values(values: Bytes) -> pa.Array:
+    """Return the rows of a matrix of bytes."""
+    count, width = values.shape
+    ends = np.arange(count + 1, dtype=np.int64) * width
+    return _binary_array(ends, values)
+
+
+def _values(column: EncodedColumn) -> pa.Array:
+    """Return the values of a column; a null is empty."""
+    lengths, starts = column.lengths, column.starts
+    first = int(starts[0]) if len(starts) else 0
+    ends = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=ends[1:])
+    data = column.data[first : first + int(ends[-1])]
+    if not np.array_equal(starts - first, ends[:-1]):  # there are gaps between them
+        steps = np.arange(int(ends[-1]), dtype=np.int64)
+        data = column.data[steps + np.repeat(starts - ends[:-1], lengths)]
+    return _binary_array(ends, data)
+
+
+def _binary_array(ends: Integers, data: Bytes) -> pa.Array:
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.large_binary(), len(ends) - 1, buffers)
+
+
+def _joined(fields: Sequence[pa.Array]) -> bytes:
+    """Return the bytes of all rows of fields."""
+    found = pc.binary_join_element_wise(*fields, pa.scalar(b"", pa.large_binary()))
+    _, ends, data = found.buffers()
+    size = int(np.frombuffer(ends, np.int64)[len(found)])
+    return data.slice(0, size).to_pybytes() if size else b""
 
 
 # --- COPY ---------------------------------------------------------------------------------------
@@ -192,10 +206,7 @@ def _large(text: str) -> pa.Scalar:
 
 def _whole_messages(column: EncodedColumn, count: int) -> bytes:
     """Return a CopyData message for each value of a column."""
-    sizes = column.lengths + 4
-    places = np.cumsum(sizes + 1) - (sizes + 1)
-    out = np.zeros(int(sizes.sum()) + count, np.uint8)
-    out[places] = ord("d")
-    _write_int32(out, places + 1, sizes)
-    _scatter(out, places + 5, column)
-    return out.tobytes()
+    heads = np.empty((count, 5), np.uint8)
+    heads[:, 0] = ord("d")
+    heads[:, 1:] = _int32(column.lengths + 4)
+    return _joined([_fixed_values(heads), _values(column)])

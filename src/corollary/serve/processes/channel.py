@@ -22,14 +22,21 @@ from corollary.serve.requests import Request, parse_request, request_as_json, re
 from corollary.serve.requests import request_kinds as list_kinds
 
 LENGTHS = struct.Struct("<IQ")
+JOINED_MAX_BYTES = 1 << 16
+"""Longer bodies are sent as they are, after what is before them."""
 Frame = tuple[dict[str, Any], bytes]
 _KINDS: dict[str, type[Request]] = {}
 
 
 def encode_frame(document: Mapping[str, Any], body: bytes | memoryview = b"") -> bytes:
     """Return a frame."""
+    return b"".join((_head(document, len(body)), body))
+
+
+def _head(document: Mapping[str, Any], size: int) -> bytes:
+    """Return what is before the body of a frame."""
     text = json.dumps(document, separators=(",", ":")).encode()
-    return b"".join((LENGTHS.pack(len(text), len(body)), text, body))
+    return LENGTHS.pack(len(text), size) + text
 
 
 class Channel:
@@ -40,9 +47,13 @@ class Channel:
         self._poll = select.poll()
         self._poll.register(connection, select.POLLIN)
 
-    def send(self, document: Mapping[str, Any], body: bytes = b"") -> None:
+    def send(self, document: Mapping[str, Any], body: bytes | memoryview = b"") -> None:
         """Send a frame."""
-        self._socket.sendall(encode_frame(document, body))
+        if len(body) <= JOINED_MAX_BYTES:
+            self._socket.sendall(encode_frame(document, body))
+            return
+        self._socket.sendall(_head(document, len(body)))
+        self._socket.sendall(body)
 
     def has_frame(self, seconds: float = 0.0) -> bool:
         """Return whether something comes within some seconds; the end counts, too."""
@@ -116,7 +127,7 @@ def read_requests(
     return found
 
 
-def answer_frame(number: int, answer: Answer) -> tuple[dict[str, Any], bytes]:
+def answer_frame(number: int, answer: Answer) -> tuple[dict[str, Any], bytes | memoryview]:
     """Return an answer as a frame."""
     document: dict[str, Any] = {
         "type": "answer",
@@ -133,7 +144,7 @@ def answer_frame(number: int, answer: Answer) -> tuple[dict[str, Any], bytes]:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
-    return document, sink.getvalue().to_pybytes()
+    return document, memoryview(sink.getvalue())
 
 
 def parse_answer(document: Mapping[str, Any], body: bytes) -> Answer:
