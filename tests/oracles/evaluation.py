@@ -57,6 +57,7 @@ from oracles.parser import (
     read_timestamp,
 )
 from oracles.rounds import Rounds, parts_of
+from oracles.windows import body_of, is_windowed, rows_of
 from oracles.witnesses import with_witnesses
 
 __all__ = ["OracleError", "OracleLimit", "OracleRejected", "evaluate", "typed_rows"]
@@ -1417,13 +1418,18 @@ class Oracle:
 
     def run(self) -> None:
         """All strata, lowest first; within one, all rules until nothing is new."""
-        compiled = [self.compile_rule(rule) for rule in self.rules]
+        windowed = {each.heads[0].relation: each for each in self.rules if is_windowed(each)}
+        compiled = [self.compile_rule(each) for each in self.rules if not is_windowed(each)]
         for stratum in strata(
             self.rules,
             self.program.decls,
             self.program.subsumptions,
             has_rounds=self.program.has_rounds,
         ):
+            if stratum & windowed.keys():
+                (name,) = stratum
+                self.run_windows(windowed[name])
+                continue
             if any(self.program.decls[name].domains for name in stratum):
                 self.run_choice(stratum, [c for rule in compiled for c in rule])
                 continue
@@ -1445,6 +1451,22 @@ class Oracle:
                 closed = [self.close(name) for name in stratum if self.program.decls[name].is_eqrel]
                 if not any(new) and not any(closed):
                     break
+
+    def run_windows(self, rule: Rule) -> None:
+        """The values of window functions, once all rows are there."""
+        (head,), atom = rule.heads, body_of(rule)
+        self.check_arity(head)
+        self.check_arity(atom)
+        types = self.columns[atom.relation]
+
+        def summed(values: list[Value], column: int) -> Value:
+            found = aggregate("sum", types[column], values)
+            if isinstance(found, Failure):
+                raise OracleError(str(found))
+            return canonical(in_bits(found, types[column], self.program.bits))
+
+        for row in rows_of(rule, self.relations[atom.relation], ascending, summed):
+            self.insert(head.relation, row)
 
     def run_choice(self, stratum: set[str], entries: list[Entry]) -> None:
         """Derive all heads of a round, then take them one by one, the least first.
@@ -1779,6 +1801,7 @@ def strata(
                 ]
                 climbing = set().union(*(relations_in(node) for node in extremes))
                 lower = (everything - plain - climbing).union(*inner)
+                lower |= everything if is_windowed(rule) else set()
                 for head in rule.heads:
                     needs[head.relation] |= everything
                     strict |= {(head.relation, name) for name in lower}

@@ -175,7 +175,7 @@ OF_TIMES = frozenset((
     "start_of_week", "start_of_day", "start_of_hour", "start_of_minute", "start_of_second",
     "format_time", "parse_date", "parse_time",
 ))  # fmt: skip
-OPEN = OF_TIMES | scalars.NAMES
+OPEN = OF_TIMES | scalars.NAMES | {"window"}
 """Functors that are not reserved: what begins a literal is a relation unless a sign follows."""
 FUNCTORS = OPEN | frozenset((
     "band", "bor", "bxor", "bnot", "bshl", "bshr", "bshru", "land", "lor", "lxor", "lnot", "min",

@@ -22,6 +22,7 @@ KINDS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     "ranked, counting, dred": (("ranked", "counting", "dred"), {}),
     "pf, epf, mixed": (("pf", "epf", MIXED), {}),
     "virtual": (("auto", "epf", "pf", "ranked", "dred", MIXED), {"with_virtual": True}),
+    "windows": (("auto", "epf", "recompute", MIXED), {"windowed": 3}),
     "rules": (("auto", "ranked", "epf", "counting", "dred", MIXED), {"with_rules": True}),
     "rules, virtual": (("auto", "epf", "pf", MIXED), {"with_rules": True, "with_virtual": True}),
 }

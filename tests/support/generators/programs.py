@@ -46,7 +46,7 @@ FEATURES = (
     "head_expression",
     "multi_head", "negation", "nullable", "nullary", "range", "rare_type", "recursion",
     "recursion_arithmetic", "recursion_linear", "recursion_mutual", "recursion_nonlinear",
-    "is", "null_safe", "repeated_variable", "string", "wildcard",
+    "is", "null_safe", "repeated_variable", "string", "wildcard", "window",
 )  # fmt: skip
 
 # Kinds of arithmetic whose results stay small however often they are applied one after another.
@@ -80,6 +80,7 @@ SIMPLE = (
     "add_comparison", "add_negation", "add_disjunction", "make_linear", "make_nonlinear",
     "make_mutual", "make_counter", "make_nullary", "make_multi_head",
 )  # fmt: skip
+FRAMED = ("count", "sum", "min", "max", "first_value", "last_value", "nth_value")
 # From one type to another: (source, result, text).
 CONVERSIONS = (
     ("symbol", "number", "strlen({x})"),
@@ -409,9 +410,9 @@ class Body:
 class Maker:
     """Draws one program; `relations` grows from the base relations upwards."""
 
-    def __init__(self, draw: st.DrawFn, simple: bool) -> None:
+    def __init__(self, draw: st.DrawFn, simple: bool, windowed: int = 0) -> None:
         self.draw = draw
-        self.simple = simple
+        self.simple, self.windowed = simple, windowed
         self.features: set[str] = set()
         self.relations: list[Relation] = []
         self.derived = 0
@@ -636,6 +637,76 @@ class Maker:
         yield first
         yield second
 
+    def make_window(self) -> Iterator[Relation]:
+        """Window functions of each tuple, and the first tuples by one of them."""
+        self.features.add("window")
+        source = self.pick([each for each in self.relations if each.types])
+        row = [f"x{at}" for at in range(len(source.types))]
+        over = self.over(len(row))
+        types, items, values = list(source.types), [], []
+        for number in range(self.pick((1, 1, 2))):
+            if self.chance(20):
+                over = self.over(len(row))
+            text, type_ = self.window_function(source)
+            frame = self.frame() if "order by" in over and text.startswith(FRAMED) else ""
+            equal = "is" if type_.endswith("?") else "="
+            terms = ", ".join(row)
+            items.append(f'v{number} {equal} window("{text} over ({over}{frame})", {terms})')
+            values.append(f"v{number}")
+            types.append(type_)
+        made = self.declare(tuple(types), aggregate=source.has_aggregate)
+        body = ", ".join((f"{source.name}({', '.join(row)})", *items))
+        self.lines.append(f"{made.name}({', '.join((*row, *values))}) :- {body}.")
+        yield made
+        if types[-1] == "number":
+            self.features.add("comparison")
+            first = self.declare(source.types, aggregate=source.has_aggregate)
+            known = ", ".join((*row, *("_" for _ in values[1:]), "v"))
+            bound = self.pick(("v <= 2", "v < 4", "v = 1"))
+            self.lines.append(
+                f"{first.name}({', '.join(row)}) {self.neck()} {made.name}({known}), {bound}."
+            )
+            yield first
+
+    def over(self, width: int) -> str:
+        """The partition and the order of windows."""
+        terms = self.shuffled([f"${at + 1}" for at in range(width)])
+        cut = self.pick((0, 0, 1))
+        parts = [f"partition by {', '.join(terms[:cut])}"] if cut and terms[:cut] else []
+        how = ("", " desc", " desc nulls first", " nulls last")
+        ordered = [f"{each}{self.pick(how)}" for each in terms[cut : cut + self.pick((1, 2))]]
+        if ordered and self.chance(85):
+            parts.append(f"order by {', '.join(ordered)}")
+        return " ".join(parts)
+
+    def frame(self) -> str:
+        return self.pick(
+            ("", " rows between unbounded preceding and current row",
+             " rows between 1 preceding and 1 following",
+             " rows between 3 preceding and 2 preceding",
+             " rows between 1 following and unbounded following",
+             " range between current row and unbounded following",
+             " range between unbounded preceding and unbounded following")
+        )  # fmt: skip
+
+    def window_function(self, source: Relation) -> tuple[str, str]:
+        """A window function over a relation, and the type of its values."""
+        at = self.pick(range(len(source.types)))
+        type_ = source.types[at]
+        nullable = f"{primitive(type_)}?"
+        choices = [
+            ("row_number()", "number"), ("rank()", "number"), ("dense_rank()", "number"),
+            (f"lag(${at + 1})", nullable), (f"lead(${at + 1}, 2)", nullable),
+            (f"lag(${at + 1}, 1, ${at + 1})", type_),
+            ("count()", "number"), (f"count(${at + 1})", "number"),
+            (f"min(${at + 1})", nullable), (f"max(${at + 1})", nullable),
+            (f"first_value(${at + 1})", nullable), (f"last_value(${at + 1})", nullable),
+            (f"nth_value(${at + 1}, 2)", nullable),
+        ]  # fmt: skip
+        if primitive(type_) in NUMERIC:
+            choices += [(f"sum(${at + 1})", primitive(type_))] * 2
+        return self.pick(choices)
+
     def make_rules(self) -> Iterator[Relation]:
         """One or two rules with everything; the second fits the columns of the first."""
         body = Body(self)
@@ -687,29 +758,30 @@ class Maker:
         kinds = [
             (1, self.make_nullary), (2, self.make_mutual), (2, self.make_multi_head),
             (1, self.make_nonlinear), (1, self.make_linear), (1, self.make_counter),
-            (1, self.make_eqrel), (2, self.make_totals),
+            (1, self.make_eqrel), (2, self.make_totals), (1, self.make_window),
         ]  # fmt: skip
         room, chosen = self.pick((5, 5, 5, 5, 5, 4, 3, 2)), [self.make_rules]
         ranks = [self.draw(st.integers(0, 999)) for _ in kinds]  # permutations() favours no change
         for _, (size, make) in sorted(zip(ranks, kinds, strict=True), key=lambda pair: pair[0]):
-            if size <= room and (make.__name__ in SIMPLE or not self.simple):
+            if size <= room - self.windowed and (make.__name__ in SIMPLE or not self.simple):
                 room -= size
                 chosen.append(make)
-        chosen += [self.make_rules] * room
+        chosen += [self.make_window if self.windowed else self.make_rules] * room
         for make in self.shuffled(chosen):
             self.relations += make()
         return Case("\n".join(self.lines) + "\n", facts, frozenset(self.features), base)
 
 
 @st.composite
-def programs(draw: st.DrawFn, simple: bool = False) -> Case:
+def programs(draw: st.DrawFn, simple: bool = False, windowed: int = 0) -> Case:
     """A valid program over two to four base relations, with a small database.
 
     Args:
         draw: Given by hypothesis.
         simple: Only recursion, negation, disjunction and comparisons over numbers and symbols.
+        windowed: At least so many rules have window functions, if the program has room.
     """
-    return Maker(draw, simple).make()
+    return Maker(draw, simple, windowed).make()
 
 
 @st.composite

@@ -81,6 +81,7 @@ def scenarios(
     *,
     with_virtual: bool = False,
     with_rules: bool = False,
+    windowed: int = 0,
 ) -> Scenario:
     """Draw a scenario.
 
@@ -89,8 +90,9 @@ def scenarios(
         algorithms: One of them.
         with_virtual: Whether some derived relations, mostly all, are virtual and watched.
         with_rules: Whether rules come and go.
+        windowed: At least so many rules have window functions.
     """
-    case = draw(programs())
+    case = draw(programs(windowed=windowed))
     updated = draw(updates(case))
     algorithm = algorithms[draw(st.integers(0, 9_999)) % len(algorithms)]  # no favourites
     virtual: tuple[str, ...] = ()

@@ -46,12 +46,13 @@ from functools import partial
 
 from corollary.analysis.strata import Stratum
 from corollary.core import plans
-from corollary.core.logic import NO_RULE, Rule, Windowing, has_single_derivations
+from corollary.core.logic import NO_RULE, Rule
 from corollary.core.pipeline import Pipeline, Probe, Reference
 from corollary.core.states import State
 from corollary.data_class import dataclass
 from corollary.maintain import delta
 from corollary.maintain.draft import Body, Draft
+from corollary.maintain.payload import has_single_derivations
 from corollary.maintain.sip import Goal
 from corollary.maintain.solve import solve_procedures
 
@@ -185,17 +186,8 @@ class _Propagation:
 
         Where no tuple has two derivations, the one with an update is in one state only.
         """
-        stratum, update = self.stratum, self.draft.update
-        if stratum.is_recursive or len(stratum.rules) != 1 or stratum.has_choice:
-            return False
-        # The rows of a window determine the values of its functions.
-        keys = {
-            each.relation: range(len(self.draft.types[each.body]))
-            for each in update.new.aggregations
-            if isinstance(each, Windowing)
-        }
-        is_single = has_single_derivations(stratum.rules[0], keys)
-        return is_single and update.redefined.isdisjoint(stratum.relations)
+        redefined = self.draft.update.redefined
+        return has_single_derivations(self.stratum) and redefined.isdisjoint(self.stratum.relations)
 
     # --- depth first ---------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ Functions over different partitions or orders are in a relation each, which read
 sum may be too large for its type: then it is null, and the rule that reads it decides.
 
     h.window1(x, y, s)  the tuples of p, with sums
-    h(x, y, s) :- h.window1(x, y, t), s = checked t.
+    h(x, y, s) :- h.window1(x, y, s), s = checked s.
 """
 
 from collections.abc import Iterator
@@ -48,12 +48,11 @@ def _without_windows(conjunction: Conjunction, unit: TranslationUnit) -> Iterato
     body = _define(conjunction, row.relation, parts, unit, has_rule=has_rule)
     if not has_rule:
         return
-    fresh = {each.name: conjunction.fresh.variable(each.type) for each in checked}
-    values = (fresh.get(each.variable.name, each.variable) for each in every)
     tests = (
-        logic.Comparison("=", each, logic.Functor(CHECKED_SUM, (fresh[each.name],), each.type))
+        logic.Comparison("=", each, logic.Functor(CHECKED_SUM, (each,), each.type))
         for each in checked
     )
+    values = (each.variable for each in every)
     yield conjunction.with_items((logic.Atom(body, (*row.arguments, *values)), *tests), "windows")
 
 

@@ -448,9 +448,12 @@ def _count(function: WindowFunction, rows: _Rows, first: Positions, last: Positi
     if not function.arguments:
         number: Positions = last - first + rows.rows_before
         return number
-    (at,) = function.arguments
-    totals = _running((rows.column(at) != 0).astype(np.int64))
-    found: Positions = totals[last] - totals[first] + rows.total_before("count", at)
+    present = np.ones(rows.count, np.int64)
+    for at in function.arguments:
+        present &= rows.column(at) != 0
+    totals = _running(present)
+    before = rows.total_before("count", function.arguments[0])
+    found: Positions = totals[last] - totals[first] + before
     return found
 
 
