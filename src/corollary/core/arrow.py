@@ -14,7 +14,6 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC
-from typing import assert_never
 
 import numpy as np
 import pyarrow as pa
@@ -29,7 +28,7 @@ from corollary.core.arrow_buffers import (
 )
 from corollary.core.logic import Value
 from corollary.core.program import Relation
-from corollary.core.types import Kind, Type
+from corollary.core.types import Type
 from corollary.data_class import dataclass
 
 _NAN, _ZERO = fixed_array(np.array([math.nan, 0.0]), pa.float64())
@@ -38,28 +37,16 @@ _NAN, _ZERO = fixed_array(np.array([math.nan, 0.0]), pa.float64())
 def arrow_type(type_: Type) -> pa.DataType:
     """Return the Arrow type that holds the values of a type.
 
-    >>> arrow_type(Type(Kind.DECIMAL, precision=12, scale=2))
+    >>> arrow_type(decimal(12, 2))
     Decimal128Type(decimal128(12, 2))
     """
-    match type_.kind:
-        case Kind.SYMBOL | Kind.RECORD:
-            return pa.string()
-        case Kind.NUMBER:
-            return pa.int64()
-        case Kind.UNSIGNED:
-            return pa.uint64()
-        case Kind.FLOAT:
-            return pa.float64()
-        case Kind.DECIMAL:
+    match type_.spec.arrow:
+        case "decimal128":
             return pa.decimal128(type_.precision, type_.scale)
-        case Kind.BOOL:
-            return pa.bool_()
-        case Kind.DATE:
-            return pa.date32()
-        case Kind.TIMESTAMP:
+        case "timestamp":
             return pa.timestamp("us", tz="UTC")
-        case _:
-            assert_never(type_.kind)
+        case name:
+            return pa.type_for_alias(name)
 
 
 def schema_of(relation: Relation) -> pa.Schema:

@@ -2,7 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import field, replace
+from datetime import date, datetime
+from decimal import Decimal
 from enum import StrEnum
+from typing import Any
 
 from corollary.data_class import dataclass
 
@@ -24,6 +27,72 @@ class Kind(StrEnum):
 
 PRIMITIVES = tuple(kind for kind in Kind if kind is not Kind.RECORD)
 """The kinds that columns can have by name."""
+
+NUMBER_RANGE = (-(2**63), 2**63 - 1)
+UNSIGNED_RANGE = (0, 2**64 - 1)
+
+SHORT_DECIMAL_DIGITS = 18
+"""The number of decimal digits that always fit into 64 bits…"""
+
+DECIMAL_MAX_DIGITS = 38
+"""…and into 128 bits."""
+
+DECIMAL_BOUND = 10**DECIMAL_MAX_DIGITS
+"""The integers behind decimals are smaller."""
+
+
+@dataclass(frozen=True, slots=True)
+class TypeSpec:
+    """What the values of a kind are elsewhere.
+
+    Attributes:
+        python: their classes in Python, the usual one first.
+        arrow: their Arrow type, by its alias; two have parameters (`core/arrow.py`).
+        native: the NumPy type of the numbers behind them; texts are in Arrow arrays.
+        spark: their type in Spark SQL, whose dialect our SQL is; `{0}` is the `Type`.
+        duckdb: their type in DuckDB, for people.
+        computed: the type in which DuckDB computes with them; decimals with more digits than 64
+            bits hold are of 128 bits.
+        sqlite: the type of a column in tables of SQLite.
+        bounds: the least and the greatest integer behind them.
+    """
+
+    python: tuple[Any, ...]
+    arrow: str
+    native: str = "int64"
+    spark: str = "BIGINT"
+    duckdb: str = "BIGINT"
+    computed: str = "BIGINT"
+    sqlite: str = "INTEGER"
+    bounds: tuple[int, int] = NUMBER_RANGE
+
+
+_TEXT = TypeSpec((str,), "string", spark="STRING", duckdb="TEXT", computed="VARCHAR")
+_DECIMAL = "DECIMAL({0.precision},{0.scale})"
+TYPE_SPECS: Mapping[Kind, TypeSpec] = {
+    Kind.SYMBOL: _TEXT,
+    Kind.NUMBER: TypeSpec((int,), "int64"),
+    Kind.UNSIGNED: TypeSpec(
+        (int,), "uint64", "uint64", "DECIMAL(20,0)", "UBIGINT", "UBIGINT", bounds=UNSIGNED_RANGE
+    ),
+    Kind.FLOAT: TypeSpec((float, int), "double", "float64", "DOUBLE", "DOUBLE", "DOUBLE", "REAL"),
+    Kind.DECIMAL: TypeSpec(
+        (Decimal, int),
+        "decimal128",
+        spark=_DECIMAL,
+        duckdb=_DECIMAL,
+        sqlite="TEXT",
+        bounds=(1 - DECIMAL_BOUND, DECIMAL_BOUND - 1),
+    ),
+    Kind.BOOL: TypeSpec((bool,), "bool", spark="BOOLEAN", duckdb="BOOLEAN"),
+    Kind.DATE: TypeSpec((date,), "date32", spark="DATE", duckdb="DATE", sqlite="TEXT"),
+    Kind.TIMESTAMP: TypeSpec(
+        (datetime,), "timestamp", spark="TIMESTAMP", duckdb="TIMESTAMP", sqlite="TEXT"
+    ),
+    Kind.RECORD: _TEXT,
+}
+"""What is known of each kind; what is computed of values is in `core/values.py` and in engines."""
+
 
 Domain = tuple[Kind, int]
 """A kind and the scale of its decimals."""
@@ -62,6 +131,56 @@ class Type:
     def inferred_kind(self) -> Kind:
         """The kind as type inference sees it."""
         return self.kind if self.record is None else Kind.RECORD
+
+    @property
+    def spec(self) -> TypeSpec:
+        """What its values are elsewhere."""
+        return TYPE_SPECS[self.kind]
+
+    @property
+    def spark_name(self) -> str:
+        """The type in Spark SQL."""
+        return self.spec.spark.format(self)
+
+    @property
+    def is_symbol(self) -> bool:
+        """Whether it is `symbol`, null or not."""
+        return self.kind is Kind.SYMBOL
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it is `number`, null or not."""
+        return self.kind is Kind.NUMBER
+
+    @property
+    def is_unsigned(self) -> bool:
+        """Whether it is `unsigned`, null or not."""
+        return self.kind is Kind.UNSIGNED
+
+    @property
+    def is_float(self) -> bool:
+        """Whether it is `float`, null or not."""
+        return self.kind is Kind.FLOAT
+
+    @property
+    def is_decimal(self) -> bool:
+        """Whether it is `decimal`, null or not."""
+        return self.kind is Kind.DECIMAL
+
+    @property
+    def is_bool(self) -> bool:
+        """Whether it is `bool`, null or not."""
+        return self.kind is Kind.BOOL
+
+    @property
+    def is_date(self) -> bool:
+        """Whether it is `date`, null or not."""
+        return self.kind is Kind.DATE
+
+    @property
+    def is_timestamp(self) -> bool:
+        """Whether it is `timestamp`, null or not."""
+        return self.kind is Kind.TIMESTAMP
 
     @property
     def is_long_decimal(self) -> bool:
@@ -138,11 +257,6 @@ DATE = Type(Kind.DATE)
 TIMESTAMP = Type(Kind.TIMESTAMP)
 
 NUMERIC = frozenset({Kind.NUMBER, Kind.UNSIGNED, Kind.FLOAT, Kind.DECIMAL})
-SHORT_DECIMAL_DIGITS = 18
-"""The number of decimal digits that always fit into 64 bits…"""
-
-DECIMAL_MAX_DIGITS = 38
-"""…and into 128 bits."""
 
 
 def decimal(precision: int, scale: int) -> Type:

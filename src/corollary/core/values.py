@@ -25,24 +25,9 @@ from typing import Any, assert_never
 from corollary.core.logic import Value
 from corollary.core.records.record_text import ScalarText, parse_record
 from corollary.core.records.record_values import record_from_python, record_to_json
-from corollary.core.types import Kind, RecordType, Type
-
-NUMBER_RANGE = (-(2**63), 2**63 - 1)
-UNSIGNED_RANGE = (0, 2**64 - 1)
+from corollary.core.types import NUMBER_RANGE, UNSIGNED_RANGE, Kind, RecordType, Type
 
 INTEGER_RANGES = {Kind.NUMBER: NUMBER_RANGE, Kind.UNSIGNED: UNSIGNED_RANGE}
-
-PYTHON_TYPES: dict[Kind, Any] = {
-    Kind.SYMBOL: (str,),
-    Kind.NUMBER: (int,),
-    Kind.UNSIGNED: (int,),
-    Kind.FLOAT: (float, int),
-    Kind.DECIMAL: (Decimal, int),
-    Kind.BOOL: (bool,),
-    Kind.DATE: (date,),
-    Kind.TIMESTAMP: (datetime,),
-}
-"""What values of a type are in Python, the usual class first."""
 
 QUOTED_MAX_CHARS = 40
 """The maximum number of characters of a value in a message."""
@@ -209,13 +194,13 @@ def is_value(value: Any, type_: Type) -> bool:
         return False
     if isinstance(value, datetime) and type_.kind is Kind.DATE:
         return False
-    if not isinstance(value, PYTHON_TYPES[type_.kind]):
+    if not isinstance(value, type_.spec.python):
         return False
     match type_.kind:
         case Kind.SYMBOL:
             return is_encodable(value)
         case Kind.NUMBER | Kind.UNSIGNED:
-            low, high = INTEGER_RANGES[type_.kind]
+            low, high = type_.spec.bounds
             return low <= int(value) <= high
         case Kind.DECIMAL:
             return is_decimal(Decimal(value), type_)

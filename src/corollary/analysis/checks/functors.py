@@ -8,7 +8,6 @@ from corollary.core.program import FunctorDeclaration
 from corollary.core.types import Type
 from corollary.core.user_functors.registration import annotated_types, parameter_count
 from corollary.core.user_functors.user_functor import SIGN, UserFunctor
-from corollary.core.values import PYTHON_TYPES
 from corollary.errors import Diagnostic
 
 STATES = ("old", "new")
@@ -88,7 +87,7 @@ def _function(declaration: FunctorDeclaration, functor: UserFunctor) -> Iterator
         (functor.result, result),
     ):
         if not _agrees(type_, annotated):
-            usual = PYTHON_TYPES[type_.kind][0].__name__
+            usual = type_.spec.python[0].__name__
             written = getattr(annotated, "__name__", str(annotated))
             yield Diagnostic(
                 "C0259",
@@ -103,4 +102,4 @@ def _agrees(type_: Type, annotated: object) -> bool:
     """Whether an annotation allows a type; of annotations that are not classes, all do."""
     if not isinstance(annotated, type) or annotated is object:
         return True
-    return annotated in PYTHON_TYPES[type_.kind]
+    return annotated in type_.spec.python

@@ -12,7 +12,7 @@ from corollary.core.arrow_buffers import bool_array, fixed_array, string_array
 from corollary.core.program import Relation
 from corollary.core.records.record_values import record_from_python
 from corollary.core.types import Kind, Type
-from corollary.core.values import INTEGER_RANGES, PYTHON_TYPES, SCALARS, is_encodable, is_value
+from corollary.core.values import INTEGER_RANGES, SCALARS, is_encodable, is_value
 from corollary.errors import InputError
 from corollary.warehouse.formats.struct_columns import record_texts
 from corollary.warehouse.formats.typed_values import (
@@ -167,7 +167,7 @@ def _fits_by_class(values: Sequence[Any], type_: Type) -> bool:
             return False
         classes.remove(type(None))
         values = [value for value in values if value is not None]
-    if not classes <= set(PYTHON_TYPES[type_.kind]):  # exact classes: `bool` is an `int`
+    if not classes <= set(type_.spec.python):  # exact classes: `bool` is an `int`
         return False
     match type_.kind:
         case Kind.SYMBOL:
@@ -175,7 +175,7 @@ def _fits_by_class(values: Sequence[Any], type_: Type) -> bool:
                 return "\0" not in "".join(values)
             return all(map(is_encodable, values))
         case Kind.NUMBER | Kind.UNSIGNED:
-            low, high = INTEGER_RANGES[type_.kind]
+            low, high = type_.spec.bounds
             return not values or (low <= min(values) and max(values) <= high)
         case Kind.DECIMAL | Kind.TIMESTAMP:
             return all(is_value(value, type_) for value in values)
@@ -338,9 +338,9 @@ def _cure(value: Any, type_: Type) -> str:
         return "remove NUL and lone surrogates, which are not characters of a text"
     if type_.kind is Kind.TIMESTAMP and isinstance(value, datetime):
         return "give it a time zone, such as `datetime.UTC`"
-    if isinstance(value, PYTHON_TYPES[type_.kind]) and not isinstance(value, bool):
+    if isinstance(value, type_.spec.python) and not isinstance(value, bool):
         return f"give a value in the range of `{type_}`"
-    names = " or ".join(f"`{each.__name__}`" for each in PYTHON_TYPES[type_.kind])
+    names = " or ".join(f"`{each.__name__}`" for each in type_.spec.python)
     return f"convert it to {names} first"
 
 

@@ -34,17 +34,7 @@ MICROSECOND = timedelta(microseconds=1)
 
 def type_name(type_: Type) -> str:
     """Return the SQL type that holds the values of a type."""
-    match type_.kind:
-        case Kind.SYMBOL:
-            return VARCHAR
-        case Kind.UNSIGNED:
-            return UBIGINT
-        case Kind.FLOAT:
-            return DOUBLE
-        case Kind.DECIMAL:
-            return HUGEINT if type_.is_long_decimal else BIGINT
-        case _:
-            return BIGINT
+    return HUGEINT if type_.is_long_decimal else type_.spec.computed
 
 
 def constant(value: Value, type_: Type) -> Node:

@@ -45,21 +45,9 @@ SUMMED_DIGITS_MAX = 28
 PLAIN_SCALE_MAX = 6
 """Decimals with more digits after the point are written with an exponent there."""
 
-_TYPES = {
-    Kind.SYMBOL: STRING,
-    Kind.NUMBER: LONG,
-    Kind.UNSIGNED: "DECIMAL(20,0)",
-    Kind.FLOAT: "DOUBLE",
-    Kind.BOOL: "BOOLEAN",
-    Kind.DATE: "DATE",
-    Kind.TIMESTAMP: "TIMESTAMP",
-}
-
 
 def _type_name(type_: Type) -> str:
-    if type_.kind is Kind.DECIMAL:
-        return f"DECIMAL({type_.precision},{type_.scale})"
-    return _TYPES[type_.kind]
+    return type_.spark_name
 
 
 def _constant(value: Value, type_: Type) -> Node:

@@ -4,7 +4,8 @@ import re
 from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
 
-from corollary.core.values import NUMBER_RANGE, UNSIGNED_RANGE, is_encodable
+from corollary.core.types import NUMBER_RANGE, UNSIGNED_RANGE
+from corollary.core.values import is_encodable
 
 _INTEGER = re.compile(r"-?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|[0-9]+)")
 _FRACTION = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")

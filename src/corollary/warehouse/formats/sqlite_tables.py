@@ -22,8 +22,8 @@ import pyarrow as pa
 
 from corollary.core.arrow import sort_rows, to_python
 from corollary.core.program import Directive, Relation
-from corollary.core.types import Kind, Type
-from corollary.core.values import NUMBER_RANGE, format_value
+from corollary.core.types import NUMBER_RANGE, Kind, Type
+from corollary.core.values import format_value
 from corollary.data_class import dataclass
 from corollary.errors import InputError
 from corollary.source import Span
@@ -31,15 +31,6 @@ from corollary.warehouse.files.input_files import file_error
 
 BATCH_ROWS = 1 << 16
 SYMBOL_TABLE = "__SymbolTable"
-
-_COLUMN_TYPES = {
-    Kind.SYMBOL: "INTEGER",
-    Kind.NUMBER: "INTEGER",
-    Kind.UNSIGNED: "INTEGER",
-    Kind.BOOL: "INTEGER",
-    Kind.FLOAT: "REAL",
-}
-"""The types of columns of `_p`; those of all other kinds are `TEXT`."""
 
 
 def table_name_of(directive: Directive) -> str:
@@ -265,7 +256,7 @@ def _symbol_numbers(connection: sqlite3.Connection, texts: set[str]) -> Mapping[
 def _column_type(type_: Type, stored: Sequence[Any]) -> str:
     if type_.kind is Kind.UNSIGNED and any(isinstance(each, str) for each in stored):
         return "TEXT"
-    return _COLUMN_TYPES.get(type_.kind, "TEXT")
+    return type_.spec.sqlite
 
 
 def _view(relation: Relation, table: str) -> str:

@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corollary.core.types import Kind, Type
+from corollary.core.types import TYPE_SPECS, Kind, Type
 from corollary.engines.local.evaluation import decimals
 from corollary.engines.local.storage.layout import Mask
-from corollary.engines.local.values.native import INTEGER_BOUNDS, NativeArray
+from corollary.engines.local.values.native import NativeArray
 from corollary.engines.local.values.texts import Texts, compare_texts, select_texts
 
 Operand = tuple[Any, Type]
@@ -35,7 +35,7 @@ def _faults(mask: Mask, reason: str) -> Faults:
 
 def _exact(function: Callable[..., int], operands: list[NativeArray], kind: Kind) -> Result:
     """Compute with Python's integers, where 64 bits may not be enough."""
-    low, high = INTEGER_BOUNDS[kind]
+    low, high = TYPE_SPECS[kind].bounds
     exact = [function(*row) for row in zip(*(each.tolist() for each in operands), strict=True)]
     overflow = np.array([not low <= value <= high for value in exact], np.bool_)
     values = [value if low <= value <= high else 0 for value in exact]
@@ -255,7 +255,7 @@ def to_integer(operands: list[Operand], type_: Type) -> Result:
             values = decimals.to_integers(values, source.scale)
         case _:
             pass
-    low, high = INTEGER_BOUNDS[type_.kind]
+    low, high = type_.spec.bounds
     bad = np.asarray((values < low) | (values > high), np.bool_)
     fitting = np.where(bad, 0, values) if bad.any() else values
     return fitting.astype(_integer_dtype(type_.kind)), _faults(bad, FAILED_CONVERSION)

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from corollary.core.arrow_buffers import LEAST_INTEGER
-from corollary.core.types import Kind, Type
+from corollary.core.types import DECIMAL_BOUND, Kind, Type
 from corollary.engines.local.storage.layout import Mask
-from corollary.engines.local.values.native import DECIMAL_BOUND, NativeArray, narrow_integers
+from corollary.engines.local.values.native import NativeArray, narrow_integers
 
 SMALL_BITS = 62
 """Integers of fewer bits can be added, doubled or negated as int64."""

@@ -99,7 +99,7 @@ class Dictionary:
         code = value + ZERO_CODE
         if 0 < code <= LAST_INLINE_CODE and (value >= 0 or type_.kind is not Kind.UNSIGNED):
             return code
-        least, most = native.INTEGER_BOUNDS[type_.kind]
+        least, most = type_.spec.bounds
         if not least <= value <= most:
             return 0
         dtype = object if type_.kind is Kind.DECIMAL else native.dtype_of(type_.kind)

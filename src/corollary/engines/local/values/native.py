@@ -35,7 +35,7 @@ from corollary.core.arrow_buffers import (
     text_scalar,
     words_of_integers,
 )
-from corollary.core.types import DECIMAL_MAX_DIGITS, Kind, Type
+from corollary.core.types import TYPE_SPECS, Kind, Type
 from corollary.core.values import decimal_value, unscaled_integer
 from corollary.engines.local.values.texts import Texts
 
@@ -53,24 +53,12 @@ _NO_TEXT = text_scalar("")
 HASH_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 """2^64 divided by the golden ratio: multiplying by it spreads neighbours over all high bits."""
 
-DECIMAL_BOUND = 10**DECIMAL_MAX_DIGITS
-"""The integers behind decimals are smaller."""
-
-INTEGER_BOUNDS = dict.fromkeys(Kind, (-(2**63), 2**63 - 1)) | {
-    Kind.UNSIGNED: (0, 2**64 - 1),
-    Kind.DECIMAL: (1 - DECIMAL_BOUND, DECIMAL_BOUND - 1),
-}
-"""The least and the greatest integer for values of a kind that is represented by integers."""
-
-DTYPES: dict[Kind, Any] = {
-    Kind.UNSIGNED: np.uint64,
-    Kind.FLOAT: np.float64,
-}
+_DTYPES: dict[Kind, Any] = {kind: np.dtype(spec.native).type for kind, spec in TYPE_SPECS.items()}
 
 
 def dtype_of(kind: Kind) -> Any:
     """Return the NumPy type that holds values of a kind."""
-    return DTYPES.get(kind, np.int64)
+    return _DTYPES[kind]
 
 
 def filler_values(count: int, type_: Type) -> Values:

@@ -29,24 +29,12 @@ class NotInSqlError(Exception):
 
 # --- types and values ----------------------------------------------------------------------------
 
-_TYPE_NAMES = {
-    Kind.NUMBER: ("BIGINT", "BIGINT"),
-    Kind.UNSIGNED: ("DECIMAL(20, 0)", "UBIGINT"),
-    Kind.FLOAT: ("DOUBLE", "DOUBLE"),
-    Kind.SYMBOL: ("STRING", "TEXT"),
-    Kind.BOOL: ("BOOLEAN", "BOOLEAN"),
-    Kind.DATE: ("DATE", "DATE"),
-    Kind.TIMESTAMP: ("TIMESTAMP", "TIMESTAMP"),
-}
-
 
 def sql_type(type_: Type, dialect: SqlDialectName) -> exp.DataType:
     """Return the type of a column."""
-    if type_.kind is Kind.DECIMAL:
-        text = f"DECIMAL({type_.precision}, {type_.scale})"
-    else:
-        text = _TYPE_NAMES[type_.kind][dialect is SqlDialectName.DUCKDB]
-    return exp.DataType.build(text, dialect=str(dialect))
+    spec = type_.spec
+    text = spec.duckdb if dialect is SqlDialectName.DUCKDB else spec.spark
+    return exp.DataType.build(text.format(type_), dialect=str(dialect))
 
 
 def cast(node: Node, type_: Type, dialect: SqlDialectName) -> Node:

@@ -1,10 +1,11 @@
 """What the binder says about a statement: errors with a place, and refusals of what is unknown."""
 
 from collections.abc import Collection
+from dataclasses import replace
 
 from sqlglot import exp
 
-from corollary.core.types import Kind, Type
+from corollary.core.types import SYMBOL, Type
 from corollary.errors import InputError
 from corollary.frontends.sql.parse import span_of, text_of
 from corollary.source import SourceFile
@@ -12,18 +13,8 @@ from corollary.source import SourceFile
 QUOTED_MAX_CHARS = 40
 """A longer part of a statement is shown by its place only."""
 
-UNTYPED = Type(Kind.SYMBOL, nullable=True, precision=-1)
+UNTYPED = replace(SYMBOL, nullable=True, precision=-1)
 """The type of the literal `NULL` before its context gives it one."""
-
-_SQL_NAMES = {
-    Kind.SYMBOL: "STRING",
-    Kind.NUMBER: "BIGINT",
-    Kind.UNSIGNED: "unsigned",
-    Kind.FLOAT: "DOUBLE",
-    Kind.BOOL: "BOOLEAN",
-    Kind.DATE: "DATE",
-    Kind.TIMESTAMP: "TIMESTAMP",
-}
 
 _CLAUSES = {
     "laterals": ("LATERAL VIEW", "join a table that has one row per element"),
@@ -57,14 +48,12 @@ def problem(
 def type_name(type_: Type) -> str:
     """Return the name of a type in SQL.
 
-    >>> type_name(Type(Kind.DECIMAL, precision=5, scale=2)), type_name(Type(Kind.SYMBOL))
+    >>> type_name(decimal(5, 2)), type_name(SYMBOL)
     ('DECIMAL(5,2)', 'STRING')
     """
     if type_.precision < 0:
         return "NULL"
-    if type_.kind is Kind.DECIMAL:
-        return f"DECIMAL({type_.precision},{type_.scale})"
-    return _SQL_NAMES[type_.kind]
+    return "unsigned" if type_.is_unsigned else type_.spark_name
 
 
 def check_arguments(node: exp.Expr, handled: Collection[str], file: SourceFile) -> None:

@@ -27,7 +27,6 @@ from corollary.engines.local.storage.runs import sort_distinct
 from corollary.engines.local.storage.sorting import first_mask, sort_words
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.values.codes import Dictionary
-from corollary.engines.local.values.native import INTEGER_BOUNDS
 
 Integers = npt.NDArray[np.int64]
 
@@ -249,7 +248,7 @@ def join_words(words: Sequence[Integers], type_: Type) -> tuple[Any, Mask | None
     carried = _carry(words)
     upper, lower, is_narrow = _narrow_words(carried, is_signed=type_.kind is not Kind.UNSIGNED)
     values = np.where(is_narrow, upper << WORD_BITS | lower, 0)
-    least, most = INTEGER_BOUNDS[type_.kind]
+    least, most = type_.spec.bounds
     if type_.kind is Kind.UNSIGNED:
         return values.view(np.uint64), _mask(~is_narrow)
     wide = (~is_narrow).nonzero()[0]

@@ -27,7 +27,7 @@ from corollary.engines.local.evaluation.arithmetic import (
     to_integer,
 )
 from corollary.engines.local.storage.layout import Mask
-from corollary.engines.local.values.native import INTEGER_BOUNDS, NativeArray, narrow_integers
+from corollary.engines.local.values.native import NativeArray, narrow_integers
 
 UNDEFINED_ROOT = "undefined root"
 EXACT_FLOAT_MAX = 2.0**52
@@ -99,7 +99,7 @@ def _round_to(operands: list[Operand], type_: Type) -> Result:
         return values, _faults(too_large, OVERFLOW)
     if places >= 0:
         return values, []
-    low, high = INTEGER_BOUNDS[type_.kind]
+    low, high = type_.spec.bounds
     unit = 10**-places
     exact = values.astype(object)
     rounded = decimals.round_units(exact, unit) * unit if len(values) else exact

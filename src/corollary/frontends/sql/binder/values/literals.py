@@ -14,13 +14,14 @@ from corollary.core.types import (
     DECIMAL_MAX_DIGITS,
     FLOAT,
     NUMBER,
+    NUMBER_RANGE,
     SYMBOL,
     TIMESTAMP,
     Kind,
     Type,
     decimal,
 )
-from corollary.core.values import NUMBER_RANGE, is_encodable
+from corollary.core.values import is_encodable
 from corollary.frontends.sql.binder.problems import UNTYPED
 from corollary.frontends.sql.binder.session import BindingSession
 from corollary.frontends.sql.query_tree import ConstantValue, Expression

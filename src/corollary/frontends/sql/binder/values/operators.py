@@ -6,8 +6,17 @@ from decimal import Decimal
 
 from sqlglot import exp
 
-from corollary.core.types import BOOL, FLOAT, NUMBER, NUMERIC, SYMBOL, Kind, Type, decimal
-from corollary.core.values import NUMBER_RANGE
+from corollary.core.types import (
+    BOOL,
+    FLOAT,
+    NUMBER,
+    NUMBER_RANGE,
+    NUMERIC,
+    SYMBOL,
+    Kind,
+    Type,
+    decimal,
+)
 from corollary.data_class import dataclass
 from corollary.errors import InputError
 from corollary.frontends.sql.binder.problems import type_name
