@@ -96,9 +96,18 @@ def _check_goal(loaded: LoadedProgram, text: str, *, has_events: bool) -> AskedG
         declarations=(Declaration(head, ()),),
         clauses=(logic.Clause((logic.Atom(head, ()),), body),),
     )
+    if named <= {each.name for each in program.declarations}:
+        # All that the goal has to fit is declared; the clauses are checked already.
+        program = Program(
+            program.types,
+            program.declarations,
+            pragmas=program.pragmas,
+            functors=program.functors,
+        )
     checked = check(program + rule)
     for atom in used:
-        if checked.signatures[atom.relation].is_event and not has_events:
+        signature = loaded.checked.signatures.get(atom.relation)
+        if signature is not None and signature.is_event and not has_events:
             raise InputError.of(
                 "C0902",
                 f"`{atom.relation}` is an event predicate: it holds only while a transaction runs.",
