@@ -10,6 +10,7 @@ RUNTIME := $(VENV)/.installed-runtime
 STAMP := $(VENV)/.installed
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest
+SECONDS := build/test-seconds.json
 WORKERS := -n 2 --dist loadgroup --hypothesis-profile=ci
 
 # uv resolves for every platform and Python version at once. No index is written down, and the
@@ -33,7 +34,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo serve test test-integration test-all docs-check lint format bench fuzz crash soak vendor requirements upgrade clean
+.PHONY: help demo serve test test-seconds test-integration test-all docs-check lint format bench fuzz crash soak vendor requirements upgrade clean
 
 help: ## show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -48,10 +49,14 @@ serve: $(RUNTIME) ## open the page on the bundled example
 	$(BIN)/corollary demo --serve --keep demo
 
 test: $(STAMP) ## run the unit tests, cases and properties, and one test of each integration
-	$(PYTEST) $(WORKERS) -m "not crash and (smoke or not integration)" $(ARGS)
+	$(PYTEST) $(WORKERS) -m "not crash and (smoke or not (integration or slow))" \
+		--record-seconds $(SECONDS) $(ARGS)
 
-test-integration: $(STAMP) ## run the other tests of Spark, PostgreSQL, objects, servers, the page, docs, bench
-	$(PYTEST) $(WORKERS) -m "integration and not (crash or smoke)" $(ARGS)
+test-seconds: $(STAMP) ## check that no test of the last `make test` takes more than half a second
+	$(BIN)/python tests/seconds.py $(SECONDS)
+
+test-integration: $(STAMP) ## run what is slow, and Spark, PostgreSQL, objects, servers, the page, docs, bench
+	$(PYTEST) $(WORKERS) -m "(integration or slow) and not (crash or smoke)" $(ARGS)
 
 test-all: $(STAMP) ## run the whole matrix; SHARD=3/12 runs the third of twelve parts
 	$(PYTEST) $(WORKERS) --all $(if $(SHARD),--shard $(SHARD)) $(ARGS)

@@ -6,6 +6,7 @@ of eight parts of it.
 """
 
 import gc
+import json
 import os
 import signal
 from collections import Counter
@@ -23,16 +24,16 @@ import support.functors  # noqa: F401 - registers the functors that cases apply
 from corollary import console
 from corollary.cli.main import GARBAGE_MIN_OBJECTS
 from corollary.core.engine import BULK_VARIABLE
+from corollary.warehouse.catalog.connections import _Sqlite
 from support.figures import FIGURES
 from support.paths import TESTS
 from support.postgresql_server import MissingError, Server, postgresql
 from support.processes.object_store_server import ObjectStoreServer
 from support.processes.object_store_server import object_store_server as start_object_store
-from support.selection import SEED, WHOLE, is_in_shard, seed_of_run, selection
+from support.selection import SEED, WHOLE, examples, is_in_shard, seed_of_run, selection
 
 PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("dev", PATIENT)
-settings.register_profile("ci", PATIENT, max_examples=25, derandomize=True, print_blob=True)
 settings.load_profile("dev")
 
 # Processes that tests start, workers of Spark among them, find the same modules as this one.
@@ -57,6 +58,8 @@ CATALOGS = (
 )
 FIGURE = "figure"
 """The name of the properties of a report that have what a test has counted."""
+SECONDS = "seconds"
+"""The name of the property that has the processor time of a test and of its processes."""
 GROUPS = ("spark", "postgresql", "tests/web/")
 """Tests with one of these in their id run in one process: that of the session, server, browser."""
 
@@ -75,6 +78,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--shard", metavar="K/N", help="run the K-th of N parts of the tests")
     group.addoption("--seed", type=int, help="choose the sample by this number; 1 unless told")
     group.addoption(
+        "--record-seconds",
+        type=Path,
+        metavar="FILE",
+        help="write the processor time of each test, smoke tests left out, as JSON",
+    )
+    group.addoption(
         "--bulk",
         choices=("auto", "always", "never"),
         default="auto",
@@ -82,6 +91,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+@pytest.hookimpl(tryfirst=True)  # before Hypothesis loads a profile
 def pytest_configure(config: pytest.Config) -> None:
     """Tell this process, and those of xdist, what is chosen."""
     if config.option.seed is not None:
@@ -89,6 +99,8 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ[SEED] = str(seed_of_run())
     if config.option.all:
         os.environ[WHOLE] = "1"
+    number = examples(25, 100)
+    settings.register_profile("ci", PATIENT, max_examples=number, derandomize=True, print_blob=True)
     if config.option.bulk != "auto":
         os.environ[BULK_VARIABLE] = config.option.bulk
     if config.getoption("--hypothesis-profile") == "ci":
@@ -96,6 +108,8 @@ def pytest_configure(config: pytest.Config) -> None:
         pytest.MonkeyPatch().setattr(providers, "_get_local_constants", providers.Constants)
     # Nobody pulls the plug here; crash tests count calls of processes, which do not see this.
     pytest.MonkeyPatch().setattr(os, "fsync", lambda _: None)
+    unforced = (*_Sqlite.SETTINGS, "synchronous = OFF")
+    pytest.MonkeyPatch().setattr(_Sqlite, "SETTINGS", unforced)
     # A shell starts jobs in the background with the signal ignored, and processes pass that on.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -109,21 +123,30 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    """Put what a test has counted into its report, which other processes hand over."""
+    """Put what a test has counted, and taken, into its report, which other processes hand over."""
     FIGURES.clear()
+    began = sum(os.times()[:4])
     try:
         return (yield)
     finally:
         item.user_properties += [(FIGURE, each) for each in FIGURES.items()]
+        item.user_properties.append((SECONDS, sum(os.times()[:4]) - began))
 
 
 def pytest_terminal_summary(terminalreporter: Any, exitstatus: int) -> None:
-    """Say what was counted; and again what is chosen, below failures."""
+    """Say what was counted; and again what is chosen, below failures. Record the seconds."""
     figures: Counter[str] = Counter()
+    seconds: dict[str, float] = {}
     for report in (each for found in terminalreporter.stats.values() for each in found):
         if getattr(report, "when", None) == "call":
             for name, value in report.user_properties:
-                figures.update({value[0]: value[1]} if name == FIGURE else ())
+                if name == FIGURE:
+                    figures.update({value[0]: value[1]})
+                elif name == SECONDS and "smoke" not in report.keywords:
+                    seconds[report.nodeid] = round(value, 3)
+    if (record := terminalreporter.config.option.record_seconds) is not None:
+        record.parent.mkdir(parents=True, exist_ok=True)
+        record.write_text(json.dumps(seconds, indent=0), encoding="utf-8")
     if figures:
         told = ", ".join(f"{number:,} {name}" for name, number in sorted(figures.items()))
         is_well = exitstatus == pytest.ExitCode.OK

@@ -40,7 +40,7 @@ def tables_and_views(db: Any) -> tuple[dict[str, str], dict[str, str], dict[str,
     return tables, views, reasons
 
 
-@pytest.mark.matrix(4)
+@pytest.mark.matrix(8)
 @pytest.mark.parametrize(
     "folder", [each for each in WORKING if name_of(each) not in DIFFERENT], ids=name_of
 )

@@ -80,7 +80,7 @@ def test_the_oracle_agrees(case: ChangeCase) -> None:
 # -------------------------------------------------------------------------------------- the package
 
 
-@pytest.mark.parametrize(("form", "variant"), sampled(RUNS, 30, [("as written", "auto")]))
+@pytest.mark.parametrize(("form", "variant"), sampled(RUNS, 60, [("as written", "auto")]))
 @pytest.mark.parametrize("case", CASES, ids=name_of)
 def test_maintenance(case: ChangeCase, form: str, variant: str) -> None:
     run_case(case, form, variant)

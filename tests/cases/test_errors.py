@@ -80,6 +80,7 @@ def test_documented_examples(code: str, text: str) -> None:
     assert code in {finding.code for finding in findings(source)}
 
 
+@pytest.mark.slow
 def test_every_diagnostic_is_a_sentence_with_a_place() -> None:
     for path in CASES:
         for finding in findings(read(path)):

@@ -161,7 +161,7 @@ def goals_of(rows: list[Row], arity: int) -> list[Row]:
     return [(), *some, *usable[len(usable) // 2 :][:1]]
 
 
-@pytest.mark.matrix(4)
+@pytest.mark.matrix(12)
 @pytest.mark.parametrize("folder", WORKING, ids=name_of)
 def test_goals_give_the_tuples_that_they_match(
     folder: Path, monkeypatch: pytest.MonkeyPatch

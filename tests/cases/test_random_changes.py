@@ -152,7 +152,7 @@ def change(db: Database, inserted: Tuples, deleted: Tuples, **options: Any) -> N
                 tx.insert(name, sorted(rows, key=repr))
 
 
-@pytest.mark.matrix(6)
+@pytest.mark.matrix(24)
 @pytest.mark.parametrize("folder", WORKING, ids=name_of)
 def test_random_changes_give_what_an_evaluation_from_scratch_gives(
     folder: Path, monkeypatch: pytest.MonkeyPatch

@@ -100,6 +100,7 @@ def test_sizes_of_facts_and_keys() -> None:
     assert "proposed  base key(airline): holds in 30 tuples" in text
 
 
+@pytest.mark.slow
 def test_apply_verify_and_revert() -> None:
     keep()
     before = answers()
@@ -214,6 +215,7 @@ def test_seconds_come_from_what_was_measured(monkeypatch: pytest.MonkeyPatch) ->
     )
 
 
+@pytest.mark.slow
 def test_sizes_come_from_a_sample() -> None:
     keep()
     arguments = ("advise", "wh", "--query", "view", "--engine", "local", "--format", "json")

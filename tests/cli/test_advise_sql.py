@@ -58,6 +58,7 @@ def test_views_get_the_names_that_are_given() -> None:
         assert "C1107" in said
 
 
+@pytest.mark.slow
 def test_a_log_becomes_views_that_duckdb_runs() -> None:
     made = cli("run", "tables.sql", "--warehouse", "wh", "--engine", "local", "-q")
     assert made.exit_code == OK, made.output

@@ -43,6 +43,7 @@ def test_a_run_repeats_rows() -> None:
     assert said("query", "shop.dl", "sale(item, _)") == "item\nink\npen\n"
 
 
+@pytest.mark.slow
 def test_a_warehouse_counts_copies() -> None:
     said("run", "shop.dl", "--warehouse", "wh", "--engine", "local")
     operations = (

@@ -920,6 +920,7 @@ def test_an_unknown_setting_in_the_environment_is_a_warning(
 # --------------------------------------------------------------------------------- real processes
 
 
+@pytest.mark.integration
 def test_a_real_process_reads_pipes_and_ends_with_the_exit_code() -> None:
     put("n.dl", ".decl n(x: number)\n.input n(IO=stdin)\n.output n(IO=stdout)\n")
     said = real("run", "n.dl", input="2\n1\n2\n")
@@ -937,6 +938,7 @@ def test_the_package_is_a_program() -> None:
     assert said.stdout.startswith("corollary, version ")
 
 
+@pytest.mark.integration
 def test_a_real_process_traces() -> None:
     said = real("trace", "network.dl", "-F", "facts", "--remove", 'edge("b", "c")')
     assert (said.returncode, said.stderr) == (OK, "")
@@ -952,6 +954,7 @@ def test_updates_are_no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "    link: dred, asked for\n" in result.stdout
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_ends_without_a_traceback() -> None:
     put("big.dl", ".decl n(x: number)\nn(x) :- x = range(0, 200000).\n.output n(IO=stdout)\n")
     command = f"{shlex.join(COMMAND)} run big.dl | head -n 4"
@@ -960,6 +963,7 @@ def test_a_closed_pipe_ends_without_a_traceback() -> None:
     assert said.stderr == ""
 
 
+@pytest.mark.slow
 def test_an_interrupt_ends_quietly_and_writes_nothing() -> None:
     put("reads.dl", ".decl n(x: number)\n.input n(IO=stdin)\n.output n\n")
     command = [*COMMAND, "run", "reads.dl", "-D", "out"]

@@ -411,6 +411,7 @@ def traces(draw: st.DrawFn) -> Transaction:
     return tx
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(6, 25), deadline=None, suppress_health_check=list(HealthCheck))
 @given(traces())
 def test_tables_of_random_programs_are_true(tx: Transaction) -> None:
@@ -434,6 +435,7 @@ def test_tables_of_random_programs_are_true(tx: Transaction) -> None:
             assert found.get((name, sign), set()) == expected, (name, sign)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(6, 25), deadline=None, suppress_health_check=list(HealthCheck))
 @given(traces(), st.booleans(), st.integers(0, 5))
 def test_reports_of_random_programs_fit(tx: Transaction, is_full: bool, most: int) -> None:

@@ -50,6 +50,7 @@ def test_status(house: House) -> None:
     assert told["commits"]["last"] == house.db.commits
 
 
+@pytest.mark.slow
 def test_verify(house: House) -> None:
     good = cli("verify", "w")
     assert good.exit_code == OK

@@ -474,6 +474,7 @@ def test_algorithms_are_chosen_by_option() -> None:
     assert run("--relation", "link").exit_code == USAGE
 
 
+@pytest.mark.slow
 def test_strict_runs_materialise_but_refuse_to_recompute() -> None:
     circle = [f"n{at},n{(at + 1) % 200}" for at in range(200)]
     edges(*circle)
@@ -979,6 +980,7 @@ def test_the_pipeline_goes_on_after_manual_writes() -> None:
 # ---------------------------------------------------------------------------------- query, history
 
 
+@pytest.mark.slow
 def test_every_commit_can_be_asked_as_it_was_seen() -> None:
     chance = random.Random(5)
     seen: dict[int, set[str]] = {}
@@ -1175,6 +1177,7 @@ def test_the_audit_feed() -> None:
     assert (idle.stdout, idle.stderr) == ("", "nothing has changed\n")
 
 
+@pytest.mark.slow
 def test_the_feed_adds_up_to_what_is_there() -> None:
     chance = random.Random(11)
     seen: dict[int, set[str]] = {}
@@ -1355,6 +1358,7 @@ def test_an_interrupt_in_doubt_names_the_log(monkeypatch: pytest.MonkeyPatch) ->
     assert "`corollary log wh` tells what was committed meanwhile" in result.stderr
 
 
+@pytest.mark.integration
 def test_a_real_process_is_interrupted_while_it_reads() -> None:
     run()
     command = [*COMMAND, "apply", "wh", "--changes", "-"]

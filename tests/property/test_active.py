@@ -20,7 +20,7 @@ from support.generators.active_scenarios import (
 from support.generators.scenarios import is_lively, unhurried
 from support.selection import examples, sampled
 
-EXAMPLES = examples(4, 8)
+EXAMPLES = examples(2, 8)
 PARTS = range(12)
 """Each part has programs of its own."""
 
@@ -39,6 +39,7 @@ def judged(part: int, number: int) -> Counter[str]:
     return counts
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("part", sampled(PARTS, len(PARTS)))
 def test_active_rules_do_what_the_oracle_says(part: int) -> None:
     assert judged(part, EXAMPLES)["changed"] > EXAMPLES

@@ -16,6 +16,7 @@ PROGRAMS = 80
 BATCH = 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", sampled(range(0, PROGRAMS, BATCH), 4))
 def test_random_programs(first: int) -> None:
     counts: Counter[str] = Counter()
@@ -25,6 +26,7 @@ def test_random_programs(first: int) -> None:
     assert counts["as good as possible"] > counts["searched exhaustively"] // 2
 
 
+@pytest.mark.slow
 @given(programs())
 @settings(
     max_examples=examples(12, 40),

@@ -161,8 +161,9 @@ def compare(db: Database, tx: Any, before: dict[str, Bag], after: dict[str, Bag]
     assert not {"u.rows", "w.rows", "joined.rows", "many.rows"} & set(tx.changes)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("algorithm", sampled(ALGORITHMS, 3, ("auto",)))
-@pytest.mark.parametrize("seed", range(examples(2, 12)))
+@pytest.mark.parametrize("seed", range(examples(1, 12)))
 def test_bags_in_memory(seed: int, algorithm: str) -> None:
     generator, model = random.Random(seed), Model()
     db = corollary.open(None, engine="local")
@@ -174,7 +175,8 @@ def test_bags_in_memory(seed: int, algorithm: str) -> None:
         compare(db, tx, before, model.views())
 
 
-@pytest.mark.parametrize("seed", range(examples(2, 10)))
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(examples(1, 10)))
 def test_bags_in_a_warehouse(seed: int, tmp_path: Path) -> None:
     generator, model = random.Random(seed), Model()
     db = corollary.open(tmp_path, engine="local")

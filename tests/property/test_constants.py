@@ -29,9 +29,9 @@ from support.maintained_database import (
     truth,
     with_virtual,
 )
-from support.selection import examples
+from support.selection import examples, sampled
 
-EXAMPLES = examples(8, 100)
+EXAMPLES = examples(2, 100)
 SEEDS = examples(1, 6)
 
 RECURSIONS = {
@@ -94,7 +94,8 @@ def flips(seed: str, values: Sequence[int | None]) -> Iterator[Step]:
         present ^= chosen
 
 
-@pytest.mark.parametrize("recursion", RECURSIONS)
+@pytest.mark.slow
+@pytest.mark.parametrize("recursion", sampled(RECURSIONS, 4))
 def test_recursions_that_are_read_for_constants(recursion: str) -> None:
     rules = RECURSIONS[recursion] + BOUND_FIRST
     rules += "" if recursion in FIRST_ONLY else BOUND_SECOND
@@ -133,6 +134,7 @@ def with_views(text: str, data: st.DataObject) -> tuple[str, list[str]]:
     return text, views
 
 
+@pytest.mark.smoke
 def test_random_programs_that_are_read_for_constants() -> None:
     counts: Counter[str] = Counter()
 

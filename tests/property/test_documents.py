@@ -12,6 +12,7 @@ from support.generators.document_rounds import Round
 from support.selection import examples, sampled
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("seed", sampled(range(12), 4))
 def test_rounds_agree(seed: int) -> None:
     found = Round(seed, 12).run()
@@ -19,6 +20,7 @@ def test_rounds_agree(seed: int) -> None:
     assert found["futures"] == 2 * 12
 
 
+@pytest.mark.slow
 def test_rounds_with_active_types_agree() -> None:
     found = Counter[str]()
     rounds = examples(2, 12)
@@ -27,6 +29,7 @@ def test_rounds_with_active_types_agree() -> None:
     assert found["exact with active types"] > 8 * rounds
 
 
+@pytest.mark.smoke
 def test_rounds_with_document_types_agree() -> None:
     found = Counter[str]()
     for seed in range(examples(4, 24)):
@@ -35,6 +38,7 @@ def test_rounds_with_document_types_agree() -> None:
     assert found["useful exact in typed documents"] > 10
 
 
+@pytest.mark.slow
 def test_rounds_with_constraints_agree() -> None:
     found = Counter[str]()
     for seed in range(examples(6, 40)):

@@ -19,6 +19,7 @@ def test_the_walk_makes_every_flip_once_and_comes_back() -> None:
     assert len(edges_on(3, loops=True)) == 9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", sampled(["auto", "ranked", "dred", "recompute", "epf"], 5))
 def test_every_flip_on_three_nodes(algorithm: str) -> None:
     changed = list(walk(3, algorithm))

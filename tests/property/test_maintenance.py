@@ -29,6 +29,7 @@ KINDS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
 """Groups of about the same size: algorithms, and what else varies."""
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("kind", KINDS)
 def test_maintained_is_recomputed(kind: str) -> None:
     algorithms, options = KINDS[kind]
@@ -44,6 +45,7 @@ def test_maintained_is_recomputed(kind: str) -> None:
     assert is_lively(counts["changed"], counts["steps"])
 
 
+@pytest.mark.slow
 @unhurried(EXAMPLES)
 @given(st.data())
 def test_epf_filters_once_what_pf_may_filter_again(data: st.DataObject) -> None:
@@ -67,6 +69,7 @@ def test_epf_filters_once_what_pf_may_filter_again(data: st.DataObject) -> None:
             assert pf.changes[name].counts == epf.changes[name].counts
 
 
+@pytest.mark.smoke
 def test_records_under_every_algorithm() -> None:
     for number in range(examples(8, 64)):
         judge_records(number, 3)

@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -72,6 +73,7 @@ def single(step: Step) -> Iterator[Step]:
             yield {}, {name: [row]}
 
 
+@pytest.mark.smoke
 @SETTINGS
 @given(cases(), st.integers(0, 1_000))
 def test_a_change_may_be_split_and_permuted(drawn: tuple[Case, list[Step], str], seed: int) -> None:
@@ -120,6 +122,7 @@ def test_a_change_and_its_inverse_give_back_what_was(drawn: tuple[Case, list[Ste
             assert comparable(to_python(there.removed)) == comparable(to_python(again.added))
 
 
+@pytest.mark.smoke
 @SETTINGS
 @given(cases(), st.integers(0, 1_000))
 def test_a_rule_that_comes_and_goes_changes_nothing(
@@ -149,6 +152,7 @@ def test_a_rule_that_comes_and_goes_changes_nothing(
             assume(False)
 
 
+@pytest.mark.smoke
 @SETTINGS
 @given(cases(), st.integers(0, 1_000))
 def test_other_words_change_nothing(drawn: tuple[Case, list[Step], str], seed: int) -> None:

@@ -61,25 +61,25 @@ def survives(text: str) -> None:
 
 
 @given(st.text(max_size=60))
-@settings(max_examples=examples(60, 300))
+@settings(max_examples=examples(25, 300))
 def test_any_text(text: str) -> None:
     survives(text)
 
 
 @given(st.text(alphabet="().,:-!<=>@#$`\"'\\/* \n\tpx_01de{}[]?|+^%&", max_size=40))
-@settings(max_examples=examples(60, 300))
+@settings(max_examples=examples(25, 300))
 def test_any_signs(text: str) -> None:
     survives(text)
 
 
 @given(st.lists(st.sampled_from(TOKENS), max_size=40), st.sampled_from(["", " ", "\n"]))
-@settings(max_examples=examples(60, 300))
+@settings(max_examples=examples(25, 300))
 def test_any_tokens(tokens: list[str], separator: str) -> None:
     survives(separator.join(tokens))
 
 
 @given(st.integers(), st.integers(1, 6))
-@settings(max_examples=examples(60, 300))
+@settings(max_examples=examples(25, 300))
 def test_any_mutation(seed: int, number: int) -> None:
     chance = random.Random(seed)
     text = PROGRAM
@@ -92,7 +92,7 @@ def test_any_mutation(seed: int, number: int) -> None:
 
 
 @given(data=st.binary(max_size=60))
-@settings(max_examples=examples(30, 100))
+@settings(max_examples=examples(25, 100))
 def test_any_bytes(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     file: Path = tmp_path_factory.mktemp("fuzz") / "program.dl"
     file.write_bytes(data)

@@ -1,5 +1,6 @@
 """Random programs on random databases: the package equals the oracle."""
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 
 from corollary.core.printer import print_body, print_word
@@ -13,12 +14,14 @@ from support.selection import examples
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
 
 
-@settings(max_examples=examples(30, 200), suppress_health_check=SLOW)
+@pytest.mark.smoke
+@settings(max_examples=examples(25, 200), suppress_health_check=SLOW)
 @given(programs())
 def test_evaluation_equals_the_oracle(case: Case) -> None:
     judge(case)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(5, 40), suppress_health_check=SLOW)
 @given(programs())
 def test_goals_equal_the_oracle(case: Case) -> None:
@@ -26,6 +29,7 @@ def test_goals_equal_the_oracle(case: Case) -> None:
         judge_goals(case, evaluation.evaluate(case.text, case.facts))
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(5, 60), suppress_health_check=SLOW)
 @given(programs())
 def test_bodies_of_rules_are_goals(case: Case) -> None:

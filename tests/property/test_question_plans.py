@@ -11,7 +11,8 @@ import pytest
 
 import corollary
 from corollary.core.engine import Limits
-from corollary.database.access.shape_plans import SHAPES_MAX, ShapeCache
+from corollary.database.access import shape_plans
+from corollary.database.access.shape_plans import ShapeCache
 from corollary.database.database import state_of
 from corollary.errors import CorollaryError, LimitError
 from support.selection import examples
@@ -144,7 +145,8 @@ class Shapes:
         self._is_on = False
 
 
-@pytest.mark.parametrize("seed", range(examples(3, 40)))
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(examples(1, 40)))
 def test_remembered_plans_answer_as_if_each_question_was_compiled(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -193,7 +195,8 @@ def _write_outcome(database: corollary.Database, text: str, values: dict[str, An
     return found, rows
 
 
-@pytest.mark.parametrize("seed", range(examples(3, 40)))
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(examples(1, 40)))
 def test_remembered_writes_change_what_each_would_change_if_it_was_compiled(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -237,10 +240,13 @@ def test_a_remembered_question_that_meets_a_limit_is_not_asked_again(
         assert runs == 1
 
 
-def test_the_shape_that_was_asked_longest_ago_is_forgotten() -> None:
+def test_the_shape_that_was_asked_longest_ago_is_forgotten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(shape_plans, "SHAPES_MAX", 8)
     with corollary.open(None, engine="local") as database:
         database.sql("CREATE TABLE t (k INT PRIMARY KEY, a STRING); INSERT INTO t VALUES (1, 'a')")
-        for number in range(SHAPES_MAX + 10):
+        for number in range(18):
             for key in (1, 2):
                 text = f"SELECT a AS a{number} FROM t WHERE k + 0 = k AND k <= {key} GROUP BY a"
                 assert database.sql(text).rows() == [("a",)]
@@ -282,7 +288,8 @@ def _goal_outcome(database: corollary.Database, goal: str) -> object:
     return found.schema, sorted(map(repr, found.to_pylist())), found.num_rows
 
 
-@pytest.mark.parametrize("seed", range(examples(3, 40)))
+@pytest.mark.smoke
+@pytest.mark.parametrize("seed", range(examples(1, 40)))
 def test_remembered_goals_are_answered_as_if_each_was_compiled(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,7 +20,7 @@ from support.maintained_database import MIXED
 from support.selection import examples
 
 ALGORITHMS = ("auto", "counting", "epf", "ranked", "dred", MIXED)
-EXAMPLES = examples(6, 40)
+EXAMPLES = examples(2, 40)
 MUTANT_EXAMPLES = 60
 
 
@@ -35,6 +35,7 @@ def run_scenarios(count: int) -> None:
     run()
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("few", [0, 1, 64])
 def test_maintained_is_recomputed(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(row_stages, "FEW_TUPLES", few)

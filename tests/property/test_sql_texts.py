@@ -18,7 +18,7 @@ from support.query_text import CATALOG
 from support.selection import examples
 
 LARGE = settings(
-    max_examples=examples(30, 100), suppress_health_check=list(HealthCheck), deadline=None
+    max_examples=examples(25, 100), suppress_health_check=list(HealthCheck), deadline=None
 )
 
 characters = st.characters(exclude_categories=("Cs",), exclude_characters="\0")
@@ -49,6 +49,7 @@ def constants(tree: object) -> list[object]:
     return [value.value for value in values if isinstance(value, ConstantValue)]
 
 
+@pytest.mark.smoke
 @LARGE
 @given(many_texts)
 def test_values_come_through(values: list[str]) -> None:
@@ -65,6 +66,7 @@ def distinct(names: Iterable[str]) -> list[str]:
     return list({name.lower(): name for name in names if name}.values())
 
 
+@pytest.mark.slow
 @LARGE
 @given(many_texts, texts)
 def test_names_come_through(names: list[str], relation: str) -> None:
@@ -152,7 +154,7 @@ def check_refused_with_place(query: str) -> None:
             )
 
 
-@settings(max_examples=400, suppress_health_check=list(HealthCheck), deadline=None)
+@settings(max_examples=examples(25, 400), suppress_health_check=list(HealthCheck), deadline=None)
 @given(st.sampled_from(QUERIES), st.randoms(use_true_random=False))
 def test_damaged_queries_are_bound_or_refused_with_a_place(
     query: str, chance: random.Random
@@ -160,18 +162,19 @@ def test_damaged_queries_are_bound_or_refused_with_a_place(
     check_refused_with_place(damaged(query, chance))
 
 
-@settings(max_examples=200, suppress_health_check=list(HealthCheck), deadline=None)
+@settings(max_examples=examples(25, 200), suppress_health_check=list(HealthCheck), deadline=None)
 @given(st.lists(st.sampled_from(WORDS), max_size=25).map(" ".join))
 def test_words_in_any_order(query: str) -> None:
     check_refused_with_place(query)
 
 
-@settings(max_examples=200, suppress_health_check=list(HealthCheck), deadline=None)
+@settings(max_examples=examples(25, 200), suppress_health_check=list(HealthCheck), deadline=None)
 @given(texts)
 def test_any_text(query: str) -> None:
     check_refused_with_place(query)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     "query",
     [

@@ -133,6 +133,7 @@ def steps(draw: st.DrawFn) -> list[Step]:
     return found
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("algorithm", sampled(EVERY, 4))
 def test_totals_are_those_of_the_groups(algorithm: str) -> None:
     counts = {"steps": 0, "payload": 0}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
 from hypothesis import given
 
 from support.generators.programs import Case, programs
@@ -11,6 +12,7 @@ from support.generators.scenarios import unhurried
 from support.provenance.absences import judge_absences
 
 
+@pytest.mark.slow
 def test_attempts_are_the_nearest_ones() -> None:
     counts: Counter[str] = Counter()
 

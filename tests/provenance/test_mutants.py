@@ -75,6 +75,7 @@ def judge_all(*, exact: bool = False) -> int:
     return count
 
 
+@pytest.mark.slow
 def test_without_a_slip_nothing_is_noticed() -> None:
     assert judge_all() > 100
 

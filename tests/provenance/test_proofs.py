@@ -16,18 +16,19 @@ from support.provenance.judge import ProofJudge
 from support.selection import examples
 
 
+@pytest.mark.smoke
 def test_proofs_are_valid_lowest_and_canonical() -> None:
     counts: Counter[str] = Counter()
 
-    @unhurried(examples(10, 25))
+    @unhurried(examples(3, 25))
     @given(scenarios_to_ask())
     def run(scenario: Scenario) -> None:
         counts.update(judge_answers(scenario))
 
     run()
-    assert counts["questions"] > examples(80, 200), counts
-    assert counts["high"], counts
-    assert {"absent", "aggregate", "computed", "chains"} <= counts.keys(), counts
+    assert counts["questions"] > examples(10, 200), counts
+    kinds = examples(set(), {"absent", "aggregate", "chains", "computed", "high"})
+    assert kinds <= (+counts).keys(), counts
 
 
 @pytest.mark.parametrize("virtual", [(), ("same",)], ids=["stored", "virtual"])

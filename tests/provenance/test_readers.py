@@ -9,6 +9,7 @@ import pytest
 import corollary
 from corollary.errors import AccessError
 from support.maintained_database import apply
+from support.selection import examples
 
 TYPES = "(x: number, y: number)"
 DECLARED = "\n".join(f".decl {name}{TYPES}" for name in ("e", "h", "p", "q", "s"))
@@ -53,7 +54,8 @@ def rows(generator: random.Random, count: int) -> Rows:
     return {(generator.randrange(4), generator.randrange(4)) for _ in range(count)}
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(examples(1, 6)))
 def test_equal_in_what_was_granted_equal_in_bytes(seed: int) -> None:
     """The other database derives the granted relations in another way, from other data."""
     generator = random.Random(seed)

@@ -17,8 +17,8 @@ from support.serve.server_process import ServerProcess, server_process
 
 pytestmark = pytest.mark.integration
 
-PATIENCE_SECONDS = 5.0
-"""Less than a second on a machine that does nothing else; a request may take two."""
+PATIENCE_SECONDS = 30.0
+"""Less than a second on a machine that does nothing else; the bad client may take minutes."""
 LIMITS = ("--readers", "2", "--limit-seconds", "2", "--limit-memory", "300M")
 
 

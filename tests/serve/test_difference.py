@@ -51,6 +51,7 @@ def history(tmp_path: Path) -> Any:
         yield HandlerContext(db, ServiceLimits()), states
 
 
+@pytest.mark.slow
 def test_the_difference_is_that_of_the_states(history: Any) -> None:
     context, states = history
     for since in states:

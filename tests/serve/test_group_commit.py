@@ -274,6 +274,7 @@ def test_rules_are_for_admins(place: Path) -> None:
     run_local(place, test)
 
 
+@pytest.mark.slow
 def test_groups_do_what_single_writes_do(tmp_path: Path) -> None:
     """Random writes, in groups and one by one: the same answers about base tuples, and state."""
     chance = random.Random(22)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from support.serve.http_fuzz import fuzzed_server, send_requests
 
 
+@pytest.mark.slow
 def test_answers_are_as_described() -> None:
     with fuzzed_server() as server:
         found = send_requests(server, 6, 0)

@@ -132,6 +132,7 @@ def test_what_nobody_waits_for_is_stopped(warehouse: Path) -> None:
     asyncio.run(test())
 
 
+@pytest.mark.slow
 def test_a_text_that_doubles_meets_the_limit_on_memory() -> None:
     limits = Limits(growth=100 << 20)
     with (

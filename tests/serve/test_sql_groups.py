@@ -56,6 +56,7 @@ def _rows(database: corollary.Database) -> list[list[tuple[object, ...]]]:
     return [sorted(database.sql(f"SELECT * FROM {each}").rows(), key=str) for each in names]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(examples(2, 25)))
 def test_groups_do_what_the_writes_do_one_after_the_other(seed: int, tmp_path: Path) -> None:
     chance = random.Random(seed)

@@ -114,7 +114,7 @@ def test_random_programs_give_the_same_on_both_engines(case: Case, spark: Any) -
 
 
 @pytest.mark.long
-@settings(max_examples=60, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(25, 60), suppress_health_check=list(HealthCheck))
 @given(case=programs())
 def test_more_random_programs_give_the_same_on_both_engines(case: Case, spark: Any) -> None:
     check_case(case, spark)

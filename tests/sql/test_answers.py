@@ -59,6 +59,7 @@ def _shown(value: Any) -> str:
     return "NULL" if value is None else str(value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bulk", BULK_MODES)
 def test_answers(bulk: str) -> None:
     with opened(bulk) as database:

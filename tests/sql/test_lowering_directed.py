@@ -13,11 +13,11 @@ QUERIES = [
 ]
 
 
-@pytest.mark.parametrize("query", sampled(QUERIES, 6))
+@pytest.mark.parametrize("query", sampled(QUERIES, 15))
 def test_stored_views(query: str) -> None:
     assert judge_view(query, f"stored {seed_of_run()}") == ({}, {})
 
 
-@pytest.mark.parametrize("query", sampled(QUERIES, 12))
+@pytest.mark.parametrize("query", sampled(QUERIES, 30))
 def test_virtual_views(query: str) -> None:
     assert judge_view(query, f"virtual {seed_of_run()}", is_materialized=False) == ({}, {})

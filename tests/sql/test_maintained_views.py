@@ -26,14 +26,16 @@ FILES = sorted({each.file for each in corpus()})
 SEEDS = examples(1, 3)
 
 
-@pytest.mark.parametrize(("label", "kind", "bulk"), sampled(product(VIEWS, KINDS, BULK_MODES), 60))
+@pytest.mark.slow
+@pytest.mark.parametrize(("label", "kind", "bulk"), sampled(product(VIEWS, KINDS, BULK_MODES), 150))
 def test_views_are_maintained(label: str, kind: str, bulk: str) -> None:
     for seed in range(SEEDS):
         judge_views(corpus_tables(), [VIEWS[label]], f"{label} {seed}", kind=kind, bulk=bulk)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("label", "kind", "bulk"), sampled(product(RECURSIVE, KINDS, BULK_MODES), 30)
+    ("label", "kind", "bulk"), sampled(product(RECURSIVE, KINDS, BULK_MODES), 60)
 )
 def test_recursive_views_are_maintained_under_deletes(label: str, kind: str, bulk: str) -> None:
     tables = corpus_tables("recursive_tables.sql")
@@ -50,6 +52,7 @@ def test_recursive_views_are_maintained_under_deletes(label: str, kind: str, bul
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", sampled(FILES, len(FILES)))
 def test_all_views_of_a_file_in_one_program(file: str) -> None:
     views = [each for each in corpus() if each.file == file]
@@ -74,7 +77,7 @@ def test_views_survive_being_printed(file: str) -> None:
 
 # Queries are large: `make fuzz` takes the time to shrink one.
 @settings(
-    max_examples=examples(4, 300),
+    max_examples=examples(1, 300),
     phases=(Phase.generate,),
     suppress_health_check=list(HealthCheck),
 )

@@ -84,6 +84,7 @@ def is_noticed(program: Program, view: CorpusView, oracles: SqlOracles) -> bool 
     return False
 
 
+@pytest.mark.slow
 def test_broken_rules_are_noticed() -> None:
     generator = random.Random("mutants 1")
     found = {True: [], False: [], None: []}

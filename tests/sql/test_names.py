@@ -81,6 +81,7 @@ def test_columns_keep_their_names() -> None:
             assert list(asked.columns) == chosen[::-1]
 
 
+@pytest.mark.slow
 def test_views_keep_their_names() -> None:
     names = nasty_texts(seed_of_run() + 2, NAMES, is_name=True)
     for first in range(0, NAMES, WIDTH):

@@ -118,6 +118,7 @@ def test_writes_with_long_lists() -> None:
         )
 
 
+@pytest.mark.slow
 def test_long_chains(database: Database) -> None:
     union = " UNION ALL ".join("SELECT 1" for _ in range(1000))
     assert database.sql(f"SELECT count(*) FROM ({union})").rows() == [(1000,)]

@@ -163,6 +163,7 @@ ALTERED = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sampled(sorted(view_queries(1)), 8))
 def test_a_query_is_maintained(name: str) -> None:
     answers = Answers(examples(1, 10) / 1_000, [name])

@@ -16,7 +16,7 @@ import pytest
 import corollary
 from corollary.engines.local import prepared_plan
 from corollary.engines.local.evaluation import window_changes
-from support.selection import examples, seed_of_run
+from support.selection import examples, sampled, seed_of_run
 from support.spark.in_process_partitions import everything_partitioned
 from support.sql.corpus import corpus, corpus_tables
 from support.sql.view_judge import MATERIALIZED, judge_views
@@ -63,7 +63,7 @@ FUNCTIONS = (*NEAR, *RUNNING, *PARTITIONED)
 VIEWS = (*(f"SELECT k, {each} AS v FROM t" for each in FUNCTIONS), *TOP)
 
 
-@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("view", sampled(VIEWS, 8))
 def test_windows_are_compared(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, view: str) -> None:
     compared: list[bool] = []
     compare = window_changes.compare_windows

@@ -56,6 +56,7 @@ def texts_about(program: NormalProgram) -> Iterator[str]:
     yield "\n".join(program.declared_relations)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("folder", "file"), sampled(FILES, 6))
 def test_plans_and_warnings_have_the_names_of_the_user(folder: str, file: str) -> None:
     statements = [f"{each.text};" for each in corpus_tables(TABLES[folder]).values()]

@@ -49,15 +49,17 @@ def sampled(values: Iterable[Any], one_in: int, always: Collection[Any] = ()) ->
 def selection(items: Collection[pytest.Item], seed: int) -> set[pytest.Item]:
     """Return the tests that `make test` runs under a seed: of each matrix at least one.
 
-    A matrix is made of the tests of one function, or of those that name the same group.
+    A matrix is made of the tests of one function, or of those that name the same group; integration
+    tests are another matrix.
     """
     chosen = {item for item in items if not item.get_closest_marker("long")}
-    matrices: dict[tuple[str, int], dict[pytest.Item, None]] = {}
+    matrices: dict[tuple[str, int, bool], dict[pytest.Item, None]] = {}
     for item in items:
         for mark in item.iter_markers("matrix"):
             name = mark.kwargs.get("group", item.nodeid.partition("[")[0])
-            matrices.setdefault((name, mark.args[0]), {})[item] = None
-    for (name, one_in), found in matrices.items():
+            is_integration = item.get_closest_marker("integration") is not None
+            matrices.setdefault((name, mark.args[0], is_integration), {})[item] = None
+    for (name, one_in, _), found in matrices.items():
         count = max(1, round(len(found) / one_in))
         sample = random.Random(f"{seed} {name}").sample(list(found), count)
         chosen -= found.keys() - {*sample}

@@ -93,6 +93,7 @@ def test_the_catalog_alone_is_read(warehouse: Path, arguments: list[str], expect
     assert not modules & (ENGINES | {"pyarrow", "numpy", "rich"})
 
 
+@pytest.mark.smoke
 def test_rows_need_arrow_and_no_engine_of_others(warehouse: Path) -> None:
     """Where pandas is installed, pyarrow would import it."""
     for arguments in (["query", 'path("a", x)'], ["changes", "path"]):
@@ -116,6 +117,7 @@ print(database.relation("total").rows(), database.relation("sale").arrow().num_r
 """
 
 
+@pytest.mark.slow
 def test_values_move_between_numpy_and_arrow_without_pandas() -> None:
     """Pyarrow's own ways import it where it is installed, and that takes longer than a query."""
     printed, modules = run(DATABASE)

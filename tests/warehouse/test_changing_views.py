@@ -204,6 +204,7 @@ def test_thirty_edits_of_one_program(tmp_path: Path) -> None:
         check_feeds(db)
 
 
+@pytest.mark.slow
 @pytest.mark.matrix(2)
 @pytest.mark.parametrize("seed", range(2))
 def test_any_edit_of_a_warehouse_that_is_folded_and_opened_again(

@@ -154,7 +154,7 @@ def tables(draw: st.DrawFn) -> tuple[Relation, list[tuple[Value, ...]]]:
     st.booleans(),
     st.booleans(),
 )
-@settings(max_examples=examples(100, 300))
+@settings(max_examples=examples(25, 300))
 def test_round_trip_with_quotes(
     table: tuple[Relation, list[tuple[Value, ...]]],
     delimiter: str,
@@ -183,7 +183,7 @@ def test_round_trip_with_quotes(
 
 
 @given(tables(), st.sampled_from(["\t", ",", ";;", "-", ".", "a"]), st.booleans())
-@settings(max_examples=examples(100, 300))
+@settings(max_examples=examples(25, 300))
 def test_round_trip_without_quotes_or_a_refusal(
     table: tuple[Relation, list[tuple[Value, ...]]], delimiter: str, is_crlf: bool
 ) -> None:
@@ -367,7 +367,7 @@ def files(draw: st.DrawFn) -> tuple[Relation, Directive, bytes]:
 
 
 @given(files())
-@settings(max_examples=examples(100, 1500))
+@settings(max_examples=examples(25, 1500))
 def test_the_fast_reader_agrees_or_declines(file: tuple[Relation, Directive, bytes]) -> None:
     p, asked, data = file
     quick = quickly(data, p, asked) if data else None
@@ -382,7 +382,7 @@ def without_headers(asked: Directive) -> tuple[tuple[str, str], ...]:
 
 
 @given(st.sampled_from(BASIC), st.text(st.sampled_from('0123459-+.:eEnaif TZxu,"'), max_size=12))
-@settings(max_examples=examples(100, 1500))
+@settings(max_examples=examples(25, 1500))
 def test_the_fast_reader_accepts_no_more(type_: Type, text: str) -> None:
     p = relation(type_)
     data = (text + "\n").encode()
@@ -424,7 +424,7 @@ def test_a_file_of_many_blocks() -> None:
 
 
 @given(files(), st.integers(1, 40))
-@settings(max_examples=examples(100, 1500))
+@settings(max_examples=examples(25, 1500))
 def test_blocks_read_like_the_whole(file: tuple[Relation, Directive, bytes], size: int) -> None:
     p, asked, data = file
     rows, malformed = exactly(data, p, asked)
@@ -566,6 +566,7 @@ def test_a_finding_shows_the_line() -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_long_line_is_shown_in_part() -> None:
     p = relation(SYMBOL, NUMBER)
     (found,) = findings(b"a" * 10_000_000 + b"\t\x1b[31m\n", p)
@@ -594,6 +595,7 @@ def test_good_rows_beside_malformed_records() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     def refusal(path: Path) -> str:
         with pytest.raises(InputError) as caught:

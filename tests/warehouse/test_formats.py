@@ -43,6 +43,7 @@ def test_there_is_a_warehouse_and_a_step_for_each_format() -> None:
     assert list(STEPS) == list(FORMATS[:-1])
 
 
+@pytest.mark.slow
 def test_the_present_format_is_as_it_is_built(tmp_path: Path) -> None:
     build(tmp_path / "warehouse", tmp_path)
     with corollary.open(tmp_path / "warehouse", engine="local") as db:

@@ -67,6 +67,7 @@ def published(place: Path, name: str) -> set[tuple[Any, ...]]:
     return set(published_copies(place, name))
 
 
+@pytest.mark.slow
 def test_a_first_load_and_what_follows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "p.dl"
     program.write_text(PROGRAM)
@@ -174,6 +175,7 @@ def test_tasks_rewrite_published_files(tmp_path: Path, monkeypatch: pytest.Monke
     assert published(place, "sale") == set(now)
 
 
+@pytest.mark.slow
 def test_parts_that_share_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a second writer, what was loaded is both the relation and the part of its source."""
     monkeypatch.setattr(warehouse_store, "FOLD_MIN_TUPLES", 100)
@@ -201,6 +203,7 @@ def test_parts_that_share_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         assert not verify(store_of(db).warehouse).findings
 
 
+@pytest.mark.slow
 def test_without_an_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The snapshot is partitioned again, and later changes are applied to it there."""
     program = tmp_path / "p.dl"

@@ -66,6 +66,7 @@ KINDS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
 }
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("kind", sampled(KINDS, 4))
 def test_it_lasts(
     kind: str,

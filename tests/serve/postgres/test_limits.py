@@ -14,20 +14,20 @@ import psycopg
 import pytest
 from psycopg import errors
 
+from corollary.serve.postgres.catalog import process
 from corollary.serve.postgres.catalog.process import REQUESTS_MAX, CatalogProcess
 from corollary.serve.postgres.server import CONNECTIONS_MAX
 from support.serve.pg_endpoint import Endpoint
 
 ENDLESS = "SELECT count(*) FROM generate_series(1, 100000000000)"
 PATIENCE = 60.0
-SOON_SECONDS = 8.0
-"""Less than a catalog query may take by itself; the machine may be busy."""
 Connection = psycopg.Connection[Any]
 
 
 @pytest.fixture
-def reader(endpoint: Endpoint) -> Iterator[Connection]:
-    """A connection of somebody else."""
+def reader(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> Iterator[Connection]:
+    """A connection of somebody else, whose queries of the catalog may take long by themselves."""
+    monkeypatch.setattr(process, "QUERY_SECONDS", 2 * PATIENCE)
     with psycopg.connect(**endpoint.arguments("reader"), autocommit=True) as connection:
         connection.execute("SELECT 1")  # the process for the catalog runs
         yield connection
@@ -73,10 +73,8 @@ def test_long_lists_of_parameters(connection: Connection) -> None:
 
 def test_catalog_queries_are_under_the_timeout(reader: Connection) -> None:
     reader.execute("SET statement_timeout = '200ms'")
-    start = time.monotonic()
-    with pytest.raises(errors.QueryCanceled):
+    with pytest.raises(errors.QueryCanceled, match="timeout"):
         reader.execute(ENDLESS)
-    assert time.monotonic() - start < SOON_SECONDS
 
 
 def test_reading_a_statement_is_under_the_timeout(reader: Connection) -> None:
@@ -90,10 +88,8 @@ def test_a_client_that_goes_takes_its_query_with_it(endpoint: Endpoint, reader: 
     catalogs = catalogs_of(endpoint)
     reader.pgconn.send_query(ENDLESS.encode())
     wait_until(lambda: catalogs.requests_of("reader") == 1)
-    start = time.monotonic()
     reader.close()
     wait_until(lambda: not catalogs.requests_of("reader"))
-    assert time.monotonic() - start < SOON_SECONDS
 
 
 def test_a_process_that_does_not_stop_is_killed(endpoint: Endpoint, reader: Connection) -> None:
@@ -117,12 +113,11 @@ def test_many_endless_queries_of_one_client(endpoint: Endpoint, reader: Connecti
             asking = stack.enter_context(closing(psycopg.connect(**arguments, autocommit=True)))
             asking.pgconn.send_query(ENDLESS.encode())
             wait_until(lambda n=number: catalogs.requests_of("reader") == n)
-        start = time.monotonic()
         for _ in range(3):
             with psycopg.connect(**endpoint.arguments("alice")) as connection:
                 assert connection.execute("SELECT count(*) FROM path").fetchone() == (3,)
                 assert connection.execute("SELECT version()").fetchone() is not None
-        assert time.monotonic() - start < SOON_SECONDS
+        assert catalogs.requests_of("reader") == REQUESTS_MAX
         with pytest.raises(errors.TooManyConnections, match="16 requests under way already"):
             reader.execute(ENDLESS)
     wait_until(lambda: not catalogs.requests_of("reader"))

@@ -126,7 +126,9 @@ def read_views(text: str, file: str) -> Iterator[CorpusView]:
         query = statement[head.end() :].strip().removesuffix(";")
         view = CorpusView(file, head[1], " ".join(about), query, columns, own, absent)
         found_needs: dict[str, CorpusView] = {}
-        for name in sorted(view.reads & earlier.keys(), key=list(earlier).index):
+        named = earlier.keys() & set(re.findall(r"\w+", query))
+        reads = view.reads if named else frozenset()
+        for name in sorted(reads & named, key=list(earlier).index):
             found_needs |= {each.name: each for each in (*earlier[name].needs, earlier[name])}
         needs = tuple(sorted(found_needs.values(), key=lambda each: list(earlier).index(each.name)))
         view = CorpusView(file, head[1], view.about, query, columns, own, absent, needs)
@@ -135,9 +137,13 @@ def read_views(text: str, file: str) -> Iterator[CorpusView]:
         yield view
 
 
-@cache
 def corpus(folder: str = "views") -> tuple[CorpusView, ...]:
     """Return all views of a folder of `tests/sql`."""
+    return _corpus(folder)
+
+
+@cache
+def _corpus(folder: str) -> tuple[CorpusView, ...]:
     paths = sorted((FOLDER / folder).glob("*.sql"))
     return tuple(each for path in paths for each in read_views(path.read_text("utf-8"), path.stem))
 

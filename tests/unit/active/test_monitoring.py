@@ -229,6 +229,7 @@ def test_an_edge_that_the_constant_cannot_reach_filters_nothing(closure: str, us
             assert {each.row[1] for each in tx.alerts} == lost
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("closure", ["left", "right", "doubled", "mutual"])
 def test_constants_in_views_change_no_tuple(closure: str) -> None:
     text = DECLARED + CLOSURES[closure]

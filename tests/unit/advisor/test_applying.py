@@ -62,6 +62,7 @@ def apply(database: Database) -> Consultation:
     return found
 
 
+@pytest.mark.slow
 def test_a_view_is_exact_through_changes_and_restarts(tmp_path: Path) -> None:
     database = filled(tmp_path / "wh")
     before = answers(database)
@@ -85,6 +86,7 @@ def test_a_view_is_exact_through_changes_and_restarts(tmp_path: Path) -> None:
         assert not consult(again, ["view"]).database.program.dependencies
 
 
+@pytest.mark.slow
 def test_another_process_follows_both_ways(tmp_path: Path) -> None:
     database = filled(tmp_path / "wh")
     with corollary.open(tmp_path / "wh", engine="local") as other:
@@ -121,6 +123,7 @@ def test_rules_that_were_changed_since_are_not_reverted(tmp_path: Path) -> None:
     database.close()
 
 
+@pytest.mark.slow
 def test_a_view_that_others_read_is_not_dropped(tmp_path: Path) -> None:
     database = filled(tmp_path / "wh")
     apply(database)

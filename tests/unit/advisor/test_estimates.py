@@ -54,6 +54,7 @@ def test_values_that_remain_in_a_part_of_the_rows() -> None:
     assert remaining_values(100, 1000, 1.0) == 100
 
 
+@pytest.mark.slow
 def test_estimates_on_tpch_are_within_a_factor_of_two() -> None:
     with load(0.002) as tables:
         errors = list(compare(tables))

@@ -58,6 +58,7 @@ def test_two_queries_are_merged_into_one_view() -> None:
         assert sum(not hasattr(each, "name") for each in use.arguments) == constants
 
 
+@pytest.mark.slow
 def test_random_workloads_answer_as_before() -> None:
     counts: Counter[str] = Counter()
     for seed in range(examples(25, 200)):
@@ -68,6 +69,7 @@ def test_random_workloads_answer_as_before() -> None:
     assert counts["shared"] > 1, counts
 
 
+@pytest.mark.slow
 def test_on_a_star_shared_views_are_fewer_than_queries() -> None:
     with star.load(star.program_text("virtual"), star.tables(20_000)) as database:
         advice, _ = star.advised(database)
@@ -80,6 +82,7 @@ def test_on_a_star_shared_views_are_fewer_than_queries() -> None:
     assert after < before / 10
 
 
+@pytest.mark.slow
 def test_aggregates_are_computed_from_summaries_that_they_share() -> None:
     text, goals = star.program_text("virtual", aggregates=True), star.heads(aggregates=True)[:5]
     with star.load(text, star.tables(20_000)) as database:
@@ -93,6 +96,7 @@ def test_aggregates_are_computed_from_summaries_that_they_share() -> None:
     assert all(view.rows is not None for view in advice.views.values())
 
 
+@pytest.mark.slow
 def test_a_log_of_sql_that_aggregates(monkeypatch: pytest.MonkeyPatch) -> None:
     """Null keys, null terms, filters, a total without groups; copies, changes and random data."""
     with corollary.open(None, engine="local") as database:
@@ -131,6 +135,7 @@ def test_a_log_with_joins_of_null_is_left_alone() -> None:
     assert not advice_for(text, ["q", "p"]).is_applicable
 
 
+@pytest.mark.slow
 def test_random_aggregates_answer_as_before() -> None:
     counts: Counter[str] = Counter()
     for seed in range(examples(12, 150)):

@@ -545,6 +545,7 @@ def chain(size: int) -> Program:
     )
 
 
+@pytest.mark.slow
 def test_big_programs_are_checked() -> None:
     assert not check(chain(examples(2_000, 20_000))).warnings
 
@@ -563,6 +564,7 @@ def test_wide_bodies_are_checked() -> None:
     assert not check(program).warnings
 
 
+@pytest.mark.slow
 def test_events_spread_without_recursion() -> None:
     x = Variable("x")
     first = Clause((Atom("e0", (x,)),), (Atom("p", (x,), "+"),))

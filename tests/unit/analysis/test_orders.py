@@ -16,6 +16,7 @@ from corollary.frontends.datalog.parser import parse
 from corollary.maintain.algorithms.seminaive import plan_program
 from corollary.maintain.sip import Goal, sip
 from corollary.source import SourceFile
+from support.selection import examples
 
 Sets = list[frozenset[int]]
 
@@ -43,7 +44,7 @@ def fewest(sets: Sets, arity: int) -> int:
     return count
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(25, 150))
 @given(some_sets)
 def test_a_chain_cover_is_smallest(case: tuple[Sets, int]) -> None:
     sets, arity = case

@@ -1,5 +1,6 @@
 """Strata: in an order in which each comes after what it reads, with polarity and recursion."""
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 
 from corollary.analysis.strata import Polarity, dependency_polarities, strata
@@ -8,6 +9,7 @@ from corollary.database.program.loaded_program import load_program
 from corollary.frontends.datalog.parser import parse
 from corollary.source import SourceFile
 from support.generators.programs import Case, programs
+from support.selection import examples
 
 POSITIVE, NEGATIVE, AGGREGATE = Polarity.POSITIVE, Polarity.NEGATIVE, Polarity.AGGREGATE
 
@@ -103,6 +105,7 @@ def test_facts_beside_rules_are_a_base_part() -> None:
     assert dependency_polarities(program)["n"] == {"n": {POSITIVE}, "n.base": {POSITIVE}}
 
 
+@pytest.mark.slow
 def test_a_long_chain_of_rules_does_not_overflow_the_stack() -> None:
     count = 1500
     lines = [".decl r0(x: number)"]
@@ -112,7 +115,8 @@ def test_a_long_chain_of_rules_does_not_overflow_the_stack() -> None:
     assert [each.relations for each in found] == [(f"r{at}",) for at in range(1, count)]
 
 
-@settings(max_examples=40, suppress_health_check=list(HealthCheck))
+@pytest.mark.slow
+@settings(max_examples=examples(25, 40), suppress_health_check=list(HealthCheck))
 @given(programs())
 def test_every_stratum_comes_after_what_it_reads(case: Case) -> None:
     program = normal(case.text)

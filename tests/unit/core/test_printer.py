@@ -213,14 +213,16 @@ programs = st.builds(
 )
 
 
+@pytest.mark.slow
 @given(programs)
 @settings(max_examples=examples(25, 100))
 def test_programs_survive_printing(program: Program) -> None:
     assert read(print_program(program)) == program
 
 
+@pytest.mark.slow
 @given(some_clauses())
-@settings(max_examples=examples(40, 150))
+@settings(max_examples=examples(25, 150))
 def test_clauses_survive_printing(clause: Clause) -> None:
     text = print_clause(clause)
     assert parse_clause(text) == clause

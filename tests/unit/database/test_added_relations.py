@@ -69,6 +69,7 @@ def test_one_by_one_is_as_all_at_once(start: int, monkeypatch: pytest.MonkeyPatc
         agree(state_of(db).loaded)
 
 
+@pytest.mark.slow
 def test_views_of_views(tmp_path: Path) -> None:
     with corollary.open(tmp_path / "w", engine="local") as db:
         db.sql(TABLES)

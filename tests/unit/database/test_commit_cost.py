@@ -48,6 +48,7 @@ def commit_calls(place: Path | None, views: int) -> int:
         return calls
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_durable", [False, True], ids=["memory", "warehouse"])
 def test_views_that_a_change_does_not_reach_cost_nothing(tmp_path: Path, is_durable: bool) -> None:
     few, many = (

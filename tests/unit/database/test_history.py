@@ -257,6 +257,7 @@ def test_the_changes_of_a_watched_virtual_view_are_history(tmp_path: Path) -> No
     assert cli("verify", str(place)).exit_code == 0
 
 
+@pytest.mark.slow
 def test_readers_follow_a_virtual_view_that_another_process_changes(tmp_path: Path) -> None:
     place = tmp_path / "w"
     with corollary.open(place, engine="local") as owner:

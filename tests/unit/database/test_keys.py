@@ -19,6 +19,7 @@ from corollary.database.pending_commit import DeferredOperations
 from corollary.errors import ConstraintError, LimitError
 from support.comparison import comparable
 from support.maintained_database import apply, delete, insert, opened, reopened
+from support.selection import examples
 from support.warehouse_scenarios import stored
 
 Row = tuple[Any, ...]
@@ -227,7 +228,7 @@ def holds(rows: Iterable[Row], determinants: Sequence[int], dependents: Sequence
     )
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(25, 40))
 @given(
     st.lists(OPERATIONS, min_size=2, max_size=6),
     st.lists(st.sampled_from(sorted(DEPENDENCES)), min_size=1, max_size=2, unique=True),

@@ -41,7 +41,7 @@ VALUES: tuple[Any, ...] = (
     st.tuples(st.sampled_from(TYPES), st.booleans()),
     st.lists(st.sampled_from(VALUES), min_size=1, max_size=3),
 )
-@settings(max_examples=examples(300, 2000))
+@settings(max_examples=examples(25, 2000))
 def test_columns_are_checked_like_rows(kind: tuple[Type, bool], values: list[Any]) -> None:
     type_ = kind[0].with_null(kind[1])
     relation = Relation("p", ("x",), (type_,), is_derived=False)

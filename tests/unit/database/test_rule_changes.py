@@ -151,6 +151,7 @@ def test_numbers_of_made_up_relations_shift(algorithm: str) -> None:
     judged.step(({"v": [("d", 1)]}, {"v": [("a", 1)]}))
 
 
+@pytest.mark.slow
 def test_one_rule_of_two_with_the_same_aggregate_goes(algorithm: str) -> None:
     text = """
 .decl b(x: number)
@@ -303,6 +304,7 @@ EDITS = [
 ]
 
 
+@pytest.mark.slow
 def test_editing_the_text_is_changing_the_rules(algorithm: str) -> None:
     facts = {"v": [("a", 1), ("a", 2), ("b", 5)], "bad": [("b", 1), ("c", 2)]}
     edited = judged_with(AGGREGATES, algorithm, **facts)

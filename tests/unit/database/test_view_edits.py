@@ -32,6 +32,7 @@ def check(db: Database, text: str, edges: set[Row]) -> None:
     check_payload(db)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", examples(range(1), range(3)))
 @pytest.mark.parametrize("algorithm", sampled(ALGORITHMS, 3, ["auto"]))
 def test_any_edit_follows_any_other(algorithm: str, seed: int) -> None:
@@ -39,6 +40,7 @@ def test_any_edit_follows_any_other(algorithm: str, seed: int) -> None:
     walk(algorithm, seed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("placement", ["tasks", "partitions"])
 def test_any_edit_where_views_are_elsewhere(
     placement: str, monkeypatch: pytest.MonkeyPatch

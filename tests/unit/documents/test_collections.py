@@ -34,6 +34,7 @@ def test_a_join_over_two_documents_waits_for_the_streams_of_both() -> None:
     assert documents.document_terms()["orders"] == "shop[order[id[o1] !bank paid] !web]"
 
 
+@pytest.mark.slow
 def test_garbage_of_several_documents_is_collected_together() -> None:
     documents = ActiveCollection({"orders": ORDERS, "stock": STOCK, "other": "r[a !f]"})
     view = documents.view(IN_STOCK)
@@ -122,6 +123,7 @@ def test_the_command_names_documents(tmp_path: Path) -> None:
     assert found["sure"] == [["o2", "south"]]
 
 
-@pytest.mark.parametrize("seed", sampled(range(24), 4))
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", sampled(range(24), 12))
 def test_random_collections_agree(seed: int) -> None:
     assert CollectionRound(seed).run(6)["instances"] == 6

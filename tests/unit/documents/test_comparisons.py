@@ -11,6 +11,7 @@ from support.selection import sampled
 LATE = "/s[p[*$o][at/*$p]][d[*$o][at/*$d]] where $d - $p > 3600 return $o"
 
 
+@pytest.mark.slow
 def test_orders_that_are_late() -> None:
     document = ActiveDocument.from_terms("s[p[o1 at[100]] p[o2 at[200]] !bank !carrier]")
     view = document.view(LATE)
@@ -93,6 +94,7 @@ def test_wrong_comparisons(query: str, code: str) -> None:
         view_of("r", query)
 
 
-@pytest.mark.parametrize("seed", sampled(range(24), 6))
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", sampled(range(24), 12))
 def test_random_comparisons_agree(seed: int) -> None:
     assert ComparisonRound(seed, 4).run()["instances"] == 12

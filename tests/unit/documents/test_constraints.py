@@ -44,6 +44,7 @@ def test_what_would_violate_a_key_is_not_possible() -> None:
     assert asked('shop[order[number["7"] !g] !f]', paid) == (0.5, set())
 
 
+@pytest.mark.slow
 def test_a_key_of_two_paths_needs_both() -> None:
     type_ = "r[a[x, y]*] key r/a (x, y)"
     tree = 'r[a[x["1"] y["2"]] !f]'

@@ -116,6 +116,7 @@ def test_hostile_documents(text: str, code: str | None) -> None:
         ActiveDocument.read(text)
 
 
+@pytest.mark.slow
 def test_values_of_json_are_told_apart() -> None:
     values = '"1"', "1", '"null"', "null", "[]", "{}", "true"
     several = [ActiveDocument.from_json(f'{{"r": {{"a": {each}}}}}') for each in values]
@@ -217,6 +218,7 @@ def test_types() -> None:
         document.add("f", "b")
 
 
+@pytest.mark.slow
 def test_grammars() -> None:
     order = Production(
         frozenset({"order"}), (Child("Id", is_required=True, is_single=True), Child("Line"))
@@ -327,6 +329,7 @@ def test_limits_leave_functions_useful() -> None:
     assert view.useful(exact=False) == {"f", "g"}
 
 
+@pytest.mark.slow
 def test_many_functions_that_answer_once_are_no_trouble() -> None:
     names = [f"f{at}" for at in range(25)]
     calls = " ".join(f"!{name}" for name in names)
@@ -341,6 +344,7 @@ def test_many_functions_that_answer_once_are_no_trouble() -> None:
     assert (len(three.possible()), three.is_exact) == (27, True)
 
 
+@pytest.mark.slow
 def test_usefulness_looks_at_each_node_a_few_times() -> None:
     looked = []
     for size in (200, 2000):
@@ -493,6 +497,7 @@ def test_a_view_says_which_functions_it_waits_for() -> None:
     assert kept.values == {"v": 0}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", [10**6, 3])
 def test_what_is_kept_can_be_opened_elsewhere(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("corollary.documents.stream_state.MAX_NUMBERED_NODES", most)

@@ -76,6 +76,7 @@ def test_labels_of_a_grammar_meet_those_of_the_document() -> None:
         assert shown(view) == possible
 
 
+@pytest.mark.slow
 def test_joins_within_a_tree_of_a_grammar() -> None:
     both = "/r/a[*$x][*$y] return $x, $y"
     assert shown(view_of("r[!f]", both, types={"f": ONE_BELOW})) == ["? ?"]

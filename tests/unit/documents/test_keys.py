@@ -37,6 +37,7 @@ def alert(kind: str, order: str, at: int) -> str:
 # ---------------------------------------------------------------------------------------- a promise
 
 
+@pytest.mark.slow
 def test_an_order_goes_when_it_is_answered() -> None:
     document = shop()
     view = document.view(ORDERS)
@@ -64,6 +65,7 @@ def test_without_a_key_nothing_of_an_order_goes() -> None:
     assert document.gc().dropped == 0
 
 
+@pytest.mark.slow
 def test_possible_answers_and_values_are_as_without() -> None:
     documents = [shop(), shop()]
     views = [each.view(query) for each, query in zip(documents, (ORDERS, JOINED), strict=True)]
@@ -120,6 +122,7 @@ def test_a_key_of_several_variables() -> None:
     assert view.candidates == frozenset()
 
 
+@pytest.mark.slow
 def test_explanations_name_the_answer_with_the_key() -> None:
     document = shop()
     view = document.view(ORDERS)
@@ -162,6 +165,7 @@ def keeper_of(old: StreamProcessor | None, taking: str) -> StreamProcessor:
     )
 
 
+@pytest.mark.slow
 def test_orders_through_batches_are_told_once_and_collected(taking: str) -> None:
     kept, keeper = SavedDocument(), None
     told: list[str] = []
@@ -180,6 +184,7 @@ def test_orders_through_batches_are_told_once_and_collected(taking: str) -> None
     assert min(told) == json.dumps(["o0.0", "0", "50"])
 
 
+@pytest.mark.slow
 def test_a_second_delivery_harms_nothing_else(taking: str) -> None:
     kept = SavedDocument()
     keeper = keeper_of(None, taking)
@@ -196,6 +201,7 @@ def test_a_second_delivery_harms_nothing_else(taking: str) -> None:
     assert answers(keeper, kept, 20, more) == ['["o2", "4", "5"]']
 
 
+@pytest.mark.slow
 def test_a_second_delivery_in_time_is_told(taking: str) -> None:
     kept = SavedDocument()
     rows = [
@@ -265,6 +271,7 @@ def test_the_command_knows_keys() -> None:
 # ------------------------------------------------------------------------------------------- random
 
 
+@pytest.mark.slow
 def test_futures_agree() -> None:
     seeds, documents = examples([1, 3], [*range(14)]), examples(1, 3)
     found = sum((Keyed(seed).run(documents) for seed in seeds), start=Counter())
@@ -273,6 +280,7 @@ def test_futures_agree() -> None:
     assert found["useless in a future"] > 7 * len(seeds)
 
 
+@pytest.mark.slow
 def test_a_promise_that_nobody_made_is_noticed() -> None:
     rounds = (Keyed(seed, key=("x",), judged=("y",)).run(2) for seed in range(5, 20))
     with pytest.raises(AssertionError, match="left as"):

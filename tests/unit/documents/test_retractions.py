@@ -83,7 +83,8 @@ def test_the_command_retracts() -> None:
     assert (found["value"], found["sure"]) == (0, [])
 
 
-@pytest.mark.parametrize("seed", sampled(range(24), 6))
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", sampled(range(24), 12))
 def test_random_retractions_agree(seed: int) -> None:
     assert RetractionRound(seed, 4).run()["instances"] == 24
 
@@ -110,6 +111,7 @@ def streamed(
     return [(each.op, each.text, each.value) for each in events if each.op in kept]
 
 
+@pytest.mark.slow
 def test_rows_of_a_stream_retract_what_an_earlier_batch_brought() -> None:
     saved = SavedDocument()
     both = ("pay", 1, "pay[o1]", False), ("ship", 1, "ship[o1]", False)
@@ -141,7 +143,8 @@ def test_rows_that_cannot_be_retracted_are_refused() -> None:
     assert [each.seq for each in events if each.op == "refused"] == [2]
 
 
-@pytest.mark.parametrize("seed", sampled(range(12), 2))
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", sampled(range(12), 12))
 def test_streams_with_random_retractions_are_as_documents(seed: int) -> None:
     chance = random.Random(seed)
     document, saved = ActiveDocument.from_terms("r[!pay !ship]"), SavedDocument()

@@ -27,6 +27,7 @@ def derived(document: ActiveDocument, view: View) -> int:
     return sum(len(storage.rows(each.name)) for each in maintained.rules.declarations)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [STAR, PATH, BUSH])
 @pytest.mark.parametrize("query", [2, 5, 9])
 def test_tuples_are_linear_in_document_and_query(shape: str, query: int) -> None:
@@ -38,6 +39,7 @@ def test_tuples_are_linear_in_document_and_query(shape: str, query: int) -> None
     assert max(costs) < 12  # relations for each query node
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [STAR, BUSH])
 def test_an_update_touches_what_it_brings_and_its_ancestors(shape: str) -> None:
     touched = []

@@ -10,7 +10,7 @@ from corollary.documents.document import ActiveDocument
 from corollary.documents.errors import ActiveDocumentError
 from corollary.documents.saved_document import DocumentEvent, SavedDocument, StreamRow
 from corollary.documents.stream_state import StreamProcessor
-from support.selection import sampled
+from support.selection import examples, sampled
 
 RECENT = "/r/pay arrived $t [*$o] where now - $t <= 10s return $o"
 SOON = "/r[pay arrived $p [*$o]][ship arrived $s [*$o]] where $s >= $p and $s - $p <= 5s return $o"
@@ -65,6 +65,7 @@ def refused(events: list[DocumentEvent]) -> list[tuple[str, int]]:
 # --- times ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_what_leaves_a_window_is_retracted_between_batches() -> None:
     types = {"pay": ["pay"], "ship": ["ship"]}
     stream = followed({"recent": RECENT, "soon": SOON}, "r[!pay !ship]", types=types)
@@ -85,6 +86,7 @@ def test_what_leaves_a_window_is_retracted_between_batches() -> None:
     assert stream.saved.time == "120"
 
 
+@pytest.mark.slow
 def test_a_boolean_view_has_the_empty_answer() -> None:
     """It is there as long as the value is 1, and reported once, whatever comes later."""
     views = {"paid": "/r/pay", "late": "/r/pay arrived $t where now - $t <= 10s return ()"}
@@ -119,7 +121,8 @@ def test_since_when_a_view_waits() -> None:
     assert stream.since == {("v", "ship"): "2026-05-01T09:00"}
 
 
-@pytest.mark.parametrize("seed", sampled(range(20), 4))
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", sampled(range(20), 20))
 def test_streams_with_times_are_as_documents(seed: int) -> None:
     chance = random.Random(seed)
     views = {"recent": RECENT, "soon": SOON}
@@ -128,7 +131,7 @@ def test_streams_with_times_are_as_documents(seed: int) -> None:
     expected = {name: document.view(query) for name, query in views.items()}
     soon = set()
     clock = 0
-    for seq in range(12):
+    for seq in range(examples(6, 12)):
         clock += chance.randint(0, 4)
         name = chance.choice(("pay", "ship", ""))
         tree = f"{name}[o{chance.randrange(3)}]" if name else None
@@ -143,6 +146,7 @@ def test_streams_with_times_are_as_documents(seed: int) -> None:
 # --- types ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_rows_that_do_not_fit_the_type_of_the_document_are_refused_alone() -> None:
     views = {
         "paid": "/r/paid",
@@ -171,6 +175,7 @@ def test_rows_that_do_not_fit_the_type_of_the_document_are_refused_alone() -> No
 JOINT = 'doc("orders")/shop/order/*$o and doc("stock")/store/*$o'
 
 
+@pytest.mark.slow
 def test_documents_of_a_collection_are_joined() -> None:
     templates = {"orders": "shop[!web]"}
     stream = followed({"v": JOINT}, templates, types={"web": ["order"]})
@@ -186,6 +191,7 @@ def test_documents_of_a_collection_are_joined() -> None:
     assert stream.saved.names == ["orders", "stock"]
 
 
+@pytest.mark.slow
 def test_documents_come_to_a_collection_later() -> None:
     stream = followed({"v": "collection()$d/shop/late/*$o"}, {}, types={"web": ["late"]})
     stream.batch(row("north:", 1, "shop[!web]"), row("north:web", 1, "late[o1]"))
@@ -194,14 +200,15 @@ def test_documents_come_to_a_collection_later() -> None:
     assert refused(stream.batch(row("south:web", 2, "paid"))) == [("south:web", 2)]
 
 
-@pytest.mark.parametrize("seed", sampled(range(12), 2))
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", sampled(range(12), 12))
 def test_streams_of_collections_are_as_documents(seed: int) -> None:
     chance = random.Random(seed)
     texts = {"orders": "shop[!web]", "stock": "store[!carrier !web]"}
     stream = followed({"v": JOINT}, texts, is_retractable=chance.random() < 0.5)
     documents = ActiveCollection(texts)
     view = documents.view(JOINT)
-    for seq in range(10):
+    for seq in range(examples(5, 10)):
         name = chance.choice(("orders:web", "stock:carrier", "stock:web"))
         leaf = f"o{chance.randrange(3)}"
         tree = f"order[{leaf}]" if name == "orders:web" else leaf

@@ -25,6 +25,7 @@ def test_an_open_answer_says_which_stream_it_waits_for_and_since_when() -> None:
     assert timeline.to_svg().count("<rect") == 1 + 3
 
 
+@pytest.mark.slow
 def test_whom_to_ask_first() -> None:
     types = {"f": ["a"], "g": ["b"], "h": ["c"]}
     document = ActiveDocument.from_terms("s[!f !g !h]", types=types)

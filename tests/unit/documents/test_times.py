@@ -45,6 +45,7 @@ def test_a_pair_that_can_no_longer_be_near_is_not_waited_for() -> None:
     assert view.value == 0
 
 
+@pytest.mark.slow
 def test_time_alone_can_make_an_answer() -> None:
     document = ActiveDocument.from_terms("shop[!bank]")
     view = document.view("/shop/pay arrived $p [*$o] where now - $p > 1h return $o")
@@ -83,6 +84,7 @@ def test_the_command_asks_at_a_time() -> None:
     assert (found["value"], found["sure"]) == (0.5, [])
 
 
-@pytest.mark.parametrize("seed", sampled(range(40), 8))
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", sampled(range(40), 20))
 def test_random_times_agree(seed: int) -> None:
     assert TimesRound(seed).run(7)["instances"] == 7

@@ -61,6 +61,7 @@ def random_pattern(seed: int) -> Pattern:
     raise AssertionError(seed)
 
 
+@pytest.mark.slow
 def test_sure_answers_are_those_of_an_xquery_processor() -> None:
     jobs: list[Job] = []
     found = []
@@ -90,6 +91,7 @@ def static(maker: random.Random, depth: int = 4) -> Tree:
     return tree("r", depth)
 
 
+@pytest.mark.slow
 def test_exported_query_computes_the_value() -> None:
     jobs: list[Job] = []
     expected = []
@@ -119,6 +121,7 @@ def without_variables(node: Q) -> Q:
     return Q(node.label, None, edges)
 
 
+@pytest.mark.slow
 def test_exported_query_sees_text_and_attributes() -> None:
     xml = '<r><a k="v &amp; w"> some text </a><?call f?></r>'
     expected = {

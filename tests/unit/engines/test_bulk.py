@@ -198,6 +198,7 @@ def test_a_limit_on_tuples_stops_a_query() -> None:
         evaluate(PAIRS, NUMBERS, BulkMode.ALWAYS, Limits(tuples=100_000))
 
 
+@pytest.mark.slow
 def test_a_limit_on_seconds_stops_a_query() -> None:
     began = time.process_time()
     with pytest.raises(LimitError, match="seconds"):
@@ -272,6 +273,7 @@ print(directory.path, max(sizes))
 """
 
 
+@pytest.mark.slow
 def test_what_queries_have_spilled_goes_with_the_process(tmp_path: Path) -> None:
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     command = [sys.executable, "-c", SPILL]

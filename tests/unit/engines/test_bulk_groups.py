@@ -229,6 +229,7 @@ def test_what_is_asked_for_is_stored() -> None:
     assert "line•rows" not in recorder.sizes
 
 
+@pytest.mark.slow
 def test_totals_of_a_join_are_the_same_in_all_modes() -> None:
     program = """
     .decl sale(id: number, product: number, amount: number?, price: unsigned)

@@ -29,6 +29,7 @@ from corollary.engines.local.storage.code_range import INTERNED_CODE, ZERO_CODE
 from corollary.engines.local.values import native
 from corollary.engines.local.values.codes import Dictionary
 from corollary.engines.local.values.domains import RECENT_VALUES_MAX
+from support.selection import examples
 
 OTHER_NAN = struct.unpack("<d", struct.pack("<Q", 0xFFF8_0000_0000_0001))[0]
 EXTREMES: dict[Kind, tuple[Any, ...]] = {
@@ -109,7 +110,7 @@ def columns(draw: st.DrawFn) -> tuple[Type, list[Any]]:
 
 
 @given(columns())
-@settings(max_examples=200)
+@settings(max_examples=examples(25, 200))
 def test_values_come_back(column: tuple[Type, list[Any]]) -> None:
     type_, values = column
     codes = Dictionary()
@@ -125,7 +126,7 @@ def test_values_come_back(column: tuple[Type, list[Any]]) -> None:
 
 
 @given(columns(), st.booleans())
-@settings(max_examples=200)
+@settings(max_examples=examples(25, 200))
 def test_all_ways_in_agree(column: tuple[Type, list[Any]], arrow_first: bool) -> None:
     type_, values = column
     codes = Dictionary()

@@ -34,7 +34,7 @@ def starts(groups: list[list[float]] | list[list[int]]) -> list[int]:
 
 
 @given(st.lists(st.lists(FLOATS, min_size=1, max_size=7), min_size=1, max_size=5))
-@settings(max_examples=examples(300, 3000))
+@settings(max_examples=examples(25, 3000))
 def test_floats(groups: list[list[float]]) -> None:
     for turned in (groups, [group + [-value for value in group[1:]] for group in groups]):
         values = np.array([value for group in turned for value in group])

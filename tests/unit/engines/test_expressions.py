@@ -232,7 +232,7 @@ def typed_rows(draw: st.DrawFn, *choices: tuple[Type, ...]) -> Typed:
 INTEGRAL = ((NUMBER, NUMBER), (UNSIGNED, UNSIGNED))
 
 
-@settings(max_examples=examples(50, 150))
+@settings(max_examples=examples(25, 150))
 @given(st.sampled_from("+-*/%^"), typed_rows(*INTEGRAL))
 @example("/", ((NUMBER, NUMBER), [(-(2**63), -1), (-(2**63), 1), (-7, 2), (7, -2)]))
 @example("%", ((NUMBER, NUMBER), [(-(2**63), -1), (-7, 2), (7, -2), (1, 0)]))
@@ -243,13 +243,13 @@ def test_integers(name: str, case: Typed) -> None:
     agrees(name, types, rows, lambda x, y: integer(name, types[0].kind, x, y))
 
 
-@settings(max_examples=examples(33, 100))
+@settings(max_examples=examples(25, 100))
 @given(st.sampled_from("+-*/"), rows_of((FLOAT, FLOAT)))
 def test_floats(name: str, rows: list[Row]) -> None:
     agrees(name, (FLOAT, FLOAT), rows, lambda x, y: floating(name, x, y))
 
 
-@settings(max_examples=examples(33, 100))
+@settings(max_examples=examples(25, 100))
 @given(rows_of((FLOAT, FLOAT)))
 def test_powers_of_floats(rows: list[Row]) -> None:
     found = computed("^", (FLOAT, FLOAT), rows)
@@ -259,7 +259,7 @@ def test_powers_of_floats(rows: list[Row]) -> None:
         assert shown(value) == shown(wanted) or (near and math.isclose(value, wanted)), row
 
 
-@settings(max_examples=examples(33, 100))
+@settings(max_examples=examples(25, 100))
 @given(st.sampled_from("+-*/"), typed_rows(*((one, two) for one in DECIMALS for two in DECIMALS)))
 def test_decimals(name: str, case: Typed) -> None:
     types, rows = case
@@ -281,7 +281,7 @@ def test_negation(case: Typed) -> None:
     )
 
 
-@settings(max_examples=examples(33, 100))
+@settings(max_examples=examples(25, 100))
 @given(
     st.sampled_from(("band", "bor", "bxor", "bshl", "bshr", "bshru", "land", "lor", "lxor")),
     typed_rows(*INTEGRAL),
@@ -310,7 +310,7 @@ SAME = st.one_of(
 )
 
 
-@settings(max_examples=examples(33, 100))
+@settings(max_examples=examples(25, 100))
 @given(st.sampled_from(("min", "max")), SAME)
 @example("max", ((DECIMALS[0], DECIMALS[2]), [(Decimal(10**17), Decimal("1.00"))]))
 def test_extremes(name: str, case: Typed) -> None:
@@ -356,7 +356,7 @@ NUMERALS = (
 )  # fmt: skip
 
 
-@settings(max_examples=examples(33, 100))
+@settings(max_examples=examples(25, 100))
 @given(
     st.sampled_from(("to_number", "to_unsigned")),
     typed_rows((NUMBER,), (UNSIGNED,), (FLOAT,), (BOOL,), (SYMBOL,), *((d,) for d in DECIMALS)),
@@ -457,7 +457,7 @@ def judged(operator: str, types: tuple[Type, ...], rows: list[Row]) -> tuple[lis
     return verdict.true.tolist(), [reason for _, reason in verdict.faults]
 
 
-@settings(max_examples=examples(50, 150))
+@settings(max_examples=examples(25, 150))
 @given(st.sampled_from(("=", "!=", "<", "<=", ">", ">=", "is")), typed_rows(*PAIRS), st.booleans())
 def test_comparisons(operator: str, case: Typed, twice: bool) -> None:
     types, rows = case

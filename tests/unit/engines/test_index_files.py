@@ -95,7 +95,7 @@ def sorted_words(draw: st.DrawFn) -> tuple[Layout, Words]:
 
 
 @given(sorted_words(), st.sampled_from((1, 2, 5, 64)), st.sampled_from((1, 4)), st.data())
-@settings(max_examples=examples(60, 300))
+@settings(max_examples=examples(25, 300))
 def test_a_stored_run_is_a_run(
     drawn: tuple[Layout, Words], size: int, many: int, data: st.DataObject
 ) -> None:
@@ -337,8 +337,9 @@ def contents(draw: st.DrawFn) -> Contents:
     return found
 
 
+@pytest.mark.slow
 @given(contents(), contents(), st.data())
-@settings(max_examples=examples(30, 150), suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(25, 150), suppress_health_check=[HealthCheck.too_slow])
 def test_relations_come_back(drawn: Contents, later: Contents, data: st.DataObject) -> None:
     with small_blocks():
         first = engine_with(drawn)
@@ -467,7 +468,7 @@ def read_all(files: Files) -> dict[str, list[Row]]:
 
 
 @given(st.data())
-@settings(max_examples=examples(100, 400))
+@settings(max_examples=examples(25, 400))
 def test_no_byte_can_change_unnoticed(data: st.DataObject) -> None:
     with small_blocks(8):
         engine = engine_with(DAMAGED)
@@ -566,6 +567,7 @@ def second_database(database: Database, algorithm: str, program: str) -> Databas
     return other
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ["auto", "ranked", "dred", "epf"])
 @given(st.lists(changes(), min_size=2, max_size=6), st.sampled_from((1, 4)), st.data())
 @settings(max_examples=examples(4, 15), suppress_health_check=[HealthCheck.too_slow])

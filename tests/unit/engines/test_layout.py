@@ -17,6 +17,7 @@ from corollary.engines.local.storage.code_range import (
     range_of,
 )
 from corollary.engines.local.storage.layout import Layout, LayoutFamily, layout_of
+from support.selection import examples
 
 Rows = list[tuple[int, ...]]
 
@@ -65,7 +66,7 @@ def in_order(words: Sequence[object]) -> list[int]:
     return np.argsort(np.asarray(words), kind="stable").tolist()
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(25, 60))
 @given(packed())
 def test_columns_come_back(case: tuple[Layout, Rows]) -> None:
     layout, rows = case
@@ -79,7 +80,7 @@ def test_columns_come_back(case: tuple[Layout, Rows]) -> None:
         assert layout.unpack_column(words, at).tolist() == column.tolist()
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(25, 60))
 @given(packed())
 def test_words_sort_as_tuples_do(case: tuple[Layout, Rows]) -> None:
     layout, rows = case
@@ -90,7 +91,7 @@ def test_words_sort_as_tuples_do(case: tuple[Layout, Rows]) -> None:
         assert (words == one).tolist() == equal
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(25, 60))
 @given(packed(), st.data())
 def test_a_prefix_is_a_range_of_words(case: tuple[Layout, Rows], data: st.DataObject) -> None:
     layout, rows = case
@@ -107,7 +108,7 @@ def test_a_prefix_is_a_range_of_words(case: tuple[Layout, Rows], data: st.DataOb
         assert ordered[first:last] == [row for row in ordered if row[:length] == key]
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(25, 60))
 @given(packed(), st.data())
 def test_prefixes_are_equal_where_columns_are(
     case: tuple[Layout, Rows], data: st.DataObject
@@ -122,7 +123,7 @@ def test_prefixes_are_equal_where_columns_are(
     assert in_order(prefix) == list(range(len(rows)))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(25, 60))
 @given(packed(), st.data())
 def test_permuted_layouts_hold_the_same_tuples(
     case: tuple[Layout, Rows], data: st.DataObject

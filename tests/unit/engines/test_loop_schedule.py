@@ -11,7 +11,7 @@ from support.maintained_database import delete, insert, opened
 from support.selection import sampled
 
 
-@pytest.mark.parametrize("variant", sampled(["auto", "ranked", "dred", "recompute", "epf"], 10))
+@pytest.mark.parametrize("variant", sampled(["auto", "ranked", "dred", "recompute", "epf"], 30))
 @pytest.mark.parametrize("case", CASES, ids=name_of)
 def test_cases_of_changes(case: ChangeCase, variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loop_schedule, "LONG_LOOP_STEPS", 0)
@@ -46,6 +46,7 @@ def steps_of(size: int, monkeypatch: pytest.MonkeyPatch) -> int:
     return counts[0]
 
 
+@pytest.mark.slow
 def test_steps_of_mutual_recursion_grow_with_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
     one, two = steps_of(50, monkeypatch), steps_of(100, monkeypatch)
     assert two < 2.5 * one

@@ -141,10 +141,11 @@ def assert_balanced(tally: Counter[str]) -> None:
     assert tally["tuples"] > 0, tally
 
 
+@pytest.mark.slow
 def test_rules_in_every_order() -> None:
     tally: Counter[str] = Counter()
 
-    @settings(max_examples=examples(40, 150), suppress_health_check=SLOW, database=None)
+    @settings(max_examples=examples(25, 150), suppress_health_check=SLOW, database=None)
     @given(bodies(), facts, st.data())
     def judged(body: tuple[str, list[str]], rows: Rows, data: st.DataObject) -> None:
         head, literals = body
@@ -154,10 +155,11 @@ def test_rules_in_every_order() -> None:
     assert_balanced(tally)
 
 
+@pytest.mark.slow
 def test_aggregates_in_every_order() -> None:
     tally: Counter[str] = Counter()
 
-    @settings(max_examples=examples(30, 100), suppress_health_check=SLOW, database=None)
+    @settings(max_examples=examples(25, 100), suppress_health_check=SLOW, database=None)
     @given(st.sampled_from(AGGREGATES), bodies(), facts, st.data())
     def judged(
         aggregate: str, body: tuple[str, list[str]], rows: Rows, data: st.DataObject

@@ -47,6 +47,7 @@ KINDS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
 }
 
 
+@pytest.mark.smoke
 @pytest.mark.matrix(3)
 @pytest.mark.parametrize("placement", PLACEMENTS)
 @pytest.mark.parametrize("kind", KINDS)
@@ -69,6 +70,7 @@ def test_maintained_is_recomputed(
     assert InProcess.jobs > before
 
 
+@pytest.mark.slow
 @pytest.mark.matrix(3)
 @pytest.mark.parametrize(
     ("placement", "apart"),
@@ -96,7 +98,7 @@ def test_it_lasts(
 
 
 @pytest.mark.parametrize("placement", PLACEMENTS)
-@pytest.mark.parametrize("variant", sampled(VARIANTS, 40))
+@pytest.mark.parametrize("variant", sampled(VARIANTS, 80))
 @pytest.mark.parametrize("case", CASES, ids=name_of)
 def test_cases(
     case: ChangeCase, variant: str, placement: str, monkeypatch: pytest.MonkeyPatch
@@ -105,6 +107,7 @@ def test_cases(
     run_case(case, "as written", variant)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", CLOSURES)
 def test_flips(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     share_out(monkeypatch)
@@ -116,6 +119,8 @@ def test_flips(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (InProcess.jobs > before) == has_pivot
 
 
+@pytest.mark.slow
+@pytest.mark.matrix(6)
 @pytest.mark.parametrize("placement", PLACEMENTS)
 @pytest.mark.parametrize(("then", "used"), [(8, 8), (3, 2), (1, 2)])
 def test_the_tasks_of_today_are_used(
@@ -154,6 +159,7 @@ def test_the_tasks_of_today_are_used(
     judged.step(steps[13])
 
 
+@pytest.mark.slow
 def test_files_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     share_out(monkeypatch)
     monkeypatch.setattr(versions, "LOG_MAX_ENTRIES", 10)

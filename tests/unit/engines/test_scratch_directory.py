@@ -49,6 +49,7 @@ def test_directories_of_other_processes(tmp_path: Path, is_killed: bool) -> None
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_directory_goes_with_its_owner(tmp_path: Path) -> None:
     made = ScratchDirectory("scratch", tmp_path)
     (made.path / "below").mkdir()

@@ -761,6 +761,7 @@ def test_symbols_are_read_where_columns_have_no_name() -> None:
     assert sorted(to_python(found["updates"][0])) == [(1.0, "a"), (2.0, None)]
 
 
+@pytest.mark.slow
 def test_many_small_transactions_stay_cheap() -> None:
     """What a transaction costs does not depend on how many there were: few runs, few layers."""
     engine = engine_of(edge=[(at, at + 1) for at in range(20_000)], out=[(-1, -1)])

@@ -71,7 +71,7 @@ def encode(domain: SymbolDomain, texts: list[str | None], way: str) -> list[int]
     st.sampled_from((0, 2, 100)),
     st.booleans(),
 )
-@settings(max_examples=examples(150, 1000), deadline=None)
+@settings(max_examples=examples(25, 1000), deadline=None)
 def test_a_text_keeps_its_code(
     batches: list[tuple[list[str | None], str]], few: int, ratio: int, pending: int, clash: bool
 ) -> None:

@@ -280,7 +280,7 @@ class TableMachine(RuleBasedStateMachine):
             assert self.table.nbytes >= 8 * self.table.size(State.NEW)
 
 
-TableMachine.TestCase.settings = settings(max_examples=examples(20, 80), stateful_step_count=25)
+TableMachine.TestCase.settings = settings(max_examples=examples(10, 80), stateful_step_count=25)
 TestTable = TableMachine.TestCase
 
 

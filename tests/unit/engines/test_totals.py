@@ -46,7 +46,7 @@ def test_words_are_the_sum(type_: Type) -> None:
     least, most = INTEGER_BOUNDS[type_.kind]
 
     @given(integers(type_))
-    @settings(max_examples=examples(100, 2000))
+    @settings(max_examples=examples(25, 2000))
     def run(values: list[int]) -> None:
         words = columns(values, type_)
         assert totals.join_exactly(words) == [sum(values)]
@@ -62,7 +62,7 @@ def test_words_are_the_sum(type_: Type) -> None:
 @pytest.mark.parametrize("type_", RANGES, ids=str)
 def test_means_are_rounded_once(type_: Type) -> None:
     @given(integers(type_))
-    @settings(max_examples=examples(100, 2000))
+    @settings(max_examples=examples(25, 2000))
     def run(values: list[int]) -> None:
         (mean,) = totals.mean_of_words(
             columns(values, type_), np.array([len(values)]), type_.scale

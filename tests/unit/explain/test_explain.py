@@ -540,6 +540,7 @@ def test_every_step_is_printed() -> None:
     ]
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(8, 25), suppress_health_check=list(HealthCheck))
 @given(programs(), st.sampled_from(["auto", "recompute", "dred", "pf", "epf", "ranked"]))
 def test_changes_of_random_programs_are_explained(case: Case, algorithm: str) -> None:

@@ -41,6 +41,7 @@ LENGTHS = {
 """PF proves every tuple along the whole chain, one by one."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", sampled(LENGTHS, 5, ["auto"]))
 def test_a_chain_is_cut_and_mended(algorithm: str) -> None:
     length = LENGTHS[algorithm]
@@ -67,6 +68,7 @@ def test_a_virtual_chain_is_cut_and_mended() -> None:
     assert tx.changes["live"].counts == (length // 2, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", sampled(["auto", "ranked", "dred", "recompute", "epf"], 5))
 @pytest.mark.parametrize("kind", ["left-linear", "right-linear", "non-linear"])
 def test_the_closure_of_a_chain_is_cut_and_mended(kind: str, algorithm: str) -> None:
@@ -94,6 +96,7 @@ def star_of_stars(branches: int) -> list[tuple[int, int]]:
     return hubs + leaves
 
 
+@pytest.mark.slow
 @pytest.mark.matrix(3)
 @pytest.mark.parametrize("algorithm", ["auto", "ranked", "dred", "recompute", "epf", "pf"])
 def test_the_root_of_everything_goes_and_comes_back(algorithm: str) -> None:

@@ -61,6 +61,7 @@ def count_calls(text: str) -> int:
     return calls
 
 
+@pytest.mark.slow
 @pytest.mark.matrix(3)
 @pytest.mark.parametrize(
     ("make", "size"), [(long_body, 150), (mutual, 50), (strata, 50), (many_rules, 50)]
@@ -77,6 +78,7 @@ def test_planning_counts_against_the_limit_of_seconds() -> None:
     assert "--limit-seconds" in str(caught.value)
 
 
+@pytest.mark.slow
 def test_advice_counts_against_the_limit_of_seconds(tmp_path: Path) -> None:
     chain = ", ".join(f"e(x{at}, x{at + 1})" for at in range(200))
     program = tmp_path / "program.dl"

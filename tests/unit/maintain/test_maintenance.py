@@ -582,6 +582,7 @@ def ring(size: int) -> list[Row]:
     return [(at, (at + 1) % size) for at in range(size)]
 
 
+@pytest.mark.slow
 @pytest.mark.matrix(3)
 @pytest.mark.parametrize("kind", CLOSURES)
 def test_an_increment_that_grows_too_large_is_abandoned(

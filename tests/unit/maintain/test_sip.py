@@ -18,6 +18,7 @@ from corollary.maintain.goal_evaluation import solve
 from corollary.maintain.sip import Goal, sip
 from corollary.source import SourceFile
 from support.maintained_database import SAME_GENERATION
+from support.selection import examples
 
 DECLARATIONS = """
 .decl a(x: number, y: number)
@@ -125,7 +126,7 @@ def test_same_generation_never_asks_for_everything() -> None:
     assert "sg^ff" in every_name("x, y")
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(25, 60))
 @given(
     st.fixed_dictionaries(
         {name: st.integers(0, 10**6) for name in ("up", "flat", "down", "sg")}
@@ -136,7 +137,7 @@ def test_statistics_never_lead_to_everything(rows: dict[str, int], bound: str) -
     assert "sg^ff" not in every_name(bound, Statistics(rows))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(25, 60))
 @given(
     st.permutations(["a(x, y)", "b(y, z)", "c(z, w, v)", "n(v)", "!n(w)", "x < v", "u = x + z"]),
     st.fixed_dictionaries({name: st.integers(0, 10**6) for name in "abcn"}),

@@ -503,7 +503,7 @@ def test_clingo_agrees_on_written_programs(rules: str, edges: Rows) -> None:
     assert evaluate(text, {"e": edges}) == solve(text, {"e": edges})
 
 
-@settings(max_examples=examples(40, 150), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(25, 150), deadline=None, suppress_health_check=list(HealthCheck))
 @given(programs(simple=True))
 def test_clingo_agrees_on_random_programs(case: Case) -> None:
     assert evaluate(case.text, case.facts) == solve(case.text, case.facts)

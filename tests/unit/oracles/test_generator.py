@@ -59,6 +59,7 @@ def test_programs_have_the_promised_size() -> None:
         assert set(case.facts) == set(case.base)
 
 
+@pytest.mark.slow
 def test_every_program_is_accepted_and_evaluated() -> None:
     """No rejection, no limit, (next to) no run-time error; and results are seldom empty."""
     failed = empty = full = 0

@@ -29,6 +29,7 @@ near(x, n) :- edge(x, _), n = count : { edge(x, _) }.
 NODES = "abcdef"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("virtual", [(), ("tc", "far")], ids=["stored", "virtual"])
 @pytest.mark.parametrize("algorithm", ["epf", "pf", "dred", "ranked"])
 def test_each_proof_is_one_of_its_state(algorithm: str, virtual: tuple[str, ...]) -> None:

@@ -183,6 +183,7 @@ CREATE VIEW dear AS SELECT item, shop FROM sale WHERE price > 3;
 """
 
 
+@pytest.mark.slow
 def test_a_copy_of_a_row_is_a_cause(tmp_path: Path) -> None:
     with corollary.open(tmp_path / "w") as db:
         db.sql(SHOP)

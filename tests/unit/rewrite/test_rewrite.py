@@ -443,6 +443,7 @@ def test_keys_that_are_not_null_outside() -> None:
     assert found["h"] == wanted["h"]
 
 
+@pytest.mark.slow
 def test_printed_normal_forms_evaluate_to_the_same() -> None:
     tally: Counter[str] = Counter()
 

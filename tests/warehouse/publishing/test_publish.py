@@ -95,6 +95,7 @@ def test_random_changes_agree_with_a_set(tmp_path: Path, small: None, seed: int)
 # --- few files -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_many_small_appends_leave_few_files(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(published_files, "TIER_MAX_FILES", 4)
     monkeypatch.setattr(delta_commit, "CHECKPOINT_INTERVAL_VERSIONS", 10)

@@ -128,6 +128,7 @@ def test_relation_without_any_change_is_an_empty_table(tmp_path: Path) -> None:
     house.demand_good()
 
 
+@pytest.mark.slow
 def test_odd_names(tmp_path: Path) -> None:
     houses = []
     for name in ODD_NAMES:
@@ -208,6 +209,7 @@ def test_bounds_are_never_narrow() -> None:
     assert statistics_of(pa.table({"x": [1], "f": [math.nan]})) == '{"numRecords":1}'
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_nan", [True, False])
 def test_readers_that_skip_files_miss_nothing(tmp_path: Path, has_nan: bool) -> None:
     relation = replace(

@@ -56,6 +56,7 @@ def run(db: Database, program: Path, folder: Path, **options: Any) -> Any:
     return db.run(program, facts=folder, max_deletes="off", **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(examples(3, 15)))
 def test_files_add_up(seed: int, tmp_path: Path) -> None:
     generator = random.Random(seed)

@@ -169,6 +169,7 @@ def test_rows_that_stand_twice(tmp_path: Path, new_source: NewSource) -> None:
     run.step([(1, "a")])
 
 
+@pytest.mark.slow
 def test_random_versions(tmp_path: Path, new_source: NewSource) -> None:
     numbers = random.Random(7)
     for attempt in range(3):

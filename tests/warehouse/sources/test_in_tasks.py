@@ -127,6 +127,7 @@ def test_the_first_header_names_the_columns(tmp_path: Path, tasks: InProcessTask
     refused(run.step, "C0950")
 
 
+@pytest.mark.slow
 def test_rows_with_one_key_meet(tmp_path: Path, tasks: InProcessTasks) -> None:
     for name in "abc":
         (tmp_path / f"{name}.csv").write_bytes(csv(((n, f"{n}{name}") for n in range(30)), ","))
@@ -173,6 +174,7 @@ def test_what_is_small_is_read_here(tmp_path: Path, tasks: InProcessTasks) -> No
     assert not tasks.titles
 
 
+@pytest.mark.slow
 def test_a_text_that_grew_and_one_that_was_altered(tmp_path: Path, tasks: InProcessTasks) -> None:
     rows: list[Row] = [(n, "some text") for n in range(400)]
     (tmp_path / "p.facts").write_bytes(csv(rows))
@@ -233,6 +235,7 @@ def quoted(rows: Iterable[Row], numbers: random.Random) -> bytes:
     return ("\n".join(lines) + numbers.choice(["", "\n"])).encode()
 
 
+@pytest.mark.slow
 @given(
     seed=st.integers(0, 2**32),
     form=st.sampled_from(["csv", "csv.gz", "parquet"]),

@@ -249,6 +249,7 @@ def store(folder: Path, held: dict[str, list[Row]], relation: Relation, form: st
             path.write_bytes(data)
 
 
+@pytest.mark.slow
 @given(
     seed=st.integers(0, 2**32),
     form=st.sampled_from([*WRITERS]),
@@ -306,6 +307,7 @@ all_of(i, n) :- p(i, _, _, _, _, _, _), n = count : {{ p(i, _, _, _, _, _, _) }}
 """
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 2**32), has_key=st.booleans(), form=st.sampled_from(["csv", "parquet"]))
 @settings(max_examples=examples(2, 20), deadline=None)
 def test_warehouses_follow_files(
@@ -314,6 +316,7 @@ def test_warehouses_follow_files(
     follow_files(tmp_path_factory.mktemp("followed"), seed, has_key, form)
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 2**32), has_key=st.booleans(), form=st.sampled_from(["csv", "parquet"]))
 @settings(max_examples=examples(1, 20), deadline=None)
 def test_partitioned_warehouses_follow_files(
@@ -365,8 +368,9 @@ def rows_of(database: Any, name: str) -> set[Row]:
 # --- rows in the engine -------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @given(st.integers(0, 2**32))
-@settings(max_examples=examples(30, 200))
+@settings(max_examples=examples(25, 200))
 def test_rows_within_bounds(seed: int) -> None:
     numbers = random.Random(seed)
     engine = LocalEngine()

@@ -195,7 +195,7 @@ JSON_TYPES = (SYMBOL, NUMBER, UNSIGNED, FLOAT, BOOL, DATE, TIMESTAMP, decimal(6,
     st.sampled_from(["\n", "\n", " ", "", "\r\n"]),
     st.sampled_from(["x", "x", "x", "z", "y"]),
 )
-@settings(max_examples=examples(100, 400))
+@settings(max_examples=examples(25, 400))
 def test_json_by_vectors_is_the_same(
     texts: list[tuple[str, str]],
     types: tuple[Type, Type],

@@ -111,7 +111,7 @@ def test_a_nullary_relation(tmp_path: Path, name: str) -> None:
 
 
 @given(st.lists(VALUES, max_size=8), st.lists(VALUES, max_size=8))
-@settings(max_examples=examples(50, 150))
+@settings(max_examples=examples(25, 150))
 def test_set_difference(before: list[Row], now: list[Row]) -> None:
     tables = [
         pa.concat_tables(
@@ -185,6 +185,7 @@ def test_random_edits_of_a_folder(
 # --- what is read -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_what_has_not_changed_is_not_read(tmp_path: Path, opened: list[str]) -> None:
     folder = tmp_path / "many"
     folder.mkdir()

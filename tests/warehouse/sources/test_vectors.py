@@ -135,6 +135,7 @@ def forbid_vectors(patch: pytest.MonkeyPatch) -> None:
         patch.setattr(module, name, lambda *_: None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FORMS)
 @given(seed=st.integers(0, 2**32), odd_one_in=st.sampled_from([1, 3, 30]), size=st.integers(1, 500))
 @settings(max_examples=examples(12, 100))
@@ -185,7 +186,7 @@ def test_only_odd_fields_are_read_one_by_one(type_: Type, monkeypatch: pytest.Mo
     st.sampled_from([*TYPES, decimal(2, 2), decimal(38, 38), decimal(18, 0)]),
     st.lists(st.text(st.sampled_from("0123456789-+.:eETZ "), max_size=26), max_size=8),
 )
-@settings(max_examples=examples(200, 2000))
+@settings(max_examples=examples(25, 2000))
 def test_plain_texts_convert(type_: Type, texts: list[str]) -> None:
     samples = [TYPES[type_][0]] if type_ in TYPES else ["0"]
     column = pa.array([*samples, *texts], pa.string())

@@ -525,6 +525,7 @@ class Model:
         ]
 
 
+@pytest.mark.slow
 @settings(
     max_examples=examples(4, 15),
     suppress_health_check=SLOW,

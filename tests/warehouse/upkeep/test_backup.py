@@ -57,6 +57,7 @@ def demand_copy(house: House, place: str) -> None:
         assert not verify(db._store.warehouse).findings
 
 
+@pytest.mark.slow
 def test_a_backup_and_back(house: House, tmp_path: Path) -> None:
     house.warehouse.catalog.insert_intent()
     copied = copy(house.warehouse, tmp_path / "backups" / "today")
@@ -113,6 +114,7 @@ def test_while_others_commit(house: House, tmp_path: Path) -> None:
             assert state(db) == state(house.db.at(each.commit))
 
 
+@pytest.mark.slow
 def test_while_gc_takes_files_away(
     house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -242,6 +244,7 @@ backup.copy(Warehouse.open(sys.argv[1], create=False), sys.argv[2])
 """
 
 
+@pytest.mark.integration
 def test_killed_half_way(house: House, tmp_path: Path) -> None:
     target = tmp_path / "copy"
     command = [sys.executable, "-c", COPY, house.place, str(target)]

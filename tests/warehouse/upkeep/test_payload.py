@@ -58,6 +58,7 @@ def sell(db: Database) -> None:
     assert check_payload(db)
 
 
+@pytest.mark.slow
 def test_totals_outlive_the_process(place: str) -> None:
     for _ in range(2):
         with corollary.open(place) as db:
@@ -72,6 +73,7 @@ def test_totals_outlive_the_process(place: str) -> None:
         assert not verify(store_of(db).warehouse).findings
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(PAYLOAD | {"sold•count"}))
 def test_wrong_payload_is_found_and_repaired(place: str, name: str) -> None:
     with corollary.open(place) as db:

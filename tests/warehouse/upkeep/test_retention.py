@@ -66,6 +66,7 @@ def test_without_bounds_everything_stays(house: House) -> None:
     house.demand_past(1)
 
 
+@pytest.mark.slow
 def test_old_commits_are_no_longer_kept(either: House, in_files: None) -> None:
     house = either
     house.change(12)
@@ -392,6 +393,7 @@ with corollary.open(sys.argv[1]) as db:
 """
 
 
+@pytest.mark.integration
 @pytest.mark.matrix(5)
 @pytest.mark.parametrize(
     "point",
@@ -457,6 +459,7 @@ EXAMPLES = {
 }
 
 
+@pytest.mark.slow
 def test_every_kept_commit_answers_as_before(
     places: Callable[[], str], monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:

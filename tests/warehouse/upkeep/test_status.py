@@ -60,6 +60,7 @@ def test_status(place: str) -> None:
     house.close()
 
 
+@pytest.mark.slow
 def test_sizes_without_a_look_at_the_data(tmp_path: Path) -> None:
     house = House(str(tmp_path / "warehouse"), 6)
     for act in (house.fold, None, house.fold, None):

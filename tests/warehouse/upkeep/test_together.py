@@ -113,6 +113,7 @@ class Crowd:
         assert not findings, "\n".join(map(str, findings))
 
 
+@pytest.mark.slow
 def test_everything_at_once(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(warehouse, "INLINE_BYTES", 1)
     monkeypatch.setattr(warehouse_store, "FOLD_MAX_COMMITS", 5)

@@ -143,6 +143,7 @@ def test_a_sound_one(house: House) -> None:
     assert report.bytes
 
 
+@pytest.mark.slow
 @pytest.mark.matrix(3)
 @pytest.mark.parametrize("harm", [flip, truncate, Path.unlink])
 def test_index_files(house: House, harm: Callable[[Path], object]) -> None:
@@ -153,6 +154,7 @@ def test_index_files(house: House, harm: Callable[[Path], object]) -> None:
     demand_mended(house, FindingKind.INDEX)
 
 
+@pytest.mark.slow
 @pytest.mark.matrix(3)
 @pytest.mark.parametrize("harm", [flip, truncate, Path.unlink])
 def test_snapshots(house: House, harm: Callable[[Path], object]) -> None:
@@ -165,6 +167,7 @@ def test_snapshots(house: House, harm: Callable[[Path], object]) -> None:
     demand_mended(house, *kinds)
 
 
+@pytest.mark.slow
 def test_snapshots_without_the_changes_before_them(house: House) -> None:
     """The index of the same commit is a second copy."""
     collect(house.warehouse, Retention(commits=6))
@@ -175,6 +178,7 @@ def test_snapshots_without_the_changes_before_them(house: House) -> None:
     demand_mended(house, *{each.kind for each in found(house)})
 
 
+@pytest.mark.slow
 def test_snapshot_and_part_of_the_index(house: House) -> None:
     """The files of other relations in a damaged index still help."""
     collect(house.warehouse, Retention(commits=2))
@@ -204,6 +208,7 @@ def test_what_is_lost_altogether(house: House) -> None:
     assert "restore the warehouse from a backup" in str(report.findings[0])
 
 
+@pytest.mark.slow
 @pytest.mark.matrix(3)
 @pytest.mark.parametrize("relation", ["path", "fan", "lone", "edge", "edge•text", "path•rank"])
 def test_changes_of_what_is_made_of_others(house: House, relation: str) -> None:
@@ -239,6 +244,7 @@ def test_rows_of_changes_in_the_catalog(tmp_path: Path, field: str) -> None:
     house.close()
 
 
+@pytest.mark.slow
 def test_changes_in_the_catalog(inline: House) -> None:
     for relation in ("path", "edge", "path•rank"):
         damage(inline, relation, commits_of(inline, relation)[-1], flip)
@@ -261,6 +267,7 @@ def test_a_lost_change_of_a_base_relation(house: House, harm: Callable[[Path], o
     assert finding.commit == commit
 
 
+@pytest.mark.slow
 def test_a_lost_change_before_a_snapshot(house: House) -> None:
     """What is since the next snapshot is sound, and gc gives up what was before."""
     commit = commits_of(house, "edge•manual")[2]
@@ -274,6 +281,7 @@ def test_a_lost_change_before_a_snapshot(house: House) -> None:
     house.demand_past(finding.sound_from)
 
 
+@pytest.mark.slow
 def test_a_change_that_does_not_fit(house: House) -> None:
     """It adds what is there and removes what is not."""
     rows = from_python([("nobody", "no one")], house.db._state.loaded.normal.relations["path"])
@@ -288,6 +296,7 @@ def test_a_change_that_does_not_fit(house: House) -> None:
     demand_mended(house, FindingKind.CHANGE)
 
 
+@pytest.mark.slow
 def test_a_derived_relation_that_is_wrong(house: House) -> None:
     rows = from_python([("nobody", "no one")], house.db._state.loaded.normal.relations["path"])
     latest = house.warehouse.commit_at()
@@ -305,6 +314,7 @@ def test_a_derived_relation_that_is_wrong(house: House) -> None:
     house.demand_sound()
 
 
+@pytest.mark.slow
 def test_a_base_relation_that_is_not_the_union_of_its_parts(house: House) -> None:
     rows = from_python([("nobody", "no one")], house.db._state.loaded.normal.relations["edge"])
     latest = house.warehouse.commit_at()
@@ -339,6 +349,7 @@ def flip_first_page(path: Path) -> None:
     path.write_bytes(bytes(data))
 
 
+@pytest.mark.slow
 @pytest.mark.matrix(3)
 @pytest.mark.parametrize("harm", [flip_first_page, truncate, Path.unlink])
 def test_a_published_table(house: House, harm: Callable[[Path], object]) -> None:
@@ -384,6 +395,7 @@ def test_without_a_commit(place: str) -> None:
         assert not verify(db._store.warehouse).findings
 
 
+@pytest.mark.slow
 def test_on_either_catalog(place: str) -> None:
     either = House(place, 5)
     either.change(5)
@@ -414,6 +426,7 @@ def test_on_either_catalog(place: str) -> None:
     either.close()
 
 
+@pytest.mark.slow
 def test_every_row_that_names_a_file_is_checked(house: House) -> None:
     """Whatever file is lost, something is found."""
     house.close()

@@ -221,6 +221,7 @@ class _Sqlite:
         "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
     )
     BEGIN_READING: ClassVar = ("BEGIN",)
+    SETTINGS: ClassVar = ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON")
 
     def __init__(self, location: str) -> None:
         self._location = location
@@ -228,9 +229,7 @@ class _Sqlite:
 
     def connect(self) -> sqlite3.Connection:
         try:
-            opened = self._open(
-                self._location, "journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"
-            )
+            opened = self._open(self._location, *self.SETTINGS)
         except sqlite3.OperationalError:
             path = Path(self._location)
             is_writable = _has_access(path, os.W_OK) and _has_access(path.parent, os.W_OK)

@@ -123,6 +123,7 @@ def test_errors_are_those_of_steps(is_eager: bool, rules: str, error: type[Excep
         assert len(db.relation("n")) == 0
 
 
+@pytest.mark.slow
 def test_what_has_no_end_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(core_engine, "ROUNDS_MAX", 300_000)
     db = opened(START + "n(x + 1) :- n(x).", "auto", limits=Limits())

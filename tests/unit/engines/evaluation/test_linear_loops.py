@@ -93,13 +93,14 @@ def test_columns_that_are_copied_do_not_matter() -> None:
 # ------------------------------------------------------------------------------ what comes of them
 
 
-@pytest.mark.parametrize("variant", sampled(["auto", "ranked", "dred", "recompute"], 10))
+@pytest.mark.parametrize("variant", sampled(["auto", "ranked", "dred", "recompute"], 30))
 @pytest.mark.parametrize("case", CASES, ids=name_of)
 def test_cases_of_changes(case: ChangeCase, variant: str) -> None:
     with walking(True):
         run_case(case, "as written", variant)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithms", [("auto", "recompute"), ("ranked", "dred")])
 def test_random_programs(algorithms: tuple[str, ...]) -> None:
     counts: Counter[str] = Counter()

@@ -125,6 +125,7 @@ def test_nothing_is_left_that_nobody_needs(database: Database) -> None:
     assert len(kept.rows()) == 460
 
 
+@pytest.mark.slow
 def test_the_dictionary_forgets_what_has_only_passed(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -195,6 +195,7 @@ def test_merged_changes_have_the_same_effect(
     assert opened == ["base"]
 
 
+@pytest.mark.slow
 def test_a_relation_that_grows_gets_more_partitions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

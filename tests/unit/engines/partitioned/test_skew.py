@@ -87,6 +87,7 @@ def check(files: PartitionedFiles, jobs: PartitionJobs, known: set[Any]) -> None
     assert sorted(matched, key=repr) == sorted((r for r in known if r[2] == 2), key=repr)
 
 
+@pytest.mark.slow
 def test_partitions_stay_small_while_a_value_grows(tmp_path: Path, jobs: PartitionJobs) -> None:
     """Inserts, deletes, folds and splits; the last lead has three values only."""
     files = PartitionedFiles.empty(str(tmp_path), VISITS, [(2, 0, 1)], 2)
@@ -131,6 +132,7 @@ def test_a_probe_asks_no_more_partitions_than_it_must(tmp_path: Path, jobs: Part
     assert len(asked([(7, "v7", 1)], VISITS)) == 1
 
 
+@pytest.mark.slow
 def test_a_load_is_spread_before_a_task_gets_all(
     tmp_path: Path, jobs: PartitionJobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -242,6 +244,7 @@ away(x) :- guest(x), !visit(7, x, _).
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("staged", [None, 4])
 def test_maintained_in_a_warehouse_that_is_opened_again(
     tmp_path: Path, small_partitions: None, monkeypatch: pytest.MonkeyPatch, staged: int | None
@@ -309,6 +312,7 @@ def change(db: corollary.Database, removed: set[Any], added: set[Any]) -> None:
         tx.insert("r", sorted(added))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("staged", [None, 3])
 def test_dependencies_are_checked_where_the_tuples_are(
     small_partitions: None, monkeypatch: pytest.MonkeyPatch, staged: int | None

@@ -207,6 +207,7 @@ def test_keys_are_checked_where_the_added_tuples_are(monkeypatch: pytest.MonkeyP
         assert state_of(db).engine.size("r") == 220
 
 
+@pytest.mark.slow
 def test_random_changes(engine: InProcess) -> None:
     chance = random.Random(20)
     old, new = set(ROWS), set(ROWS)
