@@ -4,12 +4,13 @@ Those that are written again are remembered by shape, as questions are. The rows
 VALUES` are the values themselves, if these fit the columns: nothing is bound, planned or computed.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import field
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import field, replace
 from typing import Any
 
 import pyarrow as pa
 
+from corollary.core.arrow import arrow_type
 from corollary.core.program import Relation
 from corollary.core.states import State
 from corollary.core.types import Kind
@@ -81,22 +82,17 @@ class ResolvedWrite:
         self._refuse_nulls(rows)
         match self.statement:
             case nodes.Insert():
-                return [Operation(State.ADDED, relation.name, check_rows(rows, relation))]
+                return [Operation(State.ADDED, relation.name, _fitting(rows, relation))]
             case nodes.Delete():
-                gone = check_rows(rows, relation)
+                gone = _fitting(rows, relation)
                 return [Operation(State.REMOVED, relation.name, gone, is_strict=True)]
             case nodes.UpdateStatement():
-                names = list(relation.columns)
-                before = rows.select(list(range(relation.arity))).rename_columns(names)
-                after = rows.select(list(range(relation.arity, 2 * relation.arity)))
-                gone = check_rows(before, relation)
+                width = relation.arity
+                gone = _fitting(rows.select(list(range(width))), relation)
+                come = _fitting(rows.select(list(range(width, 2 * width))), relation)
                 return [
                     Operation(State.REMOVED, relation.name, gone, is_strict=True),
-                    Operation(
-                        State.ADDED,
-                        relation.name,
-                        check_rows(after.rename_columns(names), relation),
-                    ),
+                    Operation(State.ADDED, relation.name, come),
                 ]
 
     def _refuse_nulls(self, rows: pa.Table) -> None:
@@ -124,6 +120,18 @@ class ResolvedWrite:
                 spans[0] if spans else statement.span,
                 f"leave these rows out, or give them a value, as in `COALESCE({name}, …)`",
             )
+
+
+def _fitting(rows: pa.Table, relation: Relation) -> list[tuple[Any, ...]] | pa.Table:
+    """Return the rows of a question as those of a relation.
+
+    Raises:
+        InputError: one does not fit.
+    """
+    rows = rows.rename_columns(list(relation.columns))
+    is_same = rows.schema.types == [arrow_type(each) for each in relation.types]
+    has_records = any(each.record is not None for each in relation.types)
+    return rows if is_same and not has_records else check_rows(rows, relation)
 
 
 def resolve_write(
@@ -228,12 +236,43 @@ class PreparedWrites:
         for each in self.writes:
             transaction.read(each.deferred)
 
+    @classmethod
+    def apply_all(cls, group: Sequence["PreparedWrites"], transaction: Transaction) -> None:
+        """Add writes to a transaction of which none depends on another of the group."""
+        if any(len(each.writes) > 1 for each in group):
+            for each in group:
+                each.apply_to(transaction)
+            return
+        writes = [one for each in group for one in each.writes]
+        transaction.read(
+            lambda: DeferredOperations(
+                _merged([done for each in writes for done in each.deferred().operations]), {}
+            )
+        )
+
     def row_counts(self) -> list[int]:
         """Return how many rows the writes of each text have found, after the commit."""
         counts = [0] * self.texts
         for each in self.writes:
             counts[each.number] = each.rows
         return counts
+
+
+def _merged(operations: Sequence[Operation]) -> list[Operation]:
+    """Return operations on different rows, those with the same sign as one."""
+    alike: dict[Hashable, list[Operation]] = {}
+    for each in operations:
+        key = each.sign, each.relation, each.is_strict, type(each.rows)
+        alike.setdefault(key, []).append(each)
+    found = []
+    for every in alike.values():
+        if isinstance(every[0].rows, list):
+            rows: Any = [row for each in every for row in each.rows]
+        else:
+            names = every[0].rows.column_names
+            rows = pa.concat_tables([pa.table(each.rows.columns, names) for each in every])
+        found.append(replace(every[0], rows=rows))
+    return found
 
 
 # --- shapes ------------------------------------------------------------------------------------

@@ -289,8 +289,7 @@ class GroupCommitter:
         try:
             began = time.monotonic()
             transaction = self._open([write.who for write, _ in members])
-            for _, writes in members:
-                writes.apply_to(transaction)
+            PreparedWrites.apply_all([writes for _, writes in members], transaction)
             transaction.commit()
             self._note(transaction, len(members), time.monotonic() - began)
             commit = transaction.commit_number or self._context.commit
