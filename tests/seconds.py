@@ -1,8 +1,8 @@
 """Demands that no test of `make test` takes more than half a second of processor time.
 
 `make test` records what each test takes. Those above the limit are run again on their own, since
-the first test of a process loads modules, and the smaller figure counts. A test that needs longer
-is marked `slow`, which `make test-integration` runs.
+the first test of a process loads modules, and the smaller figure counts. A busy machine may need
+twice as long. A test that needs longer is marked `slow`, which `make test-integration` runs.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ import tempfile
 from pathlib import Path
 
 LIMIT_SECONDS = 0.5
+BUSY_FACTOR = 2
 
 
 def slow_tests(record: Path) -> dict[str, float]:
     """Return the tests of a record that are above the limit, with their seconds."""
     seconds: dict[str, float] = json.loads(record.read_text("utf-8"))
-    return {test: found for test, found in seconds.items() if found > LIMIT_SECONDS}
+    return {test: found for test, found in seconds.items() if found > BUSY_FACTOR * LIMIT_SECONDS}
 
 
 def again(tests: dict[str, float]) -> dict[str, float]:
