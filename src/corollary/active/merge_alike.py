@@ -14,12 +14,12 @@ from dataclasses import replace
 from corollary.active.constant_relations import constant_relation
 from corollary.core import logic
 from corollary.core.program import ActiveRules, NormalProgram, Relation
-from corollary.core.types import Kind, Type
+from corollary.core.types import SYMBOL
 
 MERGE_MIN_RULES = 2
 """The minimum number of rules to merge."""
 
-EVENT = Type(Kind.SYMBOL)
+EVENT = SYMBOL
 
 
 def merge_alike(program: NormalProgram) -> NormalProgram:

@@ -18,7 +18,6 @@ from corollary.core import logic
 from corollary.core.functors import FUNCTORS, Monotone
 from corollary.core.printer import print_condition, print_literal, print_term
 from corollary.core.program import SubsumptionOrder, ValueColumn
-from corollary.core.types import Kind
 from corollary.data_class import dataclass
 
 _LESS = ("<", "<=")
@@ -114,7 +113,7 @@ class RuleValues:
     def is_not_negative(self, term: logic.Term) -> bool:
         """Whether an expression is known not to be negative."""
         if isinstance(term, logic.Variable | logic.Constant | logic.Functor):
-            if term.type is not None and term.type.kind is Kind.UNSIGNED:
+            if term.type is not None and term.type.is_unsigned:
                 return True
             if self._is_bounded(term, 0, _GREATER):
                 return True
@@ -184,7 +183,7 @@ class RuleValues:
             case logic.Functor(name=keeping, arguments=(inner, *rest)) if (
                 _grows_with(keeping) is Monotone.FIRST
             ):
-                is_numeric = inner_kind(inner) is not Kind.SYMBOL
+                is_numeric = not _is_text(inner)
                 is_fixed = all(self.direction(each, name) == 0 for each in rest)
                 return self.direction(inner, name) if is_numeric and is_fixed else None
             case _:
@@ -209,11 +208,9 @@ def _grows_with(name: str) -> Monotone:
     return FUNCTORS[name].monotone if name in FUNCTORS else Monotone.NONE
 
 
-def inner_kind(term: logic.Term) -> Kind | None:
-    """Return the kind of a term's value."""
-    if isinstance(term, logic.Wildcard) or term.type is None:
-        return None
-    return term.type.kind
+def _is_text(term: logic.Term) -> bool:
+    type_ = None if isinstance(term, logic.Wildcard) else term.type
+    return type_ is not None and type_.is_symbol
 
 
 def _is_number(value: object) -> bool:

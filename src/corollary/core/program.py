@@ -17,7 +17,7 @@ from corollary.core.logic import (
     Value,
 )
 from corollary.core.states import State
-from corollary.core.types import Kind, Type
+from corollary.core.types import BOOL, Type
 from corollary.data_class import dataclass
 from corollary.errors import Diagnostic
 from corollary.source import SourceFile, Span
@@ -398,7 +398,6 @@ class ActiveRules:
 # --- orders of tuples --------------------------------------------------------------------------
 
 
-BOOL = Type(Kind.BOOL)
 TRUE = Constant(True, BOOL)
 
 

@@ -19,7 +19,7 @@ The sum of the digits at each place is exact, and is rounded once, when the tota
 from collections.abc import Sequence
 from enum import IntEnum
 
-from corollary.core.types import Kind, Type
+from corollary.core.types import Type
 
 WORD_BITS = 32
 """The number of bits of a word of an integer, and of a digit of a float."""
@@ -72,7 +72,7 @@ def total_columns(terms: Sequence[Type]) -> tuple[str, ...]:
     >>> total_columns([NUMBER, NUMBER])
     ('n', 'word1', 'word0', 'value2word1', 'value2word0')
     """
-    if any(term.kind is Kind.FLOAT for term in terms):
+    if any(term.is_float for term in terms):
         return ("place", "digit")
     return (
         "n",

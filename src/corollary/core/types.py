@@ -183,6 +183,16 @@ class Type:
         return self.kind is Kind.TIMESTAMP
 
     @property
+    def is_integral(self) -> bool:
+        """Whether it is `number` or `unsigned`."""
+        return self.kind is Kind.NUMBER or self.kind is Kind.UNSIGNED
+
+    @property
+    def is_time(self) -> bool:
+        """Whether it is `date` or `timestamp`."""
+        return self.kind is Kind.DATE or self.kind is Kind.TIMESTAMP
+
+    @property
     def is_long_decimal(self) -> bool:
         """Whether the integers behind values may not fit 64 bits."""
         return self.kind is Kind.DECIMAL and self.precision > SHORT_DECIMAL_DIGITS

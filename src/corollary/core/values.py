@@ -190,9 +190,9 @@ def is_value(value: Any, type_: Type) -> bool:
     """Whether a Python value is one of a type, as it is: nothing is rounded or converted."""
     if value is None:
         return type_.nullable
-    if isinstance(value, bool) and type_.kind is not Kind.BOOL:
+    if isinstance(value, bool) and not type_.is_bool:
         return False
-    if isinstance(value, datetime) and type_.kind is Kind.DATE:
+    if isinstance(value, datetime) and type_.is_date:
         return False
     if not isinstance(value, type_.spec.python):
         return False
@@ -223,7 +223,7 @@ def quote_text(text: str) -> str:
 
 def _no_value(text: str, type_: Type) -> str:
     subject = quote_text(text) if text else "an empty field"
-    article = "an" if type_.kind is Kind.UNSIGNED else "a"
+    article = "an" if type_.is_unsigned else "a"
     return f"{subject} is not {article} {type_.with_null(False)}"
 
 
@@ -328,9 +328,9 @@ def value_from_json(value: Any, type_: Type) -> Value:
     """
     if type_.record is not None:
         return record_from_python(value, type_.record, SCALARS, value_from_json)
-    if isinstance(value, str) and type_.kind is not Kind.SYMBOL:
+    if isinstance(value, str) and not type_.is_symbol:
         return parse_value(value, type_)
-    if type_.kind is Kind.FLOAT and value is not None:
+    if type_.is_float and value is not None:
         return float(value)  # JSON has 1 for 1.0
     found: Value = value
     return found

@@ -22,9 +22,9 @@ from corollary.core.logic import (
     head_arguments,
 )
 from corollary.core.pipeline import Reference
-from corollary.core.program import BOOL, TRUE, SubsumptionOrder
+from corollary.core.program import TRUE, SubsumptionOrder
 from corollary.core.states import State
-from corollary.core.types import NUMBER
+from corollary.core.types import BOOL, NUMBER
 from corollary.data_class import dataclass
 from corollary.maintain import delta, payload
 from corollary.maintain.draft import Body, Draft, working_goal

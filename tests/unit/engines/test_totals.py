@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from corollary.core.totals import word_count
 from corollary.core.types import NUMBER, UNSIGNED, Type, decimal
 from corollary.engines.local.evaluation.aggregation import totals
-from corollary.engines.local.values.native import INTEGER_BOUNDS
 from support.selection import examples
 
 LONG = decimal(38, 2)
@@ -43,7 +42,7 @@ def columns(values: list[int], type_: Type) -> list[np.ndarray]:
 
 @pytest.mark.parametrize("type_", RANGES, ids=str)
 def test_words_are_the_sum(type_: Type) -> None:
-    least, most = INTEGER_BOUNDS[type_.kind]
+    least, most = type_.spec.bounds
 
     @given(integers(type_))
     @settings(max_examples=examples(25, 2000))

@@ -37,7 +37,6 @@ from corollary.advisor.model.scheme import (
 )
 from corollary.analysis.traverse import aggregates_in, conjunctions
 from corollary.core import logic
-from corollary.core.types import Kind
 from corollary.data_class import dataclass
 from corollary.rewrite.translation_unit import outer_variables, unused_name
 
@@ -280,7 +279,7 @@ def _is_exact(typed: logic.AggregateTerm) -> bool:
     if typed.type is None:
         return False
     if typed.operator == "sum":
-        return typed.type.kind in (Kind.NUMBER, Kind.UNSIGNED, Kind.DECIMAL)
+        return typed.type.is_integral or typed.type.is_decimal
     if typed.operator == "count" or typed.target is None:
         return True
     kind = None if isinstance(typed.target, logic.Wildcard) else typed.target.type

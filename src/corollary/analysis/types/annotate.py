@@ -23,14 +23,11 @@ from corollary.core.program import Arithmetic, arithmetic_of
 from corollary.core.records.record_terms import is_record_term
 from corollary.core.records.record_text import make_record
 from corollary.core.states import State
-from corollary.core.types import DECIMAL_MAX_DIGITS, NIL, NUMBER, Kind, Type, decimal
+from corollary.core.types import DECIMAL_MAX_DIGITS, NIL, NUMBER, Type, decimal
 from corollary.core.values import SCALARS, decimal_value, is_decimal, unscaled_integer
 from corollary.core.windows import WINDOW, window_of
 from corollary.data_class import dataclass
 from corollary.errors import Diagnostic
-
-_RANGES = {Kind.NUMBER: (-(2**63), 2**63 - 1), Kind.UNSIGNED: (0, 2**64 - 1)}
-_WORD_RANGES = {Kind.NUMBER: (-(2**31), 2**31 - 1), Kind.UNSIGNED: (0, 2**32 - 1)}
 
 
 def annotate(constraints: TypeConstraints, columns: Nullability) -> Iterator[logic.Clause]:
@@ -126,7 +123,7 @@ class _ClauseAnnotator:
                 _as_decimal(argument) if is_integer else argument
                 for (argument, _), is_integer in zip(inside, widened, strict=True)
             )
-            is_text = term.name == "+" and type_ is not None and type_.kind is Kind.SYMBOL
+            is_text = term.name == "+" and type_ is not None and type_.is_symbol
             name = "cat" if is_text else term.name
             made = replace(term, name=name, arguments=arguments, type=type_)
             if is_record_term(made):
@@ -158,7 +155,7 @@ class _ClauseAnnotator:
         kinds = f"a `{source.with_null(False)}` as a `{type_.with_null(False)}`"
         message = f"`as` cannot read {kinds}: they have no bits in common."
         note = "convert the value with `to_number`, `to_string` or the like"
-        if Kind.SYMBOL in (source.kind, type_.kind):
+        if source.is_symbol or type_.is_symbol:
             message = f"`as` cannot read {kinds}: texts have no numbers of their own here."
         self._report(Diagnostic("C0326", message, term.span, note))
         return value
@@ -179,7 +176,7 @@ class _ClauseAnnotator:
                 items = self._body(body)
                 of = None if target is None else self._term(target)
                 type_ = self._type(next(self.nodes))
-                if operator == "sum" and type_ is not None and type_.kind is Kind.DECIMAL:
+                if operator == "sum" and type_ is not None and type_.is_decimal:
                     type_ = replace(type_, precision=DECIMAL_MAX_DIGITS)
                 return logic.AggregateTerm(operator, of, items, type_, term.span)
             case _:
@@ -224,7 +221,7 @@ def _window_type(term: logic.Functor, type_: Type | None) -> Type | None:
     """Return the type of a window function: a sum has all digits that a decimal can have."""
     found = window_of(term)
     is_sum = found is not None and found.function.name == "sum"
-    if type_ is not None and is_sum and type_.kind is Kind.DECIMAL:
+    if type_ is not None and is_sum and type_.is_decimal:
         return replace(type_, precision=DECIMAL_MAX_DIGITS)
     return type_
 
@@ -240,7 +237,7 @@ def _as_decimal(term: logic.Term) -> logic.Term:
 def convert(constant: logic.Constant, type_: Type) -> logic.Value:
     """Return the value of a literal in a type.
 
-    >>> convert(logic.Constant(5), Type(Kind.DECIMAL, precision=12, scale=2))
+    >>> convert(logic.Constant(5), decimal(12, 2))
     Decimal('5.00')
 
     Raises:
@@ -250,14 +247,14 @@ def convert(constant: logic.Constant, type_: Type) -> logic.Value:
     match value:
         case bool():
             return value
-        case int() if type_.kind in _RANGES:
-            least, most = _RANGES[type_.kind]
+        case int() if type_.is_integral:
+            least, most = type_.spec.bounds
             if not least <= value <= most:
                 raise OverflowError(f"`{type_.kind}` goes from {least} to {most}")
             return value
-        case int() | float() | Decimal() if type_.kind is Kind.FLOAT:
+        case int() | float() | Decimal() if type_.is_float:
             return _float(value)
-        case int() | float() | Decimal() if type_.kind is Kind.DECIMAL:
+        case int() | float() | Decimal() if type_.is_decimal:
             return _decimal(value, type_)
         case _:
             return value
@@ -265,11 +262,11 @@ def convert(constant: logic.Constant, type_: Type) -> logic.Value:
 
 def _word(value: logic.Value, type_: Type) -> logic.Value:
     """Return the word of 32 bits of a literal."""
-    if isinstance(value, int) and type_.kind in _WORD_RANGES:
-        least, most = _WORD_RANGES[type_.kind]
+    if isinstance(value, int) and type_.is_integral:
+        least, most = (each >> 32 for each in type_.spec.bounds)
         if not least <= value <= most:
             raise OverflowError(f"`{type_.kind}` goes from {least} to {most} in 32 bits")
-    if isinstance(value, float) and type_.kind is Kind.FLOAT:
+    if isinstance(value, float) and type_.is_float:
         try:
             return float(struct.unpack("f", struct.pack("f", value))[0])
         except OverflowError:

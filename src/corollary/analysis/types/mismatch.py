@@ -15,7 +15,7 @@ from corollary.analysis.resolution import RelationSchema
 from corollary.analysis.types.unify import PartialType, Reason
 from corollary.core.functors import INTEGRAL, Kinds
 from corollary.core.logic import Constant, Functor, Term, Variable
-from corollary.core.types import Branch, Kind, RecordType, Type
+from corollary.core.types import Branch, Kind, RecordType, Type, decimal
 from corollary.errors import Diagnostic
 from corollary.source import Span
 
@@ -200,7 +200,7 @@ def _type(known: PartialType) -> str:
     if known.record is not None:
         return f"`{known.record.name}`"
     if known.scale is not None:
-        return f"`{Type(Kind.DECIMAL, precision=known.precision, scale=known.scale)}`"
+        return f"`{decimal(known.precision, known.scale)}`"
     return kinds_text(known.kinds)
 
 

@@ -35,7 +35,7 @@ class PartialType:
     def of(cls, type_: Type) -> "PartialType":
         """Return a type of which everything is known."""
         kinds = frozenset({type_.inferred_kind})
-        if type_.kind is not Kind.DECIMAL:
+        if not type_.is_decimal:
             return cls(kinds, None, record=type_.record)
         return cls(kinds, None, type_.scale, type_.precision)
 
@@ -117,9 +117,7 @@ class Unifier:
             known = self._records[root] or type_.record
             self._records[root] = known
             return known == type_.record
-        return type_.kind is not Kind.DECIMAL or self.assign_scale(
-            node, type_.precision, type_.scale, reason
-        )
+        return not type_.is_decimal or self.assign_scale(node, type_.precision, type_.scale, reason)
 
     def assign_scale(self, node: int, precision: int, scale: int, reason: Reason | None) -> bool:
         """Let a decimal node have a number of digits; return False if its scale is another."""

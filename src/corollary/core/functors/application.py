@@ -72,7 +72,7 @@ def may_fail(functor: Functor) -> bool:
         return True
     type_ = functor.type
     brings_to_one_scale = signature.is_choice and signature.nullness is not Nullness.ALWAYS
-    if type_ is None or type_.kind is not Kind.DECIMAL or not brings_to_one_scale:
+    if type_ is None or not type_.is_decimal or not brings_to_one_scale:
         return False
     types = [None if isinstance(each, Wildcard) else each.type for each in functor.arguments]
     return any(each is None or each.scale != type_.scale for each in types)
@@ -102,12 +102,12 @@ def result_type(name: str, arguments: Sequence[Type], digits: int = 0) -> Type:
     nullable = signature.may_be_null([argument.nullable for argument in arguments])
     if signature.scale_at is not None:
         return decimal(DECIMAL_MAX_DIGITS, digits).with_null(nullable)
-    if name == "sign" and arguments[0].kind is Kind.FLOAT:
+    if name == "sign" and arguments[0].is_float:
         return arguments[0]
     if signature.result is not None:
         return Type(signature.result, nullable)
     alike = [arguments[at] for at in signature.alike(len(arguments))]
-    if alike[0].kind is Kind.DECIMAL and not signature.is_like_first:
+    if alike[0].is_decimal and not signature.is_like_first:
         widest = max(argument.scale for argument in alike)
         precision = digits if name == "fit" else DECIMAL_MAX_DIGITS
         return decimal(precision, widest).with_null(nullable)

@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from corollary.core.logic import Value
-from corollary.core.types import NIL, PLAIN_BRANCH, Branch, Kind, RecordType, Type
+from corollary.core.types import NIL, PLAIN_BRANCH, Branch, RecordType, Type
 from corollary.data_class import dataclass
 
 Build = Callable[[Branch | None, Sequence[Any]], Any]
@@ -248,7 +248,7 @@ class _Reader:
             self._at = found.end()
             text = found[0]
         try:
-            is_symbol = type_.kind is Kind.SYMBOL
+            is_symbol = type_.is_symbol
             return self._scalars.parse(text if is_symbol else text.strip(), type_)
         except ValueError as error:
             raise ValueError(f"is not a value of `{record.name}`: {error}") from None

@@ -24,7 +24,7 @@ from corollary.core.records.record_text import (
     read_record,
     record_text,
 )
-from corollary.core.types import NIL, PLAIN_BRANCH, Branch, Kind, RecordType, Type
+from corollary.core.types import NIL, PLAIN_BRANCH, Branch, RecordType, Type
 from corollary.data_class import dataclass
 
 ScalarReader = Callable[[Any, Type], Value]
@@ -97,7 +97,7 @@ def record_from_python(
         wanted = None if type_.record is None else (last.given[at], type_.record)
         if wanted is None:
             scalar = scalars.format(read_scalar(last.given[at], type_), type_)
-            is_symbol = type_.kind is Kind.SYMBOL
+            is_symbol = type_.is_symbol
             close = closing_bracket(last.branch.name)
             last.texts.append(quote_field(scalar, close) if is_symbol else scalar)
 

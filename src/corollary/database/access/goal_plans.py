@@ -19,7 +19,7 @@ from corollary.core.arrow_buffers import fixed_values
 from corollary.core.engine import within_seconds
 from corollary.core.plans import working_relation
 from corollary.core.program import Relation
-from corollary.core.types import NUMBER, Kind, Type
+from corollary.core.types import NUMBER, Type
 from corollary.data_class import dataclass
 from corollary.database.access.shape_plans import ShapeCache, ShapePlan
 from corollary.database.program.goals import read_goal
@@ -171,7 +171,7 @@ class GoalPlans:
         types = program.relations[literal.relation].types
         for slot, type_ in zip(literal.slots, types, strict=True):
             if isinstance(slot, logic.Constant):
-                if type_.kind not in (Kind.SYMBOL, Kind.NUMBER):
+                if not (type_.is_symbol or type_.is_number):
                     return None
                 bound.append(logic.Variable(f"corollary value {len(bound)}", _plain(type_)))
                 slots.append(bound[-1])

@@ -19,7 +19,7 @@ from corollary.core.logic import Condition, Constant, Functor, Rule, Variable
 from corollary.core.once import once_per_program
 from corollary.core.program import NormalProgram
 from corollary.core.states import State
-from corollary.core.types import Kind
+from corollary.core.types import NUMBER, SYMBOL
 from corollary.database.intake.operations import Operation
 
 
@@ -81,14 +81,14 @@ def _bounds_of(rule: Rule, program: NormalProgram) -> Bounds | None:
         case _:
             return None
     column: object = left
-    kind = Kind.NUMBER
+    wanted = NUMBER
     if isinstance(left, Functor) and left.name == "strlen":
-        (column,), kind = left.arguments, Kind.SYMBOL
+        (column,), wanted = left.arguments, SYMBOL
     if not isinstance(column, Variable) or column not in literal.slots:
         return None
     at = literal.slots.index(column)
     relation = program.relations[literal.relation]
-    if relation.types[at].kind is not kind or literal.negated:
+    if relation.types[at].kind is not wanted.kind or literal.negated:
         return None
     if relation.is_derived and relation.name not in program.bags:
         return None

@@ -28,7 +28,6 @@ from corollary.core.arrow import empty_table, to_python
 from corollary.core.logic import Value
 from corollary.core.program import NormalProgram, Relation
 from corollary.core.states import State
-from corollary.core.types import Kind
 from corollary.data_class import dataclass
 from corollary.database.intake.bag_operations import check_counts, counted_table
 from corollary.database.program.names import writable_relation
@@ -366,7 +365,7 @@ def _has_row_of_names(rows: "pa.Table", relation: Relation) -> bool:
     """Return whether a row holds just the names of the columns."""
     import pyarrow.compute as pc
 
-    if not relation.arity or any(type_.kind is not Kind.SYMBOL for type_ in relation.types):
+    if not relation.arity or any(not type_.is_symbol for type_ in relation.types):
         return False
     for name in relation.columns:
         rows = rows.filter(pc.equal(rows.column(name), name))

@@ -334,9 +334,9 @@ def _check_row(row: tuple[Any, ...], number: int, relation: Relation) -> None:
 def _cure(value: Any, type_: Type) -> str:
     if value is None:
         return f"leave the row out, or declare the column as `{type_}?`"
-    if type_.kind is Kind.SYMBOL and isinstance(value, str):
+    if type_.is_symbol and isinstance(value, str):
         return "remove NUL and lone surrogates, which are not characters of a text"
-    if type_.kind is Kind.TIMESTAMP and isinstance(value, datetime):
+    if type_.is_timestamp and isinstance(value, datetime):
         return "give it a time zone, such as `datetime.UTC`"
     if isinstance(value, type_.spec.python) and not isinstance(value, bool):
         return f"give a value in the range of `{type_}`"

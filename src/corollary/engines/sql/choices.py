@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from corollary.core.functors import COMPARISON_OPERATORS
 from corollary.core.logic import Constant, Expression
-from corollary.core.types import BOOL, NUMBER, Kind, Type
+from corollary.core.types import BOOL, NUMBER, Type
 from corollary.data_class import dataclass
 from corollary.engines.sql import nodes
 from corollary.engines.sql.decimal_bounds import narrow_result
@@ -106,7 +106,7 @@ def _not(call: Application) -> SqlExpression:
 def _arms(call: Application, places: Sequence[int]) -> tuple[list[SqlExpression], Type]:
     """Return arguments with the type that the choice between them has at most."""
     found = [call.inputs[at] for at in places]
-    if call.type.kind is not Kind.DECIMAL:
+    if not call.type.is_decimal:
         return found, call.type
     # Null has no digits.
     sized = [

@@ -11,22 +11,19 @@ from decimal import Decimal
 
 from corollary.core.functors import FUNCTORS, Digits
 from corollary.core.logic import Constant
-from corollary.core.types import Kind, Type
+from corollary.core.types import Type
 from corollary.core.values import unscaled_integer
-
-INTEGER_DIGITS = {Kind.NUMBER: 19, Kind.UNSIGNED: 20}
-"""The number of digits of the largest integers."""
 
 
 def _whole_digits(type_: Type) -> int:
     """Return the number of digits before the point."""
-    return INTEGER_DIGITS.get(type_.kind, type_.precision - type_.scale)
+    return len(str(type_.spec.bounds[1])) if type_.is_integral else type_.precision - type_.scale
 
 
 def most_digits(name: str, types: Sequence[Type], scale: int) -> int:
     """Return the number of digits, with those after the point, that the result can have at most.
 
-    >>> cents = Type(Kind.DECIMAL, precision=12, scale=2)
+    >>> cents = decimal(12, 2)
     >>> most_digits("+", [cents, cents], 2), most_digits("*", [cents, cents], 2)
     (13, 22)
     """
@@ -57,7 +54,7 @@ def narrow_result(name: str, types: Sequence[Type], result: Type) -> Type:
         types: what its operands can be.
         result: what inference says.
     """
-    if result.kind is not Kind.DECIMAL:
+    if not result.is_decimal:
         return result
     digits = most_digits(name, types, result.scale)
     return replace(result, precision=max(1, min(result.precision, digits)))
@@ -71,11 +68,11 @@ def can_overflow(name: str, types: Sequence[Type], result: Type) -> bool:
 def narrow_constant(constant: Constant, type_: Type) -> Type:
     """Return the narrowest type that has a constant.
 
-    >>> money = Type(Kind.DECIMAL, precision=38, scale=2)
+    >>> money = decimal(38, 2)
     >>> narrow_constant(Constant(Decimal("1.19")), money).precision
     3
     """
-    if type_.kind is not Kind.DECIMAL or not isinstance(constant.value, int | Decimal):
+    if not type_.is_decimal or not isinstance(constant.value, int | Decimal):
         return type_
     digits = len(str(abs(unscaled_integer(constant.value, type_.scale))))
     return replace(type_, precision=max(digits, type_.scale))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from sqlglot import exp
 
 from corollary.core.totals import WORD_BITS
-from corollary.core.types import DECIMAL_MAX_DIGITS, SHORT_DECIMAL_DIGITS, Kind, Type
+from corollary.core.types import DECIMAL_MAX_DIGITS, SHORT_DECIMAL_DIGITS, Type
 from corollary.engines.sql import nodes
 from corollary.engines.sql.arithmetic_forms import extreme
 from corollary.engines.sql.decimal_bounds import can_overflow, most_digits
@@ -331,7 +331,7 @@ def decimal_text(arguments: Sequence[Node], types: Sequence[Type], result: Type)
 
 def align(one: Node, one_type: Type, two: Node, two_type: Type) -> tuple[Node, Node]:
     """Return two values with one scale, so that they compare as they did."""
-    if one_type.kind is not Kind.DECIMAL or one_type.scale == two_type.scale:
+    if not one_type.is_decimal or one_type.scale == two_type.scale:
         return one, two
     scale = max(one_type.scale, two_type.scale)
     return _comparable(one, one_type, scale), _comparable(two, two_type, scale)

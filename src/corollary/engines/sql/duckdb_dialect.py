@@ -138,7 +138,7 @@ def _aggregate(name: str) -> AggregateForm:
 
 def _total(value: Node, source: Type) -> Node:
     """Return the sum, an integer of 128 bits; null if there is no value."""
-    if source.kind is Kind.DECIMAL:
+    if source.is_decimal:
         return total_of_decimals(value, source)
     return nodes.call("SUM", value)
 
@@ -146,7 +146,7 @@ def _total(value: Node, source: Type) -> Node:
 def _sum(value: Node, source: Type, result: Type) -> tuple[Node, Node | None]:
     """A sum that is too large for its type is null: the rule that reads it decides."""
     total = nodes.call("COALESCE", _total(value, source), ZERO)
-    if result.kind is Kind.DECIMAL:
+    if result.is_decimal:
         # There are fewer than 10^19 values.
         return within_digits(total, source.precision + 19, result), None
     return nodes.try_cast(total, type_name(result)), None

@@ -11,7 +11,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from corollary.core.pipeline import Pipeline
-from corollary.core.types import Kind, Type
+from corollary.core.types import Type
 from corollary.data_class import dataclass
 from corollary.engines.sql import nodes
 from corollary.engines.sql.aggregates import SOURCE, aggregate_form, count_rows
@@ -138,7 +138,7 @@ class _Grouping:
         ((summary,),) = self._summaries
         if summary.operator not in ("sum", "mean") or summary.column is None:
             return False
-        return self._types[self._places[summary.column]].kind is Kind.FLOAT
+        return self._types[self._places[summary.column]].is_float
 
     def _sum_digits(
         self,

@@ -12,7 +12,7 @@ from hashlib import sha256
 from sqlglot import exp
 
 from corollary.core.logic import Condition, Expression, variables_of
-from corollary.core.types import BOOL, DECIMAL_MAX_DIGITS, Kind, Type
+from corollary.core.types import BOOL, DECIMAL_MAX_DIGITS, Type
 from corollary.data_class import dataclass
 from corollary.engines.sql import nodes
 from corollary.engines.sql.dialect import SqlDialect
@@ -121,7 +121,7 @@ def evaluate_own(
     result = BOOL
     if not isinstance(what, Condition):
         result = type_of(what)
-        if result.kind is Kind.DECIMAL:  # what is computed may have all digits that there are
+        if result.is_decimal:  # what is computed may have all digits that there are
             result = replace(result, precision=DECIMAL_MAX_DIGITS)
     columns = [
         nodes.cast(values[name].value, dialect.type_name(type_)) for name, type_ in types.items()

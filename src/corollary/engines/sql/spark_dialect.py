@@ -53,9 +53,9 @@ def _type_name(type_: Type) -> str:
 def _constant(value: Value, type_: Type) -> Node:
     if value is None:
         return nodes.cast(exp.Null(), _type_name(type_))
-    if type_.kind is Kind.BOOL:
+    if type_.is_bool:
         return exp.Boolean(this=bool(value))
-    if type_.kind is Kind.SYMBOL:
+    if type_.is_symbol:
         # `CAST` keeps sqlglot from escaping the text a second time in nested expressions.
         return nodes.string(str(value))
     return nodes.cast(nodes.string(format_value(value, type_)), _type_name(type_))
@@ -100,7 +100,7 @@ def _contains(arguments: Sequence[Node], types: Sequence[Type], result: Type) ->
 def _align(one: Node, one_type: Type, two: Node, two_type: Type) -> tuple[Node, Node]:
     """Spark brings two decimals to one type, which must have all digits of both."""
     types = (one_type, two_type)
-    if one_type.kind is Kind.DECIMAL:
+    if one_type.is_decimal:
         scale = max(type_.scale for type_ in types)
         if most_digits("max", types, scale) > DECIMAL_MAX_DIGITS:
             raise NotExactError(f"{one_type} and {two_type} have no exact comparison in SQL")
@@ -120,7 +120,7 @@ def _aggregate(name: str) -> AggregateForm:
 
 def _sum(value: Node, source: Type, result: Type) -> tuple[Node, Node | None]:
     """`sum` of 64 bits raises on the way: of both halves it cannot, below 2^31 rows."""
-    if source.kind is Kind.DECIMAL:
+    if source.is_decimal:
         return _sum_of_decimals(value, source, result)
     high, low = (nodes.call("SUM", each) for each in _halves(value))
     unit = nodes.cast(nodes.string(str(1 << LIMB_BITS)), "DECIMAL(11,0)")
@@ -148,11 +148,11 @@ def _sum_of_unsigned(value: Node, source: Type, result: Type) -> tuple[Node, Nod
 def _words(value: Node, source: Type) -> list[Node]:
     """Return the sums of the words of a column (`core/totals.py`); 0 if there is no value."""
     parts: Sequence[Node]
-    if source.kind is Kind.UNSIGNED or source.is_long_decimal:
+    if source.is_unsigned or source.is_long_decimal:
         call = call_own(SplitWords(source), value)
         places = range(word_count(source))
         parts = [nodes.call("GET", call, exp.Literal.number(at)) for at in places]
-    elif source.kind is Kind.DECIMAL:
+    elif source.is_decimal:
         unit = nodes.cast(nodes.string(str(10**source.scale)), f"DECIMAL({source.scale + 1},0)")
         parts = _halves(nodes.cast(nodes.binary(exp.Mul, value, unit), LONG))
     else:

@@ -12,7 +12,7 @@ from decimal import Decimal
 from corollary.core import logic
 from corollary.core.functors import can_fail, signature_of
 from corollary.core.program import Relation
-from corollary.core.types import NUMBER, Kind, Type
+from corollary.core.types import NUMBER, Type
 from corollary.data_class import dataclass
 from corollary.rewrite.translation_unit import (
     Conjunction,
@@ -48,7 +48,7 @@ def _rule(conjunction: Conjunction, relations: Mapping[str, Relation]) -> logic.
                 raise AssertionError("the pass `aggregates` leaves none")
 
     def fitted(slot: logic.Slot, column: Type) -> logic.Slot:
-        if not isinstance(slot, logic.Variable) or column.kind is not Kind.DECIMAL:
+        if not isinstance(slot, logic.Variable) or not column.is_decimal:
             return slot
         if slot.type is None or slot.type.precision <= column.precision:
             return slot

@@ -16,7 +16,7 @@ from dataclasses import field, replace
 
 from corollary.core import logic
 from corollary.core.functors import CHECKED_SUM
-from corollary.core.types import Kind, Type
+from corollary.core.types import Type
 from corollary.core.windows import WindowExpression, has_window, window_equations, window_of
 from corollary.data_class import dataclass
 from corollary.rewrite.translation_unit import Conjunction, TranslationUnit
@@ -42,7 +42,7 @@ def _without_windows(conjunction: Conjunction, unit: TranslationUnit) -> Iterato
     checked = [
         value.variable
         for value in every
-        if value.function.name == "sum" and value.type.kind is not Kind.FLOAT
+        if value.function.name == "sum" and not value.type.is_float
     ]
     has_rule = bool(checked) or [each.variable for each in every] != [e.left for e in equations]
     body = _define(conjunction, row.relation, parts, unit, has_rule=has_rule)

@@ -124,9 +124,9 @@ def _functor(term: logic.Functor, type_: Type) -> logic.Term:
             return _wrapped(logic.Functor("-", (whole, left), type_), type_)
         case name, _ if name in SAME_BITS.values() and source is not None:
             return _same_bits(left, source, type_)
-        case "to_number", _ if source is not None and source.kind is Kind.UNSIGNED:
+        case "to_number", _ if source is not None and source.is_unsigned:
             return _wrapped(term, type_)
-        case "to_unsigned", _ if source is not None and source.kind is Kind.NUMBER:
+        case "to_unsigned", _ if source is not None and source.is_number:
             low = logic.Functor("band", (left, logic.Constant(_MASK, NUMBER)), source)
             return replace(term, arguments=(low,))
         case name, _:
@@ -146,14 +146,14 @@ def _fitted(term: logic.Functor, type_: Type, word: Word) -> logic.Term:
 def _same_bits(term: logic.Term, source: Type, type_: Type) -> logic.Term:
     """Return the word of another type that has the same 32 bits, by way of a `number`."""
     number = NUMBER.with_null(type_.nullable)
-    if source.kind is Kind.UNSIGNED:
+    if source.is_unsigned:
         term = _wrapped(logic.Functor("to_number", (term,), number), number)
-    elif source.kind is Kind.FLOAT:
+    elif source.is_float:
         term = logic.Functor(BITS_OF_SINGLE, (term,), number)
-    if type_.kind is Kind.UNSIGNED:
+    if type_.is_unsigned:
         low = logic.Functor("band", (term, logic.Constant(_MASK, NUMBER)), number)
         return logic.Functor("to_unsigned", (low,), type_)
-    return logic.Functor(SINGLE_OF_BITS, (term,), type_) if type_.kind is Kind.FLOAT else term
+    return logic.Functor(SINGLE_OF_BITS, (term,), type_) if type_.is_float else term
 
 
 def _shift(term: logic.Functor, type_: Type) -> logic.Term:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from corollary.analysis.phrases import suggest_name
 from corollary.core.arrow import arrow_type, sort_rows
 from corollary.core.program import Relation
-from corollary.core.types import Kind, Type
+from corollary.core.types import Type
 from corollary.core.values import format_value, parse_value
 from corollary.database.access.principals import Principal
 from corollary.database.changes import json_rows
@@ -152,7 +152,7 @@ def _containing(values: "pa.ChunkedArray", type_: Type, text: str) -> "pa.Chunke
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if type_.kind is not Kind.SYMBOL:
+    if not type_.is_symbol:
         distinct = pc.unique(values)
         written = [format_value(each, type_) for each in distinct.to_pylist()]
         matching = [text.lower() in each.lower() for each in written]

@@ -15,7 +15,6 @@ import pyarrow as pa
 from corollary.console import Progress
 from corollary.core.arrow import sort_rows
 from corollary.core.program import Directive, Relation
-from corollary.core.types import Kind
 from corollary.errors import Diagnostic, InputError
 from corollary.source import SourceFile, Span
 from corollary.warehouse.files import input_files
@@ -228,7 +227,7 @@ def check_header(first: RecordBlock, name: str, relation: Relation, dialect: Dia
     Raises:
         InputError: `C0945`.
     """
-    typed = [at for at, type_ in enumerate(relation.types) if type_.kind is not Kind.SYMBOL]
+    typed = [at for at, type_ in enumerate(relation.types) if not type_.is_symbol]
     record = first.data[: _header_end(first, dialect)]
     if dialect.may_begin_with_row or not typed or not record:
         return

@@ -111,7 +111,7 @@ def _value_texts(values: pa.Array, type_: Type, form: JsonForm) -> pa.Array:
     if type_.kind in _DIRECT_KINDS:
         return pc.fill_null(pc.cast(values, pa.string()), "null")
     words = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
-    if type_.kind is Kind.SYMBOL and type_.record is None:
+    if type_.is_symbol and type_.record is None:
         distinct = _quoted(words.dictionary)
     else:
         made = (_as_json(value, type_, form) for value in words.dictionary.to_pylist())

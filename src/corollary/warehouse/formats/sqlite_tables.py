@@ -254,7 +254,7 @@ def _symbol_numbers(connection: sqlite3.Connection, texts: set[str]) -> Mapping[
 
 
 def _column_type(type_: Type, stored: Sequence[Any]) -> str:
-    if type_.kind is Kind.UNSIGNED and any(isinstance(each, str) for each in stored):
+    if type_.is_unsigned and any(isinstance(each, str) for each in stored):
         return "TEXT"
     return type_.spec.sqlite
 
@@ -264,7 +264,7 @@ def _view(relation: Relation, table: str) -> str:
     shown, joined = [], [_quoted(table)]
     for at, (name, type_) in enumerate(zip(relation.columns, relation.types, strict=True)):
         own = f"{_quoted(table)}.{_quoted(str(at))}"
-        if type_.kind is Kind.SYMBOL:
+        if type_.is_symbol:
             symbols = _quoted(f"_symtab_{at}")
             # A null has no text: the row stays.
             joined.append(f"LEFT JOIN {_quoted(SYMBOL_TABLE)} AS {symbols} ON {own} = {symbols}.id")

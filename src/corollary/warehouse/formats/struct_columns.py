@@ -30,7 +30,7 @@ from corollary.core.arrow import single_array
 from corollary.core.arrow_buffers import index_array, true_mask
 from corollary.core.records.record_structs import BRANCH_FIELD
 from corollary.core.records.record_text import NEEDS_QUOTES, closing_bracket
-from corollary.core.types import NIL, PLAIN_BRANCH, Branch, Kind, RecordType, Type
+from corollary.core.types import NIL, PLAIN_BRANCH, Branch, RecordType, Type
 from corollary.data_class import dataclass
 from corollary.warehouse.formats.delimited_lines import text_column
 
@@ -204,7 +204,7 @@ class _Level:
                 self._fail(row, reason)
         distinct = single_array(converted).dictionary_encode()
         texts = text_column(pa.chunked_array([distinct.dictionary]), type_)
-        if type_.kind is Kind.SYMBOL and type_.record is None:
+        if type_.is_symbol and type_.record is None:
             needs = pc.match_substring_regex(texts, NEEDS_QUOTES[close])
             texts = pc.if_else(needs, _quoted(texts), texts)
         codes = distinct.indices.fill_null(NO_VALUE).to_numpy(zero_copy_only=False)

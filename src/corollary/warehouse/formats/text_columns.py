@@ -46,19 +46,19 @@ def convert_texts(text: pa.Array, type_: Type) -> pa.Array | None:
     """Return a column of texts as values, or None if a text may not be one of the type."""
     if type_.record is not None:
         return convert_records(text, type_)
-    if type_.kind is Kind.SYMBOL:
+    if type_.is_symbol:
         return text if type_.nullable or not text.null_count else pc.fill_null(text, "")
     if text.null_count and not type_.nullable:
         return None
-    if type_.kind is Kind.BOOL:
+    if type_.is_bool:
         truth = pc.equal(text, "true")
         is_known = pc.or_(truth, pc.equal(text, "false"))
         return truth if pc.all(is_known, min_count=0).as_py() else None
     if not _has_agreed_bytes(text, type_.kind):
         return None
-    if type_.kind is Kind.TIMESTAMP and not _is_plain_timestamp(text):
+    if type_.is_timestamp and not _is_plain_timestamp(text):
         return None
-    if type_.kind is Kind.DECIMAL and not _is_short_decimal(text, type_):
+    if type_.is_decimal and not _is_short_decimal(text, type_):
         return None
     try:
         column = pc.cast(text, arrow_type(type_))
@@ -105,10 +105,10 @@ def _match(text: pa.Array, type_: Type) -> pa.Array:
         encoded = text.dictionary_encode()
         known = [_record(each, type_) is not None for each in encoded.dictionary.to_pylist()]
         return pa.array(known, pa.bool_()).take(encoded.indices)
-    if type_.kind is Kind.BOOL:
+    if type_.is_bool:
         return pc.or_(pc.equal(text, "true"), pc.equal(text, "false"))
     pattern = _PATTERNS.get(type_.kind, "")
-    if type_.kind is Kind.DECIMAL:
+    if type_.is_decimal:
         whole = f"-?[0-9]{{1,{type_.precision - type_.scale}}}" if _has_whole(type_) else "-?0"
         fraction = rf"(?:\.[0-9]{{1,{type_.scale}}})?" if type_.scale else ""
         pattern = whole + fraction

@@ -139,7 +139,7 @@ def from_json(values: Sequence[object], type_: Type) -> tuple[pa.ChunkedArray, F
             array = pa.array(values, arrow_type(type_))
         except (pa.ArrowException, OverflowError, UnicodeError):
             array = None
-        if array is not None and not (type_.kind is Kind.SYMBOL and _has_nul(array)):
+        if array is not None and not (type_.is_symbol and _has_nul(array)):
             return pa.chunked_array([array]), {}
     return _one_by_one(values, type_, _from_json)
 
@@ -288,7 +288,7 @@ def _mismatch(value: object, type_: Type) -> str:
             subject = f"the text {quote_text(value)}"
         case _:
             subject = quote_text(str(value)[:50])
-    article = "an" if type_.kind is Kind.UNSIGNED else "a"
+    article = "an" if type_.is_unsigned else "a"
     return f"{subject} is not {article} {type_.with_null(False)}"
 
 
@@ -333,10 +333,10 @@ def _cast(column: pa.ChunkedArray, type_: Type) -> pa.ChunkedArray | None:
         return None
     wanted = arrow_type(type_)
     try:
-        if pa.types.is_integer(column.type) and type_.kind is Kind.DECIMAL:
+        if pa.types.is_integer(column.type) and type_.is_decimal:
             column = column.cast(pa.decimal128(20, 0))
         converted = column.cast(wanted)
-        if type_.kind is Kind.SYMBOL:
+        if type_.is_symbol:
             converted.validate(full=True)  # Parquet readers do not check that texts are UTF-8
             if _has_nul(converted):
                 return None
@@ -345,7 +345,7 @@ def _cast(column: pa.ChunkedArray, type_: Type) -> pa.ChunkedArray | None:
                 return None if records is None else pa.chunked_array([records])
     except pa.ArrowException:
         return None
-    if type_.kind is Kind.FLOAT:
+    if type_.is_float:
         return canonical_floats(converted)
     if type_.kind in {Kind.DATE, Kind.TIMESTAMP} and not _is_in_calendar(converted, type_):
         return None
@@ -358,7 +358,7 @@ def _has_nul(texts: pa.Array | pa.ChunkedArray) -> bool:
 
 
 def _is_in_calendar(column: pa.ChunkedArray, type_: Type) -> bool:
-    is_date = type_.kind is Kind.DATE
+    is_date = type_.is_date
     found = pc.min_max(column.cast(pa.int32() if is_date else pa.int64()))
     least, most = found["min"].as_py(), found["max"].as_py()
     unit = 1 if is_date else _DAY_MICROSECONDS
@@ -370,13 +370,13 @@ def _from_arrow(value: object, type_: Type) -> Value:
     match value:
         case UnicodeDecodeError():
             raise ValueError("the text is not UTF-8")
-        case Exception() if type_.kind is Kind.TIMESTAMP:
+        case Exception() if type_.is_timestamp:
             raise ValueError("the time has parts of a microsecond, or is out of range")
         case Exception():
             raise ValueError(f"the value is out of range for {type_.with_null(False)}")
-        case int() if type_.kind is Kind.FLOAT and int(float(value)) != value:
+        case int() if type_.is_float and int(float(value)) != value:
             raise ValueError(f"{quote_text(str(value))} has more digits than a float holds")
-        case int() | float() if type_.kind is Kind.FLOAT:
+        case int() | float() if type_.is_float:
             return canonical_float(float(value))
         case str():
             return parse_value(_encodable(value), type_)

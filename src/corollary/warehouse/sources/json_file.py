@@ -124,7 +124,7 @@ class _Reader:
         self.tables: list[pa.Table] = []
         self.malformed: list[list[Diagnostic]] = []
         self.columns: set[str] = set()
-        is_exact = any(type_.kind is Kind.DECIMAL for type_ in self.relation.types)
+        is_exact = any(type_.is_decimal for type_ in self.relation.types)
         self.decode = json_line.json_decoder(is_exact=is_exact)
 
     def read(self, data: bytes, first_line: int) -> None:
@@ -283,7 +283,7 @@ def _converted(column: pa.Array, type_: Type) -> pa.Array | None:
         return None if failures else single_array(texts)
     if column.null_count and not type_.nullable:
         return None
-    if type_.kind is Kind.FLOAT:
+    if type_.is_float:
         is_finite = pc.all(pc.is_finite(column), min_count=0).as_py()
         return canonical_floats(column) if is_finite else None
     return column if _is_read_by_arrow(type_) else convert_texts(column, type_)

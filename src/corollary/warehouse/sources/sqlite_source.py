@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from corollary.core.types import Kind, Type
+from corollary.core.types import Type
 from corollary.errors import InputError
 from corollary.source import Span
 from corollary.warehouse.formats.sqlite_tables import open_table, table_name_of
@@ -109,9 +109,9 @@ def _positions(
 def _column(values: Sequence[Any], type_: Type) -> pa.ChunkedArray:
     """Return the values of a column as Arrow has them, texts where they are of several kinds."""
     kinds = {type(each) for each in values if each is not None}
-    if type_.kind is Kind.BOOL and kinds <= {int}:
+    if type_.is_bool and kinds <= {int}:
         return pa.chunked_array([pa.array(values, pa.int64())])
-    is_text = type_.kind is Kind.SYMBOL and kinds == {int}
+    is_text = type_.is_symbol and kinds == {int}
     if len(kinds) <= 1 and bytes not in kinds and not is_text:
         return pa.chunked_array([pa.array(values)])
     texts = [_text(each) for each in values]
@@ -126,9 +126,9 @@ def _text(value: Any) -> str | None:
 
 def _converted(column: pa.ChunkedArray, type_: Type) -> tuple[pa.ChunkedArray, Failures]:
     """Return a column in one of our types; null where a value is none of it."""
-    if pa.types.is_string(column.type) and type_.kind is not Kind.SYMBOL:
+    if pa.types.is_string(column.type) and not type_.is_symbol:
         return from_texts(column.fill_null(""), type_)
     values = column.to_pylist()
-    if type_.kind is Kind.BOOL:
+    if type_.is_bool:
         values = [{0: False, 1: True}.get(each, each) for each in values]
     return from_json(values, type_)

@@ -31,7 +31,7 @@ from corollary.core.plans import (
     steps_of,
 )
 from corollary.core.states import State
-from corollary.core.types import Kind, Type
+from corollary.core.types import Type
 from corollary.data_class import dataclass
 from corollary.engines.sql.compiled import Summary
 
@@ -99,7 +99,7 @@ def summaries_of(step: GroupStep, types: Mapping[str, tuple[Type, ...]]) -> tupl
             for each, result in zip(aggregation.accumulators, results, strict=True)
         )
     first, body = aggregation.accumulators[0], types[step.body.relation]
-    if any(body[at].kind is Kind.FLOAT for at in aggregation.values):
+    if any(body[at].is_float for at in aggregation.values):
         return (Summary(first.operator, first.value, None),)
     counted = Summary("count", first.value if first.operator == "mean" else None, None)
     return (counted, *(Summary("sum", at, None) for at in aggregation.values))

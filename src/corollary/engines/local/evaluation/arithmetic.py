@@ -83,9 +83,9 @@ def _subtract(operands: list[Operand], type_: Type) -> Result:
 
 def _multiply(operands: list[Operand], type_: Type) -> Result:
     (one, _), (two, _) = operands
-    if type_.kind is Kind.DECIMAL:
+    if type_.is_decimal:
         return _decimal("*", operands, type_)
-    if type_.kind is Kind.FLOAT:
+    if type_.is_float:
         return _float(np.multiply, one, two)
     large = np.abs(one.astype(np.float64) * two.astype(np.float64)) >= EXACT_PRODUCT_MIN
     values = one * two
@@ -100,16 +100,16 @@ def _multiply(operands: list[Operand], type_: Type) -> Result:
 
 def _divide(operands: list[Operand], type_: Type) -> Result:
     (one, _), (two, _) = operands
-    if type_.kind is Kind.DECIMAL:
+    if type_.is_decimal:
         return _decimal("/", operands, type_)
     zero = two == 0
-    if type_.kind is Kind.FLOAT:
+    if type_.is_float:
         values, faults = _float(np.divide, one, np.where(zero, 1.0, two))
         return values, [(mask & ~zero, why) for mask, why in faults] + _faults(
             zero, DIVISION_BY_ZERO
         )
     divisor = np.where(zero, np.ones_like(two), two)
-    if type_.kind is Kind.UNSIGNED:
+    if type_.is_unsigned:
         return one // divisor, _faults(zero, DIVISION_BY_ZERO)
     overflow = (one == np.iinfo(np.int64).min) & (two == -1)
     divisor = np.where(overflow, 1, divisor)
@@ -124,14 +124,14 @@ def _modulo(operands: list[Operand], type_: Type) -> Result:
     (one, _), (two, _) = operands
     zero = two == 0
     # `min % -1` traps on some processors; modulo 1 gives the same result, 0.
-    unsafe = zero if type_.kind is Kind.UNSIGNED else zero | (two == -1)
+    unsafe = zero if type_.is_unsigned else zero | (two == -1)
     divisor = np.where(unsafe, np.ones_like(two), two)
     return np.fmod(one, divisor), _faults(zero, DIVISION_BY_ZERO)
 
 
 def _power(operands: list[Operand], type_: Type) -> Result:
     (one, _), (two, _) = operands
-    if type_.kind is Kind.FLOAT:
+    if type_.is_float:
         pole = (one == 0.0) & (two < 0)
         values, faults = _float(_float_powers, np.where(pole, 1.0, one), two)
         undefined = np.isnan(values) & ~np.isnan(one) & ~np.isnan(two)
@@ -168,11 +168,11 @@ def _float(function: Any, one: NativeArray, two: NativeArray) -> Result:
 
 def _negate(operands: list[Operand], type_: Type) -> Result:
     ((values, _),) = operands
-    if type_.kind is Kind.UNSIGNED:
+    if type_.is_unsigned:
         return np.zeros_like(values), _faults(values != 0, OVERFLOW)
-    if type_.kind is Kind.FLOAT:
+    if type_.is_float:
         return -values, []
-    if type_.kind is Kind.DECIMAL:
+    if type_.is_decimal:
         return -values, []
     lowest = np.iinfo(np.int64).min
     return -values, _faults(values == lowest, OVERFLOW)
@@ -203,14 +203,14 @@ def _extreme(is_larger: bool) -> Callable[[list[Operand], Type], Result]:
     def apply(operands: list[Operand], type_: Type) -> Result:
         columns = [values for values, _ in operands]
         faults: Faults = []
-        if type_.kind is Kind.DECIMAL:
+        if type_.is_decimal:
             columns = decimals.align(operands, type_.scale)
         best: Any = columns[0]
         for values in columns[1:]:
             wins = compare_values("<", best, type_, values, type_)
             select = select_texts if isinstance(values, Texts) else np.where
             best = select(wins if is_larger else ~wins, values, best)
-        if type_.kind is Kind.DECIMAL:
+        if type_.is_decimal:
             best, too_large = decimals.bounded(best)
             faults = _faults(too_large, OVERFLOW)
         return best, faults
@@ -223,7 +223,7 @@ def compare_values(operator: str, one: Any, one_type: Type, two: Any, two_type: 
 
     NaN equals NaN and is greater than all other numbers.
     """
-    if one_type.kind is Kind.DECIMAL and one_type.scale != two_type.scale:
+    if one_type.is_decimal and one_type.scale != two_type.scale:
         scale = max(one_type.scale, two_type.scale)
         one, two = decimals.align([(one, one_type), (two, two_type)], scale)
     if operator in (">", ">=", "!="):
@@ -231,7 +231,7 @@ def compare_values(operator: str, one: Any, one_type: Type, two: Any, two_type: 
         return ~compare_values(opposite, one, two_type, two, two_type)
     if isinstance(one, Texts):
         return compare_texts(operator, one, two)
-    if one_type.kind is Kind.FLOAT:
+    if one_type.is_float:
         equal: Mask = (one == two) | (np.isnan(one) & np.isnan(two))
         less: Mask = (one < two) | (~np.isnan(one) & np.isnan(two))
     else:
@@ -245,8 +245,8 @@ def to_integer(operands: list[Operand], type_: Type) -> Result:
     ((values, source),) = operands
     match source.kind:
         case Kind.FLOAT:
-            top = 2.0**64 if type_.kind is Kind.UNSIGNED else 2.0**63
-            bottom = 0.0 if type_.kind is Kind.UNSIGNED else -(2.0**63)
+            top = 2.0**64 if type_.is_unsigned else 2.0**63
+            bottom = 0.0 if type_.is_unsigned else -(2.0**63)
             cut = np.trunc(values)
             bad = ~(np.isfinite(values) & (cut < top) & (cut >= bottom))
             safe = np.where(bad, 0.0, cut)
@@ -264,7 +264,7 @@ def to_integer(operands: list[Operand], type_: Type) -> Result:
 def to_float(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001 - one shape for all
     """Convert numbers to `float`, correctly rounded."""
     ((values, source),) = operands
-    if source.kind is Kind.DECIMAL:
+    if source.is_decimal:
         return decimals.to_floats(values, source.scale), []
     return values.astype(np.float64), []
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from corollary.core.arrow_buffers import LEAST_INTEGER
-from corollary.core.types import DECIMAL_BOUND, Kind, Type
+from corollary.core.types import DECIMAL_BOUND, Type
 from corollary.engines.local.storage.layout import Mask
 from corollary.engines.local.values.native import NativeArray, narrow_integers
 
@@ -196,7 +196,7 @@ def to_decimals(values: NativeArray, source: Type, target: Type) -> tuple[Native
     scale, bound = target.scale, 10**target.precision
     if values.dtype == np.uint64 or (values.dtype == np.int64 and (values == LEAST_INTEGER).any()):
         values = narrow_integers(values.astype(object))
-    before = source.scale if source.kind is Kind.DECIMAL else 0
+    before = source.scale if source.is_decimal else 0
     if before > scale:
         return bounded(narrow_integers(round_units(values, 10 ** (before - scale))), bound)
     return bounded(narrow_integers(rescale(values, scale - before)), bound)

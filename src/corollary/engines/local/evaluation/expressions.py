@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from corollary.core import functors, logic
-from corollary.core.types import Kind, Type
+from corollary.core.types import Type
 from corollary.core.user_functors.user_functor import UserCall
 from corollary.data_class import dataclass
 from corollary.engines.local.evaluation import arithmetic, text_functions, times
@@ -157,7 +157,7 @@ def _apply(name: str, inputs: list[ValueVector], type_: Type) -> ValueVector:
             all_rows[~skip] = mask
             expanded.append((all_rows, reason))
         new_faults = expanded
-    if type_.kind is Kind.FLOAT:
+    if type_.is_float:
         values = native.canonical_floats(values)
     return ValueVector(values, type_, nulls, faults + tuple(new_faults))
 

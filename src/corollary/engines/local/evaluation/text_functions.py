@@ -148,7 +148,7 @@ def _from_text(values: Texts, type_: Type) -> Result:
 
 def _convert(numbers: Callable[..., Result]) -> Callable[[list[Operand], Type], Result]:
     def apply(operands: list[Operand], type_: Type) -> Result:
-        if operands[0][1].kind is Kind.SYMBOL:
+        if operands[0][1].is_symbol:
             return _from_text(operands[0][0], type_)
         return numbers(operands[:1], type_)
 
@@ -157,7 +157,7 @@ def _convert(numbers: Callable[..., Result]) -> Callable[[list[Operand], Type], 
 
 def _exact(value: Any, source: Type) -> Decimal:
     """Return a float or a text without rounding; a text must be a plain decimal number."""
-    if source.kind is Kind.SYMBOL and not PLAIN_DECIMAL.fullmatch(value):
+    if source.is_symbol and not PLAIN_DECIMAL.fullmatch(value):
         raise ValueError
     return Decimal(value)
 
@@ -191,16 +191,16 @@ def _to_decimal(operands: list[Operand], type_: Type) -> Result:
 
 def _to_date(operands: list[Operand], type_: Type) -> Result:
     values, source = operands[0]
-    if source.kind is Kind.TIMESTAMP:
+    if source.is_timestamp:
         return values // DAY_MICROSECONDS, []
-    return _from_text(values, type_) if source.kind is Kind.SYMBOL else (values, [])
+    return _from_text(values, type_) if source.is_symbol else (values, [])
 
 
 def _to_timestamp(operands: list[Operand], type_: Type) -> Result:
     values, source = operands[0]
-    if source.kind is Kind.DATE:
+    if source.is_date:
         return values * DAY_MICROSECONDS, []
-    return _from_text(values, type_) if source.kind is Kind.SYMBOL else (values, [])
+    return _from_text(values, type_) if source.is_symbol else (values, [])
 
 
 @lru_cache(maxsize=1024)

@@ -22,7 +22,7 @@ from corollary.core.functors.times import (
     LEAST_DAY,
     SECOND_MICROSECONDS,
 )
-from corollary.core.types import Kind, Type
+from corollary.core.types import Type
 from corollary.engines.local.evaluation.arithmetic import (
     FAILED_CONVERSION,
     OVERFLOW,
@@ -54,14 +54,14 @@ Function = Callable[[list[Operand], Type], Result]
 
 def _split(values: NativeArray, type_: Type) -> tuple[NativeArray, NativeArray]:
     """Return the days of dates or timestamps, and the microseconds since midnight."""
-    if type_.kind is Kind.DATE:
+    if type_.is_date:
         return values, np.zeros(len(values), np.int64)
     days = values // DAY_MICROSECONDS
     return days, values - days * DAY_MICROSECONDS
 
 
 def _join(days: NativeArray, clock: NativeArray, type_: Type) -> NativeArray:
-    return days if type_.kind is Kind.DATE else days * DAY_MICROSECONDS + clock
+    return days if type_.is_date else days * DAY_MICROSECONDS + clock
 
 
 def _months(days: NativeArray) -> NativeArray:

@@ -97,12 +97,12 @@ class Dictionary:
         0
         """
         code = value + ZERO_CODE
-        if 0 < code <= LAST_INLINE_CODE and (value >= 0 or type_.kind is not Kind.UNSIGNED):
+        if 0 < code <= LAST_INLINE_CODE and (value >= 0 or not type_.is_unsigned):
             return code
         least, most = type_.spec.bounds
         if not least <= value <= most:
             return 0
-        dtype = object if type_.kind is Kind.DECIMAL else native.dtype_of(type_.kind)
+        dtype = object if type_.is_decimal else native.dtype_of(type_.kind)
         return int(self._encode(np.array([value], dtype), type_)[0])
 
     def encode_rows(
@@ -113,7 +113,7 @@ class Dictionary:
             tuple(
                 [
                     value + ZERO_CODE
-                    if type_.kind is Kind.NUMBER
+                    if type_.is_number
                     and type(value) is int
                     and 1 - ZERO_CODE <= value <= LAST_INLINE_CODE - ZERO_CODE
                     else self.encode_value(value, type_)

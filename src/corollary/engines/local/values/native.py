@@ -63,7 +63,7 @@ def dtype_of(kind: Kind) -> Any:
 
 def filler_values(count: int, type_: Type) -> Values:
     """Return values to fill the rows that have none."""
-    if type_.kind is Kind.SYMBOL:
+    if type_.is_symbol:
         return Texts.of([""]).repeat(count)
     return np.zeros(count, dtype_of(type_.kind))
 
@@ -136,7 +136,7 @@ def to_python(value: Any, type_: Type) -> Any:
 
 def from_arrow(column: pa.ChunkedArray, type_: Type) -> tuple[Any, npt.NDArray[np.bool_] | None]:
     """Return an Arrow column as an array, and the mask of its nulls, None if there are none."""
-    target = pa.large_string() if type_.kind is Kind.SYMBOL else arrow_type(type_)
+    target = pa.large_string() if type_.is_symbol else arrow_type(type_)
     array = column.cast(target).combine_chunks()
     nulls = null_mask(array)
     match type_.kind:

@@ -10,7 +10,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from corollary.core.arrow import arrow_type, canonical_floats, nullary_table
-from corollary.core.types import BOOL, Kind, Type
+from corollary.core.types import BOOL, Type
 from corollary.engines.spark.frames import UNSIGNED_TYPE
 from corollary.engines.sql.compiled import Form
 from corollary.engines.sql.query_frames import UNIT
@@ -32,7 +32,7 @@ def schema_text(names: Sequence[str], types: Sequence[Type]) -> str:
 
 def spark_arrow_type(type_: Type) -> pa.DataType:
     """Return the type in which Spark takes and gives the values of a type."""
-    return UNSIGNED_TYPE if type_.kind is Kind.UNSIGNED else arrow_type(type_)
+    return UNSIGNED_TYPE if type_.is_unsigned else arrow_type(type_)
 
 
 def to_spark(column: ArrowColumn, type_: Type) -> ArrowColumn:
@@ -43,9 +43,9 @@ def to_spark(column: ArrowColumn, type_: Type) -> ArrowColumn:
 def from_spark(column: ArrowColumn, type_: Type) -> ArrowColumn:
     """Return a column that Spark has given."""
     target = arrow_type(type_)
-    if type_.kind is Kind.FLOAT:
+    if type_.is_float:
         return canonical_floats(column)
-    if type_.kind is Kind.DECIMAL and column.type.precision > target.precision:
+    if type_.is_decimal and column.type.precision > target.precision:
         return column.cast(target, safe=False)
     return column if column.type == target else column.cast(target)
 

@@ -12,7 +12,7 @@ from sqlglot import exp
 from corollary.core.pipeline import Pipeline, Reference
 from corollary.core.plans import Aggregate, Derive, ReadTotals, Reduce, Total
 from corollary.core.totals import word_slices
-from corollary.core.types import DECIMAL_MAX_DIGITS, NUMBER, Kind, Type
+from corollary.core.types import DECIMAL_MAX_DIGITS, NUMBER, Type
 from corollary.data_class import dataclass
 from corollary.engines.local.bulk.fusion import GroupStep, scan, summaries_of
 from corollary.engines.spark.bulk.spark_columns import column_names
@@ -141,7 +141,7 @@ def totals_query(step: ReadTotals, types: Types) -> StepQuery:
     keys = [table.read(source, Form.VALUE, at) for at in range(length)]
     rest = [table.read(source, Form.VALUE, at) for at in range(length, len(types[source.relation]))]
     groups: list[Node] = []
-    is_float = step.terms[0].kind is Kind.FLOAT
+    is_float = step.terms[0].is_float
     if is_float:
         labels = [nodes.string(PLACE), nodes.string(DIGIT)]
         pairs = [part for pair in zip(labels, rest, strict=True) for part in pair]
@@ -188,7 +188,7 @@ def _is_kept(step: GroupStep, columns: Sequence[Node], body: tuple[Type, ...]) -
                 return None
             return nodes.any_of([nodes.is_present(columns[0]), nodes.column(MARK, QUERY)])
         case Total(aggregation=aggregation):
-            if any(body[at].kind is Kind.FLOAT for at in aggregation.values):
+            if any(body[at].is_float for at in aggregation.values):
                 return None
             zero = nodes.integer(0, "BIGINT")
             tests = [nodes.binary(exp.NEQ, each, zero) for each in columns]
@@ -235,7 +235,7 @@ def _aliased(source: exp.Select | exp.Table) -> Node:
 
 def _widest(type_: Type) -> Type:
     """Return a type with all digits: whether they are too many is not decided by a query."""
-    if type_.kind is not Kind.DECIMAL:
+    if not type_.is_decimal:
         return type_
     return replace(type_, precision=DECIMAL_MAX_DIGITS)
 

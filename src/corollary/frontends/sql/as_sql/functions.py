@@ -67,7 +67,7 @@ def sql_constant(value: logic.Value, type_: Type | None, dialect: SqlDialectName
             number: Node = exp.Literal.number(abs(value))
             if value < 0:
                 number = exp.Neg(this=number)
-            is_plain = type_ is None or type_.kind is Kind.NUMBER
+            is_plain = type_ is None or type_.is_number
             return number if is_plain else cast(number, type_ or Type(Kind.NUMBER), dialect)
 
 
@@ -115,10 +115,10 @@ def sql_functor(
     kind = types[0].kind if types else Kind.DATE
     if name == "format_time" and isinstance(arguments[1], exp.Literal):
         return _formatted(arguments[0], arguments[1].this, dialect)
-    if spec is not None and spec.is_choice and type_.kind is Kind.DECIMAL:
+    if spec is not None and spec.is_choice and type_.is_decimal:
         # SQL takes the digits of one arm for all.
         arguments = [
-            cast(each, type_, dialect) if of.kind is Kind.DECIMAL else each
+            cast(each, type_, dialect) if of.is_decimal else each
             for each, of in zip(arguments, types, strict=True)
         ]
     if name == "if":
@@ -133,7 +133,7 @@ def sql_functor(
 
 def _of_type(node: Node, types: Sequence[Type], type_: Type, dialect: SqlDialectName) -> Node:
     """Return a result of decimals, or of dates and times, with the type that it has in rules."""
-    if type_.kind is Kind.DECIMAL or (type_.kind in (Kind.DATE, Kind.TIMESTAMP) and types):
+    if type_.is_decimal or (type_.kind in (Kind.DATE, Kind.TIMESTAMP) and types):
         return cast(node, type_, dialect)
     return node
 

@@ -27,7 +27,7 @@ from corollary.core.logic import (
     variables_of,
 )
 from corollary.core.program import Relation
-from corollary.core.types import Kind, Type
+from corollary.core.types import Type
 from corollary.core.windows import FRAMED_VALUES, NEIGHBOURS, WHOLE, tells_peers_apart
 from corollary.data_class import dataclass
 from corollary.frontends.sql.as_sql.functions import (
@@ -134,7 +134,7 @@ class QueryWriter:
                     this=exp.Sum(this=column), expressions=[sql_constant(0, None, self.dialect)]
                 )
                 return cast(total, type_, self.dialect)
-            case "mean" if body.types[at].kind is not Kind.FLOAT:
+            case "mean" if not body.types[at].is_float:
                 mean: Node = exp.Avg(this=column)
                 return cast(mean, type_, self.dialect)
             case "mean":
@@ -248,7 +248,7 @@ class _Block:
         is_computed = not isinstance(found, exp.Column)
         if isinstance(found, exp.Cast) and found.to == sql_type(type_, self.writer.dialect):
             return found
-        if is_computed and type_.kind in (Kind.DECIMAL, Kind.NUMBER, Kind.UNSIGNED):
+        if is_computed and (type_.is_decimal or type_.is_integral):
             return cast(found, type_, self.writer.dialect)
         return found
 

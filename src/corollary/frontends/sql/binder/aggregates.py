@@ -5,7 +5,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from corollary.core.functors import TRUTH
-from corollary.core.types import DECIMAL_MAX_DIGITS, FLOAT, NUMBER, Kind, Type, decimal
+from corollary.core.types import DECIMAL_MAX_DIGITS, FLOAT, NUMBER, Type, decimal
 from corollary.frontends.sql.binder.context import ExpressionContext, name_of
 from corollary.frontends.sql.binder.functions.arguments import fitted, numeric
 from corollary.frontends.sql.binder.values.conversions import is_untyped
@@ -136,7 +136,7 @@ def _result(functor: str, arguments: tuple[Expression, ...]) -> Type:
     type_ = arguments[0].type
     if functor in ("min", "max"):
         return type_
-    if type_.kind is Kind.DECIMAL:
+    if type_.is_decimal:
         if functor == "sum":
             precision = min(DECIMAL_MAX_DIGITS, type_.precision + 10)
             return decimal(precision, type_.scale).with_null(type_.nullable)

@@ -2,7 +2,7 @@
 
 from sqlglot import exp
 
-from corollary.core.types import DATE, NUMERIC, TIMESTAMP, Kind
+from corollary.core.types import DATE, NUMERIC, TIMESTAMP
 from corollary.frontends.sql.binder.context import ExpressionContext
 from corollary.frontends.sql.binder.problems import type_name
 from corollary.frontends.sql.binder.values import literals
@@ -36,7 +36,7 @@ def bind_cast(context: ExpressionContext, node: exp.Cast) -> Expression:
 
 def cast_value(operand: Expression, target: ColumnType, is_try: bool, site: Site) -> Expression:
     """Return a value converted to another type, or refuse it."""
-    if target.type.kind is Kind.FLOAT and target.bits == 32:
+    if target.type.is_float and target.bits == 32:
         message = "There are no floating-point numbers of 32 bits here, which round differently."
         raise site.error("C1308", message, "cast it to DOUBLE")
     found = cast(operand, target.type, target.bits)
@@ -44,7 +44,7 @@ def cast_value(operand: Expression, target: ColumnType, is_try: bool, site: Site
         there = type_name(target.type)
         message = f"{type_name(operand.type)} cannot be cast to {there}."
         note = "cast it to STRING in between"
-        if (operand.type.kind, target.type.kind) == (Kind.DATE, Kind.NUMBER):
+        if operand.type.is_date and target.type.is_number:
             note = "write `datediff(x, DATE '1970-01-01')` for its days"
         raise site.error("C1308", message, note)
     if is_try and found is not operand:
@@ -56,10 +56,10 @@ def _folded(operand: Expression, target: ColumnType) -> ConstantValue | None:
     """Return the literal that the cast of a text to a date or timestamp is, if it is one."""
     if not isinstance(operand, ConstantValue) or not isinstance(operand.value, str):
         return None
-    if target.type.kind is Kind.DATE:
+    if target.type.is_date:
         day = literals.read_day(operand.value)
         return None if day is None else ConstantValue(day, DATE)
-    if target.type.kind is Kind.TIMESTAMP:
+    if target.type.is_timestamp:
         moment = literals.read_moment(operand.value)
         return None if moment is None else ConstantValue(moment, TIMESTAMP)
     return None
@@ -83,15 +83,15 @@ def _suffixed_number(
         return None
     if "::" in written or not written[-1:].isalpha():
         return None
-    if target.type.kind is Kind.DECIMAL:
+    if target.type.is_decimal:
         found: Expression = literals.decimal_literal(inner.this, node, session)
-    elif target.type.kind is Kind.FLOAT and target.bits == 64:
+    elif target.type.is_float and target.bits == 64:
         found = literals.double_literal(inner.this, node, session)
     else:
         found = literals.number_literal(inner.this, node, session)
     if is_negative:
         found = negative(found, site)
-    if target.type.kind is not Kind.NUMBER:
+    if not target.type.is_number:
         return cast_value(found, target, False, site) if target.bits == 32 else found
     if not isinstance(found, ConstantValue) or not fits_bits(found.value, target.bits):
         sign, largest = "-" if is_negative else "", 2 ** (target.bits - 1)

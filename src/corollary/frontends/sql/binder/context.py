@@ -6,7 +6,7 @@ from typing import Self
 
 from sqlglot import exp
 
-from corollary.core.types import SYMBOL, Kind
+from corollary.core.types import SYMBOL
 from corollary.data_class import dataclass
 from corollary.errors import InputError
 from corollary.frontends.sql.binder.problems import type_name
@@ -58,7 +58,7 @@ class ExpressionContext(ABC):
         found = self.bind(node)
         if is_untyped(found):
             return convert(found, SYMBOL)
-        if found.type.kind is not Kind.SYMBOL:
+        if not found.type.is_symbol:
             note = f"write `CAST({self.session.text(node)} AS STRING)`"
             raise site.error("C1307", f"`{site.name}` does not take {type_name(found.type)}.", note)
         return found

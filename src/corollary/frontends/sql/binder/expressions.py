@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from corollary.core.engine import check_deadline
 from corollary.core.functors import COMPARISON_OPERATORS
-from corollary.core.types import BOOL, DATE, SYMBOL, Kind
+from corollary.core.types import BOOL, DATE, NUMBER, SYMBOL
 from corollary.frontends.sql.binder.aggregates import AGGREGATES, aggregate_call
 from corollary.frontends.sql.binder.casts import bind_cast, negative_literal
 from corollary.frontends.sql.binder.context import ExpressionContext, name_of
@@ -162,9 +162,9 @@ class ExpressionBinder(ExpressionContext):
                     return self._moved(node, other, interval, sign, is_right)
         site = self.site(node, left, right)
         one, two = self.bind(left), self.bind(right)
-        if sign in "+-" and one.type.kind in (Kind.DATE, Kind.TIMESTAMP):
+        if sign in "+-" and one.type.is_time:
             return self._date_arithmetic(sign, one, two, site)
-        if sign == "+" and two.type.kind is Kind.DATE:
+        if sign == "+" and two.type.is_date:
             return self._date_arithmetic(sign, two, one, site)
         return arithmetic(sign, one, two, site)
 
@@ -180,13 +180,13 @@ class ExpressionBinder(ExpressionContext):
 
     @staticmethod
     def _date_arithmetic(sign: str, day: Expression, other: Expression, site: Site) -> Expression:
-        if other.type.kind in (Kind.DATE, Kind.TIMESTAMP) and sign == "-":
+        if other.type.is_time and sign == "-":
             note = "write `datediff(a, b)` for days, `timestampdiff(SECOND, b, a)` for seconds"
             raise site.error(
                 "C1319", "The difference would be an interval, which is no value here.", note
             )
-        if day.type.kind is Kind.DATE and (other.type.kind is Kind.NUMBER or is_untyped(other)):
-            other = convert(other, replace(other.type, kind=Kind.NUMBER, precision=0))
+        if day.type.is_date and (other.type.is_number or is_untyped(other)):
+            other = convert(other, NUMBER.with_null(other.type.nullable))
             days = other if sign == "+" else negative(other, site)
             nullable = day.type.nullable or days.type.nullable
             return FunctionCall("add_days", (day, days), DATE.with_null(nullable), site.span)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from corollary.core.graph import strongly_connected_components
-from corollary.core.types import DECIMAL_MAX_DIGITS, Kind, Type
+from corollary.core.types import DECIMAL_MAX_DIGITS, Type
 from corollary.data_class import dataclass
 from corollary.frontends.sql.binder.problems import type_name
 from corollary.frontends.sql.binder.scopes import CommonTable, Scope
@@ -240,7 +240,7 @@ class RecursionBinder:
 
 def _grown(type_: Type) -> Type:
     """Return the type of a recursive column: a decimal has all digits, as it may grow."""
-    if type_.kind is Kind.DECIMAL:
+    if type_.is_decimal:
         return replace(type_, precision=DECIMAL_MAX_DIGITS)
     return type_
 

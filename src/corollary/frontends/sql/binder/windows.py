@@ -6,7 +6,7 @@ from typing import Any
 from sqlglot import exp
 
 from corollary.core.functors import WHOLE
-from corollary.core.types import BOOL, FLOAT, NUMBER, Kind
+from corollary.core.types import BOOL, FLOAT, NUMBER
 from corollary.frontends.sql.binder.aggregates import (
     AGGREGATES,
     counts_nothing,
@@ -135,7 +135,7 @@ def _rank(name: str, arguments: list[Expression], window: _Window, site: Site) -
         convert(call("-", (each, integer(1)), NUMBER, site.span), FLOAT) for each in (rank, total)
     )
     share = call("/", (before, others), FLOAT, site.span)
-    is_alone = FunctionCall("eq", (total, integer(1)), replace(NUMBER, kind=Kind.BOOL), site.span)
+    is_alone = FunctionCall("eq", (total, integer(1)), BOOL, site.span)
     return choose([(is_alone, ConstantValue(0.0, FLOAT))], share, FLOAT, site.span)
 
 

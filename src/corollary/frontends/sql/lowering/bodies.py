@@ -16,7 +16,7 @@ from corollary.core.logic import (
     Term,
     Variable,
 )
-from corollary.core.types import NUMBER, Kind, Type
+from corollary.core.types import NUMBER, Type
 from corollary.data_class import dataclass
 from corollary.frontends.sql.lowering.draft import ViewDraft, names_of
 from corollary.frontends.sql.lowering.set_analysis import Dependencies
@@ -351,9 +351,7 @@ def typed_decimals(terms: Sequence[Term]) -> tuple[Term, ...]:
     """
     found = list(terms)
     at = next((at for at, term in enumerate(found) if _decimal_constant(term)), None)
-    if at is not None and all(
-        _decimal_constant(term) or _kind(term) is not Kind.DECIMAL for term in found
-    ):
+    if at is not None and all(_decimal_constant(term) or not _is_decimal(term) for term in found):
         constant = found[at]
         assert isinstance(constant, Constant)
         assert constant.type is not None
@@ -363,12 +361,12 @@ def typed_decimals(terms: Sequence[Term]) -> tuple[Term, ...]:
 
 
 def _decimal_constant(term: Term) -> bool:
-    return isinstance(term, Constant) and term.value is not None and _kind(term) is Kind.DECIMAL
+    return isinstance(term, Constant) and term.value is not None and _is_decimal(term)
 
 
-def _kind(term: Term) -> Kind | None:
-    has_type = isinstance(term, Constant | Variable | Functor) and term.type is not None
-    return term.type.kind if has_type else None  # type: ignore[union-attr]
+def _is_decimal(term: Term) -> bool:
+    type_ = term.type if isinstance(term, Constant | Variable | Functor) else None
+    return type_ is not None and type_.is_decimal
 
 
 def _domain(variable: Variable) -> object:

@@ -22,7 +22,7 @@ from corollary.core.logic import (
     Wildcard,
 )
 from corollary.core.program import Column, Declaration, TypeName
-from corollary.core.types import Kind, Type
+from corollary.core.types import Type
 from corollary.data_class import dataclass
 from corollary.errors import Diagnostic
 from corollary.frontends.sql.lowering.null_folding import fold_comparison, fold_nulls
@@ -244,7 +244,7 @@ def _map_atom(atom: Atom, change: Callable[[Variable], Variable]) -> Atom:
 
 def type_name(type_: Type) -> TypeName:
     """Return a type as a declaration writes it."""
-    digits = (type_.precision, type_.scale) if type_.kind is Kind.DECIMAL else None
+    digits = (type_.precision, type_.scale) if type_.is_decimal else None
     return TypeName(type_.record.name if type_.record else str(type_.kind), digits, type_.nullable)
 
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from corollary.core.graph import strongly_connected_components
 from corollary.core.logic import Atom, Constant, Functor, Term, Variable
-from corollary.core.types import NUMBER, SYMBOL, Kind
+from corollary.core.types import NUMBER, SYMBOL
 from corollary.frontends.sql.lowering.blocks import ResultColumn, emit_block, output_keys
 from corollary.frontends.sql.lowering.bodies import ONE, RuleBody
 from corollary.frontends.sql.lowering.context import (
@@ -320,7 +320,7 @@ def _way(
 def _written(body: RuleBody, variable: Variable) -> Term:
     """Return a value as text such that no two rows of values are the same text."""
     text: Term = Functor("to_string", (variable,))
-    if variable.type is not None and variable.type.kind is Kind.SYMBOL:
+    if variable.type is not None and variable.type.is_symbol:
         size = Functor("to_string", (Functor("strlen", (variable,)),))
         text = Functor("cat", (size, Constant("'"), variable))
     written = Functor("cat", (text, Constant(",")))

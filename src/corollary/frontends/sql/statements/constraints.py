@@ -7,7 +7,6 @@ from corollary.analysis.bags import rows_name
 from corollary.analysis.phrases import one_of, suggest_name
 from corollary.core import logic
 from corollary.core.program import Column, Declaration, Program, Reaction, TypeName
-from corollary.core.types import Kind
 from corollary.data_class import dataclass
 from corollary.errors import InputError
 from corollary.frontends.sql.binder.problems import type_name as sql_type
@@ -121,7 +120,7 @@ def _ranges(rules: ConstraintRules) -> None:
         variable = logic.Variable(column.name.text)
         row = rules.row([at])
         type_ = column.type
-        if type_.type.kind is Kind.NUMBER and type_.bits < 64:
+        if type_.type.is_number and type_.bits < 64:
             least, greatest = -(1 << (type_.bits - 1)), (1 << (type_.bits - 1)) - 1
             outside: logic.BodyItem = logic.Disjunction(
                 (

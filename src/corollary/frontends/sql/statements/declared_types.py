@@ -1,6 +1,5 @@
 """The types of columns in CREATE TABLE."""
 
-from corollary.core.types import Kind
 from corollary.errors import InputError
 from corollary.frontends.sql.column_types import read_type
 from corollary.frontends.sql.statements.nodes import DeclaredType
@@ -33,7 +32,7 @@ def read_declared_type(cursor: TokenCursor) -> DeclaredType:
         raise InputError.of("C1362", text, span, _CURES[word])
     found = read_type(parse_type(tokens, cursor.file), cursor.file)
     length = None
-    if found.type.kind is Kind.SYMBOL and inside:
+    if found.type.is_symbol and inside:
         length = int(inside[0].text) if inside[0].text.isdecimal() else 0
         if len(inside) > 1 or not length:
             raise InputError.of(

@@ -25,7 +25,7 @@ from sqlglot import exp
 
 from corollary.core.functors import COMPARISON_OPERATORS
 from corollary.core.logic import Value
-from corollary.core.types import DECIMAL_MAX_DIGITS, NUMBER, SHORT_DECIMAL_DIGITS, Kind, Type
+from corollary.core.types import DECIMAL_MAX_DIGITS, NUMBER, SHORT_DECIMAL_DIGITS, Type
 from corollary.data_class import dataclass
 from corollary.frontends.sql.binder.values.conversions import is_untyped
 from corollary.frontends.sql.binder.values.literals import value_literal
@@ -145,7 +145,7 @@ class TextShape:
 
 def _common(type_: Type) -> Type:
     """Return the type that all decimals have with the same digits after the point."""
-    if type_.kind is not Kind.DECIMAL:
+    if not type_.is_decimal:
         return type_
     is_short = type_.precision <= SHORT_DECIMAL_DIGITS
     return replace(type_, precision=SHORT_DECIMAL_DIGITS if is_short else DECIMAL_MAX_DIGITS)

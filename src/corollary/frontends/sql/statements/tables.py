@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from corollary.analysis.phrases import one_of, suggest_name
 from corollary.core.program import Column, Declaration, Directive, TypeName
-from corollary.core.types import Kind, Type
+from corollary.core.types import Type
 from corollary.data_class import dataclass
 from corollary.errors import InputError
 from corollary.frontends.sql.statements import nodes
@@ -55,7 +55,7 @@ class TableLayout:
 
 def type_name(type_: Type, span: Span | None = None) -> TypeName:
     """Return a type as declarations have it."""
-    digits = (type_.precision, type_.scale) if type_.kind is Kind.DECIMAL else None
+    digits = (type_.precision, type_.scale) if type_.is_decimal else None
     return TypeName(
         type_.record.name if type_.record else str(type_.kind), digits, type_.nullable, span
     )

@@ -12,7 +12,7 @@ timestamps, anything to text; text to nothing else.
 
 from sqlglot import exp
 
-from corollary.core.types import NUMERIC, Kind, Type
+from corollary.core.types import NUMERIC, Type
 from corollary.errors import InputError
 from corollary.frontends.sql.binder.bind import bind_query
 from corollary.frontends.sql.binder.problems import type_name as sql_type
@@ -23,8 +23,6 @@ from corollary.frontends.sql.statements.columns import visible_columns
 from corollary.frontends.sql.statements.questions import StatementPlace
 from corollary.frontends.sql.statements.tables import find_column
 from corollary.source import Span
-
-_MOMENTS = frozenset({Kind.DATE, Kind.TIMESTAMP})
 
 
 def rows_to_insert(
@@ -173,8 +171,8 @@ def _assigned(
         return value
     is_null = given.precision < 0
     is_numeric = given.kind in NUMERIC and wanted.kind in NUMERIC
-    is_moment = given.kind in _MOMENTS and wanted.kind in _MOMENTS
-    if not (is_null or is_numeric or is_moment or wanted.kind is Kind.SYMBOL):
+    is_moment = given.is_time and wanted.is_time
+    if not (is_null or is_numeric or is_moment or wanted.is_symbol):
         raise InputError.of(
             "C1374",
             f"A value of type {sql_type(given)} does not fit `{column.name}` of "

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from corollary.core.program import RelationKind
-from corollary.core.types import Kind
 from corollary.serve.postgres.relations import RelationColumn, VisibleRelation, VisibleRelations
 from corollary.serve.postgres.settings import DEFAULTS
 from corollary.serve.postgres.wire_types import (
@@ -302,7 +301,7 @@ def _column(number: int, column: RelationColumn, database: str) -> Row:
         "is_updatable": "YES",
     }
     if type_ is NUMERIC:
-        is_decimal = column.type.kind is Kind.DECIMAL
+        is_decimal = column.type.is_decimal
         row["numeric_precision"] = column.type.precision if is_decimal else UNSIGNED_DIGITS
         row["numeric_precision_radix"] = 10
         row["numeric_scale"] = column.type.scale

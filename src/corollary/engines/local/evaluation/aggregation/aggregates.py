@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from corollary.core.logic import Accumulator, Aggregation
 from corollary.core.states import State
-from corollary.core.types import Kind, Type
+from corollary.core.types import Type
 from corollary.data_class import dataclass
 from corollary.engines.local.evaluation import decimals
 from corollary.engines.local.evaluation.aggregation.exact_sums import (
@@ -127,7 +127,7 @@ def _extreme(is_largest: bool) -> Callable[..., Any]:
         if isinstance(values, Texts):
             ordered, ranks = values.ranks()
             return ordered[reduce(ranks, begins)], None
-        if source.kind is Kind.FLOAT:
+        if source.is_float:
             # NaN is the greatest float here, as its bits are among those of positive numbers.
             return _float_bits(reduce(_float_bits(values.view(np.int64)), begins)).view(
                 np.float64
@@ -144,7 +144,7 @@ def _float_bits(bits: Codes) -> Codes:
 
 def sum_groups(values: Any, begins: Starts, sizes: Any, source: Type, target: Type) -> Any:  # noqa: ARG001
     """Return the sum of each group, and the mask of those too large for the type, None for none."""
-    if source.kind is Kind.FLOAT:
+    if source.is_float:
         return sum_floats(values, begins), None
     if values.dtype == object:
         return decimals.bounded(narrow_integers(np.add.reduceat(values, begins)))
@@ -154,18 +154,18 @@ def sum_groups(values: Any, begins: Starts, sizes: Any, source: Type, target: Ty
 def fit_sums(high: Codes, low: Codes, target: Type) -> Any:
     """Return sums of integers in two parts, and the mask of those too large, None for none."""
     # A sum fits if its upper part has 32 bits, signed or not.
-    upper = 1 << (DIGIT_BITS if target.kind is Kind.UNSIGNED else DIGIT_BITS - 1)
-    lower = 0 if target.kind is Kind.UNSIGNED else -upper
+    upper = 1 << (DIGIT_BITS if target.is_unsigned else DIGIT_BITS - 1)
+    lower = 0 if target.is_unsigned else -upper
     too_large = (high < lower) | (high >= upper)
-    if target.kind is Kind.DECIMAL and too_large.any():
+    if target.is_decimal and too_large.any():
         whole = (high.astype(object) << DIGIT_BITS) + low
         return decimals.bounded(narrow_integers(whole))
     sums = np.where(too_large, 0, high << DIGIT_BITS | low)
-    return sums.view(np.uint64 if target.kind is Kind.UNSIGNED else np.int64), too_large
+    return sums.view(np.uint64 if target.is_unsigned else np.int64), too_large
 
 
 def _mean(values: Any, begins: Starts, sizes: Any, source: Type, target: Type) -> Any:
-    if source.kind is Kind.FLOAT:
+    if source.is_float:
         sums, _ = sum_groups(values, begins, sizes, source, target)
         with np.errstate(all="ignore"):
             return sums / sizes + 0.0, None  # a quotient may be too small, and -0.0

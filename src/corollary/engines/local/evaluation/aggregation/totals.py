@@ -17,7 +17,7 @@ from corollary.core.totals import (
     word_count,
     word_slices,
 )
-from corollary.core.types import NUMBER, Kind, Type
+from corollary.core.types import NUMBER, Type
 from corollary.data_class import dataclass
 from corollary.engines.local.evaluation.aggregation import exact_sums
 from corollary.engines.local.storage.code_range import Codes
@@ -55,7 +55,7 @@ SPECIAL_TESTS: Mapping[SpecialPlace, Callable[[Any], Mask]] = {
 def compute_totals(step: Total, body: Table, target: Table, dictionary: Dictionary) -> Words:
     """Return the totals of the groups of a body, packed and sorted for the target."""
     terms = _read_terms(step, body, dictionary)
-    is_float = terms[0].type.kind is Kind.FLOAT
+    is_float = terms[0].type.is_float
     groups, sums = _digit_rows(terms[0]) if is_float else _word_rows(terms)
     columns = [key[groups] for key in terms[0].keys]
     columns += [dictionary.encode(each, None, NUMBER) for each in sums]
@@ -246,10 +246,10 @@ def join_words(words: Sequence[Integers], type_: Type) -> tuple[Any, Mask | None
     The words of sums may be larger than those of values: what is above a word is carried.
     """
     carried = _carry(words)
-    upper, lower, is_narrow = _narrow_words(carried, is_signed=type_.kind is not Kind.UNSIGNED)
+    upper, lower, is_narrow = _narrow_words(carried, is_signed=not type_.is_unsigned)
     values = np.where(is_narrow, upper << WORD_BITS | lower, 0)
     least, most = type_.spec.bounds
-    if type_.kind is Kind.UNSIGNED:
+    if type_.is_unsigned:
         return values.view(np.uint64), _mask(~is_narrow)
     wide = (~is_narrow).nonzero()[0]
     if most >> SIGN_BIT and len(wide):
@@ -332,7 +332,7 @@ def read_totals(step: ReadTotals, totals: Table, target: Table, dictionary: Dict
         for at in range(length, len(totals.types))
     ]
     results: list[tuple[Any, Mask | None]]
-    if step.terms[0].kind is Kind.FLOAT:
+    if step.terms[0].is_float:
         is_start = first_mask(layout.prefix_keys(words, length))
         words = words[is_start]
         owners = np.cumsum(is_start) - 1

@@ -135,7 +135,7 @@ def _parse(read: Callable[[str, Type], Any]) -> Callable[[list[Operand], Type], 
             except (ValueError, OverflowError, ArithmeticError):
                 bad[at] = True
                 parsed.append(0)
-        if type_.kind is Kind.DECIMAL:
+        if type_.is_decimal:
             values = native.narrow_integers(np.array(parsed, object))
         else:
             values = np.array(parsed, native.dtype_of(type_.kind))

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from corollary.core.types import Kind, Type
+from corollary.core.types import Type
 from corollary.engines.local.evaluation import decimals
 from corollary.engines.local.evaluation.arithmetic import OVERFLOW, compare_values
 from corollary.engines.local.evaluation.value_vector import (
@@ -40,7 +40,7 @@ def _present(vector: ValueVector, rows: Mask) -> Mask:
 
 def _aligned(vector: ValueVector, type_: Type) -> ValueVector:
     """Return decimals with the digits after the point of a type, however many they are then."""
-    if type_.kind is not Kind.DECIMAL or vector.type.scale == type_.scale:
+    if not type_.is_decimal or vector.type.scale == type_.scale:
         return vector
     scaled = decimals.rescale(vector.values, type_.scale - vector.type.scale)
     return replace(vector, values=narrow_integers(scaled), type=type_)
@@ -48,7 +48,7 @@ def _aligned(vector: ValueVector, type_: Type) -> ValueVector:
 
 def _bounded(vector: ValueVector) -> ValueVector:
     """Return values without decimals that have too many digits."""
-    if vector.type.kind is not Kind.DECIMAL:
+    if not vector.type.is_decimal:
         return vector
     values, too_large = decimals.bounded(vector.values)
     lost = _present(vector, too_large)

@@ -14,7 +14,7 @@ from corollary.core.functors import (
     SINGLE,
     SINGLE_OF_BITS,
 )
-from corollary.core.types import Kind, Type
+from corollary.core.types import NUMBER, Type
 from corollary.engines.local.evaluation import decimals
 from corollary.engines.local.evaluation.arithmetic import (
     ARITHMETIC_FUNCTIONS,
@@ -68,10 +68,10 @@ def _quotient(operands: list[Operand], type_: Type) -> Result:
 
 def _remainder(operands: list[Operand], type_: Type) -> Result:
     (one, _), (two, _) = operands
-    if type_.kind in (Kind.NUMBER, Kind.UNSIGNED):
+    if type_.is_integral:
         return ARITHMETIC_FUNCTIONS["%"](operands, type_)
     zero = np.asarray(two == 0, np.bool_)
-    if type_.kind is Kind.FLOAT:
+    if type_.is_float:
         with np.errstate(all="ignore"):
             return np.fmod(one, np.where(zero, 1.0, two)), _faults(zero, DIVISION_BY_ZERO)
     one, two = decimals.align(operands, type_.scale)
@@ -88,9 +88,9 @@ def _fit(operands: list[Operand], type_: Type) -> Result:
 
 def _round_to(operands: list[Operand], type_: Type) -> Result:
     (values, source), places = operands[0], _literal(operands[1])
-    if type_.kind is Kind.FLOAT:
+    if type_.is_float:
         return _round_floats(values, places)
-    if type_.kind is Kind.DECIMAL:
+    if type_.is_decimal:
         digits = source.scale - places
         if digits <= 0:
             return values, []
@@ -133,14 +133,14 @@ def _rounded(value: float, places: int) -> float:
 def _whole(function: Any, is_up: bool) -> Callable[[list[Operand], Type], Result]:
     def apply(operands: list[Operand], type_: Type) -> Result:
         values, source = operands[0]
-        if source.kind is Kind.FLOAT:
+        if source.is_float:
             with np.errstate(all="ignore"):
                 return to_integer([(function(values), source)], type_)
-        if source.kind is Kind.DECIMAL:
+        if source.is_decimal:
             unit = 10**source.scale
             exact = values.astype(object) if unit > np.iinfo(np.int64).max else values
             whole = -(-exact // unit) if is_up else exact // unit
-            return to_integer([(narrow_integers(whole), Type(Kind.NUMBER))], type_)
+            return to_integer([(narrow_integers(whole), NUMBER)], type_)
         return to_integer(operands, type_)
 
     return apply
@@ -148,16 +148,16 @@ def _whole(function: Any, is_up: bool) -> Callable[[list[Operand], Type], Result
 
 def _absolute(operands: list[Operand], type_: Type) -> Result:
     ((values, _),) = operands
-    if type_.kind is Kind.UNSIGNED:
+    if type_.is_unsigned:
         return values, []
-    if type_.kind is Kind.NUMBER:
+    if type_.is_number:
         return abs(values), _faults(values == np.iinfo(np.int64).min, OVERFLOW)
     return abs(values), []
 
 
 def _sign(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001 - one shape for all
     ((values, source),) = operands
-    if source.kind is Kind.FLOAT:
+    if source.is_float:
         return np.sign(values), []
     return np.asarray(values > 0, np.int64) - np.asarray(values < 0, np.int64), []
 

@@ -22,7 +22,7 @@ from corollary.core.records.record_text import (
     record_text,
     split_record,
 )
-from corollary.core.types import NIL, PLAIN_BRANCH, Branch, Kind, RecordType, Type
+from corollary.core.types import NIL, PLAIN_BRANCH, Branch, RecordType, Type
 from corollary.core.values import SCALARS, parse_value
 from corollary.engines.local.evaluation.arithmetic import Operand, Result
 from corollary.engines.local.evaluation.text_functions import TEXT_FUNCTIONS
@@ -63,7 +63,7 @@ def _field_texts(values: Any, type_: Type, close: str) -> pa.Array:
     if type_.record is not None:
         return values.array
     texts, _ = TEXT_FUNCTIONS["to_string"]([(values, type_)], type_)
-    if type_.kind is not Kind.SYMBOL:
+    if not type_.is_symbol:
         return texts.array
     needs = pc.match_substring_regex(texts.array, NEEDS_QUOTES[close])
     if not pc.any(needs).as_py():
@@ -120,9 +120,9 @@ def _pattern(branch: Branch, at: int) -> str | None:
 
 def _scalars(texts: Texts, missing: Any, type_: Type) -> Any:
     """Return the values of a field's texts."""
-    if type_.kind is Kind.SYMBOL:
+    if type_.is_symbol:
         return texts
-    if type_.kind is Kind.NUMBER:
+    if type_.is_number:
         numbers = texts.array if missing is None else _filled(texts, missing, "0")
         values, _ = native.from_arrow(pa.chunked_array([numbers.cast(pa.int64())]), type_)
         return values

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import re2
 
 from corollary.core.arrow_buffers import fixed_values
-from corollary.core.types import Kind, Type
+from corollary.core.types import Type
 from corollary.engines.local.evaluation.arithmetic import OVERFLOW, Operand, Result
 from corollary.engines.local.evaluation.text_functions import distinct_rows, spread_rows
 from corollary.engines.local.values.texts import Texts
@@ -42,8 +42,8 @@ def _each(function: Callable[..., Any]) -> Callable[[list[Operand], Type], Resul
                 results.append(function(*row))
             except _NoValueError as error:
                 faults.setdefault(str(error), []).append(len(results))
-                results.append("" if type_.kind is Kind.SYMBOL else 0)
-        made: Any = Texts.of(results) if type_.kind is Kind.SYMBOL else np.array(results, np.int64)
+                results.append("" if type_.is_symbol else 0)
+        made: Any = Texts.of(results) if type_.is_symbol else np.array(results, np.int64)
         masks = []
         for reason, places in faults.items():
             mask = np.zeros(len(results), np.bool_)

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from corollary.core.arrow import arrow_type
-from corollary.core.types import Kind, Type
+from corollary.core.types import SYMBOL, Type
 from corollary.core.user_functors.registration import missing_function
 from corollary.core.user_functors.user_functor import UserCall, UserFunction, UserFunctor
 from corollary.core.values import format_value, is_value, quote_text
@@ -88,7 +88,7 @@ def _by_row(
 
 
 def _python_values(values: Any, type_: Type) -> list[Any]:
-    if type_.kind in (Kind.SYMBOL, Kind.NUMBER, Kind.UNSIGNED, Kind.FLOAT):
+    if type_.is_symbol or type_.is_integral or type_.is_float:
         return list(values.tolist())
     return [native.to_python(value, type_) for value in values]
 
@@ -204,7 +204,7 @@ def _checked(functor: UserFunctor, result: Any, rows: int) -> pa.Array:
     try:
         return result.cast(arrow_type(functor.result))
     except pa.ArrowException:
-        shown = format_value(str(result[0]), Type(Kind.SYMBOL))
+        shown = format_value(str(result[0]), SYMBOL)
         raise _ResultError(
             f"`@{name}` returned {quote_text(shown)}, not a {functor.result},"
         ) from None

@@ -12,7 +12,6 @@ from corollary.core.types import (
     NUMERIC,
     SYMBOL,
     TIMESTAMP,
-    Kind,
     Type,
 )
 from corollary.data_class import dataclass
@@ -43,14 +42,14 @@ def fitted(argument: Expression, kinds: Kinds, site: Site) -> Expression:
     wanted = next(type_ for type_ in _WANTED if type_.kind in kinds)
     if is_untyped(argument):
         return ConstantValue(None, wanted.with_null(True), argument.span)
-    kind = argument.type.kind
-    if kind is wanted.kind or (kinds == TIME and kind is Kind.DATE):
+    type_ = argument.type
+    if type_.kind is wanted.kind or (kinds == TIME and type_.is_date):
         return argument
-    if kinds == DOUBLE and kind in NUMERIC:
+    if kinds == DOUBLE and type_.kind in NUMERIC:
         return convert(argument, FLOAT)
-    if kinds == DAY and kind is Kind.TIMESTAMP:
+    if kinds == DAY and type_.is_timestamp:
         return call("to_date", (argument,), DATE, argument.span)
-    if kinds == MOMENT and kind is Kind.DATE:
+    if kinds == MOMENT and type_.is_date:
         return convert(argument, TIMESTAMP)
     if isinstance(argument, ConstantValue) and isinstance(argument.value, str):
         return read_literal(argument, wanted, site)
@@ -72,7 +71,7 @@ def numeric(argument: Expression, site: Site) -> Expression:
     """Return an argument that must be a number; an unsigned one becomes a decimal."""
     if is_untyped(argument):
         return ConstantValue(None, NUMBER.with_null(True), argument.span)
-    if argument.type.kind is Kind.UNSIGNED:
+    if argument.type.is_unsigned:
         return to_decimal(argument, 0, 20)
     if argument.type.kind not in NUMERIC:
         raise unfit(site, argument, NUMBER)

@@ -9,7 +9,6 @@ from corollary.core.types import (
     NUMBER,
     NUMERIC,
     SYMBOL,
-    Kind,
     Type,
 )
 from corollary.frontends.sql.binder.functions.arguments import (
@@ -61,9 +60,9 @@ def _round(arguments: list[Expression], site: Site) -> Expression:
     value = numeric(arguments[0], site)
     digits = literal_integer(arguments[1], site) if len(arguments) > 1 else 0
     type_ = value.type
-    if type_.kind is Kind.NUMBER and digits >= 0:
+    if type_.is_number and digits >= 0:
         return value
-    if type_.kind is not Kind.DECIMAL:
+    if not type_.is_decimal:
         return call("round_to", (value, integer(digits)), plain(type_), site.span)
     before = type_.precision - type_.scale + 1
     if digits >= 0:
@@ -80,10 +79,10 @@ def _whole(functor: str) -> SqlFunction:
     def build(arguments: list[Expression], site: Site) -> Expression:
         value = numeric(arguments[0], site)
         type_ = value.type
-        if type_.kind is Kind.NUMBER or (type_.kind is Kind.DECIMAL and type_.scale == 0):
+        if type_.is_number or (type_.is_decimal and type_.scale == 0):
             return value
         found = call(functor, (value,), NUMBER, site.span)
-        if type_.kind is Kind.DECIMAL:
+        if type_.is_decimal:
             return to_decimal(found, 0, min(38, type_.precision - type_.scale + 1))
         return found
 
@@ -102,8 +101,7 @@ def _positive_rest(arguments: list[Expression], site: Site) -> Expression:
     """`pmod(a, b)`: the rest, moved into the range of b where it is negative."""
     rest = arithmetic("%", arguments[0], arguments[1], site)
     again = arithmetic("%", arithmetic("+", rest, arguments[1], site), arguments[1], site)
-    kind = rest.type.kind
-    if kind is Kind.DECIMAL:
+    if rest.type.is_decimal:
         again = to_decimal(again, rest.type.scale, rest.type.precision)
     below = call("lt", (rest, zero_of(rest.type)), BOOL, site.span)
     return choose([(below, again)], rest, rest.type, site.span)
@@ -114,9 +112,9 @@ def _negative(arguments: list[Expression], site: Site) -> Expression:
 
 
 def _positive(arguments: list[Expression], site: Site) -> Expression:
-    kind = arguments[0].type.kind
-    if kind not in NUMERIC and kind is not Kind.SYMBOL:
-        message = f"`+` does not take {type_name(arguments[0].type)}."
+    type_ = arguments[0].type
+    if type_.kind not in NUMERIC and not type_.is_symbol:
+        message = f"`+` does not take {type_name(type_)}."
         raise site.error("C1307", message, "leave it out")
     return numeric(arguments[0], replace(site, name="+"))
 

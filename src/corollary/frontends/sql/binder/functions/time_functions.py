@@ -4,7 +4,7 @@ import re
 from decimal import Decimal
 
 from corollary.core.functors import DAY, MOMENT, TEXT, TIME, WHOLE, functor_of_sql
-from corollary.core.types import BOOL, DATE, NUMBER, SYMBOL, TIMESTAMP, Kind, decimal
+from corollary.core.types import BOOL, DATE, NUMBER, SYMBOL, TIMESTAMP, Type, decimal
 from corollary.frontends.sql.binder.functions.arguments import (
     SqlFunction,
     fitted,
@@ -195,10 +195,12 @@ def _format(arguments: list[Expression], site: Site) -> Expression:
     return call("format_time", (value, ConstantValue(pattern, SYMBOL)), SYMBOL, site.span)
 
 
-def _to_time(kind: Kind) -> SqlFunction:
+def _to_time(result: Type) -> SqlFunction:
     """Return `to_date` or `to_timestamp`, with a pattern or without."""
-    functor, result, parameter = (
-        ("parse_date", DATE, DAY) if kind is Kind.DATE else ("parse_time", TIMESTAMP, MOMENT)
+    functor, parse, parameter = (
+        ("parse_date", "parse_day", DAY)
+        if result.is_date
+        else ("parse_time", "parse_moment", MOMENT)
     )
 
     def build(arguments: list[Expression], site: Site) -> Expression:
@@ -215,8 +217,7 @@ def _to_time(kind: Kind) -> SqlFunction:
                 call("try", (each,), result.with_null(True), site.span) for each in tried
             )
             return FunctionCall("coalesce", (*values, last), last.type, site.span)
-        if value.type.kind is Kind.SYMBOL and value.type.precision >= 0:
-            parse = "parse_day" if kind is Kind.DATE else "parse_moment"
+        if value.type.is_symbol and value.type.precision >= 0:
             return call(parse, (value,), result, site.span)
         return fitted(value, parameter, site)
 
@@ -305,8 +306,8 @@ TIME_FUNCTIONS: dict[str, SqlFunction] = {
     "date_part": SqlFunction(2, 2, _date_part),
     "datepart": SqlFunction(2, 2, _date_part),
     "date_format": SqlFunction(2, 2, _format),
-    "to_date": _to_time(Kind.DATE),
-    "to_timestamp": _to_time(Kind.TIMESTAMP),
+    "to_date": _to_time(DATE),
+    "to_timestamp": _to_time(TIMESTAMP),
     "timestamp_seconds": SqlFunction(1, 1, _from_seconds),
     "unix_date": SqlFunction(1, 1, _days_since),
     "date_from_unix_date": SqlFunction(1, 1, _from_days),

@@ -69,7 +69,7 @@ def decimal_of(expression: Expression) -> Type:
 
 def _integer_literal(expression: Expression) -> int | None:
     """Return an integer that is written, and not cast: its digits are those of the text."""
-    if expression.type.kind is Kind.NUMBER and not expression.type.precision:
+    if expression.type.is_number and not expression.type.precision:
         value = expression.value if isinstance(expression, ConstantValue) else None
         return value if isinstance(value, int) else None
     return None
@@ -109,7 +109,7 @@ def wider(left: Type, right: Type) -> Type | None:
 
 
 def _wider_number(left: Type, right: Type) -> Type:
-    if left.kind is right.kind and left.kind is not Kind.DECIMAL:
+    if left.kind is right.kind and not left.is_decimal:
         return left
     if Kind.FLOAT in (left.kind, right.kind):
         return FLOAT
@@ -123,7 +123,7 @@ def _wider_number(left: Type, right: Type) -> Type:
 
 
 def _as_decimal(type_: Type) -> Type:
-    return type_ if type_.kind is Kind.DECIMAL else decimal(type_.precision or NUMBER_DIGITS, 0)
+    return type_ if type_.is_decimal else decimal(type_.precision or NUMBER_DIGITS, 0)
 
 
 def common_type(expressions: list[Expression]) -> Type | None:
@@ -131,7 +131,7 @@ def common_type(expressions: list[Expression]) -> Type | None:
 
     An integer literal beside decimals is an INT if it fits, which has ten digits.
     """
-    has_decimal = any(each.type.kind is Kind.DECIMAL for each in expressions)
+    has_decimal = any(each.type.is_decimal for each in expressions)
     found: Type = UNTYPED
     for each in expressions:
         type_ = each.type
@@ -172,7 +172,7 @@ def convert(expression: Expression, type_: Type) -> Expression:
 
 def to_decimal(expression: Expression, scale: int, precision: int) -> Expression:
     """Return a number as a decimal with a scale; nothing is checked."""
-    if expression.type.kind is Kind.DECIMAL and expression.type.scale == scale:
+    if expression.type.is_decimal and expression.type.scale == scale:
         return expression
     if isinstance(expression, ConstantValue) and isinstance(expression.value, int | Decimal):
         value = Decimal(expression.value)
@@ -276,7 +276,7 @@ def _to_fitting_decimal(expression: Expression, target: Type) -> Expression | No
             found = call("to_decimal", (number, digits), result, span)
         case Kind.NUMBER | Kind.UNSIGNED | Kind.FLOAT | Kind.DECIMAL:
             found = to_decimal(expression, target.scale, target.precision)
-            if expression.type.kind is not Kind.FLOAT and _always_fits(expression, target):
+            if not expression.type.is_float and _always_fits(expression, target):
                 return replace(found, type=result.with_null(found.type.nullable))
         case Kind.DATE | Kind.TIMESTAMP:
             return None
@@ -306,8 +306,8 @@ def _to_bool(expression: Expression) -> Expression | None:
 def zero_of(type_: Type) -> ConstantValue:
     """Return zero in a numeric type."""
     plain = replace(type_, nullable=False)
-    if type_.kind is Kind.FLOAT:
+    if type_.is_float:
         return ConstantValue(0.0, plain)
-    if type_.kind is Kind.DECIMAL:
+    if type_.is_decimal:
         return ConstantValue(Decimal(0).scaleb(-type_.scale, WIDE), plain)
     return ConstantValue(0, plain)

@@ -6,7 +6,7 @@ from datetime import date, timedelta
 
 from sqlglot import exp
 
-from corollary.core.types import DATE, TIMESTAMP, Kind
+from corollary.core.types import DATE, TIMESTAMP
 from corollary.data_class import dataclass
 from corollary.frontends.sql.binder.problems import type_name
 from corollary.frontends.sql.binder.session import BindingSession
@@ -150,9 +150,9 @@ def moved(value: Expression, interval: Interval, is_minus: bool, site: Site) -> 
     step = -interval if is_minus else interval
     if is_untyped(value):
         value = ConstantValue(None, TIMESTAMP.with_null(True), value.span)
-    if value.type.kind is Kind.SYMBOL:
+    if value.type.is_symbol:
         raise unfit(site, value, DATE)
-    if value.type.kind not in (Kind.DATE, Kind.TIMESTAMP):
+    if not value.type.is_time:
         message = f"An interval cannot be added to {type_name(value.type)}."
         raise site.error("C1319", message, "add it to a date or timestamp")
     if step.microseconds % _SECOND:
@@ -164,7 +164,7 @@ def moved(value: Expression, interval: Interval, is_minus: bool, site: Site) -> 
         day = _moved_constant(value.value, step)
         if day is not None:
             return ConstantValue(day, value.type, site.span)
-    plain = DATE if value.type.kind is Kind.DATE else TIMESTAMP
+    plain = DATE if value.type.is_date else TIMESTAMP
     for functor, amount in (
         ("add_months", step.months),
         ("add_days", step.days),

@@ -74,9 +74,9 @@ def mismatch(site: Site, arguments: Sequence[Expression], what: str) -> InputErr
     """Return the error of operands whose types do not fit; the note has the missing cast."""
     types = " and ".join(dict.fromkeys(type_name(each.type) for each in arguments))
     note = "convert one of them with CAST"
-    others = [each.type for each in arguments if each.type.kind is not Kind.SYMBOL]
+    others = [each.type for each in arguments if not each.type.is_symbol]
     for position, each in enumerate(arguments):
-        if each.type.kind is Kind.SYMBOL and others and not is_untyped(each):
+        if each.type.is_symbol and others and not is_untyped(each):
             note = _cast_cure(site.text(position), each, others[0])
             break
     return site.error(
@@ -131,7 +131,7 @@ def _operands(
     left, right = _read_texts((left, right), site)
     for each in (left, right):
         if each.type.kind not in NUMERIC and not is_untyped(each):
-            if each.type.kind is Kind.SYMBOL or {left.type.kind, right.type.kind} & NUMERIC:
+            if each.type.is_symbol or {left.type.kind, right.type.kind} & NUMERIC:
                 raise mismatch(site, (left, right), what)
             raise site.error(
                 "C1307", f"{what} does not take {type_name(each.type)}.", "see docs/sql.md"
@@ -145,7 +145,7 @@ def _operands(
 
 def _signed(operand: Expression) -> Expression:
     """Return an unsigned operand, which SQL has none of, as a decimal of 20 digits."""
-    if operand.type.kind is Kind.UNSIGNED:
+    if operand.type.is_unsigned:
         return to_decimal(operand, 0, NUMBER_DIGITS)
     return operand
 
@@ -228,7 +228,7 @@ def negative(operand: Expression, site: Site) -> Expression:
     if isinstance(operand, ConstantValue) and isinstance(operand.value, int | float | Decimal):
         found, type_ = operand.value, operand.type
         value = found.copy_negate() if isinstance(found, Decimal) else -found
-        if type_.kind is Kind.DECIMAL and type_.scale == 0 and value == NUMBER_RANGE[0]:
+        if type_.is_decimal and type_.scale == 0 and value == NUMBER_RANGE[0]:
             return ConstantValue(NUMBER_RANGE[0], NUMBER, site.span)
         return ConstantValue(value, type_, site.span)
     return call("neg", (operand,), replace(operand.type, nullable=False), site.span)
@@ -250,7 +250,7 @@ def aligned(arguments: Sequence[Expression], site: Site, what: str) -> tuple[Exp
 
 def _read_texts(arguments: Sequence[Expression], site: Site) -> Sequence[Expression]:
     """Return values with the literals among them that are texts, beside others, read as those."""
-    others = [each for each in arguments if each.type.kind is not Kind.SYMBOL]
+    others = [each for each in arguments if not each.type.is_symbol]
     wanted = common_type(others) if others else None
     if wanted is None:
         return arguments
@@ -272,9 +272,9 @@ EXAMPLES = {
 
 def read_literal(text: ConstantValue, wanted: Type, site: Site) -> Expression:
     """Return the value of a text where one of another type is wanted."""
-    if wanted.kind is Kind.DECIMAL:
+    if wanted.is_decimal:
         wanted = FLOAT  # as in Spark
-    if wanted.kind is Kind.BOOL:
+    if wanted.is_bool:
         return call("parse_bool", (text,), BOOL, text.span)
     if wanted.kind not in EXAMPLES:
         return text
@@ -299,7 +299,7 @@ def condition(operand: Expression, site: Site, what: str) -> Expression:
     """Return an expression that must be a condition."""
     if is_untyped(operand):
         return ConstantValue(None, BOOL.with_null(True), operand.span)
-    if operand.type.kind is not Kind.BOOL:
+    if not operand.type.is_bool:
         note = "compare it, as in `x <> 0`"
         found = type_name(operand.type)
         raise site.error("C1307", f"{what} needs a condition, but this is {found}.", note)
