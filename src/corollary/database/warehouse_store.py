@@ -236,8 +236,7 @@ class WarehouseStore:
             self.restore(state)
             return
         payload = payload_relations_of(state.loaded.normal)
-        relations = {**state.loaded.normal.relations, **payload}
-        found = read_consistently(catalog, lambda: self._since(state, latest.number, relations))
+        found = read_consistently(catalog, lambda: self._since(state, latest.number, payload))
         if found is None:
             self.restore(state)
             return
@@ -253,17 +252,21 @@ class WarehouseStore:
         self._recorded = valid
 
     def _since(
-        self, state: DatabaseState, upto: int, relations: Mapping[str, Relation]
+        self, state: DatabaseState, upto: int, payload: Mapping[str, Relation]
     ) -> list[tuple[StoredChange, _Change]] | None:
         """Return the changes of relations since a state; None if it has to be restored."""
         catalog, engine = self.warehouse.catalog, state.engine
+
+        def declared(name: str) -> Relation:
+            return payload[name] if name in payload else state.loaded.normal.relations[name]
+
         listed = [each for _, each in catalog.changes(state.commits, upto)]
         rows = sum(each.added + each.removed for each in listed)
         is_large = engine.reads_partitions and engine.tasks is None and rows > RESTORE_MIN_TUPLES
         if is_large or state.commits < int(catalog.meta("oldest")):
             return None
         return [
-            (stored, self._read_change(stored, relations[stored.relation], engine.tasks))
+            (stored, self._read_change(stored, declared(stored.relation), engine.tasks))
             for stored in listed
             if watched_relation(stored.relation) is None  # others are history only
         ]

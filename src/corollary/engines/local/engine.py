@@ -145,8 +145,10 @@ class LocalEngine(SinglePlacement):
 
     def apply_change(self, relation: str, added: pa.Table, removed: pa.Table) -> None:
         """Change a relation by tuples that are not in it and tuples that are."""
-        self.delete(relation, removed)
-        self.insert(relation, added)
+        if len(removed):
+            self.delete(relation, removed)
+        if len(added):
+            self.insert(relation, added)
 
     def commit(self, relations: Iterable[str] | None = None) -> None:
         """Make NEW the OLD of some relations, or of all."""
