@@ -308,6 +308,19 @@ def test_a_table_turns_wide_in_mid_flight() -> None:
     assert set(codes.decode(last, NUMBER).tolist()) == {-(2**43), 0, 1, 2}
 
 
+def test_few_rows_do_not_change_the_layout_of_words_that_somebody_has() -> None:
+    target, source = Table((NUMBER, NUMBER)), Table((NUMBER, NUMBER))
+    target.share_layout(source)
+    codes = ZERO_CODE + np.arange(40)
+    source.assign(source.pack([codes, codes], 40))
+    target.add([(ZERO_CODE + 7, ZERO_CODE + 10**9)])  # too large for the layout, and not packed yet
+    words = source.contents()
+    target.add(words)
+    assert target.rows(State.NEW)[:2] == [(ZERO_CODE, ZERO_CODE), (ZERO_CODE + 1, ZERO_CODE + 1)]
+    assert not source.contains(words, State.OLD).any()
+    assert source.contains(source.contents(), State.NEW).all()
+
+
 def test_runs_are_few_and_tombstones_are_dropped() -> None:
     codes = Dictionary()
     table = Table((NUMBER,))

@@ -377,6 +377,7 @@ class Table:
             self.insert(columns_of(rows, len(self.types)), len(rows))
             return
         added, removed = loose
+        self._make_room_for(rows)
         for row in rows:
             if row in removed:
                 removed.remove(row)
@@ -418,13 +419,24 @@ class Table:
         loose, self._loose = self._loose, None
         assert loose is not None
         try:
-            added, removed = map(self.pack_rows, loose)  # the removed ones always fit
+            added, removed = map(self.pack_rows, loose)
         except BaseException:  # a file cannot be read
             self._loose = loose
             raise
         self._main.set_change(added, removed)
         for other in self._others.values():
             other.mark_stale(None, None)
+
+    def _make_room_for(self, rows: Sequence[Row]) -> None:
+        """Make the layout wide enough for rows of a loose change.
+
+        When they are packed it must not change: somebody may have words in his hands.
+        """
+        self.family = self.family.current
+        assert self.family.layout is not None
+        if not all(map(self.family.layout.holds_row, rows)):
+            columns = columns_of(rows, len(self.types))
+            self.family.fit(columns, (None,) * len(self.types))
 
     def _loosen(self, count: int) -> tuple[list[Row], list[Row]] | None:
         """Return the loose change, to which some rows are added; None if it has to be packed."""
@@ -524,6 +536,7 @@ class Table:
         if isinstance(words, list):
             loose = self._loosen(len(words))
             if loose is not None:
+                self._make_room_for(words)
                 loose[0].extend(words)
                 self._added += len(words)
                 return
@@ -557,8 +570,6 @@ class Table:
 
     def prefetch(self) -> None:
         """Read all that `commit` may need from files, so that it cannot fail."""
-        if self._loose is not None and not all(map(self._layout.holds_row, self._loose[0])):
-            self._settle()
         if self.family.layout is not self._layout:
             self._repack()
         for arrangement in (self._main, *self._others.values()):
@@ -566,7 +577,7 @@ class Table:
 
     def commit(self) -> None:
         """Make NEW the OLD; the change must be settled."""
-        if self._loose is not None and all(map(self._layout.holds_row, self._loose[0])):
+        if self._loose is not None:
             self._commit_rows(*self._loose)
             return
         main = self.arrangement(self.primary_order)
@@ -603,8 +614,9 @@ class Table:
 
     def assign(self, words: Tuples) -> None:
         """Replace the contents by these tuples, as ADDED."""
-        is_list = isinstance(words, list)
-        if is_list and not self._old and (self._loose is not None or not self.has_change):
+        is_closed = self._loose is not None or not self.has_change
+        if isinstance(words, list) and not self._old and is_closed:
+            self._make_room_for(words)
             self._loose = list(words), []
             self._added, self._removed, self._estimated = len(words), 0, 0
             self._forget_bitmap()

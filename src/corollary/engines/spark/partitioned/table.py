@@ -386,6 +386,22 @@ class PartitionedTable(Table):
         """Return None: every change is packed."""
         return
 
+    def add(self, words: Tuples) -> None:
+        """Add tuples that are not in NEW; some may have been removed before."""
+        super().add(self._with_room(words))
+
+    def remove(self, words: Tuples) -> None:
+        """Remove tuples from NEW; some may be ADDED, new or after they were removed."""
+        super().remove(self._with_room(words))
+
+    def _with_room(self, words: Tuples) -> Words:
+        """Return tuples packed as the layout says once there is room for all texts."""
+        if isinstance(words, list):
+            return self.pack_rows(words)
+        before = self.family.current.layout
+        assert before is not None
+        return self.layout.convert(words, before)
+
     def replace(self, words: Tuples) -> None:
         """Make NEW equal to the tuples given; the change becomes the difference from OLD."""
         words = self.as_words(words)
