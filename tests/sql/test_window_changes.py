@@ -75,7 +75,7 @@ def test_windows_are_compared(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, v
     monkeypatch.setattr(prepared_plan, "compare_windows", recorded)
     for seed in range(examples(1, 30)):
         chance = random.Random(f"{seed_of_run()} {view} {seed}")
-        query = view.format(chance.choice((1, 2, 5)))
+        query = view.format(chance.choice((2, 3, 5)))
         ours, theirs = re.sub(r"\[.*?\]", "", query), re.sub(r"[\[\]]", "", query)
         _compare(chance, ours, theirs, str(tmp_path / str(seed)))
     assert any(compared)
@@ -86,7 +86,7 @@ def _compare(chance: random.Random, ours: str, theirs: str, place: str) -> None:
         b = chance.choice((None, *range(6))) if chance.random() < 0.7 else chance.randrange(10**6)
         return key, chance.randrange(3), b, chance.choice((None, -1, 5))
 
-    rows = {key: row(key) for key in range(chance.choice((0, 5, 60)))}
+    rows = {key: row(key) for key in range(chance.choice((0, 60, 60, 60)))}
     database = corollary.open(place, engine="local")
     database.sql("CREATE TABLE t (k BIGINT PRIMARY KEY, a INT NOT NULL, b BIGINT, s INT)")
     database.sql(f"CREATE MATERIALIZED VIEW v AS {ours}")
