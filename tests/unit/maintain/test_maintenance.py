@@ -504,6 +504,24 @@ def test_only_wanted_signs_are_propagated(algorithm: str, sign: str) -> None:
     assert (total(tx, "approximated") > 0) != wanted
 
 
+SMALL_GROUPS = """
+.decl group(k: symbol)
+.decl p(k: symbol, x: number)
+.decl small(k: symbol)
+small(k) :- group(k), n = max x : { p(k, x) }, n < 9.
+"""
+
+
+@pytest.mark.parametrize("algorithm", ["auto", "epf"])
+def test_a_tuple_that_drops_a_changed_value_stays(algorithm: str) -> None:
+    """The greatest value of a group has a key, and is another one in each state."""
+    db = opened(SMALL_GROUPS, algorithm, ("small",))
+    insert(db, "group", [("a",), ("b",)])
+    insert(db, "p", [("a", 1), ("b", 8)])
+    tx = insert(db, "p", [("a", 2), ("b", 9)])
+    assert changes_of(tx, "small") == ([], [("b",)])
+
+
 # --------------------------------------------------------------------------------- ranks and counts
 
 

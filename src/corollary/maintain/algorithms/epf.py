@@ -46,13 +46,12 @@ from functools import partial
 
 from corollary.analysis.strata import Stratum
 from corollary.core import plans
-from corollary.core.logic import NO_RULE, Rule
+from corollary.core.logic import NO_RULE, Rule, has_single_derivations
 from corollary.core.pipeline import Pipeline, Probe, Reference
 from corollary.core.states import State
 from corollary.data_class import dataclass
 from corollary.maintain import delta
 from corollary.maintain.draft import Body, Draft
-from corollary.maintain.payload import has_single_derivations
 from corollary.maintain.sip import Goal
 from corollary.maintain.solve import solve_procedures
 
@@ -186,8 +185,12 @@ class _Propagation:
 
         Where no tuple has two derivations, the one with an update is in one state only.
         """
-        redefined = self.draft.update.redefined
-        return has_single_derivations(self.stratum) and redefined.isdisjoint(self.stratum.relations)
+        stratum, redefined = self.stratum, self.draft.update.redefined
+        if stratum.is_recursive or stratum.aggregations or stratum.has_choice:
+            return False
+        # Keys do not help: a head that drops a value may have another derivation in each state.
+        is_single = len(stratum.rules) == 1 and has_single_derivations(stratum.rules[0])
+        return is_single and redefined.isdisjoint(stratum.relations)
 
     # --- depth first ---------------------------------------------------------------------------
 
