@@ -61,6 +61,9 @@ PLAIN = (
     "SELECT k, :f AS f FROM t WHERE f = :f AND day = :day",
     "SELECT k FROM t WHERE o = :o AND d > :d",
     "SELECT :o, k, k * :n - :n FROM t WHERE d = :d",
+    "SELECT k, 'CAST(:moment AS DATE)' FROM t WHERE day <= CAST(:moment AS DATE)",
+    "SELECT k, :moment FROM t WHERE day = CAST(:moment AS DATE)",
+    "SELECT k, CAST(:moment AS TIMESTAMP), CAST(:moment AS DATE) FROM t WHERE k > 2",
 )
 """Questions with parameters of all plain types."""
 WRITES = (
@@ -68,6 +71,8 @@ WRITES = (
     "INSERT INTO t (b, k) VALUES ({n}, {key}), ({n}, {key} + 1)",
     "INSERT INTO t (k, a, b) VALUES ({key}, 'it''s', NULL)",
     "INSERT INTO t VALUES ({key}, :text, :n, :d, :day, :f, :o)",
+    "INSERT INTO t (day, k) VALUES (CAST(:moment AS DATE), {key})",
+    "UPDATE t SET day = CAST(:moment AS DATE) WHERE k = {n}",
     "INSERT INTO bag VALUES ({n}, {s}), ({n}, NULL)",
     "INSERT INTO bag SELECT k, {s} FROM t WHERE k > {n}",
     "UPDATE t SET b = b + 1 WHERE k = {n}",
@@ -111,6 +116,7 @@ def _values(chance: random.Random) -> dict[str, Any]:
         "o": chance.choice((True, False)),
         "n": chance.choice((1, 2, 10**18)),
         "text": chance.choice(("a", "é", None)),
+        "moment": chance.choice(("2026-01-02", "2026-1-3", "2026-01", "2026-01-04 08:00", "x")),
     }
 
 

@@ -17,7 +17,8 @@ What is compiled then does not know their values, so it is the same for all.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
@@ -28,7 +29,7 @@ from corollary.core.logic import Value
 from corollary.core.types import DECIMAL_MAX_DIGITS, NUMBER, SHORT_DECIMAL_DIGITS, Type
 from corollary.data_class import dataclass
 from corollary.frontends.sql.binder.values.conversions import is_untyped
-from corollary.frontends.sql.binder.values.literals import value_literal
+from corollary.frontends.sql.binder.values.literals import read_day, read_moment, value_literal
 from corollary.frontends.sql.catalog import TableDefinition
 from corollary.frontends.sql.query_tree import (
     ColumnReference,
@@ -60,6 +61,12 @@ _ASSIGNED = re.compile(
     rf"{_SIGN}{_CONSTANT}(?=\s*(?:{_END}|,|\swhere\b)) | {_QUOTED}", re.VERBOSE | re.IGNORECASE
 )
 _LISTED = re.compile(rf"(?P<sign>[(,]\s*){_CONSTANT}(?=\s*[,)]) | {_QUOTED}", re.VERBOSE)
+_CAST = re.compile(
+    rf"cast\(\s*:(?P<name>\w+)\s+as\s+(?P<type>date|timestamp)\s*\) | {_QUOTED}",
+    re.VERBOSE | re.IGNORECASE,
+)
+_PARAMETER = re.compile(r":(\w+)")
+_READERS: Mapping[str, Callable[[str], Value]] = {"date": read_day, "timestamp": read_moment}
 _ARITHMETIC = frozenset("+-*")
 
 Constant = int | str
@@ -131,7 +138,8 @@ class TextShape:
     @classmethod
     def of(cls, text: str, parameters: Mapping[str, Any]) -> "TextShape | None":
         """Return the shape of a text; None if a value has no type that others have."""
-        cut, constants = cut_constants(text)
+        plain, parameters = _read_casts(text, parameters)
+        cut, constants = cut_constants(plain)
         given = {**{f"{PREFIX}{at}": each for at, each in enumerate(constants, 1)}, **parameters}
         types, values = [], {}
         for name, value in given.items():
@@ -141,6 +149,28 @@ class TextShape:
             types.append((name, _common(found.type)))
             values[name] = found.value
         return cls(cut, tuple(types), values)
+
+
+def _read_casts(text: str, parameters: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+    """Return a text without casts of text parameters to dates and timestamps, and their values.
+
+    Clients of servers send dates as texts.
+
+    >>> _read_casts("SELECT k FROM t WHERE day = CAST(:p AS DATE)", {"p": "2026-01-05"})
+    ('SELECT k FROM t WHERE day = :p', {'p': datetime.date(2026, 1, 5)})
+    """
+    casts = [(each["name"], each["type"].lower()) for each in _CAST.finditer(text) if each["name"]]
+    if not casts or _UNREADABLE.search(text):
+        return text, parameters
+    uses, values = Counter(_PARAMETER.findall(text)), dict(parameters)
+    for (name, type_), count in Counter(casts).items():
+        value = parameters.get(name)
+        found = _READERS[type_](value) if isinstance(value, str) else None
+        if found is None or uses[name] != count:
+            return text, parameters
+        values[name] = found
+    plain = _CAST.sub(lambda each: f":{each['name']}" if each["name"] else each[0], text)
+    return plain, values
 
 
 def _common(type_: Type) -> Type:
