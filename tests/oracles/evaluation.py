@@ -506,6 +506,18 @@ def compare(op: str, left: Value, right: Value) -> bool:
     return bool(table[op])
 
 
+def or_null(run: Run) -> Run:
+    """What `is` compares: an aggregate without a value is null."""
+
+    def found(env: Env) -> Value:
+        try:
+            return run(env)
+        except NoTuple:
+            return None
+
+    return found
+
+
 def aggregate(op: str, type_: Type, values: list[Value]) -> Value:
     """The aggregate of the non-null targets, one per assignment."""
     if op != "sum" and not values:
@@ -912,9 +924,12 @@ class Conjunction:
         ]
         self.bindings: list[tuple[str, set[str], Run, bool]] = []
         self.lets_null = {v.name for test in self.tests if test.op == "is" for v in sides(test)}
+        said = {(test.left, test.right) for test in self.tests if test.op == "is"}
         for var, other in self.equations():
             is_range = is_range_call(other)
             run = self.expression(other, self.types[var.name], is_range)[1]
+            if (var, other) in said or (other, var) in said:
+                run = or_null(run)
             self.bindings.append((var.name, self.free(other), run, is_range))
         self.checks = [self.comparison(test) for test in self.tests]
         self.checks += [self.negation(atom) for atom in self.negated]
@@ -1153,6 +1168,8 @@ class Conjunction:
         is_range = test.op == "=" and isinstance(test.left, Var) and is_range_call(test.right)
         left_type, left = self.expression(test.left, known)
         right_type, right = self.expression(test.right, known, is_range)
+        if test.op == "is":
+            left, right = or_null(left), or_null(right)
         alike = {left_type.name, right_type.name}
         if len(alike) > 1 or (test.op not in ORDERINGS and alike != {"symbol"}):
             raise OracleRejected(f"{test.op} of {left_type.name} and {right_type.name}")
@@ -1226,7 +1243,12 @@ class Conjunction:
                 for var, other in ((test.left, test.right), (test.right, test.left))
                 if isinstance(var, Var)
             ]
-            sure = {name for name, other in self_is if not nullable_given(other, suspects)}
+            sure = {
+                name
+                for name, other in self_is
+                if not nullable_given(other, suspects)
+                if not (isinstance(other, Agg) and other.op in ("min", "max", "mean"))
+            }
             if not sure & suspects:
                 return suspects
             suspects -= sure

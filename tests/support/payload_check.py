@@ -133,7 +133,7 @@ def check_totals(db: Database, stratum: Stratum) -> int:
         group, term = tuple(row[at] for at in aggregation.groups), row[aggregation.values[0]]
         is_counted = term is not None or aggregation.accumulators[0].operator != "mean"
         if kind is Payload.VALUES:
-            expected[*group, term] += term is not None
+            expected[*group, term] += term is not None or aggregation.only.is_nullable
         elif kind is Payload.DIGITS:
             expected[*group, SpecialPlace.COUNT] += is_counted
             for place, digit in digits(term):

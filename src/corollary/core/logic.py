@@ -303,10 +303,21 @@ def rewrite_rule(
 
 @dataclass(frozen=True, slots=True)
 class Accumulator:
-    """What is computed of each group: an operator over a column, None for `count`."""
+    """What is computed of each group: an operator over a column, None for `count`.
+
+    Attributes:
+        is_nullable: of `min` and `max`, whether the value of a group of nulls is null; else such a
+            group has none.
+    """
 
     operator: str
     value: int | None
+    is_nullable: bool = False
+
+    @property
+    def has_every_group(self) -> bool:
+        """Whether each group has a value, or null."""
+        return self.is_nullable or self.operator in ZERO_IF_EMPTY
 
 
 ZERO_IF_EMPTY = ("count", "sum")
@@ -318,12 +329,12 @@ class Aggregation:
     """A derived relation `relation(keys…, values…)` that aggregates another one.
 
     For every group of tuples of `body` that agree on the columns `groups`: the value of each
-    accumulator over its tuples. A group whose values are all null has the sum 0 and no least,
-    greatest or mean value: these are accumulators of relations of their own.
+    accumulator over its tuples. A group whose values are all null has the sum 0 and no mean value.
+    Least, greatest and mean values are in relations of their own.
 
     Attributes:
         groups: the columns of `body` that hold the keys, in the order of the keys.
-        accumulators: what is computed; several only if each has a value for every group.
+        accumulators: what is computed; if there are several, counts and sums.
     """
 
     relation: str
@@ -352,7 +363,13 @@ class Aggregation:
     @property
     def has_every_group(self) -> bool:
         """Whether each group has a tuple, also one of nulls."""
-        return all(each.operator in ZERO_IF_EMPTY for each in self.accumulators)
+        return all(each.has_every_group for each in self.accumulators)
+
+    @property
+    def extreme(self) -> Accumulator | None:
+        """The accumulator, if it is a least or greatest value."""
+        found = self.accumulators[0]
+        return found if found.operator in ("min", "max") else None
 
 
 @dataclass(frozen=True, slots=True)

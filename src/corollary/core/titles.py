@@ -29,7 +29,6 @@ WORDS = {
     "new": "NEW TABLE",
     "of": "outer rows",
     "old": "OLD TABLE",
-    "present": "not null",
     "q": "subquery",
     "range": "range of the type",
     "rows": "copies",

@@ -39,7 +39,7 @@ def print_aggregation(aggregation: logic.AnyAggregation, relations: Mapping[str,
     head = print_literal(logic.Literal(aggregation.relation, tuple(variables)))
     group_literal = print_literal(logic.Literal(body.name, tuple(outer)))
     values = [
-        f"{print_term(result)} = {each.operator}"
+        f"{print_term(result)} {'is' if each.is_nullable else '='} {each.operator}"
         f"{'' if each.value is None else f' {print_term(inner[each.value])}'} : {{ {members} }}"
         for each, result in zip(aggregation.accumulators, results, strict=True)
     ]

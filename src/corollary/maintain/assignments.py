@@ -115,10 +115,8 @@ def evaluate(
     else:
         steps, source = _read_body(aggregation, draft, state)
     if payload is Payload.VALUES:
-        steps += [
-            *_present_values(draft, every, found),
-            plans.Aggregate(target, aggregation, source),
-        ]
+        values = _values(draft, every, found, with_null=aggregation.has_every_group)
+        steps += [*values, plans.Aggregate(target, aggregation, source)]
     else:
         steps.append(plans.Total(found, aggregation, source, is_weighted=is_inlined))
         steps.append(plans.ReadTotals(target, aggregation, Reference(found), terms))
@@ -197,8 +195,10 @@ def _rows_reference(owner: str) -> Reference:
     return Reference(plans.working_relation(owner, "rows"))
 
 
-def _present_values(draft: Draft, every: str, target: str) -> list[plans.Step]:
-    """Return the step that leaves out null."""
+def _values(draft: Draft, every: str, target: str, *, with_null: bool) -> list[plans.Step]:
+    """Return the step that copies the values of groups, with or without null."""
+    if with_null:
+        return [draft.copy(target, Reference(every))]
     columns = draft.variables(every)
     lead = working_goal(every, columns)
     present = Condition("=", columns[-2], columns[-2])

@@ -137,15 +137,17 @@ def _totals_kind(aggregation: logic.Aggregation, program: NormalProgram) -> Payl
     body = program.relations[aggregation.body]
     if not aggregation.values:
         return None
-    if aggregation.accumulators[0].operator in ("min", "max"):
+    if aggregation.extreme is not None:
         return None if body.is_stored else Payload.VALUES
     is_float = any(each.kind is Kind.FLOAT for each in _term_types(aggregation, program))
     return Payload.DIGITS if is_float else Payload.TOTAL
 
 
 def _term_types(aggregation: logic.Aggregation, program: NormalProgram) -> list[Type]:
-    types = program.relations[aggregation.body].types
-    return [types[at] for at in aggregation.values]
+    types, extreme = program.relations[aggregation.body].types, aggregation.extreme
+    if extreme is None or extreme.is_nullable:
+        return [types[at] for at in aggregation.values]
+    return [types[at].with_null(False) for at in aggregation.values]
 
 
 def payload_relations(stratum: Stratum, program: NormalProgram) -> dict[str, Relation]:
@@ -195,7 +197,7 @@ def _more_columns(role: Payload, terms: Sequence[Type]) -> tuple[str, ...]:
 def _more_types(role: Payload, terms: Sequence[Type]) -> tuple[Type, ...]:
     """Return the types of these columns."""
     if role is Payload.VALUES:
-        return (terms[0].with_null(False), NUMBER)
+        return (terms[0], NUMBER)
     return (NUMBER,) * len(total_columns(terms))
 
 

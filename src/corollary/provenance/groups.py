@@ -160,6 +160,8 @@ def _group(aggregation: AnyAggregation, group: Row, members: pa.Table, most: int
 
 def _attains(column: pa.ChunkedArray, value: Value) -> pa.ChunkedArray:
     """Return the mask of the rows with a value."""
+    if value is None:
+        return column.is_null()
     if isinstance(value, float) and math.isnan(value):
         return pc.is_nan(column)
     return pc.equal(column, python_array([value], column.type)[0])

@@ -83,7 +83,8 @@ def _aggregation(aggregation: logic.AnyAggregation, body: str) -> tuple[object, 
     if isinstance(aggregation, logic.Aggregation):
         first, *others = aggregation.accumulators
         more = ((each.operator, each.value) for each in others)
-        return first.operator, body, aggregation.groups, first.value, *more
+        known = first.operator, body, aggregation.groups, first.value, *more
+        return (*known, "nullable") if first.is_nullable else known
     return (
         body,
         aggregation.partition,

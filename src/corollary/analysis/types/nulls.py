@@ -215,7 +215,12 @@ class _Evidence:
         while size != (size := sum(points.values())):
             tested = {name for name, count in points.items() if count >= _NOT_NULL_POINTS}
             for term, other in equal:
-                if not is_nullable(other, self.nullable - tested):
+                # The least value of nothing is null, if it is asked for with `is`.
+                is_extreme = (
+                    isinstance(other, logic.AggregateTerm)
+                    and other.operator not in logic.ZERO_IF_EMPTY
+                )
+                if not (is_extreme or is_nullable(other, self.nullable - tested)):
                     for name, count in self._of_term(term, True).items():
                         points[name] = max(points[name], count)
 

@@ -31,10 +31,13 @@ Example: `total(k, s)`, r = {(x,1), (x,2), (y,5)}; r(x,2) removed: δ(x,2) = −
 n = 2, sum 3 to n = 1, sum 1; now (x,1), was (x,3). r(x,1) is not read.
 """
 
+from dataclasses import replace
+
 from corollary.analysis.strata import Stratum
 from corollary.core import plans
 from corollary.core.logic import (
     NO_RULE,
+    Accumulator,
     Aggregation,
     Condition,
     Constant,
@@ -70,8 +73,8 @@ def plan(stratum: Stratum, draft: Draft) -> list[plans.Step]:
     steps = difference_steps(aggregation, draft)
     if not aggregation.values:
         change = group.count()
-    elif aggregation.accumulators[0].operator in ("min", "max"):
-        change = group.extremes(payload)
+    elif aggregation.extreme is not None:
+        change = group.extremes(aggregation.extreme, payload)
     else:
         assert payload is not None
         change = group.totals(payload)
@@ -149,20 +152,26 @@ class _Groups:
 
     # --- least and greatest values -------------------------------------------------------------
 
-    def extremes(self, payload: Payload | None) -> list[plans.Step]:
-        """Return the steps for the least or the greatest value."""
+    def extremes(self, accumulator: Accumulator, payload: Payload | None) -> list[plans.Step]:
+        """Return the steps for the least or the greatest value.
+
+        Null is a value among others where it is the value of a group of nulls; it is the best of
+        none.
+        """
         draft, aggregation = self.draft, self.aggregation
         (term_at,) = aggregation.values
         term = draft.types[aggregation.body][term_at]
         value, count = Variable("value'", term), Variable("count'", NUMBER)
         row = (*self.keys, value)
-        changed = self.working("changed", term, NUMBER)
-        lead = working_goal(self.difference, (*row, count))
-        present = Condition("=", value, value)
-        body = Body((*row, count), (lead,), (present,), NO_RULE, lead)
-        steps = draft.derive(changed, [body])
+        changed, steps = self.difference, list[plans.Step]()
+        if term.nullable and not accumulator.is_nullable:
+            changed = self.working("changed", term, NUMBER)
+            lead = working_goal(self.difference, (*row, count))
+            present = Condition("=", value, value)
+            body = Body((*row, count), (lead,), (present,), NO_RULE, lead)
+            steps = draft.derive(changed, [body])
         steps += self._touch(changed, role=plans.Role.APPROXIMATED)
-        is_greatest = aggregation.only.operator == "max"
+        is_greatest = accumulator.operator == "max"
         if payload is None:
             columns: list[Slot] = [Wildcard()] * len(draft.types[aggregation.body])
             for at, key in zip(aggregation.groups, self.keys, strict=True):
@@ -204,6 +213,11 @@ class _Groups:
             Body(row, (is_lost, values), (present,), NO_RULE, is_lost),
         ]
         term = draft.types[self.aggregation.body][self.aggregation.values[0]]
+        if self.aggregation.has_every_group:
+            null = Constant(None, term)
+            slots = tuple(null if slot == value else slot for slot in values.literal.slots)
+            nulls = Goal(replace(values.literal, slots=slots), values.source)
+            bodies.append(Body((*keys, null), (is_lost, nulls), (), NO_RULE, is_lost))
         best = self.working("candidates", term)
         now = draft.working_relation(self.name, "now")
         return [

@@ -8,6 +8,7 @@
     h(x, n)             :- p(x), !h.aggregate1(x, _), n = 0.
 
 The last rule is for empty groups: `count` and `sum` have a value there, the others have none.
+With `n is max y : { … }` it is null, and so it is for groups of nulls.
 A body that is just a relation is aggregated directly. Alternatives with different
 variables are distinguished by one more column, since their assignments differ. Where the body needs
 the outer variables to be safe (`y < x`), or may have expressions without a value, it starts with
@@ -55,6 +56,7 @@ class _LiftedAggregate:
     keys: tuple[logic.Variable, ...]
     result: logic.Variable
     is_recursive: bool
+    is_nullable: bool
 
 
 class _Lifting:
@@ -106,8 +108,9 @@ class _Lifting:
                 logic.Comparison("=", result, value),
             )
         yield rest.with_items((*rest.items, *read), "aggregates")
-        if aggregate.operator in logic.ZERO_IF_EMPTY:
-            zero = logic.Comparison("=", result, logic.Constant(0, aggregate.type))
+        if aggregate.operator in logic.ZERO_IF_EMPTY or lifted.is_nullable:
+            default = logic.Constant(None if lifted.is_nullable else 0, result.type)
+            zero = logic.Comparison("is" if lifted.is_nullable else "=", result, default)
             none = logic.Negation(logic.Atom(lifted.relation, (*keys, logic.Wildcard())))
             yield rest.with_items((*rest.items, none, zero), "aggregates")
 
@@ -117,13 +120,23 @@ class _Lifting:
         """Make the relation of an aggregate; a clause in several alternatives makes it once."""
         name = conjunction.head.relation
         number = self._counts[name] = self._counts.get(name, 0) + 1
+        is_nullable = aggregate.operator not in logic.ZERO_IF_EMPTY and any(
+            isinstance(item, logic.Comparison)
+            and item.operator == "is"
+            and (item.left is aggregate or item.right is aggregate)
+            for item in conjunction.items
+        )
         result = _result(conjunction, aggregate)
+        if is_nullable:
+            result = conjunction.fresh.variable(_type(aggregate).with_null(True))
         rest = _substitute(conjunction, aggregate, result)
         target = self._unit.unused_name(f"{name}.aggregate{number}")
         is_recursive = self._groups.is_recursive(rest, aggregate)
         key = self._groups.key_of(rest) if is_recursive else ()
         keys = tuple(dict.fromkeys((*key, *_keys(rest, aggregate))))
-        lifted = _LiftedAggregate(aggregate, target, number, keys, result, is_recursive)
+        lifted = _LiftedAggregate(
+            aggregate, target, number, keys, result, is_recursive, is_nullable
+        )
         if is_recursive:
             self._groups.relations.add(target)
         body = (None if is_recursive else _direct(lifted)) or self._make_body(lifted, rest)
@@ -133,7 +146,8 @@ class _Lifting:
         )
         self._declare(target, (*slots, result))
         relation, groups, value = body
-        accumulators = (logic.Accumulator(aggregate.operator, value),)
+        keeps_null = is_nullable and aggregate.operator != "mean"
+        accumulators = (logic.Accumulator(aggregate.operator, value, keeps_null),)
         origin = conjunction.origin.with_pass("aggregates")
         self._unit.aggregations.append(
             logic.Aggregation(target, relation, groups, accumulators, origin)

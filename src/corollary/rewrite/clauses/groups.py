@@ -63,6 +63,7 @@ def _is_additive(aggregation: Aggregation, unit: TranslationUnit) -> bool:
     types = unit.relations[aggregation.body].types
     return (
         aggregation.has_every_group
+        and aggregation.extreme is None
         and aggregation.body not in unit.recursive_bodies
         and all(types[at].kind is not Kind.FLOAT for at in aggregation.values)
     )

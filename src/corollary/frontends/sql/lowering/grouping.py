@@ -85,7 +85,6 @@ class Groups:
     _totals: dict[tuple[str, Projection | None, int | None], _Total] = field(default_factory=dict)
     _each: EachRow | None = None
     _projections: dict[Projection, str] = field(default_factory=dict)
-    _present: dict[int, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         draft = self.lowering.draft
@@ -223,9 +222,7 @@ class Groups:
                 self._project(source)
         found: list[BodyItem] = []
         for total in self._totals.values():
-            if not total.may_be_null:
-                found.append(self._atom(total.source))
-            found.append(self._extreme_or_null(total) if total.may_be_null else self._item(total))
+            found += [self._atom(total.source), self._item(total)]
         return list(dict.fromkeys(found)) or [self._atom(EVERY_ROW)]
 
     def _atom(
@@ -248,7 +245,7 @@ class Groups:
             member = draft.variable("value", self._columns[total.column].type)
             atom = self._atom(total.source, total.column, member)
             value = AggregateTerm(total.operator, member, (atom,))
-        return Comparison("=", total.variable, value)
+        return Comparison("is" if total.may_be_null else "=", total.variable, value)
 
     def _project(self, source: Projection) -> None:
         """Make the relation of the different values of some columns."""
@@ -264,33 +261,6 @@ class Groups:
         )
         head = [*self.rows.outer, *(each.term for each in columns)]
         draft.add(name, head, self.rows.closed_items())
-
-    def _extreme_or_null(self, total: _Total) -> Atom:
-        """Return a literal of a relation with the least or greatest value, or null without one."""
-        assert self._each is not None
-        assert total.column is not None
-        draft = self.lowering.draft
-        outer, type_ = self.rows.outer, self._columns[total.column].type
-        keys = [(draft.hint(each), each.type or NUMBER) for each in (*outer, *self.variables)]
-        shown = [*outer, *(each.term for each in self.keys)]
-        if total.column not in self._present:
-            present = self._present[total.column] = draft.relation("present", of=self.relation)
-            draft.declare(present, keys)
-            term = self._columns[total.column].term
-            items = [*self.rows.closed_items(), Comparison("=", term, term)]
-            draft.add(present, shown, items)
-        head = [*outer, *self.variables]
-        name = draft.relation(total.operator, of=self.relation)
-        draft.declare(
-            name,
-            [*keys, (total.operator, type_.with_null(nullable=True))],
-            storage=group_storage(self.lowering),
-        )
-        variable = total.variable
-        draft.add(name, [*head, variable], [self._atom(EVERY_ROW), self._item(total)])
-        absent = Negation(Atom(self._present[total.column], tuple(shown)))
-        draft.add(name, [*shown, NULL], [*self.rows.closed_items(), absent])
-        return Atom(name, (*head, variable))
 
     def to_relation(self) -> Atom:
         """Make a relation of the groups and their totals, and return a literal of it."""
