@@ -349,6 +349,10 @@ class Layout:
         matrix = matrix[:, :end]
         return np.ascontiguousarray(matrix).view((np.void, end)).ravel()
 
+    def prefix_bytes(self, length: int) -> int:
+        """Return the number of bytes that the first columns of a wide tuple have."""
+        return self._ends[length - 1]
+
     def prefix_bounds(self, columns: Sequence[Codes], count: int) -> tuple[Words, Words]:
         """Return the least and the greatest word with these values in the first columns.
 

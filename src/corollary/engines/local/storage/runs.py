@@ -7,16 +7,21 @@ import numpy as np
 import numpy.typing as npt
 
 from corollary.engines.local.storage.code_range import Codes
-from corollary.engines.local.storage.layout import Layout, Mask, Words
+from corollary.engines.local.storage.layout import WORD_BYTES, Layout, Mask, Words
 from corollary.engines.local.storage.sorting import (
     first_mask,
     is_sorted,
+    leads_of,
     sort_with_rows,
     sort_words,
 )
 
 SORTED_SEARCH_MIN_WORDS = 1 << 14
 """With more needles and more words than this, sorting the needles before searching pays."""
+
+WIDE_SEARCH_SHARE = 16
+"""Needles in words of bytes are searched for by their first bytes if they are more than one in so
+many of the words: reading the first bytes of all takes a pass, a search of integers a quarter."""
 
 FEW_SHARE = 8
 """Words that are fewer than the others by this factor are searched for in them."""
@@ -60,9 +65,47 @@ def is_member(needles: Words, words: Words) -> Mask:
 
 
 def _is_found(needles: Words, words: Words) -> Mask:
+    if words.dtype != np.int64 and len(needles) * WIDE_SEARCH_SHARE > len(words):
+        return _is_found_wide(needles, words)
     # Clip: a needle above all words gets the index after the last one.
     found: Mask = words.take(words.searchsorted(needles), mode="clip") == needles
     return found
+
+
+def _is_found_wide(needles: Words, words: Words) -> Mask:
+    """Return for each needle whether it is among sorted words of bytes, by their first bytes."""
+    leads, wanted = leads_of(words), leads_of(needles)
+    at = leads.searchsorted(wanted)
+    found: Mask = leads.take(at, mode="clip") == wanted
+    is_tied = found & (at + 1 < len(leads)) & (leads.take(at + 1, mode="clip") == wanted)
+    found[found] = words[at[found]] == needles[found]
+    tied = is_tied.nonzero()[0]
+    if len(tied):
+        rest = needles[tied]
+        found[tied] = words.take(words.searchsorted(rest), mode="clip") == rest
+    return found
+
+
+def _wide_ranges(
+    words: Words, low: Words, high: Words, layout: Layout, length: int
+) -> tuple[Codes, Codes]:
+    """Return the slices of sorted words of bytes from low to high ones, by their first bytes.
+
+    Low and high ones have the same first columns, so many, and differ in nothing else.
+    """
+    leads = leads_of(words)
+    first, last = leads.searchsorted(leads_of(low)), leads.searchsorted(leads_of(high), "right")
+    if layout.prefix_bytes(length) <= WORD_BYTES:
+        return first, last
+    sizes = last - first
+    single, several = (sizes == 1).nonzero()[0], (sizes > 1).nonzero()[0]
+    found, wanted = (
+        layout.prefix_keys(each, length) for each in (words[first[single]], low[single])
+    )
+    last[single] -= found != wanted
+    first[several] = words.searchsorted(low[several])
+    last[several] = words.searchsorted(high[several], "right")
+    return first, last
 
 
 def has_word(words: Words, word: Any) -> bool:
@@ -226,6 +269,8 @@ class MemoryRun:
         if directory is not None:
             key = layout.prefix_keys(low, length)
             return directory[key], directory[key + 1]
+        if not layout.is_narrow and count * WIDE_SEARCH_SHARE > len(words):
+            return _wide_ranges(words, low, high, layout, length)
         return words.searchsorted(low), words.searchsorted(high, "right")
 
     def find(self, low: Any, high: Any) -> tuple[int, int]:
