@@ -1,6 +1,8 @@
 """The tables of functors in docs/, made of their specifications."""
 
-from corollary.core.functors import CHECKED_SUM, FUNCTORS, ORDERED, PARTITION_OF, Kinds
+from corollary.core.functors.catalog import FUNCTORS
+from corollary.core.functors.conversions import CHECKED_SUM, PARTITION_OF
+from corollary.core.functors.spec import ORDERED, Kinds
 from corollary.core.plans import WORKING_SEPARATOR
 from corollary.core.types import NUMERIC, PRIMITIVES, Kind
 from corollary.engines.sql.dialect import SqlDialect

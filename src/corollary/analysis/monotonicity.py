@@ -15,7 +15,8 @@ and nowhere else: not in a key, in another literal, in an equation that filters.
 from collections.abc import Iterator, Mapping, Sequence
 
 from corollary.core import logic
-from corollary.core.functors import FUNCTORS, Monotone
+from corollary.core.functors.catalog import FUNCTORS
+from corollary.core.functors.spec import Monotone
 from corollary.core.printer import print_condition, print_literal, print_term
 from corollary.core.program import SubsumptionOrder, ValueColumn
 from corollary.data_class import dataclass

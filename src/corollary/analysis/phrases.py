@@ -6,7 +6,8 @@ from difflib import get_close_matches
 from typing import assert_never
 
 from corollary.analysis.scopes import written_name
-from corollary.core.functors import ANY, FUNCTORS, Kinds
+from corollary.core.functors.catalog import FUNCTORS
+from corollary.core.functors.spec import ANY, Kinds
 from corollary.core.logic import (
     AggregateTerm,
     Constant,

@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import assert_never
 
 from corollary.core import logic, syntax
-from corollary.core.functors import (
+from corollary.core.functors.conversions import (
     BITS_OF_SINGLE,
     CAST,
     CHECKED_SUM,

@@ -2,7 +2,8 @@
 
 import unicodedata
 
-from corollary.core.functors import CAST, COUNTER, FUNCTORS
+from corollary.core.functors.catalog import FUNCTORS
+from corollary.core.functors.conversions import CAST, COUNTER
 
 TODAY = "today"
 """A function without arguments, whose name is not reserved."""

@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 
 from corollary.core import logic
 from corollary.core.engine import check_deadline
-from corollary.core.functors import can_fail
+from corollary.core.functors.catalog import can_fail
 from corollary.core.pipeline import (
     AntiProbe,
     Compute,

@@ -11,7 +11,7 @@ of a partition: they read the numbers of the partitions from a relation, and tes
 from collections.abc import Mapping
 from dataclasses import replace
 
-from corollary.core.functors import PARTITION_OF
+from corollary.core.functors.conversions import PARTITION_OF
 from corollary.core.logic import Condition, Constant, Functor, Literal, Rule, Variable
 from corollary.core.plans import working_relation
 from corollary.core.program import NormalProgram, Relation

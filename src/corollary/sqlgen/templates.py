@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from sqlglot import exp, tokenize
 from sqlglot.parser import Parser
 
-from corollary.core.functors import FunctorSpec
+from corollary.core.functors.spec import FunctorSpec
 
 Node = exp.Expr
 

@@ -11,12 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from corollary.core.functors import (
-    CHECKED_SUM,
-    FUNCTORS,
-    PARTITION_OF,
-    result_type,
-)
+from corollary.core.functors.catalog import FUNCTORS, result_type
+from corollary.core.functors.conversions import CHECKED_SUM, PARTITION_OF
 from corollary.core.logic import NO_RULE, Condition, Constant, Expression, Functor, Variable
 from corollary.core.pipeline import Compute, Filter, Pipeline, Probe, Reference
 from corollary.core.types import (

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import corollary
-from corollary.core.functors import FUNCTORS
+from corollary.core.functors.catalog import FUNCTORS
 from corollary.core.functors.spec import define
 from corollary.core.logic import Functor, Variable
 from corollary.core.types import NUMBER, SYMBOL

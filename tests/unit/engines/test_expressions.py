@@ -13,13 +13,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from corollary.core.functors import (
-    CHECKED_SUM,
-    FUNCTORS,
-    PARTITION_OF,
-    Nullness,
-    result_type,
-)
+from corollary.core.functors.catalog import FUNCTORS, result_type
+from corollary.core.functors.conversions import CHECKED_SUM, PARTITION_OF
+from corollary.core.functors.spec import Nullness
 from corollary.core.logic import Condition, Constant, Functor, Variable
 from corollary.core.records.record_terms import FIELD_OF
 from corollary.core.types import (

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from corollary.core.functors import FUNCTORS, result_type
+from corollary.core.functors.catalog import FUNCTORS, result_type
 from corollary.core.logic import Constant, Expression, Functor, Variable
 from corollary.core.types import (
     BOOL,

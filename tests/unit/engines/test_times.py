@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from corollary.core.functors import FUNCTORS, read_time_format, result_type
+from corollary.core.functors.catalog import FUNCTORS, read_time_format, result_type
 from corollary.core.logic import Constant, Functor, Term, Variable
 from corollary.core.types import DATE, NUMBER, SYMBOL, TIMESTAMP, Kind, Type
 from corollary.engines.local.evaluation import times

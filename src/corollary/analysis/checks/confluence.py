@@ -25,7 +25,7 @@ from corollary.analysis.checks.triggering_graph import (
 from corollary.analysis.phrases import related_spans, term_text
 from corollary.analysis.resolution import ResolvedProgram
 from corollary.core import logic
-from corollary.core.functors import is_expanding
+from corollary.core.functors.catalog import is_expanding
 from corollary.core.graph import shortest_path, strongly_connected_components
 from corollary.errors import Diagnostic, Severity
 from corollary.source import Span

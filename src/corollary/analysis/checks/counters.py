@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from corollary.analysis.resolution import ResolvedProgram
 from corollary.analysis.traverse import aggregates_in
-from corollary.core.functors import COUNTER
+from corollary.core.functors.conversions import COUNTER
 from corollary.core.graph import strongly_connected_components
 from corollary.core.logic import Clause, Comparison, applies_functor, literals_of, terms_of
 from corollary.errors import Diagnostic

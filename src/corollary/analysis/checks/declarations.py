@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from corollary.analysis.phrases import one_of, related_spans, suggest_name
 from corollary.analysis.resolution import ResolvedProgram, cast_type, resolve_type
 from corollary.analysis.traverse import clause_terms
-from corollary.core.functors import CAST
+from corollary.core.functors.conversions import CAST
 from corollary.core.graph import shortest_path, strongly_connected_components
 from corollary.core.logic import Functor, subterms
 from corollary.core.plans import WORKING_SEPARATOR

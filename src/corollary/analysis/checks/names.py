@@ -7,7 +7,8 @@ from corollary.analysis.resolution import ResolvedProgram
 from corollary.analysis.scopes import written_name
 from corollary.analysis.traverse import TermPosition, clause_terms
 from corollary.analysis.types.constraints import literal_kinds
-from corollary.core.functors import ANY, FUNCTORS, FunctorSpec, signature_of
+from corollary.core.functors.catalog import FUNCTORS, signature_of
+from corollary.core.functors.spec import ANY, FunctorSpec
 from corollary.core.logic import Atom, Clause, Constant, Functor, Variable, subterms
 from corollary.core.records.record_terms import is_record_term
 from corollary.core.syntax import TODAY

@@ -14,7 +14,7 @@ from corollary.analysis.patterns import equated_terms, pattern_terms, pattern_va
 from corollary.analysis.resolution import ResolvedProgram
 from corollary.analysis.scopes import written_name
 from corollary.core import logic
-from corollary.core.functors import is_expanding
+from corollary.core.functors.catalog import is_expanding
 from corollary.core.records.record_terms import is_record_term
 from corollary.errors import Diagnostic, Severity
 

@@ -18,7 +18,7 @@ from corollary.analysis.types.nulls import (
 )
 from corollary.core import logic
 from corollary.core.engine import check_deadline
-from corollary.core.functors import CAST, SAME_BITS
+from corollary.core.functors.conversions import CAST, SAME_BITS
 from corollary.core.program import Arithmetic, arithmetic_of
 from corollary.core.records.record_terms import is_record_term
 from corollary.core.records.record_text import make_record

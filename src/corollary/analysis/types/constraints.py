@@ -22,17 +22,9 @@ from corollary.analysis.types.records import RecordTerm, resolve_records
 from corollary.analysis.types.unify import PartialType, Reason, Unifier
 from corollary.core import logic
 from corollary.core.engine import check_deadline
-from corollary.core.functors import (
-    ANY,
-    CAST,
-    FUNCTORS,
-    INTEGRAL,
-    ORDERED,
-    FunctorSpec,
-    Kinds,
-    read_time_format,
-    signature_of,
-)
+from corollary.core.functors.catalog import FUNCTORS, read_time_format, signature_of
+from corollary.core.functors.conversions import CAST
+from corollary.core.functors.spec import ANY, INTEGRAL, ORDERED, FunctorSpec, Kinds
 from corollary.core.records.record_terms import is_record_term
 from corollary.core.types import DECIMAL_MAX_DIGITS, NUMERIC, Kind
 from corollary.core.user_functors.user_functor import UserCall

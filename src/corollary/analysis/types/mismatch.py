@@ -13,7 +13,7 @@ from corollary.analysis.phrases import (
 )
 from corollary.analysis.resolution import RelationSchema
 from corollary.analysis.types.unify import PartialType, Reason
-from corollary.core.functors import INTEGRAL, Kinds
+from corollary.core.functors.spec import INTEGRAL, Kinds
 from corollary.core.logic import Constant, Functor, Term, Variable
 from corollary.core.types import Branch, Kind, RecordType, Type, decimal
 from corollary.errors import Diagnostic

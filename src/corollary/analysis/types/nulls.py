@@ -24,7 +24,8 @@ from corollary.analysis.traverse import (
     clause_terms,
 )
 from corollary.core import logic
-from corollary.core.functors import Nullness, signature_of
+from corollary.core.functors.catalog import signature_of
+from corollary.core.functors.spec import Nullness
 from corollary.core.types import Type
 from corollary.core.windows import WINDOW
 from corollary.core.windows import may_be_null as window_may_be_null

@@ -7,7 +7,7 @@ point. Operands of `+` have one kind, variables that are joined have one domain.
 
 from dataclasses import replace
 
-from corollary.core.functors import ANY, Kinds
+from corollary.core.functors.spec import ANY, Kinds
 from corollary.core.types import SYMBOL, Kind, RecordType, Type
 from corollary.data_class import dataclass
 from corollary.source import Span

@@ -1,4 +1,11 @@
-"""Every functor, in one table."""
+"""Every functor in one table; whether those that are applied can fail, and the types they give.
+
+>>> result_type("+", (decimal(12, 2), decimal(5, 3)))
+Type(kind=<Kind.DECIMAL: 'decimal'>, nullable=False, precision=38, scale=3)
+"""
+
+import re
+from collections.abc import Sequence
 
 from corollary.core.functors.conversions import casts, conversions, internal
 from corollary.core.functors.logic import choices, logic
@@ -6,21 +13,15 @@ from corollary.core.functors.numbers import arithmetic, more_of_numbers
 from corollary.core.functors.spec import FunctorSpec, Nullness
 from corollary.core.functors.texts import more_texts, texts
 from corollary.core.functors.times import times
-from corollary.core.logic import NEGATED_OPERATORS
+from corollary.core.logic import NEGATED_OPERATORS, Functor, Term, Wildcard
+from corollary.core.types import DECIMAL_MAX_DIGITS, Kind, Type, decimal
+from corollary.core.user_functors.user_functor import UserCall
 
 FUNCTORS: dict[str, FunctorSpec] = {
     spec.name: spec
     for family in (
-        arithmetic,
-        texts,
-        conversions,
-        times,
-        logic,
-        choices,
-        more_of_numbers,
-        more_texts,
-        casts,
-        internal,
+        *(arithmetic, texts, conversions, times, logic, choices, more_of_numbers, more_texts),
+        *(casts, internal),
     )
     for spec in family()
 }
@@ -46,3 +47,104 @@ def is_strict(name: str) -> bool:
 def functor_of_sql(name: str) -> FunctorSpec | None:
     """Return the functor that a function of SQL is, argument by argument; None if it is more."""
     return next((spec for spec in FUNCTORS.values() if name in spec.sql_names), None)
+
+
+_SHORT_FORMATS = {"%F": ("%Y", "-", "%m", "-", "%d"), "%T": ("%H", ":", "%M", ":", "%S")}
+
+
+def read_time_format(name: str, text: str) -> tuple[str, ...]:
+    """Return the parts of a format: directives such as `%Y`, and texts.
+
+    >>> read_time_format("format_time", "on %F, 100%%")
+    ('on ', '%Y', '-', '%m', '-', '%d', ', 100', '%%')
+
+    Raises:
+        ValueError: the format makes no sense; the message says why.
+    """
+    spec = FUNCTORS[name]
+    written = re.findall(r"%.?|[^%]+", text, re.DOTALL)
+    parts = tuple(each for part in written for each in _SHORT_FORMATS.get(part, (part,)))
+    directives = [part for part in parts if part.startswith("%") and part != "%%"]
+    for part in directives:
+        if len(part) == 1 or part[1] not in spec.time_letters:
+            known = ", ".join(f"`%{letter}`" for letter in spec.time_letters)
+            raise ValueError(f"`{part}` is not known in it; there are {known} and `%%`")
+    if spec.result is not Kind.SYMBOL:
+        read = ["%m" if part in ("%b", "%B") else part for part in directives]
+        if "%Y" not in read:
+            raise ValueError("it has no year, `%Y`")
+        if len(set(read)) < len(read):
+            raise ValueError("it has a part of the date or time twice")
+        if "%j" in read and not {"%m", "%d"}.isdisjoint(read):
+            raise ValueError("the day of the year, `%j`, goes without month and day")
+    return parts
+
+
+def signature_of(functor: Functor) -> FunctorSpec | None:
+    """Return the signature of a functor that is applied; None if there is no such functor."""
+    if not isinstance(functor, UserCall):
+        return FUNCTORS.get(functor.name)
+    declared = functor.functor
+    return FunctorSpec(
+        functor.name,
+        tuple(frozenset({each.kind}) for each in declared.parameters),
+        result=declared.result.kind,
+        is_fallible=True,
+        is_expanding=True,
+        nullness=Nullness.ALWAYS if declared.result.nullable else Nullness.STRICT,
+    )
+
+
+def is_expanding(functor: Functor) -> bool:
+    """Whether applying a functor repeatedly can make new values without end."""
+    signature = signature_of(functor)
+    return signature is not None and signature.is_expanding
+
+
+def may_fail(functor: Functor) -> bool:
+    """Whether a functor can fail at run time; a decimal that is chosen may not fit."""
+    signature = signature_of(functor)
+    if signature is None or signature.is_fallible:
+        return True
+    type_ = functor.type
+    brings_to_one_scale = signature.is_choice and signature.nullness is not Nullness.ALWAYS
+    if type_ is None or not type_.is_decimal or not brings_to_one_scale:
+        return False
+    types = [None if isinstance(each, Wildcard) else each.type for each in functor.arguments]
+    return any(each is None or each.scale != type_.scale for each in types)
+
+
+def can_fail(term: Term) -> bool:
+    """Whether a term, aggregates in it apart, may have no value; `try` always has one."""
+    stack = [term]
+    while stack:
+        part = stack.pop()
+        if isinstance(part, Functor) and part.name != "try":
+            if may_fail(part):
+                return True
+            stack += part.arguments
+    return False
+
+
+def result_type(name: str, arguments: Sequence[Type], digits: int = 0) -> Type:
+    """Return the type of a functor's result.
+
+    Args:
+        name: the functor.
+        arguments: the types of its arguments, as its signature allows them.
+        digits: the scale that `to_decimal` and others are given, or the precision of `fit`.
+    """
+    signature = FUNCTORS[name]
+    nullable = signature.may_be_null([argument.nullable for argument in arguments])
+    if signature.scale_at is not None:
+        return decimal(DECIMAL_MAX_DIGITS, digits).with_null(nullable)
+    if name == "sign" and arguments[0].is_float:
+        return arguments[0]
+    if signature.result is not None:
+        return Type(signature.result, nullable)
+    alike = [arguments[at] for at in signature.alike(len(arguments))]
+    if alike[0].is_decimal and not signature.is_like_first:
+        widest = max(argument.scale for argument in alike)
+        precision = digits if name == "fit" else DECIMAL_MAX_DIGITS
+        return decimal(precision, widest).with_null(nullable)
+    return alike[0].with_null(nullable)

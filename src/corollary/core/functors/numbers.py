@@ -36,28 +36,19 @@ def _shift(function: str) -> dict[str, str]:
 
 def arithmetic() -> Iterable[FunctorSpec]:
     """Yield the operators, whose table in the documentation is written by hand."""
-    yield _operator(
-        "+(a: numeric|symbol, b: numeric|symbol)",
-        precedence=8,
-        monotone=Monotone.ALL,
-        digits=Digits.CARRY,
-        readable="a + b",
-        exact={_INTEGERS: "TRY(a + b)", "spark number": "TRY_ADD(a, b)"},
-    )
-    yield _operator(
-        "-(a: numeric, b: numeric)",
-        precedence=8,
-        digits=Digits.CARRY,
-        readable="a - b",
-        exact={_INTEGERS: "TRY(a - b)", "spark number": "TRY_SUBTRACT(a, b)"},
-    )
-    yield _operator(
-        "*(a: numeric, b: numeric)",
-        precedence=9,
-        digits=Digits.PRODUCT,
-        readable="a * b",
-        exact={_INTEGERS: "TRY(a * b)", "spark number": "TRY_MULTIPLY(a, b)"},
-    )
+    for sign, kinds, precedence, digits, spark, grows in (
+        ("+", "numeric|symbol", 8, Digits.CARRY, "TRY_ADD", Monotone.ALL),
+        ("-", "numeric", 8, Digits.CARRY, "TRY_SUBTRACT", Monotone.NONE),
+        ("*", "numeric", 9, Digits.PRODUCT, "TRY_MULTIPLY", Monotone.NONE),
+    ):
+        yield _operator(
+            f"{sign}(a: {kinds}, b: {kinds})",
+            precedence=precedence,
+            monotone=grows,
+            digits=digits,
+            readable=f"a {sign} b",
+            exact={_INTEGERS: f"TRY(a {sign} b)", "spark number": f"{spark}(a, b)"},
+        )
     yield _operator(
         "/(a: numeric, b: numeric)",
         precedence=9,
@@ -191,8 +182,9 @@ def more_of_numbers() -> Iterable[FunctorSpec]:
         literals={1: range(-DECIMAL_MAX_DIGITS, DECIMAL_MAX_DIGITS + 1)},
         digits=Digits.ROUNDED,
     )
-    yield _define("floor(x: numeric) -> number", "the next `number` below", is_fallible=True)
-    yield _define("ceil(x: numeric) -> number", "the next `number` above", is_fallible=True)
+    for name, where in (("floor", "below"), ("ceil", "above")):
+        doc = f"the next `number` {where}"
+        yield _define(f"{name}(x: numeric) -> number", doc, is_fallible=True)
     yield _define(
         "abs(x: numeric)",
         "the value without its sign",

@@ -9,7 +9,7 @@ from typing import Any
 from corollary.active.normal_form import with_active_rules
 from corollary.analysis.check import CheckedProgram, check, diagnose
 from corollary.core import logic
-from corollary.core.functors import COUNTER
+from corollary.core.functors.conversions import COUNTER
 from corollary.core.program import NormalProgram, Program
 from corollary.core.user_functors.registration import missing_function, registered_function
 from corollary.core.user_functors.user_functor import SIGN

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from corollary.core.functors import COMPARISON_OPERATORS
+from corollary.core.functors.catalog import COMPARISON_OPERATORS
 from corollary.core.logic import Constant, Expression
 from corollary.core.types import BOOL, NUMBER, Type
 from corollary.data_class import dataclass

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 
-from corollary.core.functors import FUNCTORS, Digits
+from corollary.core.functors.catalog import FUNCTORS
+from corollary.core.functors.spec import Digits
 from corollary.core.logic import Constant
 from corollary.core.types import Type
 from corollary.core.values import unscaled_integer

@@ -13,7 +13,8 @@ from typing import Any
 
 from sqlglot import exp
 
-from corollary.core.functors import FUNCTORS, FunctorSpec, find_template
+from corollary.core.functors.catalog import FUNCTORS
+from corollary.core.functors.spec import FunctorSpec, find_template
 from corollary.core.logic import Value
 from corollary.core.types import Kind, Type
 from corollary.data_class import dataclass

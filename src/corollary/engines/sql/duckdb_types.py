@@ -9,11 +9,12 @@
 | decimal(p,s) | BIGINT up to 18 digits, else HUGEINT: the value times 10^s |
 """
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime
 from decimal import Decimal
 
 from sqlglot import exp
 
+from corollary.core.arrow_buffers import EPOCH, EPOCH_DAY, MICROSECOND
 from corollary.core.logic import Value
 from corollary.core.types import Kind, Type
 from corollary.core.values import canonical_float, unscaled_integer
@@ -27,9 +28,6 @@ EXACT_FLOAT_MAX = 2**53
 
 EXACT_FLOAT_DIGITS = 22
 """…and powers of ten with this many zeros."""
-
-EPOCH, EPOCH_DAY = datetime(1970, 1, 1, tzinfo=UTC), date(1970, 1, 1)
-MICROSECOND = timedelta(microseconds=1)
 
 
 def type_name(type_: Type) -> str:

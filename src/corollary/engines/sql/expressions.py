@@ -6,7 +6,7 @@ makes the result null, a missing operand makes it missing, and missing dominates
 
 from collections.abc import Mapping
 
-from corollary.core.functors import CHECKED_SUM
+from corollary.core.functors.conversions import CHECKED_SUM
 from corollary.core.logic import TEXT_PREDICATES, Condition, Constant, Expression, Functor, Variable
 from corollary.core.types import BOOL, Type
 from corollary.core.user_functors.user_functor import UserCall

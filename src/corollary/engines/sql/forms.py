@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import assert_never
 
-from corollary.core import functors
+from corollary.core.functors import catalog, conversions, spec
 from corollary.core.logic import (
     Condition,
     Expression,
@@ -28,7 +28,7 @@ def copied_variable(expression: Expression) -> Variable | None:
     match expression:
         case Variable():
             return expression
-        case Functor(name=functors.CHECKED_SUM, arguments=(Variable() as total,)):
+        case Functor(name=conversions.CHECKED_SUM, arguments=(Variable() as total,)):
             return total
         case _:
             return None
@@ -41,14 +41,12 @@ def _is_range(expression: Expression) -> bool:
 def is_strict(condition: Condition) -> bool:
     """Whether a condition is null where a variable of it is."""
     signatures = (
-        functors.signature_of(part)
+        catalog.signature_of(part)
         for side in (condition.left, condition.right)
         for part in subterms(side)
         if isinstance(part, Functor)
     )
-    return all(
-        each is not None and each.nullness is functors.Nullness.STRICT for each in signatures
-    )
+    return all(each is not None and each.nullness is spec.Nullness.STRICT for each in signatures)
 
 
 def inner_functors(expressions: Iterable[Expression]) -> list[Functor]:

@@ -14,6 +14,7 @@ has no form here, arithmetic of unsigned numbers say, is computed by functions o
 """
 
 from collections.abc import Sequence
+from operator import attrgetter
 
 from sqlglot import exp
 
@@ -46,19 +47,15 @@ PLAIN_SCALE_MAX = 6
 """Decimals with more digits after the point are written with an exponent there."""
 
 
-def _type_name(type_: Type) -> str:
-    return type_.spark_name
-
-
 def _constant(value: Value, type_: Type) -> Node:
     if value is None:
-        return nodes.cast(exp.Null(), _type_name(type_))
+        return nodes.cast(exp.Null(), type_.spark_name)
     if type_.is_bool:
         return exp.Boolean(this=bool(value))
     if type_.is_symbol:
         # `CAST` keeps sqlglot from escaping the text a second time in nested expressions.
         return nodes.string(str(value))
-    return nodes.cast(nodes.string(format_value(value, type_)), _type_name(type_))
+    return nodes.cast(nodes.string(format_value(value, type_)), type_.spark_name)
 
 
 def _long(value: int) -> Node:
@@ -68,7 +65,7 @@ def _long(value: int) -> Node:
 def _negate_decimal(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:
     """The minus sign rounds to 34 digits, a difference does not."""
     nothing = decimal(1, 0)
-    zero = nodes.cast(nodes.string("0"), _type_name(nothing))
+    zero = nodes.cast(nodes.string("0"), nothing.spark_name)
     return _decimals("-", exp.Sub).lower([zero, *arguments], [nothing, *types], result)
 
 
@@ -82,7 +79,7 @@ def _decimals(name: str, kind: OperatorKind) -> FunctorForm:
             digits = most_digits(name, types, result.scale)
         if digits > DECIMAL_MAX_DIGITS:
             raise NotExactError(f"`{name}` of {types[0]} and {types[1]} has no exact form in SQL")
-        return nodes.try_cast(nodes.binary(kind, *arguments), _type_name(result))
+        return nodes.try_cast(nodes.binary(kind, *arguments), result.spark_name)
 
     return FunctorForm(lower, is_fallible=True)
 
@@ -137,12 +134,12 @@ def _halves(value: Node) -> tuple[Node, Node]:
 
 
 def _sum_of_unsigned(value: Node, source: Type, result: Type) -> tuple[Node, Node | None]:  # noqa: ARG001
-    zero = nodes.cast(nodes.string("0"), _type_name(source))
+    zero = nodes.cast(nodes.string("0"), source.spark_name)
     wide = f"DECIMAL({SUMMED_DIGITS_MAX},0)"
     total = nodes.call("COALESCE", nodes.call("SUM", nodes.cast(value, wide)), zero)
-    most = nodes.cast(nodes.string(str(2**64 - 1)), _type_name(source))
+    most = nodes.cast(nodes.string(str(2**64 - 1)), source.spark_name)
     fits = nodes.binary(exp.LTE, total, most)
-    return nodes.case((fits, nodes.cast(total, _type_name(source)))), None
+    return nodes.case((fits, nodes.cast(total, source.spark_name))), None
 
 
 def _words(value: Node, source: Type) -> list[Node]:
@@ -168,14 +165,14 @@ def _mean(value: Node, source: Type, result: Type) -> tuple[Node, Node | None]: 
 
 def _sum_of_decimals(value: Node, source: Type, result: Type) -> tuple[Node, Node | None]:
     """A sum of long decimals that has more than 38 digits on the way is not exact."""
-    zero = nodes.cast(nodes.string("0"), _type_name(result))
+    zero = nodes.cast(nodes.string("0"), result.spark_name)
     if source.precision <= SUMMED_DIGITS_MAX:
         total = nodes.call("SUM", nodes.cast(value, f"DECIMAL({SUMMED_DIGITS_MAX},{source.scale})"))
-        return nodes.try_cast(nodes.call("COALESCE", total, zero), _type_name(result)), None
+        return nodes.try_cast(nodes.call("COALESCE", total, zero), result.spark_name), None
     total = nodes.call("TRY_SUM", value)
     has_none = nodes.binary(exp.EQ, nodes.call("COUNT", value), _long(0))
     inexact = nodes.every([nodes.negated(has_none), nodes.is_null(total)])
-    return nodes.case((has_none, zero), default=nodes.try_cast(total, _type_name(result))), inexact
+    return nodes.case((has_none, zero), default=nodes.try_cast(total, result.spark_name)), inexact
 
 
 _DECIMAL_OPERATORS = {"+": exp.Add, "-": exp.Sub, "*": exp.Mul}
@@ -204,7 +201,7 @@ AGGREGATES: dict[tuple[str, Kind], AggregateForm] = {
 SPARK = SqlDialect(
     DialectName.SPARK,
     has_codes=False,
-    type_name=_type_name,
+    type_name=attrgetter("spark_name"),
     constant=_constant,
     functors=FUNCTORS,
     predicates={"contains": FunctorForm(_contains)},

@@ -8,7 +8,7 @@ from typing import assert_never
 from lark import Transformer, v_args
 
 from corollary.core import logic
-from corollary.core.functors import CAST
+from corollary.core.functors.conversions import CAST
 from corollary.core.states import State
 from corollary.core.syntax import PRECEDENCE, PREFIX_PRECEDENCE, PREFIXES, RIGHT_ASSOCIATIVE
 from corollary.core.types import NIL, PLAIN_BRANCH, SYMBOL, UNSIGNED

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from corollary.analysis import traverse
 from corollary.core import logic, program
-from corollary.core.functors import CAST
+from corollary.core.functors.conversions import CAST
 from corollary.core.types import PLAIN_BRANCH
 from corollary.data_class import dataclass
 from corollary.errors import Diagnostic, InputError

@@ -6,7 +6,8 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import zip_longest
 
-from corollary.core.functors import COUNTER, FUNCTORS
+from corollary.core.functors.catalog import FUNCTORS
+from corollary.core.functors.conversions import COUNTER
 from corollary.core.logic import Value
 from corollary.core.syntax import (
     EXTREMES,

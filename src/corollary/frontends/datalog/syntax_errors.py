@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Sequence
 
-from corollary.core.functors import FUNCTORS
+from corollary.core.functors.catalog import FUNCTORS
 from corollary.core.syntax import EXTREMES, FUNCTIONS
 from corollary.errors import Diagnostic
 from corollary.frontends.datalog.lexer import DIRECTIVES, QUALIFIERS, Lexeme

@@ -24,7 +24,7 @@ from dataclasses import replace
 from corollary.analysis.grouped_recursion import grouped_recursion
 from corollary.analysis.traverse import all_variables
 from corollary.core import logic
-from corollary.core.functors import CHECKED_SUM
+from corollary.core.functors.conversions import CHECKED_SUM
 from corollary.core.types import NUMBER, Kind, Type
 from corollary.data_class import dataclass
 from corollary.errors import InputError

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from corollary.analysis.traverse import aggregates_in, all_variables
 from corollary.core import logic
-from corollary.core.functors import can_fail
+from corollary.core.functors.catalog import can_fail
 from corollary.core.graph import strongly_connected_components
 from corollary.rewrite.translation_unit import Conjunction, outer_variables
 

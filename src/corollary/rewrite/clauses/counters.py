@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from corollary.core import logic
-from corollary.core.functors import COUNTER
+from corollary.core.functors.conversions import COUNTER
 from corollary.core.program import Relation
 from corollary.core.types import NUMBER, Type
 from corollary.rewrite.clauses import bindings

@@ -10,7 +10,7 @@ from dataclasses import field, replace
 from decimal import Decimal
 
 from corollary.core import logic
-from corollary.core.functors import can_fail, signature_of
+from corollary.core.functors.catalog import can_fail, signature_of
 from corollary.core.program import Relation
 from corollary.core.types import NUMBER, Type
 from corollary.data_class import dataclass

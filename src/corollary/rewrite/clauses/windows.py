@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import field, replace
 
 from corollary.core import logic
-from corollary.core.functors import CHECKED_SUM
+from corollary.core.functors.conversions import CHECKED_SUM
 from corollary.core.types import Type
 from corollary.core.windows import WindowExpression, has_window, window_equations, window_of
 from corollary.data_class import dataclass

@@ -21,14 +21,9 @@ where the value does not fit. Example: `p(x * x) :- q(x).` becomes
 from dataclasses import replace
 
 from corollary.core import logic
-from corollary.core.functors import (
-    BITS_OF_SINGLE,
-    FUNCTORS,
-    SAME_BITS,
-    SINGLE,
-    SINGLE_OF_BITS,
-    Word,
-)
+from corollary.core.functors.catalog import FUNCTORS
+from corollary.core.functors.conversions import BITS_OF_SINGLE, SAME_BITS, SINGLE, SINGLE_OF_BITS
+from corollary.core.functors.spec import Word
 from corollary.core.types import NUMBER, Kind, Type
 from corollary.errors import InputError
 from corollary.rewrite.translation_unit import Conjunction, TranslationUnit

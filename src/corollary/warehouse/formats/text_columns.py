@@ -13,15 +13,13 @@ import pyarrow.compute as pc
 
 from corollary.core.arrow import arrow_type, canonical_floats
 from corollary.core.arrow_buffers import true_mask
+from corollary.core.functors.times import DAY_MICROSECONDS, LEAST_DAY
 from corollary.core.logic import Value
 from corollary.core.types import DECIMAL_MAX_DIGITS, Kind, Type
 from corollary.core.values import parse_value
 
 Mask = npt.NDArray[np.bool_]
 
-FIRST_DAY, LAST_DAY = -719162, 2932896
-"""0001-01-01 and 9999-12-31 as days since 1970."""
-_FIRST_MICROSECOND = FIRST_DAY * 86_400_000_000
 _PLAIN_BYTES = (ord("-"), ord("9"))
 """The range of `-`, `.`, `/` and the digits; no cast accepts a `/`."""
 _OTHER_BYTES = {Kind.FLOAT: b"0123456789-.eE+nainf", Kind.TIMESTAMP: b"0123456789-:.TZ "}
@@ -68,9 +66,13 @@ def convert_texts(text: pa.Array, type_: Type) -> pa.Array | None:
         case Kind.FLOAT:
             return canonical_floats(column) if _is_in_range(column, text) else None
         case Kind.DATE:
-            return column if _is_after_year_0(column, pa.int32(), FIRST_DAY) else None
+            return column if _is_after_year_0(column, pa.int32(), LEAST_DAY) else None
         case Kind.TIMESTAMP:
-            return column if _is_after_year_0(column, pa.int64(), _FIRST_MICROSECOND) else None
+            return (
+                column
+                if _is_after_year_0(column, pa.int64(), LEAST_DAY * DAY_MICROSECONDS)
+                else None
+            )
         case _:
             return column
 

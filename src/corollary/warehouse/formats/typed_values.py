@@ -27,6 +27,7 @@ import pyarrow.compute as pc
 
 from corollary.core.arrow import arrow_type, canonical_floats, schema_of, single_array
 from corollary.core.arrow_buffers import bool_array, index_array, true_mask
+from corollary.core.functors.times import DAY_MICROSECONDS, LAST_DAY, LEAST_DAY
 from corollary.core.logic import Value
 from corollary.core.program import Relation
 from corollary.core.records.record_values import record_from_python
@@ -40,8 +41,6 @@ from corollary.core.values import (
 )
 from corollary.warehouse.formats.struct_columns import ScalarColumns, is_struct_of, record_texts
 from corollary.warehouse.formats.text_columns import (
-    FIRST_DAY,
-    LAST_DAY,
     are_plain,
     convert_records,
     convert_texts,
@@ -53,7 +52,6 @@ _VALUES_MIN = 64
 """So few values are converted one by one, if Arrow's cast refuses one of them."""
 _PARTS = 16
 """The number of parts into which more values are split then."""
-_DAY_MICROSECONDS = 86_400_000_000
 
 Failures = dict[int, str]
 """By the number of a row, from 0, why its value does not have the type."""
@@ -361,8 +359,8 @@ def _is_in_calendar(column: pa.ChunkedArray, type_: Type) -> bool:
     is_date = type_.is_date
     found = pc.min_max(column.cast(pa.int32() if is_date else pa.int64()))
     least, most = found["min"].as_py(), found["max"].as_py()
-    unit = 1 if is_date else _DAY_MICROSECONDS
-    return least is None or (FIRST_DAY * unit <= least and most < (LAST_DAY + 1) * unit)
+    unit = 1 if is_date else DAY_MICROSECONDS
+    return least is None or (LEAST_DAY * unit <= least and most < (LAST_DAY + 1) * unit)
 
 
 def _from_arrow(value: object, type_: Type) -> Value:

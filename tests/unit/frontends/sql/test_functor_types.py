@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from corollary.core.functors import FUNCTORS, result_type
+from corollary.core.functors.catalog import FUNCTORS, result_type
 from corollary.core.types import Kind
 from corollary.frontends.sql import bind_query
 from corollary.frontends.sql.binder.aggregates import AGGREGATES

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from math import prod
 
-from corollary.core.functors import CHECKED_SUM
+from corollary.core.functors.conversions import CHECKED_SUM
 from corollary.core.logic import Condition, Constant, Functor, Variable
 from corollary.core.pipeline import Compute, Filter, Pipeline, Probe
 from corollary.data_class import dataclass

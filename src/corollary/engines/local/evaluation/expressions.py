@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from corollary.core import functors, logic
+from corollary.core import logic
+from corollary.core.functors import catalog, conversions
 from corollary.core.types import Type
 from corollary.core.user_functors.user_functor import UserCall
 from corollary.data_class import dataclass
@@ -92,13 +93,13 @@ def evaluate(
                     native.filler_values(count, type_), type_, np.ones(count, np.bool_)
                 )
             return ValueVector(_native(value, type_).repeat(count), type_)
-        case logic.Functor(name=functors.CHECKED_SUM, arguments=(logic.Variable() as total,)):
+        case logic.Functor(name=conversions.CHECKED_SUM, arguments=(logic.Variable() as total,)):
             # Aggregation leaves null for a sum that overflows: only here it becomes a fault.
             batch = evaluate(total, frame, count, codes)
             lost = dense_mask(batch.nulls, count)
             return replace(batch, nulls=None, faults=((lost, arithmetic.OVERFLOW),))
         case logic.Functor(
-            name=functors.PARTITION_OF, arguments=(value, logic.Constant(value=int() as shares))
+            name=conversions.PARTITION_OF, arguments=(value, logic.Constant(value=int() as shares))
         ):
             batch = evaluate(value, frame, count, codes)  # type: ignore[arg-type]
             return ValueVector(native.partition_of(batch.values, batch.nulls, shares), type_)
@@ -118,7 +119,7 @@ def _compare_by_codes(
     functor: logic.Functor, frame: Columns, count: int, codes: Dictionary
 ) -> ValueVector | None:
     """Return the truth of a comparison of variables and constants if codes decide it."""
-    operator = functors.COMPARISON_OPERATORS.get(functor.name)
+    operator = catalog.COMPARISON_OPERATORS.get(functor.name)
     if operator is None:
         return None
     sides = [

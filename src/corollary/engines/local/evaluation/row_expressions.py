@@ -9,7 +9,8 @@ import operator as operators
 from collections.abc import Callable, Mapping
 from operator import itemgetter
 
-from corollary.core import functors, logic
+from corollary.core import logic
+from corollary.core.functors import catalog
 from corollary.core.types import NUMBER
 from corollary.engines.local.evaluation.expressions import type_of
 from corollary.engines.local.storage.code_range import (
@@ -53,7 +54,7 @@ def compile_expression(
             known = [each for each in inputs if each is not None]
             if len(known) < len(inputs):
                 return None
-            if name in functors.COMPARISON_OPERATORS:
+            if name in catalog.COMPARISON_OPERATORS:
                 return _compile_comparison(expression, known)
             if name == "if" and _is_one_domain(expression, (*arguments[1:-1:2], arguments[-1])):
                 return _choice(known)
@@ -79,7 +80,7 @@ def _compile_comparison(
     functor: logic.Functor, inputs: list[RowExpression]
 ) -> RowExpression | None:
     types = [type_of(each) for each in functor.arguments]  # type: ignore[arg-type]
-    operator = functors.COMPARISON_OPERATORS[functor.name]
+    operator = catalog.COMPARISON_OPERATORS[functor.name]
     is_ordered = operator not in ("=", "!=")
     if types[0].domain != types[1].domain or (is_ordered and not Dictionary.has_integers(types[0])):
         return None

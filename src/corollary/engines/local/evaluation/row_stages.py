@@ -13,7 +13,8 @@ from typing import Protocol, assert_never
 
 import numpy as np
 
-from corollary.core import functors, logic
+from corollary.core import logic
+from corollary.core.functors import conversions
 from corollary.core.pipeline import AntiProbe, Compute, Filter, Pipeline, Probe
 from corollary.engines.local.evaluation.expressions import type_of
 from corollary.engines.local.evaluation.frames import Frame, VariableScope
@@ -336,7 +337,7 @@ def _row_stage(
             vectors = _VectorRows(prepared, registers)
             match expression:
                 case logic.Functor(
-                    name=functors.CHECKED_SUM, arguments=(logic.Variable() as total,)
+                    name=conversions.CHECKED_SUM, arguments=(logic.Variable() as total,)
                 ):
                     made = _CheckedRows(registers.of(total), prepared)
                 case _:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from corollary.core.arrow_buffers import fixed_array, fixed_values, text_scalar
-from corollary.core.functors import read_time_format
+from corollary.core.functors.catalog import read_time_format
 from corollary.core.functors.times import (
     CLOCK_PARTS,
     DAY_MICROSECONDS,

@@ -13,7 +13,7 @@
 """
 
 from collections.abc import Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 from zlib import crc32
 
@@ -24,7 +24,10 @@ import pyarrow.compute as pc
 
 from corollary.core.arrow import arrow_type
 from corollary.core.arrow_buffers import (
+    EPOCH,
+    EPOCH_DAY,
     LOW_BITS,
+    MICROSECOND,
     bool_array,
     bool_values,
     decimal_integers,
@@ -43,9 +46,6 @@ NativeArray = npt.NDArray[Any]
 Values = NativeArray | Texts
 Keys = npt.NDArray[np.uint64]
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-EPOCH_DAY = date(1970, 1, 1)
-MICROSECOND = timedelta(microseconds=1)
 
 _NULL_TEXT = pa.nulls(1, pa.large_string())[0]
 _NO_TEXT = text_scalar("")

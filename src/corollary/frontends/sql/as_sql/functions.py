@@ -9,7 +9,8 @@ from math import isfinite, isnan
 from sqlglot import exp
 
 from corollary.core import logic
-from corollary.core.functors import FUNCTORS, find_template, read_time_format
+from corollary.core.functors.catalog import FUNCTORS, read_time_format
+from corollary.core.functors.spec import find_template
 from corollary.core.types import Kind, Type
 from corollary.sqlgen.templates import fill_template
 

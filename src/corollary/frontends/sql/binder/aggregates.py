@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from corollary.core.functors import TRUTH
+from corollary.core.functors.spec import TRUTH
 from corollary.core.types import DECIMAL_MAX_DIGITS, FLOAT, NUMBER, Type, decimal
 from corollary.frontends.sql.binder.context import ExpressionContext, name_of
 from corollary.frontends.sql.binder.functions.arguments import fitted, numeric

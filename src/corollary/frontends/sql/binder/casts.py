@@ -2,7 +2,7 @@
 
 from sqlglot import exp
 
-from corollary.core.types import DATE, NUMERIC, TIMESTAMP
+from corollary.core.types import NUMERIC
 from corollary.frontends.sql.binder.context import ExpressionContext
 from corollary.frontends.sql.binder.problems import type_name
 from corollary.frontends.sql.binder.values import literals
@@ -56,13 +56,8 @@ def _folded(operand: Expression, target: ColumnType) -> ConstantValue | None:
     """Return the literal that the cast of a text to a date or timestamp is, if it is one."""
     if not isinstance(operand, ConstantValue) or not isinstance(operand.value, str):
         return None
-    if target.type.is_date:
-        day = literals.read_day(operand.value)
-        return None if day is None else ConstantValue(day, DATE)
-    if target.type.is_timestamp:
-        moment = literals.read_moment(operand.value)
-        return None if moment is None else ConstantValue(moment, TIMESTAMP)
-    return None
+    value = literals.read_time(operand.value, target.type) if target.type.is_time else None
+    return None if value is None else ConstantValue(value, target.type)
 
 
 def negative_literal(context: ExpressionContext, node: exp.Cast) -> Expression | None:

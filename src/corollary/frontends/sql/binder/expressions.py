@@ -11,7 +11,7 @@ from typing import Any
 from sqlglot import exp
 
 from corollary.core.engine import check_deadline
-from corollary.core.functors import COMPARISON_OPERATORS
+from corollary.core.functors.catalog import COMPARISON_OPERATORS
 from corollary.core.types import BOOL, DATE, NUMBER, SYMBOL
 from corollary.frontends.sql.binder.aggregates import AGGREGATES, aggregate_call
 from corollary.frontends.sql.binder.casts import bind_cast, negative_literal

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from corollary.core.functors import MOMENT, WHOLE
+from corollary.core.functors.spec import MOMENT, WHOLE
 from corollary.core.types import BOOL, DATE, FLOAT, NUMBER, SYMBOL, TIMESTAMP, decimal
 from corollary.frontends.sql.binder.casts import cast_value
 from corollary.frontends.sql.binder.context import ExpressionContext, name_of

@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from corollary.core.functors import WHOLE
+from corollary.core.functors.spec import WHOLE
 from corollary.core.types import BOOL, FLOAT, NUMBER
 from corollary.frontends.sql.binder.aggregates import (
     AGGREGATES,

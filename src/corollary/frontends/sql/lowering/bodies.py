@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field, replace
 
-from corollary.core.functors import signature_of
+from corollary.core.functors.catalog import signature_of
 from corollary.core.logic import (
     EQUATIONS,
     Atom,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from corollary.core.functors import COMPARISON_OPERATORS, OPPOSITES
+from corollary.core.functors.catalog import COMPARISON_OPERATORS, OPPOSITES
 from corollary.core.logic import Truth
 from corollary.core.types import BOOL
 from corollary.frontends.sql.lowering import subqueries

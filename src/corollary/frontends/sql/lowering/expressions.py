@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import assert_never
 
-from corollary.core.functors import is_strict
+from corollary.core.functors.catalog import is_strict
 from corollary.core.logic import Constant, Functor, Term
 from corollary.frontends.sql.lowering import subqueries
 from corollary.frontends.sql.lowering.bodies import RuleBody, typed_decimals

@@ -11,7 +11,7 @@ Without keys there may be no row at all: then the counts are 0 and the rest is n
 from collections.abc import Sequence
 from dataclasses import field, replace
 
-from corollary.core.functors import is_strict
+from corollary.core.functors.catalog import is_strict
 from corollary.core.logic import (
     AggregateTerm,
     Atom,

@@ -4,7 +4,8 @@ Rules have no types of their own: that of a `null` is inferred from what stands 
 functor that is null where an argument is becomes `null`, and one that skips nulls loses them.
 """
 
-from corollary.core.functors import Nullness, signature_of
+from corollary.core.functors.catalog import signature_of
+from corollary.core.functors.spec import Nullness
 from corollary.core.logic import Comparison, Constant, Functor, Term, Truth
 
 _NULL = Constant(None)

@@ -7,7 +7,7 @@ Each is a test (a projection, so that it holds once) or alternatives that exclud
     a scalar Q        (q(O, r) ; !q(O, _), r is null)
 """
 
-from corollary.core.functors import COMPARISON_OPERATORS, OPPOSITES
+from corollary.core.functors.catalog import COMPARISON_OPERATORS, OPPOSITES
 from corollary.core.logic import (
     AggregateTerm,
     Atom,

@@ -24,7 +24,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from corollary.core.functors import COMPARISON_OPERATORS
+from corollary.core.functors.catalog import COMPARISON_OPERATORS
 from corollary.core.logic import Value
 from corollary.core.types import DECIMAL_MAX_DIGITS, NUMBER, SHORT_DECIMAL_DIGITS, Type
 from corollary.data_class import dataclass

@@ -13,7 +13,6 @@
 import math
 import re
 from collections.abc import Callable
-from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
 
@@ -22,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from corollary.core.arrow_buffers import bool_values, fixed_array, fixed_values
+from corollary.core.spark_times import BLANKS, read_day, read_moment
 from corollary.core.types import Kind, Type
 from corollary.core.values import format_value
 from corollary.engines.local.evaluation.arithmetic import FAILED_CONVERSION, Operand, Result
@@ -35,13 +35,8 @@ from corollary.engines.local.evaluation.text_functions import (
 from corollary.engines.local.values import native
 from corollary.engines.local.values.texts import Texts
 
-BLANKS = "".join(map(chr, range(33)))
-"""What may stand around a value: blanks and control characters."""
-
 DECIMAL_EXPONENT_MAX = 999
 """No decimal has more digits; a larger exponent makes it 0 or too large."""
-
-ZONE_HOURS_MAX = 18
 
 _INTEGER = re.compile("[+-]?[0-9]+")
 _FLOAT = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -50,12 +45,6 @@ _BOOLS = {
     **dict.fromkeys(("t", "true", "y", "yes", "1"), True),
     **dict.fromkeys(("f", "false", "n", "no", "0"), False),
 }
-_DAY = r"\+?([0-9]{4,7})(?:-([0-9]{1,2})(?:-([0-9]{1,2})(?:[ T](.*))?)?)?"
-_DATE = re.compile(_DAY, re.DOTALL)
-_CLOCK = re.compile(
-    r"([0-9]{1,2})(?::([0-9]{1,2})(?::([0-9]{1,2})(?:\.([0-9]*))?)?)?"
-    r" *(?:Z|UTC|GMT|(?:UTC|GMT)?([+-])([0-9]{1,2})(?::([0-9]{2})(?::([0-9]{2}))?)?)?"
-)
 
 
 def _integer(text: str) -> int:
@@ -89,37 +78,6 @@ def _decimal(text: str, scale: int, precision: int) -> int:
     if abs(value) >= 10**precision:
         raise ValueError
     return value
-
-
-def _day(text: str) -> date:
-    found = _DATE.fullmatch(text)
-    if found is None:
-        raise ValueError
-    year, month, day = (int(each or 1) for each in found.groups()[:3])
-    return date(year, month, day)
-
-
-def _moment(text: str) -> datetime:
-    day = _day(text)
-    parts = _DATE.fullmatch(text)
-    assert parts is not None
-    if parts[4] is None:
-        return datetime(day.year, day.month, day.day, tzinfo=UTC)
-    found = _CLOCK.fullmatch(parts[4])
-    if found is None:
-        raise ValueError
-    hour, minute, second = (int(each or 0) for each in found.groups()[:3])
-    microsecond = int((found[4] or "").ljust(6, "0")[:6])
-    zone = _zone(found[5], *(int(each or 0) for each in found.groups()[5:]))
-    local = datetime(day.year, day.month, day.day, hour, minute, second, microsecond, tzinfo=zone)
-    return local.astimezone(UTC)
-
-
-def _zone(sign: str | None, hours: int, minutes: int, seconds: int) -> timezone:
-    offset = timedelta(hours=hours, minutes=minutes, seconds=seconds)
-    if offset > timedelta(hours=ZONE_HOURS_MAX) or minutes > 59 or seconds > 59:
-        raise ValueError
-    return timezone(-offset if sign == "-" else offset)
 
 
 def _parse(read: Callable[[str, Type], Any]) -> Callable[[list[Operand], Type], Result]:
@@ -224,7 +182,7 @@ CAST_FUNCTIONS: dict[str, Callable[[list[Operand], Type], Result]] = {
     "parse_float": _parse(_native(_float)),
     "parse_decimal": _parse(_read_decimal),
     "parse_bool": _parse(_native(_read_bool)),
-    "parse_day": _parse(_native(_day)),
-    "parse_moment": _parse(_native(_moment)),
+    "parse_day": _parse(_native(read_day)),
+    "parse_moment": _parse(_native(read_moment)),
     "show": _show,
 }

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import re2
 
 from corollary.core.arrow_buffers import bool_values
-from corollary.core.functors import COMPARISON_OPERATORS
+from corollary.core.functors.catalog import COMPARISON_OPERATORS
 from corollary.core.types import Type
 from corollary.engines.local.evaluation.arithmetic import Operand, Result, compare_values
 from corollary.engines.local.storage.layout import Mask

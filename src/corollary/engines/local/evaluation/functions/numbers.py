@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from corollary.core.functors import (
+from corollary.core.functors.conversions import (
     AS_FLOAT,
     AS_NUMBER,
     AS_UNSIGNED,

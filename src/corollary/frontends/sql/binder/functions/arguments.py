@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from corollary.core.functors import DAY, DOUBLE, MOMENT, TIME, FunctorSpec, Kinds, result_type
+from corollary.core.functors.catalog import result_type
+from corollary.core.functors.spec import DAY, DOUBLE, MOMENT, TIME, FunctorSpec, Kinds
 from corollary.core.types import (
     BOOL,
     DATE,

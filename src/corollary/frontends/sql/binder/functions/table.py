@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from difflib import get_close_matches
 
-from corollary.core.functors import FUNCTORS, functor_of_sql
+from corollary.core.functors.catalog import FUNCTORS, functor_of_sql
 from corollary.frontends.sql.binder.functions.arguments import SqlFunction, function_of
 from corollary.frontends.sql.binder.functions.number_functions import NUMBER_FUNCTIONS
 from corollary.frontends.sql.binder.functions.text_functions import TEXT_FUNCTIONS

@@ -2,7 +2,7 @@
 
 from functools import reduce
 
-from corollary.core.functors import TEXT, WHOLE
+from corollary.core.functors.spec import TEXT, WHOLE
 from corollary.core.types import BOOL, NUMBER, SYMBOL
 from corollary.frontends.sql.binder.functions.arguments import (
     SqlFunction,

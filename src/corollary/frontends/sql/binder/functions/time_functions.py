@@ -3,7 +3,8 @@
 import re
 from decimal import Decimal
 
-from corollary.core.functors import DAY, MOMENT, TEXT, TIME, WHOLE, functor_of_sql
+from corollary.core.functors.catalog import functor_of_sql
+from corollary.core.functors.spec import DAY, MOMENT, TEXT, TIME, WHOLE
 from corollary.core.types import BOOL, DATE, NUMBER, SYMBOL, TIMESTAMP, Type, decimal
 from corollary.frontends.sql.binder.functions.arguments import (
     SqlFunction,

@@ -1,13 +1,14 @@
 """Literals: numbers, texts, dates, timestamps; and values that are given for parameters."""
 
 import re
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from math import isfinite
 
 from sqlglot import exp
 
 from corollary.core.logic import Value
+from corollary.core.spark_times import BLANKS, read_day, read_moment
 from corollary.core.types import (
     BOOL,
     DATE,
@@ -29,12 +30,6 @@ from corollary.source import Span
 
 _NUMBER = re.compile(r"[0-9]+|(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _SIGNED = re.compile(f"[+-]?(?:{_NUMBER.pattern})")
-_DAY = re.compile(r"\s*([+-]?[0-9]{4,7})(?:-([0-9]{1,2})(?:-([0-9]{1,2})(?:[T ].*)?)?)?\s*")
-_MOMENT = re.compile(
-    r"\s*([0-9]{4})(?:-([0-9]{1,2})(?:-([0-9]{1,2})"
-    r"(?:[T ](?:([0-9]{1,2}):([0-9]{1,2})(?::([0-9]{1,2})(?:\.([0-9]{1,9}))?)?)?"
-    r"\s*(Z|UTC|[+-][0-9]{1,2}(?::[0-9]{1,2})?)?)?)?)?\s*"
-)
 
 
 def number_literal(text: str, node: exp.Expr, session: BindingSession) -> ConstantValue:
@@ -89,36 +84,14 @@ def text_literal(text: str, node: exp.Expr, session: BindingSession) -> Constant
     return ConstantValue(text, SYMBOL, session.span(node))
 
 
-def read_day(text: str) -> date | None:
-    """Return the date of a text in Spark's manner: `2026-1-5`, `2026-01`, `2026`.
+def read_time(text: str, type_: Type) -> date | None:
+    """Return the date or timestamp of a text in Spark's manner; None if it is none.
 
-    >>> read_day("2026-1-5"), read_day("2026-02-30")
+    >>> read_time("2026-1-5", DATE), read_time("2026-02-30", DATE)
     (datetime.date(2026, 1, 5), None)
     """
-    found = _DAY.fullmatch(text)
-    if found is None:
-        return None
     try:
-        return date(int(found[1]), int(found[2] or 1), int(found[3] or 1))
-    except ValueError:
-        return None
-
-
-def read_moment(text: str) -> datetime | None:
-    """Return the timestamp of a text in Spark's manner; UTC if it has no offset.
-
-    >>> read_moment("2026-01-05 8:00:00.5+02:00")
-    datetime.datetime(2026, 1, 5, 6, 0, 0, 500000, tzinfo=datetime.timezone.utc)
-    """
-    found = _MOMENT.fullmatch(text)
-    if found is None:
-        return None
-    fraction = int((found[7] or "0").ljust(6, "0")[:6])
-    parts = [int(found[i] or default) for i, default in zip(range(1, 7), "111000", strict=True)]
-    year, month, day, hour, minute, second = parts
-    try:
-        value = datetime(year, month, day, hour, minute, second, fraction, tzinfo=UTC)
-        return value - _offset(found[8])
+        return (read_day if type_.is_date else read_moment)(text.strip(BLANKS))
     except (ValueError, OverflowError):
         return None
 
@@ -130,10 +103,8 @@ def read_value(text: str, type_: Type) -> Value:
     (7, None, 7.5)
     """
     match type_.kind:
-        case Kind.DATE:
-            return read_day(text)
-        case Kind.TIMESTAMP:
-            return read_moment(text)
+        case Kind.DATE | Kind.TIMESTAMP:
+            return read_time(text, type_)
         case Kind.NUMBER if _SIGNED.fullmatch(text.strip()) and text.strip().lstrip("+-").isdigit():
             value = int(text)
             return value if NUMBER_RANGE[0] <= value <= NUMBER_RANGE[1] else None
@@ -141,17 +112,6 @@ def read_value(text: str, type_: Type) -> Value:
             return float(text)
         case _:
             return None
-
-
-def _offset(text: str | None) -> timedelta:
-    if text in (None, "Z", "UTC"):
-        return timedelta(0)
-    assert text is not None
-    hours, _, minutes = text[1:].partition(":")
-    size = timedelta(hours=int(hours), minutes=int(minutes or 0))
-    if size > timedelta(hours=18):
-        raise ValueError(text)
-    return -size if text[0] == "-" else size
 
 
 def value_literal(value: object, span: Span | None) -> Expression | None:
