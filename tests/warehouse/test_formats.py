@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from corollary.core.arrow import to_python
 from corollary.database.upkeep.transfer import export_all, import_all
 from corollary.database.upkeep.verify import verify
 from corollary.errors import ConstraintError, InputError, WarehouseError
+from corollary.rewrite import normalise
 from corollary.warehouse.catalog import schema
 from corollary.warehouse.catalog.catalog_rows import NewCommit
 from corollary.warehouse.catalog.credentials import StoredCredentials
@@ -108,6 +110,40 @@ def test_an_export_makes_the_same_warehouse(place: Path, tmp_path: Path) -> None
             name: tuple(each) for name, each in manifest["sources"].items()
         }
         change(db)
+        assert verify(store_of(db).warehouse).findings == []
+
+
+SUMS = """
+CREATE TABLE sold (id BIGINT PRIMARY KEY, item STRING, price BIGINT);
+CREATE MATERIALIZED VIEW income AS SELECT item, SUM(price) AS total, COUNT(*) AS n FROM sold GROUP BY item;
+CREATE VIEW best AS SELECT MAX(total) AS total FROM income WHERE n > 1;
+"""  # noqa: E501
+
+
+def test_what_an_earlier_version_has_rewritten_otherwise_is_computed_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its relations beside the view are not there: what they say now, no commit has recorded."""
+    (tmp_path / "sums.sql").write_text(SUMS)
+    with monkeypatch.context() as earlier:
+        passes = [each for each in normalise.PASSES if each.__name__ != "groups"]
+        earlier.setattr(normalise, "PASSES", tuple(passes))
+        with corollary.open(tmp_path / "w", engine="local") as db:
+            db.load(tmp_path / "sums.sql")
+            db.sql("INSERT INTO sold VALUES (1, 'pen', 2), (2, 'pen', 3), (3, 'pot', 9)")
+    with corollary.open(tmp_path / "w", engine="local") as db:
+        assert db.relation("best").rows() == [(5,)]
+        db.sql("DELETE FROM sold WHERE id = 1")
+        db.sql("INSERT INTO sold VALUES (4, 'pot', 1)")
+        assert db.relation("income").rows() == [("pen", 3, 1), ("pot", 10, 2)]
+        assert verify(store_of(db).warehouse).findings == []
+        with db.transaction() as tx:
+            tx.edit(replace)  # which is what `upgrade` does
+    with corollary.open(tmp_path / "w", engine="local") as db:
+        db.sql("INSERT INTO sold VALUES (5, 'pen', 4)")
+        assert db.relation("income").rows() == [("pen", 7, 2), ("pot", 10, 2)]
+        relations = db._state.loaded.normal.relations.values()
+        assert any(each.is_stored and not each.is_declared for each in relations)
         assert verify(store_of(db).warehouse).findings == []
 
 

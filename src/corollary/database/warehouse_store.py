@@ -7,6 +7,7 @@ engine. Where it is not (payload rebuilt, relations copied) the whole relation i
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -162,9 +163,18 @@ class WarehouseStore:
         stored = self.warehouse.catalog.program(commit.program)
         program = parse(SourceFile("program", stored.text))
         program = with_sql_places(with_places(program, stored.layout))
-        return load_next_program(
-            program, program_of_layout(stored.layout), stored.layout["definitions"]
-        )
+        before = program_of_layout(stored.layout)
+        loaded = load_next_program(program, before, stored.layout["definitions"])
+        # What an earlier version has rewritten in another way is not there, and computed if asked.
+        relations = {
+            name: replace(each, is_virtual=True)
+            for name, each in loaded.normal.relations.items()
+            if each.is_derived and each.is_stored and name not in before.relations
+        }
+        if not relations:
+            return loaded
+        normal = replace(loaded.normal, relations={**loaded.normal.relations, **relations})
+        return replace(loaded, normal=normal)
 
     def _filled(
         self, every: Mapping[str, Relation], stored: set[str], number: int

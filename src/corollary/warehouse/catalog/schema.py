@@ -17,7 +17,7 @@
 Their names begin with `corollary_`: a server's database may have other tables too.
 """
 
-FORMAT = 5
+FORMAT = 6
 """The version of what this code writes: tables, files, and what is stored of a program."""
 
 OLDEST_FORMAT = 5

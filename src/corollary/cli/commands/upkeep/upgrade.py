@@ -1,8 +1,10 @@
 """`corollary upgrade`."""
 
+from dataclasses import replace
+
 import click
 
-from corollary.cli.databases import open_catalog
+from corollary.cli.databases import open_catalog, open_warehouse
 from corollary.cli.options import WorkOutputOptions
 from corollary.cli.parameters import family, warehouse
 
@@ -15,14 +17,23 @@ def command(warehouse: str, output: WorkOutputOptions) -> None:
 
     The program, the data and its history, grants and tokens stay. It is one transaction of the
     catalog: the warehouse has the old format or the new one, whatever happens. Processes of the
-    earlier version that have it open cannot commit to it any more.
+    earlier version that have it open cannot commit to it any more. Then what this version keeps
+    beside views in another way is computed anew, in a commit; until then it is computed when it is
+    asked for.
 
     \b
       corollary upgrade warehouse
     """
-    with output.reporting(0.0), open_catalog(warehouse, in_any_format=True) as opened:
+    with output.reporting(0.0) as console:
         from corollary.warehouse.catalog.upgrade import upgrade
 
-        before, after = upgrade(opened.catalog)
+        with open_catalog(warehouse, in_any_format=True) as opened:
+            before, after = upgrade(opened.catalog)
+        if before != after:
+            with (
+                open_warehouse(warehouse, console) as database,
+                database.transaction() as transaction,
+            ):
+                transaction.edit(replace)
         line = f"format {after} is current" if before == after else f"format {before} → {after}"
         output.show(lambda: {"before": before, "format": after}, [line])
