@@ -466,6 +466,12 @@ class LayoutFamily:
             self.widen(trusted)  # a bound has the room of its own table to grow
         self.widen(found, GROWTH_BITS)
 
+    def fit_rows(self, rows: Sequence[Row]) -> None:
+        """Make the ranges include the codes of few tuples."""
+        assert self.layout is not None
+        if not all(map(self.layout.holds_row, rows)):
+            self.fit(list(np.array(rows, np.int64).T), (None,) * len(rows[0]))
+
 
 def _extended(
     columns: Sequence[CodeRange], others: Sequence[CodeRange], growth: int = 0

@@ -6,6 +6,7 @@ from operator import itemgetter
 
 import numpy as np
 
+from corollary.core.states import State
 from corollary.engines.local.storage.arrangement import Order
 from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.storage.layout import Row, Words
@@ -40,3 +41,57 @@ def permutation(columns: Order) -> Callable[[Row], Row]:
         (only,) = columns
         return lambda row: (row[only],)
     return lambda _: ()
+
+
+class LooseChange:
+    """The open change of a table as rows: tuples not in OLD, and tuples of OLD.
+
+    A change of few tuples is made, read and committed row by row, and packed once it is larger, or
+    once vectors read it; the layout of the table has room for it at once.
+    """
+
+    __slots__ = ("added", "removed")
+
+    def __init__(self, added: list[Row]) -> None:
+        self.added = added
+        self.removed: list[Row] = []
+
+    def __len__(self) -> int:
+        return len(self.added) + len(self.removed)
+
+    def side(self, sign: State) -> list[Row]:
+        """Return the tuples that were removed; for other states, those that were added."""
+        return self.removed if sign is State.REMOVED else self.added
+
+    def matching(self, found: list[Row], order: Order, key: Row) -> list[Row]:
+        """Return what the tuples of OLD with a key have become in NEW, all in an order."""
+        gone = matching(self.removed, order, key)
+        return [each for each in found if each not in gone] + matching(self.added, order, key)
+
+    def insert(self, row: Row, has_row: Callable[[Row, State], bool]) -> None:
+        """Add a tuple unless it is in NEW."""
+        if row in self.removed:
+            self.removed.remove(row)
+        elif not has_row(row, State.NEW):
+            self.added.append(row)
+
+    def delete(self, row: Row, has_row: Callable[[Row, State], bool]) -> None:
+        """Remove a tuple if it is in NEW."""
+        if row in self.added:
+            self.added.remove(row)
+        elif has_row(row, State.NEW):
+            self.removed.append(row)
+
+    def remove(self, rows: list[Row]) -> None:
+        """Remove tuples of NEW."""
+        for row in rows:
+            if row in self.added:
+                self.added.remove(row)
+            else:
+                self.removed.append(row)
+
+    def cancel_out(self) -> None:
+        """Drop tuples that were removed and added again from both sides."""
+        for row in [row for row in self.removed if row in self.added]:
+            self.added.remove(row)
+            self.removed.remove(row)

@@ -10,7 +10,13 @@ from corollary.core.types import Type
 from corollary.engines.local.storage.arrangement import Arrangement, Layer, Order, build_arrangement
 from corollary.engines.local.storage.code_range import CodeInterval, CodeRange, Codes
 from corollary.engines.local.storage.layout import Layout, LayoutFamily, Mask, Row, Words
-from corollary.engines.local.storage.rows import Tuples, columns_of, matching, permutation
+from corollary.engines.local.storage.rows import (
+    LooseChange,
+    Tuples,
+    columns_of,
+    matching,
+    permutation,
+)
 from corollary.engines.local.storage.runs import (
     SAMPLE_TUPLES,
     MemoryRun,
@@ -82,7 +88,7 @@ class Table:
         self._main = Arrangement(self.primary_order, self._layout)
         self._others: dict[Order, Arrangement] = {}
         self._old = self._added = self._removed = 0
-        self._loose: tuple[list[Row], list[Row]] | None = None
+        self._loose: LooseChange | None = None
         self._bitmap: Mask | None = None
         self._searched = 0
         self._estimated = 0
@@ -161,7 +167,7 @@ class Table:
     def contents(self) -> Any:
         """Return all tuples of NEW as another table takes them."""
         if self._loose is not None and not self._old:
-            return self._loose[0]
+            return self._loose.added
         return self.tuples(State.NEW)
 
     def size(self, state: State) -> int:
@@ -250,7 +256,7 @@ class Table:
             # Each agrees with itself.
             return any(
                 len(self.matching_rows(order, key_of(row), State.NEW, 1) or (row, row)) > 1
-                for row in self._loose[0]
+                for row in self._loose.added
             )
         arrangement = self.arrangement(self.order_for(columns))
         layout, added = arrangement.layout, arrangement.words(State.ADDED)
@@ -338,11 +344,8 @@ class Table:
 
     def rows(self, state: State) -> list[Row]:
         """Return all tuples of a state, which are few, as rows."""
-        if self._loose is not None and state is not State.OLD:
-            if state is not State.NEW:
-                return self._loose[state is State.REMOVED]
-            if not self._old:
-                return self._loose[0]
+        if self._loose is not None and self._is_loose(state):
+            return self._loose.side(state)
         words = self.tuples(state)
         return [self._layout.unpack_row(word) for word in words.tolist()]
 
@@ -355,16 +358,12 @@ class Table:
         loose = self._loose
         if loose is None:
             return self._arrangement(order).matches(key, state, most)
-        added, removed = loose
-        if state is State.ADDED or (state is State.NEW and not self._old):
-            return matching(added, order, key)
-        if state is State.REMOVED:
-            return matching(removed, order, key)
+        if self._is_loose(state):
+            return matching(loose.side(state), order, key)
         found = self._arrangement(order).matches(key, State.OLD, most)
         if found is None or state is State.OLD:
             return found
-        gone = matching(removed, order, key)
-        return [each for each in found if each not in gone] + matching(added, order, key)
+        return loose.matching(found, order, key)
 
     def has_row(self, row: Row, state: State) -> bool:
         """Return whether a tuple is in a state."""
@@ -376,14 +375,10 @@ class Table:
         if loose is None:
             self.insert(columns_of(rows, len(self.types)), len(rows))
             return
-        added, removed = loose
         self._make_room_for(rows)
         for row in rows:
-            if row in removed:
-                removed.remove(row)
-            elif not self.has_row(row, State.NEW):
-                added.append(row)
-        self._added, self._removed = len(added), len(removed)
+            loose.insert(row, self.has_row)
+        self._count(loose)
 
     def delete_rows(self, rows: list[Row]) -> None:
         """Remove few tuples from NEW; those that it does not contain have no effect."""
@@ -391,17 +386,13 @@ class Table:
         if loose is None:
             self.delete(columns_of(rows, len(self.types)), len(rows))
             return
-        added, removed = loose
         for row in rows:
-            if row in added:
-                added.remove(row)
-            elif self.has_row(row, State.NEW):
-                removed.append(row)
-        self._added, self._removed = len(added), len(removed)
+            loose.delete(row, self.has_row)
+        self._count(loose)
 
     def loose_rows(self, sign: State) -> list[Row] | None:
         """Return the tuples of a side of a loose change; None if the change is packed."""
-        return None if self._loose is None else self._loose[sign is State.REMOVED]
+        return None if self._loose is None else self._loose.side(sign)
 
     def as_words(self, tuples: Tuples) -> Words:
         """Return tuples as words, sorted."""
@@ -409,17 +400,15 @@ class Table:
 
     def pack_rows(self, rows: Sequence[Row]) -> Words:
         """Return rows as words, sorted; the layout is made wide enough for them."""
-        layout = self.layout
-        if not all(map(layout.holds_row, rows)):
-            layout = self.fit(columns_of(rows, len(self.types)), (None,) * len(self.types))
-        return layout.pack_rows(rows)
+        self._make_room_for(rows)
+        return self.layout.pack_rows(rows)
 
     def _settle(self) -> None:
         """Pack the rows of a loose change."""
         loose, self._loose = self._loose, None
         assert loose is not None
         try:
-            added, removed = map(self.pack_rows, loose)
+            added, removed = self.pack_rows(loose.added), self.pack_rows(loose.removed)
         except BaseException:  # a file cannot be read
             self._loose = loose
             raise
@@ -433,22 +422,26 @@ class Table:
         When they are packed it must not change: somebody may have words in his hands.
         """
         self.family = self.family.current
-        assert self.family.layout is not None
-        if not all(map(self.family.layout.holds_row, rows)):
-            columns = columns_of(rows, len(self.types))
-            self.family.fit(columns, (None,) * len(self.types))
+        self.family.fit_rows(rows)
 
-    def _loosen(self, count: int) -> tuple[list[Row], list[Row]] | None:
+    def _loosen(self, count: int) -> LooseChange | None:
         """Return the loose change, to which some rows are added; None if it has to be packed."""
         loose = self._loose
         if loose is None:
             is_open = self._added or self._removed or self._bitmap is not None
             if is_open or count > LOOSE_MAX_TUPLES:
                 return None
-            loose = self._loose = [], []
-        elif self._added + self._removed + count > LOOSE_MAX_TUPLES:
+            loose = self._loose = LooseChange([])
+        elif len(loose) + count > LOOSE_MAX_TUPLES:
             return None
         return loose
+
+    def _is_loose(self, state: State) -> bool:
+        """Whether all tuples of a state are in the loose change, if there is one."""
+        return state is not State.OLD and (state is not State.NEW or not self._old)
+
+    def _count(self, loose: LooseChange) -> None:
+        self._added, self._removed = len(loose.added), len(loose.removed)
 
     # --- bitmaps -------------------------------------------------------------------------------
 
@@ -508,13 +501,8 @@ class Table:
         if isinstance(words, list):
             loose = self._loosen(len(words))
             if loose is not None:
-                came, gone = loose
-                for row in words:
-                    if row in came:
-                        came.remove(row)
-                    else:
-                        gone.append(row)
-                self._added, self._removed = len(came), len(gone)
+                loose.remove(words)
+                self._count(loose)
                 return
             words = self.pack_rows(words)
         main = self.arrangement(self.primary_order)
@@ -537,8 +525,8 @@ class Table:
             loose = self._loosen(len(words))
             if loose is not None:
                 self._make_room_for(words)
-                loose[0].extend(words)
-                self._added += len(words)
+                loose.added.extend(words)
+                self._count(loose)
                 return
             words = self.pack_rows(words)
         main = self.arrangement(self.primary_order)
@@ -554,11 +542,8 @@ class Table:
     def cancel_out(self) -> None:
         """Drop tuples that were removed and added again from both sides of the change."""
         if self._loose is not None:
-            came, gone = self._loose
-            for row in [row for row in gone if row in came]:
-                came.remove(row)
-                gone.remove(row)
-            self._added, self._removed = len(came), len(gone)
+            self._loose.cancel_out()
+            self._count(self._loose)
             return
         main = self.arrangement(self.primary_order)
         if not self._added or not self._removed:
@@ -578,7 +563,7 @@ class Table:
     def commit(self) -> None:
         """Make NEW the OLD; the change must be settled."""
         if self._loose is not None:
-            self._commit_rows(*self._loose)
+            self._commit_rows(self._loose)
             return
         main = self.arrangement(self.primary_order)
         if not self.has_change:
@@ -591,8 +576,9 @@ class Table:
         self._old += self._added - self._removed
         self._added = self._removed = 0
 
-    def _commit_rows(self, added: list[Row], removed: list[Row]) -> None:
+    def _commit_rows(self, loose: LooseChange) -> None:
         """Make NEW the OLD: pack a loose change in each order."""
+        added, removed = loose.added, loose.removed
         main = self._arrangement(self.primary_order)
         for order in self._others:
             other, permute = self._arrangement(order), permutation(order)
@@ -617,7 +603,7 @@ class Table:
         is_closed = self._loose is not None or not self.has_change
         if isinstance(words, list) and not self._old and is_closed:
             self._make_room_for(words)
-            self._loose = list(words), []
+            self._loose = LooseChange(list(words))
             self._added, self._removed, self._estimated = len(words), 0, 0
             self._forget_bitmap()
             return
