@@ -54,6 +54,7 @@ class TypeSpec:
         computed: the type in which DuckDB computes with them; decimals with more digits than 64
             bits hold are of 128 bits.
         sqlite: the type of a column in tables of SQLite.
+        postgres: their type on the wire of PostgreSQL.
         bounds: the least and the greatest integer behind them.
     """
 
@@ -64,30 +65,50 @@ class TypeSpec:
     duckdb: str = "BIGINT"
     computed: str = "BIGINT"
     sqlite: str = "INTEGER"
+    postgres: str = "int8"
     bounds: tuple[int, int] = NUMBER_RANGE
 
 
-_TEXT = TypeSpec((str,), "string", spark="STRING", duckdb="TEXT", computed="VARCHAR")
+_TEXT = TypeSpec(
+    (str,), "string", spark="STRING", duckdb="TEXT", computed="VARCHAR", postgres="text"
+)
 _DECIMAL = "DECIMAL({0.precision},{0.scale})"
 TYPE_SPECS: Mapping[Kind, TypeSpec] = {
     Kind.SYMBOL: _TEXT,
     Kind.NUMBER: TypeSpec((int,), "int64"),
     Kind.UNSIGNED: TypeSpec(
-        (int,), "uint64", "uint64", "DECIMAL(20,0)", "UBIGINT", "UBIGINT", bounds=UNSIGNED_RANGE
+        (int,),
+        "uint64",
+        "uint64",
+        "DECIMAL(20,0)",
+        "UBIGINT",
+        "UBIGINT",
+        postgres="numeric",
+        bounds=UNSIGNED_RANGE,
     ),
-    Kind.FLOAT: TypeSpec((float, int), "double", "float64", "DOUBLE", "DOUBLE", "DOUBLE", "REAL"),
+    Kind.FLOAT: TypeSpec(
+        (float, int), "double", "float64", "DOUBLE", "DOUBLE", "DOUBLE", "REAL", "float8"
+    ),
     Kind.DECIMAL: TypeSpec(
         (Decimal, int),
         "decimal128",
         spark=_DECIMAL,
         duckdb=_DECIMAL,
         sqlite="TEXT",
+        postgres="numeric",
         bounds=(1 - DECIMAL_BOUND, DECIMAL_BOUND - 1),
     ),
-    Kind.BOOL: TypeSpec((bool,), "bool", spark="BOOLEAN", duckdb="BOOLEAN"),
-    Kind.DATE: TypeSpec((date,), "date32", spark="DATE", duckdb="DATE", sqlite="TEXT"),
+    Kind.BOOL: TypeSpec((bool,), "bool", spark="BOOLEAN", duckdb="BOOLEAN", postgres="bool"),
+    Kind.DATE: TypeSpec(
+        (date,), "date32", spark="DATE", duckdb="DATE", sqlite="TEXT", postgres="date"
+    ),
     Kind.TIMESTAMP: TypeSpec(
-        (datetime,), "timestamp", spark="TIMESTAMP", duckdb="TIMESTAMP", sqlite="TEXT"
+        (datetime,),
+        "timestamp",
+        spark="TIMESTAMP",
+        duckdb="TIMESTAMP",
+        sqlite="TEXT",
+        postgres="timestamptz",
     ),
     Kind.RECORD: _TEXT,
 }

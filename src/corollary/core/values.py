@@ -25,9 +25,7 @@ from typing import Any, assert_never
 from corollary.core.logic import Value
 from corollary.core.records.record_text import ScalarText, parse_record
 from corollary.core.records.record_values import record_from_python, record_to_json
-from corollary.core.types import NUMBER_RANGE, UNSIGNED_RANGE, Kind, RecordType, Type
-
-INTEGER_RANGES = {Kind.NUMBER: NUMBER_RANGE, Kind.UNSIGNED: UNSIGNED_RANGE}
+from corollary.core.types import DATE, NUMBER_RANGE, UNSIGNED_RANGE, Kind, RecordType, Type
 
 QUOTED_MAX_CHARS = 40
 """The maximum number of characters of a value in a message."""
@@ -100,7 +98,7 @@ def parse_value(text: str, type_: Type) -> Value:
                 raise ValueError(_no_value(text, type_))
             return text == "true"
         case Kind.DATE:
-            return _date(text, type_)
+            return parse_date(text)
         case Kind.TIMESTAMP:
             return _timestamp(text, type_)
         case _:
@@ -278,9 +276,10 @@ def _decimal(text: str, type_: Type) -> Decimal:
     return decimal_value(int(f"{sign}0{whole}{fraction.ljust(type_.scale, '0')}"), type_.scale)
 
 
-def _date(text: str, type_: Type) -> date:
+def parse_date(text: str) -> date:
+    """Return the date of a text such as `2026-11-15`."""
     if not _DATE.fullmatch(text):
-        raise ValueError(_no_value(text, type_))
+        raise ValueError(_no_value(text, DATE))
     try:
         return date.fromisoformat(text)
     except ValueError:

@@ -11,6 +11,17 @@ from corollary.core.functors.spec import FunctorSpec
 
 Node = exp.Expr
 
+COMPARISONS: Mapping[str, type[exp.Binary]] = {
+    "=": exp.EQ,
+    "!=": exp.NEQ,
+    "<": exp.LT,
+    "<=": exp.LTE,
+    ">": exp.GT,
+    ">=": exp.GTE,
+    "is": exp.NullSafeEQ,
+}
+"""The comparisons of rules."""
+
 ALL_ARGUMENTS = "arguments"
 RESULT = "RESULT"
 

@@ -12,7 +12,7 @@ from corollary.core.arrow_buffers import bool_array, fixed_array, string_array
 from corollary.core.program import Relation
 from corollary.core.records.record_values import record_from_python
 from corollary.core.types import Kind, Type
-from corollary.core.values import INTEGER_RANGES, SCALARS, is_encodable, is_value
+from corollary.core.values import SCALARS, is_encodable, is_value
 from corollary.errors import InputError
 from corollary.warehouse.formats.struct_columns import record_texts
 from corollary.warehouse.formats.typed_values import (
@@ -291,7 +291,7 @@ def _check_column_type(found: pa.DataType, column: str, type_: Type, relation: R
     if pa.types.is_null(found):
         return
     # A whole float is the integer: pandas has no other column for integers with gaps.
-    is_whole_float = pa.types.is_floating(found) and type_.kind in INTEGER_RANGES
+    is_whole_float = pa.types.is_floating(found) and type_.is_integral
     if not is_whole_float and not is_readable(found, type_):
         raise _error(
             f"The table has `{found}` in the column `{column}` of `{relation.name}`, "

@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from corollary.core.types import Type
 from corollary.engines.sql import nodes
-from corollary.engines.sql.dialect import FunctorForm
+from corollary.engines.sql.dialect import AggregateForm, FunctorForm
 from corollary.engines.sql.nodes import Node, OperatorKind
 
 
@@ -47,3 +47,17 @@ def float_operator(kind: OperatorKind) -> FunctorForm:
         return nodes.case((test, nodes.binary(exp.Add, value, zero)))
 
     return FunctorForm(lower, is_fallible=True)
+
+
+def contains(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
+    """Return the test whether a text contains another one, which comes first."""
+    return nodes.call("CONTAINS", arguments[1], arguments[0])
+
+
+def aggregate(name: str) -> AggregateForm:
+    """Return the form of an aggregate that is a function of SQL."""
+
+    def lower(value: Node, source: Type, result: Type) -> tuple[Node, Node | None]:  # noqa: ARG001
+        return nodes.call(name, value), None
+
+    return lower

@@ -18,7 +18,7 @@ from corollary.engines.sql.decimal_bounds import narrow_result
 from corollary.engines.sql.dialect import SqlDialect
 from corollary.engines.sql.nodes import Node
 from corollary.engines.sql.sql_expression import SqlExpression, apply_form
-from corollary.sqlgen.comparisons import COMPARISONS
+from corollary.sqlgen.templates import COMPARISONS
 
 _FALSE, _TRUE = exp.Boolean(this=False), exp.Boolean(this=True)
 

@@ -12,6 +12,8 @@ from corollary.core.totals import WORD_BITS, word_count
 from corollary.core.types import PRIMITIVES, Kind, Type
 from corollary.engines.sql import nodes
 from corollary.engines.sql.arithmetic_forms import (
+    aggregate,
+    contains,
     extreme,
     float_operator,
 )
@@ -90,10 +92,6 @@ def _is_invalid(arguments: Sequence[Node], types: Sequence[Type], result: Type) 
     return test
 
 
-def _contains(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
-    return nodes.call("CONTAINS", arguments[1], arguments[0])
-
-
 def _like(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
     """DuckDB refuses a pattern with nothing behind its last backslash."""
     text, pattern = arguments
@@ -127,13 +125,6 @@ def _within_bits(arguments: Sequence[Node], types: Sequence[Type], result: Type)
 
 
 # --- aggregates ----------------------------------------------------------------------------------
-
-
-def _aggregate(name: str) -> AggregateForm:
-    def lower(value: Node, source: Type, result: Type) -> tuple[Node, Node | None]:  # noqa: ARG001
-        return nodes.call(name, value), None
-
-    return lower
 
 
 def _total(value: Node, source: Type) -> Node:
@@ -219,8 +210,8 @@ _SUMMED = (Kind.NUMBER, Kind.UNSIGNED, Kind.DECIMAL)
 AGGREGATES: dict[tuple[str, Kind], AggregateForm] = {
     **{("sum", kind): _sum for kind in _SUMMED},
     **{("mean", kind): _mean for kind in _SUMMED},
-    **{("min", kind): _aggregate("MIN") for kind in PRIMITIVES},
-    **{("max", kind): _aggregate("MAX") for kind in PRIMITIVES},
+    **{("min", kind): aggregate("MIN") for kind in PRIMITIVES},
+    **{("max", kind): aggregate("MAX") for kind in PRIMITIVES},
 }
 
 DUCKDB = SqlDialect(
@@ -231,7 +222,7 @@ DUCKDB = SqlDialect(
     functors=FUNCTORS,
     predicates={
         "match": FunctorForm(_matches, is_fallible=True, fault=_is_invalid),
-        "contains": FunctorForm(_contains),
+        "contains": FunctorForm(contains),
     },
     align=align,
     from_test=_from_test,

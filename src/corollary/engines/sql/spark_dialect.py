@@ -24,6 +24,8 @@ from corollary.core.types import DECIMAL_MAX_DIGITS, PRIMITIVES, Kind, Type, dec
 from corollary.core.values import format_value
 from corollary.engines.sql import nodes
 from corollary.engines.sql.arithmetic_forms import (
+    aggregate,
+    contains,
     extreme,
     float_operator,
 )
@@ -90,10 +92,6 @@ def _decimal_text(arguments: Sequence[Node], types: Sequence[Type], result: Type
     return nodes.cast(arguments[0], STRING)
 
 
-def _contains(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
-    return nodes.call("CONTAINS", arguments[1], arguments[0])
-
-
 def _align(one: Node, one_type: Type, two: Node, two_type: Type) -> tuple[Node, Node]:
     """Spark brings two decimals to one type, which must have all digits of both."""
     types = (one_type, two_type)
@@ -106,13 +104,6 @@ def _align(one: Node, one_type: Type, two: Node, two_type: Type) -> tuple[Node, 
 
 def _unchanged(value: Node) -> Node:
     return value
-
-
-def _aggregate(name: str) -> AggregateForm:
-    def lower(value: Node, source: Type, result: Type) -> tuple[Node, Node | None]:  # noqa: ARG001
-        return nodes.call(name, value), None
-
-    return lower
 
 
 def _sum(value: Node, source: Type, result: Type) -> tuple[Node, Node | None]:
@@ -194,8 +185,8 @@ AGGREGATES: dict[tuple[str, Kind], AggregateForm] = {
     ("sum", Kind.DECIMAL): _sum,
     ("sum", Kind.UNSIGNED): _sum_of_unsigned,
     **{("mean", kind): _mean for kind in _SUMMED},
-    **{("min", kind): _aggregate("MIN") for kind in PRIMITIVES},
-    **{("max", kind): _aggregate("MAX") for kind in PRIMITIVES},
+    **{("min", kind): aggregate("MIN") for kind in PRIMITIVES},
+    **{("max", kind): aggregate("MAX") for kind in PRIMITIVES},
 }
 
 SPARK = SqlDialect(
@@ -204,7 +195,7 @@ SPARK = SqlDialect(
     type_name=attrgetter("spark_name"),
     constant=_constant,
     functors=FUNCTORS,
-    predicates={"contains": FunctorForm(_contains)},
+    predicates={"contains": FunctorForm(contains)},
     align=_align,
     from_test=_unchanged,
     to_test=_unchanged,

@@ -5,11 +5,10 @@ from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
 
 from corollary.core.types import NUMBER_RANGE, UNSIGNED_RANGE
-from corollary.core.values import is_encodable
+from corollary.core.values import is_encodable, parse_date
 
 _INTEGER = re.compile(r"-?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|[0-9]+)")
 _FRACTION = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
-_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _TIME = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?"
     r"(?:Z|[+-][0-9]{2}:[0-9]{2})?"
@@ -162,12 +161,11 @@ def read_date(text: str) -> date:
     >>> read_date("2026-11-15")
     datetime.date(2026, 11, 15)
     """
-    if _DATE.fullmatch(text) is not None:
-        try:
-            return date.fromisoformat(text)
-        except ValueError:
-            pass
-    raise LiteralError(f"`{shorten(text)}` is not a date.", 'a date is written d"2026-11-15"')
+    try:
+        return parse_date(text)
+    except ValueError:
+        message = f"`{shorten(text)}` is not a date."
+        raise LiteralError(message, 'a date is written d"2026-11-15"') from None
 
 
 def read_time(text: str) -> datetime:

@@ -13,11 +13,9 @@
 `pg_catalog` has some more: int2, int4, oid, lists.
 """
 
-from typing import assert_never
-
 import pyarrow as pa
 
-from corollary.core.types import Kind, Type
+from corollary.core.types import Type
 from corollary.data_class import dataclass
 from corollary.serve.postgres.problems import not_supported
 
@@ -69,6 +67,7 @@ SCALAR_TYPES = (
     *(BPCHAR, VARCHAR, DATE, TIMESTAMP, TIMESTAMPTZ, NUMERIC, REGCLASS),
 )
 BY_OID = {each.oid: each for each in SCALAR_TYPES}
+BY_NAME = {each.name: each for each in SCALAR_TYPES}
 BY_ARRAY = {each.array: each for each in SCALAR_TYPES if each.array}
 UNSIGNED_DIGITS = 20
 
@@ -89,25 +88,11 @@ def numeric_modifier(precision: int, scale: int) -> int:
 
 def column_type(type_: Type) -> tuple[WireType, int]:
     """Return the type and modifier of a column of a relation."""
-    match type_.kind:
-        case Kind.SYMBOL | Kind.RECORD:
-            return TEXT, -1
-        case Kind.NUMBER:
-            return INT8, -1
-        case Kind.UNSIGNED:
-            return NUMERIC, numeric_modifier(UNSIGNED_DIGITS, 0)
-        case Kind.FLOAT:
-            return FLOAT8, -1
-        case Kind.DECIMAL:
-            return NUMERIC, numeric_modifier(type_.precision, type_.scale)
-        case Kind.BOOL:
-            return BOOL, -1
-        case Kind.DATE:
-            return DATE, -1
-        case Kind.TIMESTAMP:
-            return TIMESTAMPTZ, -1
-        case _:
-            assert_never(type_.kind)
+    found = BY_NAME[type_.spec.postgres]
+    if found is not NUMERIC:
+        return found, -1
+    precision = UNSIGNED_DIGITS if type_.is_unsigned else type_.precision
+    return found, numeric_modifier(precision, type_.scale)
 
 
 _BY_ARROW: dict[pa.DataType, WireType] = {

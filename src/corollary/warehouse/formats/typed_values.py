@@ -125,13 +125,8 @@ def from_json(values: Sequence[object], type_: Type) -> tuple[pa.ChunkedArray, F
     classes = set(map(type, values))
     if type_.nullable:
         classes.discard(type(None))
-    plain: dict[Kind, type] = {
-        Kind.SYMBOL: str,
-        Kind.NUMBER: int,
-        Kind.UNSIGNED: int,
-        Kind.BOOL: bool,
-    }
-    is_plain = type_.record is None and classes <= {plain.get(type_.kind)}
+    is_plain = type_.record is None and len(type_.spec.python) == 1
+    is_plain = is_plain and classes <= set(type_.spec.python)
     if is_plain:  # exact classes: `bool` is a subclass of `int`
         try:
             array = pa.array(values, arrow_type(type_))

@@ -12,6 +12,7 @@ from corollary.core import logic
 from corollary.core.functors.catalog import FUNCTORS, read_time_format
 from corollary.core.functors.spec import find_template
 from corollary.core.types import Kind, Type
+from corollary.frontends.sql.binder.functions.time_functions import PATTERNS
 from corollary.sqlgen.templates import fill_template
 
 Node = exp.Expr
@@ -144,21 +145,7 @@ def dialect_title(dialect: SqlDialectName) -> str:
     return {"spark": "Spark SQL", "duckdb": "DuckDB"}[dialect]
 
 
-_JAVA_LETTERS = {
-    "%Y": "yyyy",
-    "%m": "MM",
-    "%d": "dd",
-    "%H": "HH",
-    "%M": "mm",
-    "%S": "ss",
-    "%f": "SSSSSS",
-    "%j": "DDD",
-    "%b": "MMM",
-    "%B": "MMMM",
-    "%a": "EEE",
-    "%A": "EEEE",
-    "%%": "%",
-}
+_JAVA_LETTERS = {directive: java for java, directive in PATTERNS.items()} | {"%%": "%"}
 
 
 def _formatted(moment: Node, text: str, dialect: SqlDialectName) -> Node:

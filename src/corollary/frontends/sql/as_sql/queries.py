@@ -40,7 +40,7 @@ from corollary.frontends.sql.as_sql.functions import (
     sql_functor,
     sql_type,
 )
-from corollary.sqlgen.comparisons import COMPARISONS
+from corollary.sqlgen.templates import COMPARISONS
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ from corollary.frontends.sql.query_tree import (
     ScalarSubquery,
     output_columns,
 )
-from corollary.sqlgen.comparisons import COMPARISONS
+from corollary.sqlgen.templates import COMPARISONS
 
 _COMPARED = {COMPARISONS[sign]: name for name, sign in COMPARISON_OPERATORS.items()}
 ARITHMETIC = {

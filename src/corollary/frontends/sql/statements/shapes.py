@@ -18,7 +18,7 @@ What is compiled then does not know their values, so it is the same for all.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
@@ -26,10 +26,17 @@ from sqlglot import exp
 
 from corollary.core.functors.catalog import COMPARISON_OPERATORS
 from corollary.core.logic import Value
-from corollary.core.types import DECIMAL_MAX_DIGITS, NUMBER, SHORT_DECIMAL_DIGITS, Type
+from corollary.core.types import (
+    DATE,
+    DECIMAL_MAX_DIGITS,
+    NUMBER,
+    SHORT_DECIMAL_DIGITS,
+    TIMESTAMP,
+    Type,
+)
 from corollary.data_class import dataclass
 from corollary.frontends.sql.binder.values.conversions import is_untyped
-from corollary.frontends.sql.binder.values.literals import read_day, read_moment, value_literal
+from corollary.frontends.sql.binder.values.literals import read_time, value_literal
 from corollary.frontends.sql.catalog import TableDefinition
 from corollary.frontends.sql.query_tree import (
     ColumnReference,
@@ -66,7 +73,7 @@ _CAST = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _PARAMETER = re.compile(r":(\w+)")
-_READERS: Mapping[str, Callable[[str], Value]] = {"date": read_day, "timestamp": read_moment}
+_READ_TYPES = {"date": DATE, "timestamp": TIMESTAMP}
 _ARITHMETIC = frozenset("+-*")
 
 Constant = int | str
@@ -165,7 +172,7 @@ def _read_casts(text: str, parameters: Mapping[str, Any]) -> tuple[str, Mapping[
     uses, values = Counter(_PARAMETER.findall(text)), dict(parameters)
     for (name, type_), count in Counter(casts).items():
         value = parameters.get(name)
-        found = _READERS[type_](value) if isinstance(value, str) else None
+        found = read_time(value, _READ_TYPES[type_]) if isinstance(value, str) else None
         if found is None or uses[name] != count:
             return text, parameters
         values[name] = found

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from corollary.core.functors.catalog import result_type
+from corollary.core.functors.catalog import FUNCTORS, result_type
 from corollary.core.functors.spec import DAY, DOUBLE, MOMENT, TIME, FunctorSpec, Kinds
 from corollary.core.types import (
     BOOL,
@@ -66,6 +66,16 @@ def function_of(spec: FunctorSpec) -> SqlFunction:
         return call(spec.name, values, result, site.span)
 
     return SqlFunction(len(spec.parameters), len(spec.parameters), build)
+
+
+def with_default(functor: str, default: Expression) -> SqlFunction:
+    """Return the function that is a functor whose last argument may be left out."""
+    function = function_of(FUNCTORS[functor])
+
+    def build(arguments: list[Expression], site: Site) -> Expression:
+        return function.build([*arguments, default][: function.most], site)
+
+    return SqlFunction(function.most - 1, function.most, build)
 
 
 def numeric(argument: Expression, site: Site) -> Expression:

@@ -8,6 +8,7 @@ from corollary.frontends.sql.binder.functions.arguments import (
     SqlFunction,
     fitted,
     literal_text,
+    with_default,
 )
 from corollary.frontends.sql.binder.values.conversions import call, integer
 from corollary.frontends.sql.binder.values.operators import Site
@@ -17,31 +18,10 @@ REST = 2**31 - 1
 """The length that means the rest of a text."""
 
 
-def _substring(arguments: list[Expression], site: Site) -> Expression:
-    text, start = fitted(arguments[0], TEXT, site), fitted(arguments[1], WHOLE, site)
-    length = fitted(arguments[2], WHOLE, site) if len(arguments) > 2 else integer(REST)
-    return call("substring", (text, start, length), SYMBOL, site.span)
-
-
-def _replace(arguments: list[Expression], site: Site) -> Expression:
-    by = arguments[2] if len(arguments) > 2 else ConstantValue("", SYMBOL)
-    parts = tuple(fitted(each, TEXT, site) for each in (arguments[0], arguments[1], by))
-    return call("replace", parts, SYMBOL, site.span)
-
-
 def _position(arguments: list[Expression], site: Site) -> Expression:
     """`instr(text, part)`."""
     text, part = (fitted(each, TEXT, site) for each in arguments)
     return call("position", (part, text), NUMBER, site.span)
-
-
-def _pad(functor: str) -> SqlFunction:
-    def build(arguments: list[Expression], site: Site) -> Expression:
-        pad = arguments[2] if len(arguments) > 2 else ConstantValue(" ", SYMBOL)
-        text, width = fitted(arguments[0], TEXT, site), fitted(arguments[1], WHOLE, site)
-        return call(functor, (text, width, fitted(pad, TEXT, site)), SYMBOL, site.span)
-
-    return SqlFunction(2, 3, build)
 
 
 def _trim(functor: str) -> SqlFunction:
@@ -129,16 +109,16 @@ def _space(arguments: list[Expression], site: Site) -> Expression:
 
 
 TEXT_FUNCTIONS: dict[str, SqlFunction] = {
-    **{name: SqlFunction(2, 3, _substring) for name in ("substring", "substr")},
+    **{name: with_default("substring", integer(REST)) for name in ("substring", "substr")},
     **{name: _matches("rlike", 2) for name in ("rlike", "regexp", "regexp_like")},
     "trim": _trim("trim"),
     "btrim": _trim("trim"),
     "ltrim": _trim("ltrim"),
     "rtrim": _trim("rtrim"),
-    "replace": SqlFunction(2, 3, _replace),
+    "replace": with_default("replace", ConstantValue("", SYMBOL)),
     "instr": SqlFunction(2, 2, _position),
-    "lpad": _pad("lpad"),
-    "rpad": _pad("rpad"),
+    "lpad": with_default("lpad", ConstantValue(" ", SYMBOL)),
+    "rpad": with_default("rpad", ConstantValue(" ", SYMBOL)),
     "space": SqlFunction(1, 1, _space),
     "regexp_replace": _matches("regexp_replace", 3),
     "regexp_extract": _matches("regexp_extract", 3),

@@ -16,7 +16,7 @@ from corollary.frontends.sql.binder.values.conversions import EPOCH, call, const
 from corollary.frontends.sql.binder.values.operators import Site, choose, negative
 from corollary.frontends.sql.query_tree import ConstantValue, Expression, FunctionCall
 
-_PATTERNS = {
+PATTERNS = {
     "yyyy": "%Y",
     "MM": "%m",
     "dd": "%d",
@@ -156,10 +156,10 @@ def time_format(pattern: str, site: Site) -> str:
         if match[2] is None:
             text = match[0] if match[1] is None else (match[1].replace("''", "'") or "'")
             found += text.replace("%", "%%")
-        elif match[0] in _PATTERNS:
-            found += _PATTERNS[match[0]]
+        elif match[0] in PATTERNS:
+            found += PATTERNS[match[0]]
         else:
-            known = ", ".join(f"`{each}`" for each in _PATTERNS)
+            known = ", ".join(f"`{each}`" for each in PATTERNS)
             raise site.error(
                 "C1306", f"The pattern `{match[0]}` is not known here.", f"there are {known}"
             )
