@@ -7,11 +7,12 @@ values and runs the plan again; one that asks for rows of a stored relation by v
 looks them up.
 """
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from corollary.analysis.today import TODAY_RELATION
 from corollary.core.arrow import arrow_type
@@ -31,9 +32,11 @@ from corollary.database.sql.questions import (
 from corollary.database.state import DatabaseState
 from corollary.errors import InputError
 from corollary.frontends.sql.binder.bind import bind_query
+from corollary.frontends.sql.binder.values.conversions import is_untyped
 from corollary.frontends.sql.catalog import SqlCatalog
 from corollary.frontends.sql.query_tree import (
     ColumnReference,
+    ConstantValue,
     Expression,
     FunctionCall,
     JoinedSource,
@@ -67,6 +70,30 @@ LOOKUP_MAX_ROWS = 10_000
 """More rows than these are not looked up: a plan finds them, within the limits of its work."""
 
 
+_KERNELS = {"+": pc.add_checked, "-": pc.subtract_checked, "*": pc.multiply_checked}
+"""The arithmetic of numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Computed:
+    """Arithmetic of numbers."""
+
+    functor: str
+    arguments: "tuple[_Read, ...]"
+
+
+_Read = int | str | ConstantValue | _Computed
+"""A column of the relation, a parameter, a constant, or what is computed of them."""
+
+
+def _stored_columns(parts: Iterable[_Read]) -> Iterator[int]:
+    for each in parts:
+        if isinstance(each, int):
+            yield each
+        elif isinstance(each, _Computed):
+            yield from _stored_columns(each.arguments)
+
+
 @dataclass(frozen=True, slots=True)
 class Lookup:
     """A question for the rows of a stored relation that have some values.
@@ -74,35 +101,45 @@ class Lookup:
     Attributes:
         bound: the columns whose values are given, in ascending order.
         names: the parameters with these values.
-        columns: those of the question: columns of the relation, or parameters; the number of
-            copies last, if there are copies. None if it computes something of the rows.
+        columns: those of the question; the number of copies last, if there are copies. None if
+            it does more with the rows.
     """
 
     relation: str
     bound: tuple[int, ...]
     names: tuple[str, ...]
-    columns: tuple[int | str, ...] | None
+    columns: tuple[_Read, ...] | None
     has_counts: bool
 
     def rows(self, engine: Engine, values: Mapping[str, Any], given: Relation) -> pa.Table | None:
         """Return the rows for some values; None if many, elsewhere, or to be computed."""
         if self.columns is None:
             return None
-        read = [each for each in self.columns if isinstance(each, int)]
+        read = list(dict.fromkeys(_stored_columns(self.columns)))
         bound = [values[each] for each in self.names]
         found = engine.lookup(self.relation, self.bound, bound, read, LOOKUP_MAX_ROWS)
         if found is None:
             return None
-        if len(read) < len(self.columns):
-            types = dict(zip(given.columns, given.types, strict=True))
-            stored, size = iter(found), len(found[0])
-            found = [
-                next(stored)
-                if isinstance(each, int)
-                else pa.repeat(pa.scalar(values[each], arrow_type(types[each])), size)
-                for each in self.columns
-            ]
-        return pa.table(found, [str(at) for at in range(len(found))])
+        stored, size = dict(zip(read, found, strict=True)), len(found[0])
+        types = dict(zip(given.columns, given.types, strict=True))
+
+        def computed(each: _Read) -> Any:
+            match each:
+                case int():
+                    return stored[each]
+                case str():
+                    return pa.scalar(values[each], arrow_type(types[each]))
+                case ConstantValue(value=value, type=type_):
+                    return pa.scalar(value, arrow_type(type_))
+                case _Computed(functor=functor, arguments=arguments):
+                    return _KERNELS[functor](*map(computed, arguments))
+
+        try:
+            columns = [computed(each) for each in self.columns]
+        except pa.ArrowInvalid:  # an overflow: the plan says where
+            return None
+        whole = [pa.repeat(each, size) if isinstance(each, pa.Scalar) else each for each in columns]
+        return pa.table(whole, [str(at) for at in range(len(whole))])
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,15 +351,26 @@ def _lookup_of(query: Query, values: str, loaded: LoadedProgram) -> Lookup | Non
     return Lookup(relation.name, ordered, names, columns, table.is_bag)
 
 
-def _read_columns(select: Select, given: TableSource) -> tuple[int | str, ...] | None:
-    """Return the columns of a table and the given values that a block selects, if nothing else."""
-    read: list[int | str] = []
-    for _, each in select.columns:
-        if not isinstance(each, ColumnReference) or each.depth != 0:
-            return None
-        is_given = each.source == given.number
-        read.append(given.columns[each.column].name if is_given else each.column)
-    return tuple(read) if any(isinstance(each, int) for each in read) else None
+def _read_columns(select: Select, given: TableSource) -> tuple[_Read, ...] | None:
+    """Return what a block selects, if it is simple and reads a column of the relation."""
+
+    def read(each: Expression) -> _Read | None:
+        match each:
+            case ColumnReference(depth=0, source=source, column=column):
+                return given.columns[column].name if source == given.number else column
+            case ConstantValue() if not is_untyped(each):
+                return each
+            case FunctionCall(functor=functor, arguments=arguments) if functor in _KERNELS:
+                parts = [read(part) if part.type.is_number else None for part in arguments]
+                found = tuple(part for part in parts if part is not None)
+                return _Computed(functor, found) if len(found) == len(parts) == 2 else None
+            case _:
+                return None
+
+    found = [read(each) for _, each in select.columns]
+    columns = tuple(each for each in found if each is not None)
+    is_simple = len(columns) == len(found) and any(True for _ in _stored_columns(columns))
+    return columns if is_simple else None
 
 
 def _conjuncts(condition: Expression) -> list[Expression]:
