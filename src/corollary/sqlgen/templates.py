@@ -45,16 +45,12 @@ def _parse(text: str) -> Node:
     return tree
 
 
-def _leave(parent: Node, child: Node) -> Node:  # noqa: ARG001 - the shape of `enclose`
-    return child
-
-
 def fill_template(
     text: str,
     spec: FunctorSpec,
     arguments: Sequence[Node],
     result: exp.DataType | None = None,
-    enclose: Callable[[Node, Node], Node] = _leave,
+    enclose: Callable[[Node, Node], Node] | None = None,
 ) -> Node:
     """Return what a functor is in SQL for some arguments, whose trees become parts of it.
 
@@ -70,48 +66,31 @@ def fill_template(
     """
     tree = _parse(text)
 
-    def fill(values: Sequence[Node]) -> Node:
-        filling = _Filling(dict(zip(spec.arguments, values, strict=False)), values, result, enclose)
-        return filling.of(tree)
+    def fill(values: Sequence[Node]) -> Any:
+        named = dict(zip(spec.arguments, values, strict=False))
+
+        def copy(part: Any, parent: Node | None = None) -> Any:
+            match part:
+                case exp.Column() if parent is not None and enclose is not None:
+                    return enclose(parent, named[part.name])
+                case exp.Column():
+                    return named[part.name]
+                case exp.DataType() if part.args.get("kind") == RESULT:
+                    return result
+                case exp.DataType() | exp.Literal() | exp.Null() | exp.Boolean():
+                    return part  # nothing to fill in: it may be shared
+                case exp.Expr():
+                    return type(part)(**{key: copy(each, part) for key, each in part.args.items()})
+                case [exp.Column() as only] if only.name == ALL_ARGUMENTS:
+                    return list(values)
+                case list():
+                    return [copy(each) for each in part]
+                case _:
+                    return part
+
+        return copy(tree)
 
     if spec.is_variadic and ALL_ARGUMENTS not in text:
         return reduce(lambda one, other: fill([one, other]), arguments)
-    return fill(arguments)
-
-
-class _Filling:
-    """Copies a template; what has nothing to fill in may be shared."""
-
-    def __init__(
-        self,
-        named: Mapping[str, Node],
-        arguments: Sequence[Node],
-        result: exp.DataType | None,
-        enclose: Callable[[Node, Node], Node],
-    ) -> None:
-        self._named = named
-        self._arguments = arguments
-        self._result = result
-        self._enclose = enclose
-
-    def of(self, node: Node) -> Node:
-        """Return a filled copy of a node of the template."""
-        match node:
-            case exp.Column():
-                return self._named[node.name]
-            case exp.DataType():
-                is_result = self._result is not None and node.args.get("kind") == RESULT
-                return self._result if is_result and self._result is not None else node
-            case exp.Literal() | exp.Null() | exp.Boolean():
-                return node
-            case _:
-                parts = {key: self._part(node, value) for key, value in node.args.items()}
-                return type(node)(**parts)
-
-    def _part(self, parent: Node, value: Any) -> Any:
-        if isinstance(value, list):
-            is_all = len(value) == 1 and value[0].name == ALL_ARGUMENTS
-            return list(self._arguments) if is_all else [self.of(each) for each in value]
-        if isinstance(value, exp.Column):
-            return self._enclose(parent, self.of(value))
-        return self.of(value) if isinstance(value, exp.Expr) else value
+    made: Node = fill(arguments)
+    return made

@@ -31,11 +31,8 @@ COMPARISON_OPERATORS = {spec.name: spec.comparison for spec in FUNCTORS.values()
 """The functors that compare as operators do; their result is null where an argument is."""
 
 
-_BY_OPERATOR = {operator: name for name, operator in COMPARISON_OPERATORS.items()}
-OPPOSITES = {
-    name: _BY_OPERATOR[NEGATED_OPERATORS[operator]]
-    for name, operator in COMPARISON_OPERATORS.items()
-}
+_NAMES = {operator: name for name, operator in COMPARISON_OPERATORS.items()}
+OPPOSITES = {_NAMES[one]: _NAMES[NEGATED_OPERATORS[one]] for one in _NAMES}
 """For each of them the one that holds where it does not, nulls apart."""
 
 

@@ -1,13 +1,4 @@
-"""Spark SQL: values in the types of published tables; there are no codes.
-
-| type | SQL type |
-|---|---|
-| symbol | STRING |
-| number | BIGINT |
-| float | DOUBLE |
-| decimal(p,s) | DECIMAL(p,s) |
-| bool, date, timestamp | BOOLEAN, DATE, TIMESTAMP |
-| unsigned | DECIMAL(20,0) |
+"""Spark SQL: values in the types of published tables (`TypeSpec.spark`); there are no codes.
 
 Decimals are computed with as long as all digits on the way fit 38: beyond that, Spark rounds. What
 has no form here, arithmetic of unsigned numbers say, is computed by functions of our own.

@@ -125,17 +125,10 @@ def _functor(term: logic.Functor, type_: Type) -> logic.Term:
             low = logic.Functor("band", (left, logic.Constant(_MASK, NUMBER)), source)
             return replace(term, arguments=(low,))
         case name, _:
-            return _fitted(term, type_, FUNCTORS[name].word if name in FUNCTORS else Word.CHECKED)
-
-
-def _fitted(term: logic.Functor, type_: Type, word: Word) -> logic.Term:
-    match word:
-        case Word.CLOSED:
-            return term
-        case Word.WRAPPED:
-            return _wrapped(term, type_)
-        case Word.CHECKED:
-            return _checked(term, type_)
+            word = FUNCTORS[name].word if name in FUNCTORS else Word.CHECKED
+            if word is Word.CLOSED:
+                return term
+            return (_wrapped if word is Word.WRAPPED else _checked)(term, type_)
 
 
 def _same_bits(term: logic.Term, source: Type, type_: Type) -> logic.Term:

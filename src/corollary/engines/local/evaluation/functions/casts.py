@@ -1,14 +1,4 @@
-"""Conversions between texts and values in the manner of Spark SQL's `CAST`.
-
-| functor | also reads, blanks around it apart |
-|---|---|
-| `parse_integer` | `+7`, `007`; no hexadecimal number, no fraction |
-| `parse_float` | `1e5`, `.5`, `Infinity`, `nan`; what is too large is infinite |
-| `parse_decimal` | `1e2`, `.5`; more digits are rounded half away from zero |
-| `parse_bool` | `t` `true` `y` `yes` `1`, `f` `false` `n` `no` `0`, in any case |
-| `parse_day` | `2026`, `2026-11`, `2026-1-5`, with a time behind it, which does not matter |
-| `parse_moment` | the same with `8:5`, `08:05:00.25`, and a zone: `Z`, `UTC`, `+01:00` |
-"""
+"""Conversions between texts and values in the manner of Spark SQL's `CAST`."""
 
 import math
 import re
