@@ -24,6 +24,7 @@ def _whole_digits(type_: Type) -> int:
 def most_digits(name: str, types: Sequence[Type], scale: int) -> int:
     """Return the number of digits, with those after the point, that the result can have at most.
 
+    >>> from corollary.core.types import decimal
     >>> cents = decimal(12, 2)
     >>> most_digits("+", [cents, cents], 2), most_digits("*", [cents, cents], 2)
     (13, 22)
@@ -69,6 +70,7 @@ def can_overflow(name: str, types: Sequence[Type], result: Type) -> bool:
 def narrow_constant(constant: Constant, type_: Type) -> Type:
     """Return the narrowest type that has a constant.
 
+    >>> from corollary.core.types import decimal
     >>> money = decimal(38, 2)
     >>> narrow_constant(Constant(Decimal("1.19")), money).precision
     3

@@ -48,6 +48,7 @@ def problem(
 def type_name(type_: Type) -> str:
     """Return the name of a type in SQL.
 
+    >>> from corollary.core.types import decimal
     >>> type_name(decimal(5, 2)), type_name(SYMBOL)
     ('DECIMAL(5,2)', 'STRING')
     """
