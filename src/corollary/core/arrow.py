@@ -37,6 +37,7 @@ _NAN, _ZERO = fixed_array(np.array([math.nan, 0.0]), pa.float64())
 def arrow_type(type_: Type) -> pa.DataType:
     """Return the Arrow type that holds the values of a type.
 
+    >>> from corollary.core.types import decimal
     >>> arrow_type(decimal(12, 2))
     Decimal128Type(decimal128(12, 2))
     """
