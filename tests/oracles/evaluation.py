@@ -768,14 +768,19 @@ class Conjunction:
     # types
 
     def infer(self, heads: tuple[Atom, ...]) -> None:
-        """Column types, then equations, then comparisons and heads, then defaults of literals."""
+        """Column types, then equations, comparisons, heads, aggregates, defaults of literals."""
         for atom in (*self.atoms, *self.negated):
             for arg, type_ in zip(atom.args, self.oracle.columns[atom.relation], strict=True):
                 if isinstance(arg, Var):
                     known = self.types.setdefault(arg.name, type_)
                     if not known.fits(type_):
                         raise OracleRejected(f"{arg.name} is {known.name} and {type_.name}")
-        phases = [self.infer_comparisons, lambda: self.infer_heads(heads), self.infer_defaults]
+        phases = [
+            self.infer_comparisons,
+            lambda: self.infer_heads(heads),
+            self.infer_aggregates,
+            self.infer_defaults,
+        ]
         while True:
             before = len(self.types)
             self.infer_equations()
@@ -796,6 +801,14 @@ class Conjunction:
             if found and test.op in ORDERINGS:
                 self.push(test.left, found)
                 self.push(test.right, found)
+
+    def infer_aggregates(self) -> None:
+        """A variable from outside has the type of its columns inside."""
+        inner = (node.body for test in self.tests for node in walk(test) if isinstance(node, Agg))
+        for atom in (part for body in inner for part in walk(body) if isinstance(part, Atom)):
+            for arg, type_ in zip(atom.args, self.oracle.columns[atom.relation], strict=False):
+                if isinstance(arg, Var) and arg.name in self.candidates:
+                    self.types.setdefault(arg.name, replace(type_, nullable=False))
 
     def infer_heads(self, heads: tuple[Atom, ...]) -> None:
         for atom in (*self.negated, *heads):

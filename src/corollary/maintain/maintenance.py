@@ -7,6 +7,7 @@ from typing import assert_never
 from corollary.analysis.strata import Stratum, strata
 from corollary.core import plans
 from corollary.core.monitoring_optimisations import MonitoringOptimisation
+from corollary.core.pipeline import Reference
 from corollary.core.states import State
 from corollary.data_class import dataclass
 from corollary.errors import InputError
@@ -27,7 +28,6 @@ from corollary.maintain.algorithms import (
     totals,
 )
 from corollary.maintain.choose import Algorithm, AlgorithmChoice, ChangeSizes, choose
-from corollary.maintain.delta import changes_below
 from corollary.maintain.draft import Draft
 from corollary.maintain.payload import payload_kind, payload_relations
 from corollary.maintain.update import Update
@@ -86,11 +86,39 @@ def choose_algorithms(
         if any(update.signs_of(name) for name in stratum.relations):
             choice = choose(stratum, update, requested, sizes)
             found[plans.procedure_name(stratum.relations)] = stratum, choice
+    unread = _unread(update, list(found.values()))
     return {
         name: (stratum, choice)
         for name, (stratum, choice) in found.items()
         if not _is_read_through(stratum, update, found.values())
+        and unread.isdisjoint(stratum.relations)
     }
+
+
+def _unread(update: Update, chosen: Sequence[tuple[Stratum, AlgorithmChoice]]) -> set[str]:
+    """Return the virtual relations whose change nobody reads: all above is evaluated anew."""
+    unread: set[str] = set()
+    for at in reversed(range(len(chosen))):
+        stratum, _ = chosen[at]
+        if not all(
+            update.is_virtual(name) and name not in update.watched for name in stratum.members
+        ):
+            continue
+        readers = [
+            (above, choice)
+            for above, choice in chosen[at + 1 :]
+            if not stratum.members.isdisjoint(update.read_below(above))
+        ]
+        if readers and all(
+            not unread.isdisjoint(above.relations)
+            or (
+                choice.algorithm is Algorithm.RECOMPUTE
+                and not any(map(update.is_virtual, above.relations))
+            )
+            for above, choice in readers
+        ):
+            unread |= stratum.members
+    return unread
 
 
 def _is_read_through(
@@ -175,7 +203,7 @@ def maintain(
             ]
         draft.procedures[name] = tuple(steps)
         draft.readable.update(stratum.relations)
-        main.append(_call_if_changed(stratum, draft, used.get(name, plans.Call(name))))
+        main.append(_call_if_changed(stratum, draft, used.get(name, plans.Call(name)), chosen))
     main += make_final_steps(draft)
     epf.complete_clear_tables(draft)
     made = {name: choice for name, (_, choice) in chosen.items()}
@@ -213,7 +241,7 @@ def _shared_rows(
         )
     )
     call = plans.Call(plans.procedure_name((body,), "rows"))
-    calls = {_call_if_changed(each, draft, call) for each, _ in readers.values()}
+    calls = {_call_if_changed(each, draft, call, chosen) for each, _ in readers.values()}
     if not is_shared or len(calls) > 1:
         return []
     draft.procedures[call.procedure] = tuple(assignments.derive_shared_rows(body, draft))
@@ -260,13 +288,28 @@ def _steps(algorithm: Algorithm, stratum: Stratum, draft: Draft) -> list[plans.S
 
 
 def _call_if_changed(
-    stratum: Stratum, draft: Draft, call: plans.Call | plans.PlacedCall
+    stratum: Stratum,
+    draft: Draft,
+    call: plans.Call | plans.PlacedCall,
+    chosen: Mapping[str, tuple[Stratum, AlgorithmChoice]],
 ) -> plans.Step:
     """Return the call of a stratum, guarded by the changes of the relations that it reads."""
+    update = draft.update
     bodies = (each.body for each in stratum.aggregations)
-    if not draft.update.redefined.isdisjoint((*stratum.relations, *bodies)):
+    if not update.redefined.isdisjoint((*stratum.relations, *bodies)):
         return call
-    return plans.When(changes_below(stratum, draft), (call,))
+    found = {name for each, _ in chosen.values() for name in each.relations}
+    changes: list[Reference] = []
+    work = [stratum]
+    while work:
+        for name in update.read_below(work.pop()):
+            if update.is_virtual(name) and update.signs_of(name) and name not in found:
+                # Its change is not found, but follows from those below.
+                work.append(draft.tables.stratum_of(name, State.NEW))
+                continue
+            signs = sorted(update.signs_of(name))
+            changes += (draft.changes_of(name, sign) for sign in signs)
+    return plans.When(tuple(dict.fromkeys(changes)), (call,))
 
 
 def plan_payload_rebuild(stratum: Stratum, update: Update) -> plans.Plan:

@@ -110,14 +110,6 @@ class _Propagation:
             selections, bodies = delta.seed_bodies(draft, needed, members, sign, body)
             if not any(bodies[name] for name in names):
                 continue
-            if is_exact:
-                (name,) = names
-                actual = draft.working_relation(name, sign)
-                steps += selections
-                steps += draft.derive(
-                    actual, bodies[name], role=plans.Role.APPROXIMATED, about=name
-                )
-                continue
             local = {name: self._locals(plans.working_relation(name, sign), name) for name in names}
             steps += selections
             for name in names:
@@ -131,6 +123,11 @@ class _Propagation:
             further: list[plans.Step] = []
             for name in names:
                 known = Reference(draft.working_relation(name, sign))
+                if is_exact:
+                    approximation = Reference(local[name]["approximation"])
+                    role = plans.Role.ACTUAL
+                    settle.append(draft.copy(known.relation, approximation, role=role, about=name))
+                    continue
                 settle += self._filter(local[name], name, known, sign)
                 settle.append(plans.Extend(known.relation, local[name]["actual"]))
                 further += draft.derive(
