@@ -453,7 +453,7 @@ def _refuse_altered_columns(columns: Mapping[str, Relation], program: NormalProg
 def _is_empty(state: DatabaseState, update: Update) -> bool:
     """Whether nothing changes: no rule, no base relation, and no part of one either."""
     before, after, engine = update.old, update.new, state.engine
-    if update.changed or before.subsumption != after.subsumption:
+    if update.changed or update.changed_aggregates or before.subsumption != after.subsumption:
         return False
     if before.rules != after.rules and {*before.rules} != {*after.rules}:  # in any order
         return False

@@ -190,8 +190,8 @@ def _choose_possible(
     members = stratum.relations
     if stratum.aggregations:
         return _for_aggregate(stratum, update, sizes, requested)
-    if not update.reordered.isdisjoint(members):
-        reason = "its tuples are ordered or chosen in another way"
+    if not (update.reordered | update.changed_aggregates).isdisjoint(members):
+        reason = "its tuples are ordered, chosen or computed in another way"
         return AlgorithmChoice(members, Algorithm.RECOMPUTE, reason)
     known = update.old.relations.keys() - update.refilled
     if known.isdisjoint(members) and not is_virtual:

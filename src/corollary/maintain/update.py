@@ -2,13 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from functools import cached_property
 
 from corollary.analysis import relevance
 from corollary.analysis.strata import Stratum, strata
 from corollary.core.graph import strongly_connected_components
-from corollary.core.logic import AnyAggregation, Rule, rules_by_head
+from corollary.core.logic import NO_RULE, AnyAggregation, Rule, rules_by_head
 from corollary.core.monitoring_optimisations import MonitoringOptimisation
 from corollary.core.program import NormalProgram
 from corollary.core.states import State
@@ -146,8 +146,8 @@ class Update:
     def redefined(self) -> frozenset[str]:
         """The relations that gain or lose rules, or are new aggregates."""
         changed = (*self.added_rules, *self.removed_rules)
-        new = {each.relation for each in self.added_aggregations}
-        return frozenset(rule.head.relation for rule in changed) | new | self.reordered
+        heads = frozenset(rule.head.relation for rule in changed)
+        return heads | self.changed_aggregates | self.reordered
 
     @cached_property
     def reordered(self) -> frozenset[str]:
@@ -164,8 +164,18 @@ class Update:
     @cached_property
     def added_aggregations(self) -> tuple[AnyAggregation, ...]:
         """The aggregations that only NEW has."""
-        known = {each.relation for each in self.old.aggregations}
-        return tuple(each for each in self.new.aggregations if each.relation not in known)
+        known = {replace(each, origin=NO_RULE) for each in self.old.aggregations}
+        return tuple(
+            each for each in self.new.aggregations if replace(each, origin=NO_RULE) not in known
+        )
+
+    @cached_property
+    def changed_aggregates(self) -> frozenset[str]:
+        """The relations that are new aggregates, or none any more."""
+        left = {each.relation for each in self.new.aggregations}
+        gone = {each.relation for each in self.old.aggregations} - left
+        added = {each.relation for each in self.added_aggregations}
+        return frozenset(added | (gone & self.new.relations.keys()))
 
     @cached_property
     def recursive_before(self) -> frozenset[str]:
@@ -183,8 +193,8 @@ class Update:
         for rule in self.removed_rules:
             name = rule.head.relation
             changed[name] = changed.get(name, relevance.NO_SIGNS) | {State.REMOVED}
-        changed |= {each.relation: relevance.BOTH_SIGNS for each in self.added_aggregations}
-        changed |= dict.fromkeys((*self.refilled, *self.reordered), relevance.BOTH_SIGNS)
+        redefined = (*self.refilled, *self.reordered, *self.changed_aggregates)
+        changed |= dict.fromkeys(redefined, relevance.BOTH_SIGNS)
         return relevance.candidate_relations(self.new, changed)
 
     @cached_property

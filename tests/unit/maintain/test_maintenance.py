@@ -522,6 +522,25 @@ def test_a_tuple_that_drops_a_changed_value_stays(algorithm: str) -> None:
     assert changes_of(tx, "small") == ([], [("b",)])
 
 
+@pytest.mark.parametrize("virtual", [(), ("h",)])
+def test_rules_with_windows_come_change_and_go(virtual: tuple[str, ...]) -> None:
+    declared = ".decl p(x: number)\n.decl h(x: number, y: number?)\n"
+    rule = 'h(x, y) :- p(x), y is window("{}($1) over (order by $1)", x).'
+    db = opened(declared, "auto", virtual)
+    insert(db, "p", [(1,), (2,)])
+    with db.transaction() as tx:
+        tx.add_rule(rule.format("lag"))
+    assert changes_of(tx, "h") == ([(1, None), (2, 1)], [])
+    with db.transaction() as tx:
+        tx.remove_rule(rule.format("lag"))
+        tx.add_rule(rule.format("lead"))
+    assert changes_of(tx, "h") == ([(1, 2), (2, None)], [(1, None), (2, 1)])
+    with db.transaction() as tx:
+        tx.remove_rule(rule.format("lead"))
+    assert changes_of(tx, "h") == ([], [(1, 2), (2, None)])
+    assert db.relation("h").rows() == []
+
+
 # --------------------------------------------------------------------------------- ranks and counts
 
 
