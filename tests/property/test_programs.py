@@ -31,7 +31,7 @@ def test_goals_equal_the_oracle(case: Case) -> None:
 
 @pytest.mark.slow
 @settings(max_examples=examples(5, 60), suppress_health_check=SLOW)
-@given(programs())
+@given(programs(windowed=None))
 def test_bodies_of_rules_are_goals(case: Case) -> None:
     """The body of a rule as a goal has the answers that the oracle gives for such a rule."""
     loaded, _ = prepared(case.text, {})

@@ -410,9 +410,10 @@ class Body:
 class Maker:
     """Draws one program; `relations` grows from the base relations upwards."""
 
-    def __init__(self, draw: st.DrawFn, simple: bool, windowed: int = 0) -> None:
+    def __init__(self, draw: st.DrawFn, simple: bool, windowed: int | None = 0) -> None:
         self.draw = draw
-        self.simple, self.windowed = simple, windowed
+        self.simple, self.windowed = simple, windowed or 0
+        self.has_windows = windowed is not None
         self.features: set[str] = set()
         self.relations: list[Relation] = []
         self.derived = 0
@@ -758,8 +759,9 @@ class Maker:
         kinds = [
             (1, self.make_nullary), (2, self.make_mutual), (2, self.make_multi_head),
             (1, self.make_nonlinear), (1, self.make_linear), (1, self.make_counter),
-            (1, self.make_eqrel), (2, self.make_totals), (1, self.make_window),
+            (1, self.make_eqrel), (2, self.make_totals),
         ]  # fmt: skip
+        kinds += [(1, self.make_window)] * self.has_windows
         room, chosen = self.pick((5, 5, 5, 5, 5, 4, 3, 2)), [self.make_rules]
         ranks = [self.draw(st.integers(0, 999)) for _ in kinds]  # permutations() favours no change
         for _, (size, make) in sorted(zip(ranks, kinds, strict=True), key=lambda pair: pair[0]):
@@ -773,13 +775,13 @@ class Maker:
 
 
 @st.composite
-def programs(draw: st.DrawFn, simple: bool = False, windowed: int = 0) -> Case:
+def programs(draw: st.DrawFn, simple: bool = False, windowed: int | None = 0) -> Case:
     """A valid program over two to four base relations, with a small database.
 
     Args:
         draw: Given by hypothesis.
         simple: Only recursion, negation, disjunction and comparisons over numbers and symbols.
-        windowed: At least so many rules have window functions, if the program has room.
+        windowed: At least so many rules have window functions, if the program has room; None: none.
     """
     return Maker(draw, simple, windowed).make()
 

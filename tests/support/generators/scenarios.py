@@ -81,7 +81,7 @@ def scenarios(
     *,
     with_virtual: bool = False,
     with_rules: bool = False,
-    windowed: int = 0,
+    windowed: int | None = 0,
 ) -> Scenario:
     """Draw a scenario.
 
@@ -89,8 +89,8 @@ def scenarios(
         draw: Given by hypothesis.
         algorithms: One of them.
         with_virtual: Whether some derived relations, mostly all, are virtual and watched.
-        with_rules: Whether rules come and go, but for those with window functions.
-        windowed: At least so many rules have window functions.
+        with_rules: Whether rules come and go.
+        windowed: At least so many rules have window functions; None: none.
     """
     case = draw(programs(windowed=windowed))
     updated = draw(updates(case))
@@ -103,7 +103,7 @@ def scenarios(
     none: frozenset[str] = frozenset()
     toggled = st.just(none)
     if with_rules:
-        rules = sorted({each for each in rules_of(case.text) if "window(" not in each})
+        rules = sorted({*rules_of(case.text)})
         toggled = st.frozensets(st.sampled_from(rules), max_size=3)
     out = draw(toggled)
     steps = tuple((step, draw(toggled)) for step in updated)

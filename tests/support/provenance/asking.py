@@ -38,9 +38,14 @@ QUESTIONS = 4
 
 
 def scenarios_to_ask() -> st.SearchStrategy[Scenario]:
-    """Return scenarios in which rules come and go, some with virtual relations."""
+    """Return scenarios in which rules come and go, some with virtual relations.
+
+    They are without windows: the oracle of proofs has none.
+    """
     return st.one_of(
-        scenarios(with_rules=True), scenarios(with_rules=True, with_virtual=True), scenarios()
+        scenarios(with_rules=True, windowed=None),
+        scenarios(with_rules=True, with_virtual=True, windowed=None),
+        scenarios(windowed=None),
     )
 
 
