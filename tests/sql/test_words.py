@@ -41,7 +41,7 @@ VIEWS = {(folder, each.label): each for folder in TABLES for each in corpus(fold
 def made_names(program: NormalProgram) -> re.Pattern[str]:
     """Return what finds the names that are not the user's."""
     made = [name for name in program.relations if title_of(name, program.statements) != name]
-    listed = "|".join(map(re.escape, sorted(made, key=len, reverse=True)))
+    listed = "|".join(map(re.escape, sorted(made, key=len, reverse=True))) or r"(?!)"
     return re.compile(rf"(?<![\w.])(?:{listed})(?!\w)|\bquestion\.\w")
 
 

@@ -43,7 +43,7 @@ UNKNOWN_TO_SPARK = (
     "group by (a, k)",
     *("> all (select", "x = t.s", "(select max(c) from u where u.a = t.a) from t group by a"),
 )
-OTHER_VALUES = ("current_date", "curdate")
+OTHER_VALUES = ("current_date", "curdate", "[yyyy][MM]")  # a time without a year is refused
 ROWS = [
     (
         1,

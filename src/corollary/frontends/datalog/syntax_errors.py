@@ -156,8 +156,6 @@ def _unsupported(lexemes: Sequence[Lexeme], position: int) -> tuple[str, str | N
     starts = clause[0].type if clause else ""
     if lexeme.type == "BAD" and lexeme.text in UNSUPPORTED_DIRECTIVES:
         return UNSUPPORTED_DIRECTIVES[lexeme.text]
-    if lexeme.type == "STATE" and (not clause or clause[-1].type != "IDENT"):
-        return _UNSUPPORTED_WORDS["@"], None
     if lexeme.text == "@" and clause and clause[-1].type in ("IDENT", "DOTTED", "QUOTED"):
         return None
     if lexeme.text in _UNSUPPORTED_WORDS and lexeme.type in ("BAD", "RESERVED"):
