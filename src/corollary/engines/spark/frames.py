@@ -179,10 +179,19 @@ def make_frame(
     """
     with _reported("C0989", f"Spark cannot show `{view}`", None):
         # Spark loses rows that follow an empty chunk.
-        frame = _session(spark).createDataFrame(_to_spark(table, schema).combine_chunks())
+        frame = arrow_frame(_session(spark), _to_spark(table, schema).combine_chunks())
         if view is not None:
             frame.createOrReplaceTempView(view)
         return frame
+
+
+def arrow_frame(session: "SparkSession", table: pa.Table) -> "DataFrame":
+    """Return a table as a frame; of one without rows, Connect asks for the schema."""
+    if table.num_rows:
+        return session.createDataFrame(table)
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return session.createDataFrame([], from_arrow_schema(table.schema))
 
 
 def write_output(

@@ -23,6 +23,7 @@ from corollary.engines.spark.bulk.writing import (
     WrittenPartition,
     write_partitions,
 )
+from corollary.engines.spark.frames import arrow_frame
 from corollary.engines.spark.partitioned.remote_table import RemoteTable
 from corollary.engines.spark.partitioned.table import PartitionPlace
 from corollary.engines.spark.resources import SparkResources
@@ -131,12 +132,12 @@ class SparkQueries:
         if isinstance(table, RemoteTable) and table.is_remote(source.state):
             files, added, removed = table.parts(source.state)
             return partition_frame(session, files, columns, added, removed)
-        if not columns:  # only the number of rows counts; Connect has no table without columns
-            return session.range(table.size(source.state))
         rows = read_table(table, source.state, self.dictionary).select(columns)
         made = tuples_to_spark(rows, [table.types[at] for at in columns])
-        names = column_names(table.types)
-        frame = session.createDataFrame(made.rename_columns([names[at] for at in columns]))
+        if columns:
+            names = column_names(table.types)
+            made = made.rename_columns([names[at] for at in columns])
+        frame = arrow_frame(session, made)
         return frame.hint("broadcast") if made.nbytes <= BROADCAST_MAX_BYTES else frame
 
 
