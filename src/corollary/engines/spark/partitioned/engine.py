@@ -268,10 +268,10 @@ class PartitioningEngine(LocalEngine):
         self._written.add(relation)
         self._headroom -= TUPLE_BYTES * len(rows)
         if isinstance(rows, pa.Table | Sequence):
-            super().insert(relation, rows)
+            self._widening(partial(super().insert, relation, rows))
         elif not rows.is_distributed:
             for each in rows.slices(INSERTED_MAX_ROWS):
-                super().insert(relation, each)
+                self._widening(partial(super().insert, relation, each))
         elif (table := self._table_in_partitions(relation)) is not None:
             table.change_by_handle(State.ADDED, rows)
         else:  # the tuples that it has were inserted by this transaction, and are here
@@ -287,14 +287,14 @@ class PartitioningEngine(LocalEngine):
         """Remove tuples from NEW of a relation; those not in it are no change."""
         self._written.add(relation)
         if isinstance(rows, pa.Table | Sequence):
-            super().delete(relation, rows)
+            self._widening(partial(super().delete, relation, rows))
             return
         table = self._table_in_partitions(relation) if rows.is_distributed else None
         if table is not None:
             table.change_by_handle(State.REMOVED, rows)
             return
         for each in rows.slices(INSERTED_MAX_ROWS):
-            super().delete(relation, each)
+            self._widening(partial(super().delete, relation, each))
 
     def prefetch(self, lookups: Iterable[RowLookup]) -> None:
         """Fetch what a change is going to look up in partitions, by one job."""

@@ -404,7 +404,7 @@ class PartitionedTable(Table):
 
     def replace(self, words: Tuples) -> None:
         """Make NEW equal to the tuples given; the change becomes the difference from OLD."""
-        words = self.as_words(words)
+        words = self._with_room(words)
         if self.source is None:
             super().replace(words)
             return
@@ -417,7 +417,7 @@ class PartitionedTable(Table):
 
     def extend(self, words: Tuples) -> None:
         """Commit, then add tuples that are not in NEW; ADDED is these and nothing else."""
-        words = self.as_words(words)
+        words = self._with_room(words)
         before = self.layout
         self.commit()  # which may widen the layout
         self.add(self.layout.convert(words, before))
