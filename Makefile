@@ -50,7 +50,7 @@ serve: $(RUNTIME) ## open the page on the bundled example
 
 test: $(STAMP) ## run the unit tests, cases and properties, and one test of each integration
 	$(PYTEST) $(WORKERS) -m "not crash and (smoke or not (integration or slow))" \
-		--record-seconds $(SECONDS) $(ARGS)
+		--record-seconds=$(SECONDS) $(ARGS)
 
 test-seconds: $(STAMP) ## check that no test of the last `make test` takes more than half a second
 	$(BIN)/python tests/seconds.py $(SECONDS)

@@ -29,7 +29,7 @@ def again(tests: dict[str, float]) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as directory:
         record = Path(directory) / "seconds.json"
         command = [sys.executable, "-m", "pytest", "-q", "--hypothesis-profile=ci"]
-        command += ["--record-seconds", str(record), *tests]
+        command += [f"--record-seconds={record}", *tests]
         subprocess.run(command, check=True)
         return {test: min(found, tests[test]) for test, found in slow_tests(record).items()}
 
