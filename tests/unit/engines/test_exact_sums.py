@@ -10,7 +10,12 @@ from hypothesis import strategies as st
 
 from corollary.core.types import FLOAT, NUMBER, UNSIGNED
 from corollary.engines.local.evaluation.aggregation.aggregates import sum_groups
-from corollary.engines.local.evaluation.aggregation.exact_sums import sum_floats
+from corollary.engines.local.evaluation.aggregation.exact_sums import (
+    float_digits,
+    join_digits,
+    split_float,
+    sum_floats,
+)
 from support.selection import examples
 
 GREATEST = 1.7976931348623157e308
@@ -40,6 +45,17 @@ def test_floats(groups: list[list[float]]) -> None:
         values = np.array([value for group in turned for value in group])
         found = sum_floats(values, np.array(starts(turned))).tolist()
         assert list(map(repr, found)) == [repr(exact_sum(group)) for group in turned]
+
+
+@given(st.lists(FLOATS.filter(math.isfinite), min_size=1, max_size=7))
+@settings(max_examples=examples(25, 3000))
+def test_floats_one_by_one(values: list[float]) -> None:
+    places, columns = float_digits(np.array(values))
+    split = [split_float(value) for value in values]
+    assert [each for each, _ in split] == places.tolist()
+    assert [digits for _, digits in split] == [list(each) for each in zip(*columns, strict=True)]
+    digits = [pair for place, each in split for pair in enumerate(each, place)]
+    assert repr(join_digits(digits)) == repr(exact_sum(values))
 
 
 def test_nan_and_infinities() -> None:

@@ -246,9 +246,7 @@ class PreparedPlan:
         """Return the running totals of a step, as its target takes them."""
         body = self.tables[step.body.relation]
         # A body that was put off is empty here.
-        is_few = 0 < body.size(step.body.state) <= self._context.few
-        types = (body.types[at] for at in step.aggregation.values)
-        if is_few and all(map(self.dictionary.has_integers, types)):
+        if 0 < body.size(step.body.state) <= self._context.few:
             return total_rows(step, body.rows(step.body.state), body.types, self.dictionary)
         if self._elsewhere is not None:
             found: Words | None = self._grouped_elsewhere(step)
@@ -282,8 +280,7 @@ class PreparedPlan:
     def read_totals(self, step: plans.ReadTotals) -> Tuples:
         """Return the groups and values of a step, as its target takes them."""
         totals, target = self.tables[step.totals.relation], self.tables[step.target]
-        is_few = totals.size(step.totals.state) <= self._context.few
-        if is_few and all(map(self.dictionary.has_integers, step.terms)):
+        if totals.size(step.totals.state) <= self._context.few:
             rows = totals.rows(step.totals.state)
             return read_total_rows(step, rows, target, self.dictionary)
         if self._elsewhere is not None:

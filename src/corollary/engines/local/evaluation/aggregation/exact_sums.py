@@ -13,6 +13,9 @@ differences of digits can be summed as well.
 | 2^-1074 | 1 | 0 | 1, 0, 0 |
 """
 
+import math
+import struct
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
 
@@ -31,6 +34,8 @@ DIGITS_PER_FLOAT = 3
 MANTISSA_BITS = 53
 LEAST_EXPONENT = 1074
 """Floats are multiples of two to minus this."""
+
+_FLOAT, _BITS = struct.Struct("<d"), struct.Struct("<q")
 
 Floats = npt.NDArray[np.float64]
 
@@ -65,6 +70,39 @@ def float_digits(values: Floats) -> tuple[Codes, list[Codes]]:
     sign = np.where(bits < 0, -1, 1)
     digits = [(low & DIGIT_MASK) * sign, (high & DIGIT_MASK) * sign, (high >> DIGIT_BITS) * sign]
     return places, digits
+
+
+def split_float(value: float) -> tuple[int, list[int]]:
+    """Return the place of one finite float, and its digits from there on.
+
+    >>> place, digits = split_float(-1.5)
+    >>> place, [digit / 2**17 for digit in digits]
+    (31, [0.0, 0.0, -3.0])
+    """
+    (bits,) = _BITS.unpack(_FLOAT.pack(value))
+    exponent = bits >> (MANTISSA_BITS - 1) & 0x7FF
+    mantissa = bits & ((1 << (MANTISSA_BITS - 1)) - 1)
+    mantissa |= (exponent > 0) << (MANTISSA_BITS - 1)
+    place, shift = divmod(max(exponent, 1) - 1, DIGIT_BITS)
+    mantissa <<= shift
+    sign = -1 if bits < 0 else 1
+    return place, [
+        (mantissa >> at * DIGIT_BITS & DIGIT_MASK) * sign for at in range(DIGITS_PER_FLOAT)
+    ]
+
+
+def join_digits(digits: Iterable[tuple[int, int]]) -> float:
+    """Return the float nearest to the number that has some digits at places.
+
+    >>> place, digits = split_float(0.1)
+    >>> join_digits(enumerate(digits, place))
+    0.1
+    """
+    total = sum(digit << place * DIGIT_BITS for place, digit in digits)
+    try:
+        return total / (1 << LEAST_EXPONENT)  # rounded half to even, as all quotients of integers
+    except OverflowError:
+        return math.inf if total > 0 else -math.inf
 
 
 def sum_floats(values: Floats, begins: Codes) -> Floats:

@@ -1,6 +1,8 @@
 """Running totals of aggregations: computed, and read (`core/totals.py` has their columns)."""
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -65,8 +67,10 @@ def compute_totals(step: Total, body: Table, target: Table, dictionary: Dictiona
 def total_rows(
     step: Total, body: list[Row], types: Sequence[Type], dictionary: Dictionary
 ) -> list[Row]:
-    """Return the totals of the groups of few tuples, whose values are integers."""
+    """Return the totals of the groups of few tuples, whose values are integers or floats."""
     aggregation = step.aggregation
+    if any(types[at].is_float for at in aggregation.values):
+        return _digit_total_rows(step, body, types, dictionary)
     terms = [(at, types[at], _word_shifts(types[at])) for at in aggregation.values]
     key_of, count = permutation(aggregation.groups), 1 + sum(len(each[2]) for each in terms)
     of_present = terms[0][0] if _counts_present(aggregation) else None
@@ -89,6 +93,39 @@ def total_rows(
         for key, total in totals.items()
         if any(total)
     ]
+
+
+def _digit_total_rows(
+    step: Total, body: list[Row], types: Sequence[Type], dictionary: Dictionary
+) -> list[Row]:
+    """Return the same for floats: a row for each place with the sum of its digits."""
+    aggregation = step.aggregation
+    (term_at,) = aggregation.values
+    key_of, counts_present = permutation(aggregation.groups), _counts_present(aggregation)
+    codes = np.array([row[term_at] for row in body], np.int64)
+    values = dictionary.decode(codes, types[term_at]).tolist()
+    totals: Counter[tuple[Row, int]] = Counter()
+    for row, value in zip(body, values, strict=True):
+        weight = dictionary.decode_integer(row[-1], NUMBER) if step.is_weighted else 1
+        key, is_present = key_of(row), row[term_at] != 0
+        if is_present or not counts_present:
+            totals[key, SpecialPlace.COUNT] += weight
+        if is_present:
+            for place, digit in _places_of(value):
+                totals[key, place] += digit * weight
+    return [
+        (*key, *[dictionary.encode_integer(each, NUMBER) for each in (place, total)])
+        for (key, place), total in totals.items()
+        if total
+    ]
+
+
+def _places_of(value: float) -> Iterable[tuple[int, int]]:
+    """Return the places that a float counts at, each with its digit there."""
+    if math.isfinite(value):
+        first, digits = exact_sums.split_float(value)
+        return enumerate(digits, first)
+    return [(place, 1) for place, is_at in SPECIAL_TESTS.items() if is_at(value)]
 
 
 def _counts_present(aggregation: Aggregation) -> bool:
@@ -367,8 +404,10 @@ def _read_words(
 def read_total_rows(
     step: ReadTotals, totals: list[Row], target: Table, dictionary: Dictionary
 ) -> list[Row]:
-    """Return the tuples (keys…, values…) that few totals of integers say."""
+    """Return the tuples (keys…, values…) that few totals say."""
     length = len(step.aggregation.groups)
+    if step.terms[0].is_float:
+        return _read_digit_rows(step, totals, target.types[-1], dictionary)
     slices = word_slices(step.aggregation.values, step.terms)
     parts = [
         (each.operator, slices[each.value], type_)
@@ -388,6 +427,31 @@ def read_total_rows(
             else:
                 codes.append(dictionary.encode_integer(total, type_))
         read.append((*row[:length], *codes))
+    return read
+
+
+def _read_digit_rows(
+    step: ReadTotals, totals: list[Row], type_: Type, dictionary: Dictionary
+) -> list[Row]:
+    """Return the same for the digits of floats."""
+    groups: dict[Row, Counter[int]] = {}
+    for row in totals:
+        place, digit = (dictionary.decode_integer(code, NUMBER) for code in row[-2:])
+        groups.setdefault(row[:-2], Counter())[place] = digit
+    read: list[Row] = []
+    for key, digits in groups.items():
+        nan, plus, minus = (digits[place] > 0 for place in SPECIAL_TESTS)
+        if nan or (plus and minus):
+            value = math.nan
+        elif plus or minus:
+            value = math.inf if plus else -math.inf
+        else:
+            value = exact_sums.join_digits(
+                (place, digit) for place, digit in digits.items() if place < FLOAT_PLACES
+            )
+        if step.aggregation.only.operator == "mean":
+            value = value / digits[SpecialPlace.COUNT] + 0.0  # may be too small, and -0.0
+        read.append((*key, dictionary.encode_value(value, type_)))
     return read
 
 
