@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from corollary.database.database import Database
-from corollary.provenance import rounds, search, steps
-from corollary.provenance.asked_state import asked_state
+from corollary.provenance import proof_builder, steps
 from corollary.provenance.limits import ProofLimits
+from corollary.provenance.query_state import query_state
 from corollary.provenance.why import prove
 from oracles.provenance import Derivations
 from support.maintained_database import apply, opened
@@ -64,7 +64,7 @@ def judge_all(*, exact: bool = False) -> int:
     count = 0
     for db, truth in databases():
         judge = ProofJudge(truth)
-        asked = asked_state(db._state)
+        asked = query_state(db._state)
         asked = replace(asked, exact=asked.ranked) if exact else asked
         for fact in facts_of(truth, ("p", "q"), 0):
             for limits in (PATIENT, TIGHT[1], ProofLimits(seconds=3_600.0, expanded=6)):
@@ -81,11 +81,11 @@ def test_without_a_slip_nothing_is_noticed() -> None:
 
 
 def _size_is_forgotten(patch: Callable[..., None]) -> None:
-    patch(rounds, "_size", lambda known, sizes: 1)
+    patch(proof_builder, "_size", lambda known, sizes: 1)
 
 
 def _last_rule_is_first(patch: Callable[..., None]) -> None:
-    patch(rounds, "_order", lambda known: (-known.instance.step,))
+    patch(proof_builder, "_order", lambda known: (-known.instance.step,))
 
 
 def _everything_is_higher(patch: Callable[..., None]) -> None:
@@ -94,7 +94,7 @@ def _everything_is_higher(patch: Callable[..., None]) -> None:
 
 
 def _every_bound_is_reached(patch: Callable[..., None]) -> None:
-    patch(search, "lower_bound", lambda graph, root: graph.heights[root])
+    patch(proof_builder, "lower_bound", lambda graph, root: graph.heights[root])
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,12 @@ from typing import Any
 from corollary.core.logic import Constant, Literal, Rule, Wildcard
 from corollary.core.printer import print_value
 from corollary.core.program import Relation, SubsumptionOrder
-from corollary.provenance.asked_state import AskedState, matching_rows
 from corollary.provenance.nodes import ProofKind, ProofNode, Row
-from corollary.provenance.trials.wanted import tuples_there
+from corollary.provenance.query_state import QueryState, matching_rows
+from corollary.provenance.rule_query import tuples_there
 
 
-def covering_row(asked: AskedState, relation: str, row: Row) -> Row | None:
+def covering_row(asked: QueryState, relation: str, row: Row) -> Row | None:
     """Return a tuple that is there and keeps another one out; None if there is none."""
     order = asked.program.subsumption.get(relation)
     if order is not None:
@@ -26,7 +26,7 @@ def covering_row(asked: AskedState, relation: str, row: Row) -> Row | None:
     return None if shape.dominated is None else _dominating(asked, relation, row, shape.dominated)
 
 
-def cover_text(asked: AskedState, relation: str, row: Row, covering: Row) -> str:
+def cover_text(asked: QueryState, relation: str, row: Row, covering: Row) -> str:
     """Return how a tuple that is there keeps another one out."""
     shape = asked.program.relations[relation]
     if relation in asked.program.subsumption:
@@ -38,7 +38,7 @@ def cover_text(asked: AskedState, relation: str, row: Row, covering: Row) -> str
     return "is dominated"
 
 
-def _chosen(asked: AskedState, shape: Relation, row: Row) -> Row | None:
+def _chosen(asked: QueryState, shape: Relation, row: Row) -> Row | None:
     """Return a tuple that agrees with another one in a choice domain."""
     for domain in shape.domains:
         slots = tuple(
@@ -50,7 +50,7 @@ def _chosen(asked: AskedState, shape: Relation, row: Row) -> Row | None:
     return None
 
 
-def _as_good(asked: AskedState, relation: str, row: Row, order: SubsumptionOrder) -> Row | None:
+def _as_good(asked: QueryState, relation: str, row: Row, order: SubsumptionOrder) -> Row | None:
     types, keys = asked.program.relations[relation].types, order.keys(len(row))
     slots = tuple(
         Constant(row[at], type_) if at in keys else Wildcard() for at, type_ in enumerate(types)
@@ -71,7 +71,7 @@ def _is_as_good(one: Row, other: Row, order: SubsumptionOrder) -> bool:
     return True
 
 
-def _dominating(asked: AskedState, relation: str, row: Row, dominated: str) -> Row | None:
+def _dominating(asked: QueryState, relation: str, row: Row, dominated: str) -> Row | None:
     """Return a tuple for which a clause of subsumption says that it dominates another one.
 
     A relation of such pairs is asked: the clauses without the literal of the dominated tuple.
@@ -107,7 +107,7 @@ def _pair_rule(rule: Rule, name: str) -> Rule:
     return replace(rule, head=head, literals=(other, *rest))
 
 
-def name_covering(asked: AskedState, nodes: Sequence[ProofNode]) -> tuple[ProofNode, ...]:
+def name_covering(asked: QueryState, nodes: Sequence[ProofNode]) -> tuple[ProofNode, ...]:
     """Return nodes of a proof, those of tuples that are not there with the tuple that covers them.
 
     Their text reads `v("b", 5): n is at least 5 (now 7)`.
@@ -130,7 +130,7 @@ def name_covering(asked: AskedState, nodes: Sequence[ProofNode]) -> tuple[ProofN
     return tuple(found)
 
 
-def _bounds(asked: AskedState, node: ProofNode, now: Row | None) -> str:
+def _bounds(asked: QueryState, node: ProofNode, now: Row | None) -> str:
     """Return what a tuple says that is not there."""
     relation = asked.program.relations[node.relation]
     order = asked.program.subsumption.get(node.relation)

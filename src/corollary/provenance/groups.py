@@ -7,6 +7,7 @@ a pipeline that is led by their keys; rows are counted and chosen by vectors.
 
 import math
 from collections.abc import Sequence
+from contextlib import closing
 from decimal import Decimal
 from itertools import pairwise
 
@@ -14,20 +15,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corollary.core.arrow import nullary_table, single_array, sort_rows, to_python
+from corollary.core.arrow import from_python, nullary_table, single_array, sort_rows, to_python
 from corollary.core.arrow_buffers import fixed_values, index_array, python_array
-from corollary.core.logic import NO_RULE, Aggregation, AnyAggregation, Literal, Value
-from corollary.core.pipeline import Reference
-from corollary.core.plans import working_relation
-from corollary.core.program import Relation
-from corollary.core.types import NUMBER
+from corollary.core.logic import Aggregation, AnyAggregation, Literal, Value, Variable
 from corollary.data_class import dataclass
-from corollary.maintain.draft import Body
-from corollary.maintain.sip import Goal
-from corollary.provenance.instance_rows import Fact
-from corollary.provenance.instances import ID, InstanceFinder
+from corollary.provenance.instances import Fact
 from corollary.provenance.limits import Allowance
 from corollary.provenance.nodes import Row
+from corollary.provenance.query_state import QueryState
+from corollary.provenance.rule_query import RuleQueries, RuleQuery
 
 _SHOWN_ROWS = {"min": 3, "max": 3}
 _MOST_ROWS = 10
@@ -70,7 +66,7 @@ class GroupRows:
 
 
 def find_groups(
-    finder: InstanceFinder,
+    asked: QueryState,
     aggregation: AnyAggregation,
     groups: Sequence[Row],
     allowance: Allowance,
@@ -79,43 +75,26 @@ def find_groups(
     """Return the rows of some groups.
 
     Args:
-        finder: finds instances in the same state.
+        asked: the state.
         aggregation: the aggregate.
         groups: tuples of its relation, keys and value.
         allowance: what is left of the limits.
         most: the maximum number of rows to show of a group.
     """
-    asked = finder.asked
     body = asked.program.relations[aggregation.body]
     keys = tuple(body.types[at] for at in aggregation.groups)
-    wanted = working_relation(aggregation.relation, "groups")
-    target = working_relation(aggregation.relation, "rows of groups")
-    declared = {
-        name: Relation(name, tuple(f"c{at}" for at in range(len(types))), types, is_derived=False)
-        for name, types in (
-            (wanted, (*keys, NUMBER)),
-            (target, (NUMBER, *body.types)),
-        )
+    row = tuple(Variable(f"_{at}", type_) for at, type_ in enumerate(body.types))
+    wanted = tuple(row[at] for at in aggregation.groups)
+    query = RuleQuery(wanted, (asked.goal(Literal(body.name, row)),), row)
+    values = {
+        number: tuple(group[at] for at in aggregation.keys) for number, group in enumerate(groups)
     }
-    draft = finder.draft()
-    draft.types |= {name: each.types for name, each in declared.items()}
-    row = draft.variables(body.name)
-    lead = Goal(Literal(wanted, (*(row[at] for at in aggregation.groups), ID)), Reference(wanted))
-    members = Goal(Literal(body.name, row), Reference(body.name, asked.data))
-    plan = draft.finish(
-        draft.derive(target, [Body((ID, *row), (lead, members), (), NO_RULE, lead)])
-    )
-    asked.engine.declare(declared)
-    try:
-        values = [tuple(group[at] for at in aggregation.keys) for group in groups]
-        asked.engine.insert(wanted, [(*each, number) for number, each in enumerate(values)])
-        allowance.run(asked.engine, plan, asked.limits)
-        table = asked.engine.read(target)
-    finally:
-        asked.engine.drop(declared)
+    with closing(RuleQueries(asked, f"{aggregation.relation} groups", keys, [query])) as queries:
+        found = queries.run(values, allowance)
+    members = _split(found[0], len(groups)) if found else [from_python([], body)] * len(groups)
     return {
         group: _group(aggregation, group, rows, most)
-        for group, rows in zip(groups, _split(table, len(groups)), strict=True)
+        for group, rows in zip(groups, members, strict=True)
     }
 
 

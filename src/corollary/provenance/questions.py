@@ -25,15 +25,15 @@ from corollary.database.history import commit_number, read_point
 from corollary.database.program.goals import read_goal
 from corollary.database.warehouse_store import WarehouseStore
 from corollary.provenance.absences.why_not import why_not, with_attempts
-from corollary.provenance.asked_state import asked_state
 from corollary.provenance.changes.why_changed import why_changed
 from corollary.provenance.changes.why_event import is_event, why_event
 from corollary.provenance.limits import DEFAULT_LIMITS, ProofLimits
 from corollary.provenance.nodes import ProofKind
-from corollary.provenance.origins.origins import OriginFinder
+from corollary.provenance.origins import OriginFinder
 from corollary.provenance.proof import Absence, ChangeExplanation, Proof
-from corollary.provenance.readers.reader_answers import reader_why, reader_why_not
-from corollary.provenance.trials.what_if import what_if
+from corollary.provenance.query_state import query_state
+from corollary.provenance.readers import reader_why, reader_why_not
+from corollary.provenance.trials import what_if
 from corollary.provenance.why import why
 
 
@@ -75,7 +75,7 @@ def _why(database: Database, goal: str, *, at: Any, limits: ProofLimits) -> Proo
             slots = read_goal(state.loaded, goal).literal.slots
             is_tuple = all(isinstance(slot, Constant) for slot in slots)
             return proof if is_tuple else replace(proof, answers=0)
-        asked = asked_state(state)
+        asked = query_state(state)
         others = tuple(with_attempts(asked, each, limits) for each in proof.others)
         proof = replace(with_attempts(asked, proof, limits), others=others)
         return _proof_with_origins(proof, OriginFinder(state, warehouse_of(database)))

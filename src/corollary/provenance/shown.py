@@ -7,10 +7,8 @@ from dataclasses import field, replace
 from corollary.core.logic import Aggregation, Constant, Literal
 from corollary.core.program import NormalProgram
 from corollary.data_class import dataclass
-from corollary.provenance.graph import INFINITE, KnownInstance, ProofGraph
 from corollary.provenance.groups import GroupRows, value_column
-from corollary.provenance.instance_rows import Fact
-from corollary.provenance.instances import InstanceFinder
+from corollary.provenance.instances import Fact, InstanceFinder
 from corollary.provenance.nodes import (
     AggregateValue,
     CutReason,
@@ -20,6 +18,7 @@ from corollary.provenance.nodes import (
     ProofRule,
     Row,
 )
+from corollary.provenance.proof_graph import INFINITE, KnownInstance, ProofGraph
 from corollary.provenance.wording import Bindings, Wording, condition_text, substitute
 
 NodeKey = tuple[object, ...]

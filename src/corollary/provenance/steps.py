@@ -10,14 +10,13 @@ of a query): then it adds 0. Two kinds of rules are no steps of their own:
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import cached_property
 
 from corollary.analysis.strata import strata
-from corollary.core.logic import Literal, Rule, Variable, Wildcard
+from corollary.core.logic import Rule
 from corollary.core.program import NormalProgram
-from corollary.core.types import Type
 from corollary.data_class import dataclass
+from corollary.provenance.rule_query import with_named_wildcards
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,25 +138,8 @@ class ProofSteps:
         weights = tuple(
             int(rule.literals[at].relation != head) if is_link else weight for at in premises
         )
-        return ProofStep(self._with_variables(rule), premises, weights, weight, is_passing, is_link)
+        return ProofStep(self._named(rule), premises, weights, weight, is_passing, is_link)
 
-    def _with_variables(self, rule: Rule) -> Rule:
+    def _named(self, rule: Rule) -> Rule:
         """Return a rule in which each wildcard of a positive literal is a variable of its own."""
-        literals = tuple(
-            literal
-            if literal.negated
-            else Literal(
-                literal.relation,
-                tuple(
-                    Variable(f"_{at}.{column}'", type_) if isinstance(slot, Wildcard) else slot
-                    for column, (slot, type_) in enumerate(
-                        zip(literal.slots, self._types(literal.relation), strict=True)
-                    )
-                ),
-            )
-            for at, literal in enumerate(rule.literals)
-        )
-        return replace(rule, literals=literals)
-
-    def _types(self, relation: str) -> tuple[Type, ...]:
-        return self.program.relations[relation].types
+        return with_named_wildcards(rule, lambda name: self.program.relations[name].types)

@@ -9,21 +9,20 @@ from corollary.database.program.goals import read_goal
 from corollary.database.state import DatabaseState
 from corollary.engines.budget import WorkLimitError, WorkUsed
 from corollary.errors import InputError
-from corollary.provenance.asked_state import AskedState, asked_state, matching_rows
 from corollary.provenance.covered import name_covering
-from corollary.provenance.graph import KnownInstance
 from corollary.provenance.groups import (
     COPIES_SHOWN_ROWS,
     GroupRows,
     find_groups,
     shown_rows,
 )
-from corollary.provenance.instance_rows import Fact
-from corollary.provenance.instances import InstanceFinder
+from corollary.provenance.instances import Fact, InstanceFinder
 from corollary.provenance.limits import DEFAULT_LIMITS, Allowance, ProofLimits
 from corollary.provenance.nodes import CutReason, ProofCut, Row
 from corollary.provenance.proof import Proof
-from corollary.provenance.search import FoundProof, ProofSearch
+from corollary.provenance.proof_builder import FoundProof, ProofBuilder
+from corollary.provenance.proof_graph import KnownInstance
+from corollary.provenance.query_state import QueryState, matching_rows, query_state
 from corollary.provenance.shown import NodeKey, ProofDrawing
 from corollary.provenance.steps import ProofSteps
 from corollary.provenance.wording import Wording
@@ -51,7 +50,7 @@ def why(state: DatabaseState, goal: str, limits: ProofLimits = DEFAULT_LIMITS) -
             None,
             'ask for one relation, as in `link("a", "d")`; or write the goal as a rule',
         )
-    asked = asked_state(state)
+    asked = query_state(state)
     with state.lock:
         rows = matching_rows(asked, read.literal)
         relation = read.literal.relation
@@ -69,7 +68,7 @@ def why(state: DatabaseState, goal: str, limits: ProofLimits = DEFAULT_LIMITS) -
 
 
 def prove(
-    asked: AskedState,
+    asked: QueryState,
     relation: str,
     row: Row,
     limits: ProofLimits = DEFAULT_LIMITS,
@@ -101,12 +100,12 @@ def prove(
 class _Question:
     """One question: what was found, and what is left of the limits."""
 
-    asked: AskedState
+    asked: QueryState
     allowance: Allowance
     steps: ProofSteps = field(init=False)
     wording: Wording = field(init=False)
     finder: InstanceFinder = field(init=False)
-    search: ProofSearch = field(init=False)
+    builder: ProofBuilder = field(init=False)
     chosen: dict[int, KnownInstance | None] = field(default_factory=dict)
     groups: dict[Fact, GroupRows] = field(default_factory=dict)
     unproved: dict[NodeKey, CutReason] = field(default_factory=dict)
@@ -115,7 +114,7 @@ class _Question:
         self.steps = ProofSteps(self.asked.program)
         self.wording = Wording(self.asked.written, self.asked.program)
         self.finder = InstanceFinder(self.asked, self.steps)
-        self.search = ProofSearch(self.finder, self.allowance)
+        self.builder = ProofBuilder(self.finder, self.allowance)
 
     def prove(self, fact: Fact, goal: str) -> Proof:
         """Return the proof of a tuple."""
@@ -125,7 +124,7 @@ class _Question:
             return Proof(goal, asked.commit, holds=False)
         if fact[0] in self.steps.aggregates:
             return self._prove_aggregate(fact, goal)
-        found = self.search.prove(fact, rank)
+        found = self.builder.prove(fact, rank)
         self.chosen |= found.choice or {}
         self._unfold(self._groups_in(self.chosen))
         drawing = self._drawing()
@@ -146,7 +145,7 @@ class _Question:
         return replace(proof, left_out=drawing.count_tuples(root) - proof.size)
 
     def _drawing(self) -> ProofDrawing:
-        return ProofDrawing(self.wording, self.search.graph, self.finder, self.chosen, self.groups)
+        return ProofDrawing(self.wording, self.builder.graph, self.finder, self.chosen, self.groups)
 
     def _prove_aggregate(self, fact: Fact, goal: str) -> Proof:
         """Return the value of a group, with some of its rows."""
@@ -170,7 +169,7 @@ class _Question:
         """Yield what the search left out."""
         if found.cut is not None:
             yield ProofCut(found.cut, None, self.allowance.expanded)
-        graph = self.search.graph
+        graph = self.builder.graph
         places = {number: ids.get(("tuple", number)) for number in found.truncated}
         hidden = [number for number, place in places.items() if place is None]
         if hidden:
@@ -227,7 +226,7 @@ class _Question:
                 continue
             most = COPIES_SHOWN_ROWS if any(rows.values()) else shown_rows(aggregation)
             try:
-                made = find_groups(self.finder, aggregation, list(rows), self.allowance, most)
+                made = find_groups(self.asked, aggregation, list(rows), self.allowance, most)
             except WorkLimitError:
                 keys = ((("aggregate", aggregation.relation, row)) for row in rows)
                 self.unproved |= dict.fromkeys(keys, self.allowance.reason)
@@ -238,13 +237,13 @@ class _Question:
         return found
 
     def _prove_row(self, fact: Fact, proved: dict[int, KnownInstance | None]) -> None:
-        graph = self.search.graph
+        graph = self.builder.graph
         if not self.steps.is_derived(fact[0]):
             graph.number(fact, None)
         elif self.allowance.is_over:
             self.unproved["tuple", graph.number(fact, None)] = self.allowance.reason
         else:
-            found = self.search.prove(fact, self.finder.rank(fact)[1])
+            found = self.builder.prove(fact, self.finder.rank(fact)[1])
             proved |= found.choice or {}
             if found.choice is None:
                 self.unproved["tuple", found.root] = found.cut or CutReason.INSTANCES

@@ -14,8 +14,8 @@ import corollary
 from corollary.core.arrow import to_python
 from corollary.database.database import Database, state_of
 from corollary.errors import CorollaryError
-from corollary.provenance.asked_state import asked_state
 from corollary.provenance.nodes import ProofKind
+from corollary.provenance.query_state import query_state
 from corollary.provenance.why import prove
 from oracles.evaluation import OracleLimit, evaluate, typed_rows
 from support.stairs_check import check_stairs
@@ -406,7 +406,7 @@ def run_family(
 
 def check_proofs(db: Database, edges: set[Edge]) -> int:
     """Assert that tuples of each relation have proofs that end in edges; return how many."""
-    asked = asked_state(state_of(db))
+    asked = query_state(state_of(db))
     known = {name for name, each in asked.program.relations.items() if each.is_declared}
     derived = known & {rule.head.relation for rule in asked.program.rules}
     goals = [(name, row) for name in sorted(derived) for row in db.relation(name).rows()[:2]]

@@ -6,8 +6,8 @@ import random
 from collections import Counter
 
 from corollary.provenance.absences.why_not import absence
-from corollary.provenance.asked_state import asked_state
 from corollary.provenance.nodes import Attempt
+from corollary.provenance.query_state import query_state
 from oracles.evaluation import OracleError
 from oracles.provenance import Derivations, Fact, RuleAbsence, is_fact
 from support.generators.programs import Case
@@ -33,7 +33,7 @@ def judge_absences(case: Case) -> Counter[str]:
         for goal in _absent_tuples(truth, derived_relations(case.text)):
             counts["absences"] += 1
             found: dict[int, list[Attempt]] = {}
-            for attempt in absence(asked_state(db._state), *goal, PATIENT).attempts:
+            for attempt in absence(query_state(db._state), *goal, PATIENT).attempts:
                 found.setdefault(rules[attempt.rule - 1], []).append(attempt)
             wanted: dict[int, list[RuleAbsence]] = {}
             for each in truth.nearest(goal):

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from corollary.database.database import Database
 from corollary.database.transaction import Transaction
-from corollary.provenance.asked_state import asked_state
 from corollary.provenance.limits import ProofLimits
 from corollary.provenance.proof import Proof
+from corollary.provenance.query_state import query_state
 from corollary.provenance.why import prove
 from oracles.provenance import Derivations, Fact
 from support.generators.scenarios import Scenario, scenarios
@@ -51,7 +51,7 @@ def scenarios_to_ask() -> st.SearchStrategy[Scenario]:
 
 def ask(db: Database, fact: Fact, limits: ProofLimits = PATIENT) -> Proof:
     """Return the proof of a tuple."""
-    return prove(asked_state(db._state), fact[0], fact[1], limits)
+    return prove(query_state(db._state), fact[0], fact[1], limits)
 
 
 def facts_of(truth: Derivations, derived: tuple[str, ...], seed: int) -> list[Fact]:
@@ -113,7 +113,7 @@ class Asking:
     @staticmethod
     def _without_ranks(judged: Judged, fact: Fact) -> Proof:
         """Return the proof if no rank is known."""
-        asked = replace(asked_state(judged.db._state), ranked=frozenset(), exact=frozenset())
+        asked = replace(query_state(judged.db._state), ranked=frozenset(), exact=frozenset())
         return prove(asked, fact[0], fact[1], PATIENT)
 
     @staticmethod

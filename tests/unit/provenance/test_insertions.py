@@ -9,10 +9,10 @@ import corollary
 from corollary.database.database import Database, state_of
 from corollary.database.memory_store import MemoryStore
 from corollary.provenance.absences.insertions import InsertionSearch, find_insertions
-from corollary.provenance.asked_state import asked_state
 from corollary.provenance.limits import Allowance, ProofLimits
 from corollary.provenance.nodes import CutReason
-from corollary.provenance.trials.trials import Trials
+from corollary.provenance.query_state import query_state
+from corollary.provenance.trials import Trials
 from support.provenance.small_programs import (
     BASES,
     VIEWS,
@@ -32,7 +32,7 @@ SIZE = 2
 def insertions(db: Database, goal: Fact, limits: ProofLimits = LIMITS) -> InsertionSearch:
     state, allowance = state_of(db), Allowance(limits)
     trials = Trials(state, MemoryStore(), allowance)
-    return find_insertions(asked_state(state), goal, trials, allowance, SIZE)
+    return find_insertions(query_state(state), goal, trials, allowance, SIZE)
 
 
 def loaded(text: str) -> Database:

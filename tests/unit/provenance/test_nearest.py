@@ -10,8 +10,8 @@ import pytest
 from corollary.core.logic import Rule
 from corollary.database.database import state_of
 from corollary.provenance.absences.nearest import MAX_DISTANCE, NearestInstances, nearest_instances
-from corollary.provenance.asked_state import asked_state
 from corollary.provenance.limits import Allowance, ProofLimits
+from corollary.provenance.query_state import query_state
 from support.provenance.small_programs import (
     VIEWS,
     Fact,
@@ -68,7 +68,7 @@ def test_all_substitutions_agree(seed: int, storage: str) -> None:
     program, base = random_program(random), random_facts(random, DOMAIN)
     facts = program.evaluate(base, DOMAIN)
     with open_database(program, base, storage) as db:
-        asked = asked_state(state_of(db))
+        asked = query_state(state_of(db))
         for name, arity in {**VIEWS[0], **VIEWS[1], **VIEWS[2]}.items():
             absent = [row for row in product(DOMAIN, repeat=arity) if (name, row) not in facts]
             rules = [rule for rule in program.rules if rule.head.name == name]

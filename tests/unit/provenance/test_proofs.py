@@ -9,10 +9,10 @@ import pytest
 
 import corollary
 from corollary.database.database import Database, state_of
-from corollary.provenance.asked_state import asked_state
 from corollary.provenance.limits import ProofLimits
 from corollary.provenance.nodes import CutReason, ProofKind, ProofNode
 from corollary.provenance.proof import Proof
+from corollary.provenance.query_state import query_state
 from corollary.provenance.why import prove, why
 from support.spark.in_process_partitions import share_out
 
@@ -294,7 +294,7 @@ def test_rows_of_aggregates_have_proofs() -> None:
     assert [proof.nodes[each].height for each in note.premises] == [1, 2, 3, 4]
     assert proof.height == 1  # aggregates are notes
     assert proof.size == 2
-    root = prove(asked_state(state_of(db)), "n.aggregate1", (0, 4))
+    root = prove(query_state(state_of(db)), "n.aggregate1", (0, 4))
     assert root.nodes[0].kind is ProofKind.AGGREGATE
     assert root.nodes[0].text == "4 = count : { tc(0, y) }"
 
@@ -395,7 +395,7 @@ def test_few_tuples_give_bounds() -> None:
     with db.transaction() as tx:
         tx.insert("edge", [(3, 18)])
     for expanded in range(1, 40, 3):
-        state = asked_state(state_of(db))
+        state = query_state(state_of(db))
         proof = prove(state, "tc", (0, 20), ProofLimits(expanded=expanded))
         assert proof.height is not None
         assert proof.height_at_least <= 6 <= proof.height
@@ -434,7 +434,7 @@ def test_instances_that_are_not_looked_at() -> None:
 
 
 def exact(db: Database) -> frozenset[str]:
-    return asked_state(state_of(db)).exact
+    return query_state(state_of(db)).exact
 
 
 def test_an_evaluation_makes_ranks_exact_and_a_change_does_not(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 import corollary
-from corollary.provenance.trials.what_if import what_if
+from corollary.provenance.trials import what_if
 
 PROGRAM = """
 .decl cable(x: number, y: number)

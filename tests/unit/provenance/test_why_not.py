@@ -7,10 +7,10 @@ import pytest
 import corollary
 from corollary.database.database import state_of, store_of
 from corollary.provenance.absences.why_not import why_not, with_attempts
-from corollary.provenance.asked_state import asked_state
 from corollary.provenance.limits import ProofLimits
 from corollary.provenance.nodes import ProofKind
 from corollary.provenance.proof import Absence
+from corollary.provenance.query_state import query_state
 from corollary.provenance.why import why
 
 NETWORK = """
@@ -125,7 +125,7 @@ def test_absent_notes_have_attempts(database: corollary.Database) -> None:
     state = state_of(database)
     with database.transaction() as tx:
         tx.insert("edge", [("e", "f")])
-    proof = with_attempts(asked_state(state), why(state, 'reach("d", "f")'))
+    proof = with_attempts(query_state(state), why(state, 'reach("d", "f")'))
     (note,) = [node for node in proof.nodes if node.kind is ProofKind.ABSENT]
     assert note.text == '!down("e")'
     assert [each.failing[0].literal for each in note.attempts] == ['broken("e")', 'off("e")']

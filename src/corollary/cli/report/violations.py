@@ -59,7 +59,7 @@ def with_origins(
     """Return proofs in which base tuples of the state before say where they are from."""
     from dataclasses import replace
 
-    from corollary.provenance.origins.origins import OriginFinder
+    from corollary.provenance.origins import OriginFinder
 
     finder = OriginFinder(state_of(database), warehouse_of(database))
     found = []

@@ -11,33 +11,151 @@ by level, nearest first, and each S to a fixpoint. Rules are monotone there, but
 each set is verified by a dry run, with keys and constraints, and its proper subsets are refuted.
 
 Deletions: where only a negated literal fails, one base tuple of each proof of the blocking tuple
-has to go. Proofs are found one after another: in the state without the tuples chosen so far.
+has to go. Sets of deletions are extended by the base tuples of a proof that still holds without
+them, the smaller sets first; so every set that is enough is met, unless a smaller one is.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
 from itertools import combinations, islice, product
 from math import prod
 
+import pyarrow as pa
+
+from corollary.core.arrow import sort_rows, to_python
 from corollary.core.logic import Literal
 from corollary.core.program import NormalProgram
 from corollary.data_class import dataclass
 from corollary.database.commit import OpenTransaction
 from corollary.engines.budget import WorkLimitError
 from corollary.errors import InputError, LimitError
-from corollary.provenance.absences.known_values import known_values
-from corollary.provenance.absences.missing_premises import (
-    NeededPremises,
-    Tuple,
-    has_more_literals,
-    missing_premises,
-)
-from corollary.provenance.asked_state import AskedState
+from corollary.provenance.absences.known_values import known_draft, known_relation, known_values
+from corollary.provenance.absences.nearest import NearInstance, nearest_instances
+from corollary.provenance.absences.rule_parts import Component, RuleParts
+from corollary.provenance.instances import Fact
 from corollary.provenance.limits import Allowance
-from corollary.provenance.nodes import BaseChange, CutReason, InsertionSets, ProofCut, Row
-from corollary.provenance.trials.base_relations import insertable_relations
-from corollary.provenance.trials.trials import Trials
-from corollary.provenance.trials.wanted import tuples_there
+from corollary.provenance.nodes import (
+    BaseChange,
+    CutReason,
+    InsertionSets,
+    ProofCut,
+    ProofKind,
+    Row,
+)
+from corollary.provenance.query_state import QueryState
+from corollary.provenance.rule_query import (
+    match_head,
+    row_of,
+    run_queries,
+    tuples_there,
+    type_of,
+    with_named_wildcards,
+)
+from corollary.provenance.trials import Trials, insertable_relations
+from corollary.provenance.why import prove
+
+MISSING_MAX = 4
+"""The maximum number of literals of one rule that may be missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class NeededPremises:
+    """What tuples need.
+
+    Attributes:
+        by_tuple: for each tuple the sets of missing premises, one for each instance.
+        is_complete: whether no instance was left out.
+    """
+
+    by_tuple: Mapping[Fact, Sequence[frozenset[Fact]]]
+    is_complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Variant:
+    """A rule without some of its literals."""
+
+    parts: RuleParts
+    component: Component
+    missing: tuple[Literal, ...]
+
+
+def missing_premises(
+    asked: QueryState, relation: str, rows: Sequence[Row], allowance: Allowance
+) -> NeededPremises:
+    """Return what tuples of a derived relation need; the known values are in the engine.
+
+    For a rule `h :- P1, …, Pn` and a set M of its positive literals: the instances in which all of
+    M are missing, and every other part holds. Variables that only M has, and `_` in it, range over
+    the known values.
+
+    Args:
+        asked: the state in which the tuples are not there.
+        relation: the relation.
+        rows: the tuples.
+        allowance: what is left of the limits.
+    """
+    every = list(_variants(asked, relation))
+    variants = [each for each, size in every if size * len(rows) <= allowance.tuples]
+    queries = [each.parts.query(asked, each.component, each.missing) for each in variants]
+    draft = known_draft(asked, (name for each in variants for name in each.component.ranging))
+    tables = run_queries(asked, relation, rows, queries, allowance, draft=draft)
+    found: dict[Fact, dict[frozenset[Fact], None]] = {}
+    for at, table in tables.items():
+        for number, premises in _premises(variants[at], rows, table):
+            found.setdefault((relation, rows[number]), {})[premises] = None
+    needed = {key: list(sets) for key, sets in found.items()}
+    return NeededPremises(needed, len(variants) == len(every))
+
+
+def _variants(asked: QueryState, relation: str) -> Iterator[tuple[_Variant, int]]:
+    """Yield the rules of a relation without some literals, and how many values they range over."""
+    relations = asked.program.relations
+    for rule in asked.program.rules:
+        if rule.head.relation != relation:
+            continue
+        named = with_named_wildcards(rule, lambda name: relations[name].types).literals
+        positions = [at for at, each in enumerate(rule.literals) if not each.negated]
+        for count in range(1, min(len(positions), MISSING_MAX) + 1):
+            for chosen in combinations(positions, count):
+                # `_` in a missing literal is a value that has to be chosen.
+                literals = tuple(
+                    named[at] if at in chosen else each for at, each in enumerate(rule.literals)
+                )
+                parts = RuleParts(replace(rule, literals=literals))
+                component = parts.whole(set(range(len(parts.parts))) - set(chosen))
+                size = prod(
+                    asked.engine.size(known_relation(type_of(each))) for each in component.ranging
+                )
+                missing = tuple(literals[at] for at in chosen)
+                yield _Variant(parts, component, missing), size
+
+
+def has_more_literals(program: NormalProgram, relations: Iterable[str]) -> bool:
+    """Whether a rule of some relations has more literals than may be missing together."""
+    wanted = set(relations)
+    return any(
+        sum(not each.negated for each in rule.literals) > MISSING_MAX
+        for rule in program.rules
+        if rule.head.relation in wanted
+    )
+
+
+def _premises(
+    variant: _Variant, rows: Sequence[Row], table: pa.Table
+) -> Iterator[tuple[int, frozenset[Fact]]]:
+    """Yield the missing premises of each instance, with the number of the wanted tuple."""
+    names = [each.name for each in variant.component.variables]
+    for number, *values in to_python(sort_rows(table)):
+        assert isinstance(number, int)
+        bindings = match_head(variant.parts.rule.head, rows[number])
+        bindings |= dict(zip(names, values, strict=True))
+        rows_of = ((each.relation, row_of(each, bindings)) for each in variant.missing)
+        yield number, frozenset((name, row) for name, row in rows_of if row is not None)
+
+
+# --- sets of insertions --------------------------------------------------------------------------
+
 
 BaseSet = frozenset[BaseChange]
 
@@ -63,8 +181,8 @@ class InsertionSearch:
 
 
 def find_insertions(
-    asked: AskedState,
-    goal: Tuple,
+    asked: QueryState,
+    goal: Fact,
     trials: Trials,
     allowance: Allowance,
     max_size: int,
@@ -86,8 +204,8 @@ def find_insertions(
 class _InsertionSearch:
     def __init__(
         self,
-        asked: AskedState,
-        goal: Tuple,
+        asked: QueryState,
+        goal: Fact,
         trials: Trials,
         allowance: Allowance,
         max_size: int,
@@ -98,8 +216,8 @@ class _InsertionSearch:
         self._allowance = allowance
         self._max_size = max_size
         self._insertable = insertable_relations(asked.program)
-        self._needed: dict[Tuple, Sequence[frozenset[Tuple]]] = {}
-        self._sets: dict[Tuple, set[BaseSet]] = {}
+        self._needed: dict[Fact, Sequence[frozenset[Fact]]] = {}
+        self._sets: dict[Fact, set[BaseSet]] = {}
         self._cuts: dict[CutReason, ProofCut] = {}
         self._is_complete = not _has_nonmonotone_rules(asked.program, goal[0])
 
@@ -133,7 +251,7 @@ class _InsertionSearch:
             return True
         return False
 
-    def _open(self, tuples: Iterable[Tuple]) -> dict[str, list[Row]]:
+    def _open(self, tuples: Iterable[Fact]) -> dict[str, list[Row]]:
         """Return the derived ones of some tuples, by relation and in order."""
         found: dict[str, list[Row]] = {}
         for relation, row in sorted(tuples, key=_sort_key):
@@ -153,7 +271,7 @@ class _InsertionSearch:
             for row in fits:
                 self._needed[relation, row] = self._possible(found, (relation, row))
 
-    def _possible(self, found: NeededPremises, head: Tuple) -> list[frozenset[Tuple]]:
+    def _possible(self, found: NeededPremises, head: Fact) -> list[frozenset[Fact]]:
         """Return the sets of premises of a tuple with which it could become true."""
         relations = self._asked.program.relations
         possible = []
@@ -171,7 +289,7 @@ class _InsertionSearch:
 
         Those of the levels before stay: what more tuples need only adds to them.
         """
-        users: dict[Tuple, set[Tuple]] = {}
+        users: dict[Fact, set[Fact]] = {}
         for head, sets in self._needed.items():
             for premise in {each for one in sets for each in one}:
                 users.setdefault(premise, set()).add(head)
@@ -187,7 +305,7 @@ class _InsertionSearch:
                 self._sets[head] = found
                 work |= dict.fromkeys(users.get(head, ()))
 
-    def _combine(self, head: Tuple, allowance: Allowance) -> set[BaseSet]:
+    def _combine(self, head: Fact, allowance: Allowance) -> set[BaseSet]:
         """Return the least sets that make a tuple true, by those of its premises so far."""
         found: set[BaseSet] = set()
         for premises in self._needed[head]:
@@ -205,7 +323,7 @@ class _InsertionSearch:
                 break
         return _least(found)
 
-    def _insertion(self, premise: Tuple) -> BaseChange:
+    def _insertion(self, premise: Fact) -> BaseChange:
         relation, row = premise
         types = self._asked.program.relations[relation].types
         return BaseChange("+", self._insertable[relation], row, types)
@@ -249,7 +367,7 @@ class TrialLimitError(Exception):
 class WorkingSets:
     """Knows which sets of changes make a tuple true, and violate nothing; each is tried once."""
 
-    def __init__(self, goal: Tuple, trials: Trials) -> None:
+    def __init__(self, goal: Fact, trials: Trials) -> None:
         self._goal = goal
         self._trials = trials
         self._known: dict[BaseSet, bool] = {}
@@ -265,7 +383,7 @@ class WorkingSets:
                 raise TrialLimitError
             relation, row = self._goal
 
-            def look(asked: AskedState, transaction: OpenTransaction) -> bool:
+            def look(asked: QueryState, transaction: OpenTransaction) -> bool:
                 (is_there,) = tuples_there(asked, relation, [row])
                 return is_there and not transaction.outcome.failures
 
@@ -309,7 +427,7 @@ def _least(sets: set[BaseSet]) -> set[BaseSet]:
     }
 
 
-def _sort_key(each: Tuple) -> tuple[str, list[tuple[bool, str, str]]]:
+def _sort_key(each: Fact) -> tuple[str, list[tuple[bool, str, str]]]:
     return each[0], [(value is not None, type(value).__name__, repr(value)) for value in each[1]]
 
 
@@ -319,3 +437,95 @@ def _change_key(each: BaseChange) -> tuple[str, object]:
 
 def _set_key(each: BaseSet) -> list[tuple[str, object]]:
     return sorted(map(_change_key, each))
+
+
+# --- deletions -----------------------------------------------------------------------------------
+
+
+def find_changes(
+    asked: QueryState, goal: Fact, trials: Trials, allowance: Allowance, max_size: int
+) -> InsertionSearch:
+    """Return the smallest sets of insertions, and of deletions, that make a tuple true.
+
+    Args:
+        asked: the state in which the tuple is not there.
+        goal: the tuple.
+        trials: tries out changes of that state.
+        allowance: what is left of the limits.
+        max_size: the maximum size of a set.
+    """
+    found = find_insertions(asked, goal, trials, allowance, max_size)
+    sets = list(found.sets.sets)
+    works = WorkingSets(goal, trials)
+    for blocker in blocking_tuples(asked, goal, allowance):
+        try:
+            for each in _deletions(asked, blocker, works, trials, max_size):
+                ordered = tuple(sorted(each, key=lambda change: (change.relation, repr(change))))
+                if ordered not in sets:
+                    sets.append(ordered)
+        except TrialLimitError:
+            found.cuts.append(ProofCut(trials.reason, None, trials.runs))
+            break
+    size = min(map(len, sets), default=None)
+    return InsertionSearch(InsertionSets(tuple(sets), size, found.sets.complete), found.cuts)
+
+
+def blocking_tuples(asked: QueryState, goal: Fact, allowance: Allowance) -> list[Fact]:
+    """Return the tuples that alone keep a rule from deriving a tuple."""
+    relation, row = goal
+    (found,), _ = nearest_instances(asked, relation, [row], allowance)
+    blockers: dict[Fact, None] = {}
+    for nearest in found:
+        for instance in nearest.shown:
+            if nearest.distance == 1:
+                for blocker in _blocker(nearest.rule.literals, instance):
+                    blockers[blocker] = None
+    return list(blockers)
+
+
+def _blocker(literals: tuple[Literal, ...], instance: NearInstance) -> Iterator[Fact]:
+    """Yield the tuple that blocks an instance in which one part fails, if a tuple does."""
+    (at,) = instance.failing
+    if at < len(literals) and literals[at].negated:
+        values = {name: value for name, (value, _) in instance.bindings.items()}
+        row = row_of(literals[at], values)
+        if row is not None:
+            yield literals[at].relation, row
+
+
+def _deletions(
+    asked: QueryState, blocker: Fact, works: WorkingSets, trials: Trials, max_size: int
+) -> list[BaseSet]:
+    """Return the smallest sets of deletions that are enough, against one blocking tuple."""
+    level: dict[BaseSet, None] = {
+        frozenset((each,)): None for each in _leaves(asked, blocker, trials.allowance)
+    }
+    for size in range(1, max_size + 1):
+        found = [each for each in level if works(each)]
+        if found or size == max_size:
+            return found
+        larger: dict[BaseSet, None] = {}
+        for each in level:
+            if trials.is_exhausted:
+                raise TrialLimitError
+
+            def leaves(state: QueryState, _: OpenTransaction) -> list[BaseChange]:
+                return list(_leaves(state, blocker, trials.allowance))
+
+            try:
+                for leaf in trials.run(sorted(each, key=repr), leaves):
+                    larger[each | {leaf}] = None
+            except (InputError, LimitError):  # such as a value that overflows
+                continue
+        level = larger
+    return []
+
+
+def _leaves(asked: QueryState, fact: Fact, allowance: Allowance) -> Iterator[BaseChange]:
+    """Yield the base tuples of the proof of a tuple, as deletions."""
+    with allowance.part(1.0) as part:
+        proof = prove(asked, *fact, allowance=part)
+    names = set(insertable_relations(asked.program).values())
+    for node in proof.nodes:
+        if node.id in proof.tuples and node.kind is ProofKind.BASE and node.relation in names:
+            yield BaseChange("-", node.relation, node.row, node.types)

@@ -22,8 +22,10 @@ from corollary.core.pipeline import Filter, Pipeline, Probe, Reference
 from corollary.core.plans import MAIN, Derive, Plan, working_relation
 from corollary.core.program import NormalProgram, Relation
 from corollary.core.types import Domain, Type
-from corollary.provenance.asked_state import AskedState
+from corollary.maintain.draft import Draft
 from corollary.provenance.limits import Allowance
+from corollary.provenance.query_state import QueryState
+from corollary.provenance.rule_query import type_of
 
 TypedValue = tuple[Value, Type]
 """A value and its type."""
@@ -34,9 +36,18 @@ def known_relation(type_: Type) -> str:
     return working_relation(f"{type_.kind}{type_.scale or ''}", "known")
 
 
+def known_draft(state: QueryState, ranging: Iterable[Variable]) -> Draft:
+    """Return the draft of a plan in which variables range over known values."""
+    draft = state.draft()
+    for variable in ranging:
+        type_ = type_of(variable).with_null(False)
+        draft.types[known_relation(type_)] = (type_,)
+    return draft
+
+
 @contextmanager
 def known_values(
-    asked: AskedState, types: Iterable[Type], given: Iterable[TypedValue], allowance: Allowance
+    asked: QueryState, types: Iterable[Type], given: Iterable[TypedValue], allowance: Allowance
 ) -> Iterator[None]:
     """Let the engine have the known values of some types, until the end.
 
@@ -71,7 +82,7 @@ def known_values(
         engine.drop(made)
 
 
-def plan_known_values(asked: AskedState, types: Sequence[Type]) -> Plan:
+def plan_known_values(asked: QueryState, types: Sequence[Type]) -> Plan:
     """Return the plan that collects the values of some types from all stored relations."""
     program = asked.program
     by_name = {name: each.types for name, each in program.relations.items()}

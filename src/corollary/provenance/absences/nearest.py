@@ -19,7 +19,7 @@ All of F fails in such an instance, since otherwise a smaller F would have had o
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from itertools import combinations, islice, product
 from math import prod
 
@@ -27,21 +27,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from corollary.core.arrow import sort_rows, to_python
-from corollary.core.logic import Condition, Literal, Rule, Value, Variable, variable_names
-from corollary.core.pipeline import Reference
-from corollary.core.plans import Plan, Step, working_relation
-from corollary.core.program import Relation
-from corollary.core.types import NUMBER, Type
+from corollary.core.logic import Literal, Rule, Value, Variable, variable_names
+from corollary.core.types import Type
 from corollary.data_class import dataclass
 from corollary.engines.budget import WorkLimitError
-from corollary.maintain.draft import Body
-from corollary.maintain.sip import Goal
-from corollary.provenance.absences.known_values import known_relation, known_values
+from corollary.provenance.absences.known_values import known_draft, known_values
 from corollary.provenance.absences.rule_parts import Component, RuleParts
-from corollary.provenance.asked_state import AskedState
 from corollary.provenance.limits import Allowance
 from corollary.provenance.nodes import Row
-from corollary.provenance.trials.wanted import NUMBER_VARIABLE, new_draft, wanted_relation
+from corollary.provenance.query_state import QueryState
+from corollary.provenance.rule_query import match_head, run_queries, type_of
 
 MAX_DISTANCE = 3
 """The largest number of failing parts for which all sets are tried."""
@@ -91,7 +86,7 @@ class _ComponentRows:
 
 
 def nearest_instances(
-    asked: AskedState,
+    asked: QueryState,
     relation: str,
     rows: Sequence[Row],
     allowance: Allowance,
@@ -110,12 +105,11 @@ def nearest_instances(
     if not rows:
         return found, True
     try:
-        with wanted_relation(asked, relation, rows) as wanted:
-            own = [rule for rule in asked.program.rules if rule.head.relation == relation]
-            for rule in own if rules is None else rules:
-                search = _AttemptSearch(asked, rule, wanted, rows, allowance)
-                for number, nearest in search.run():
-                    found[number].append(nearest)
+        heads = [rule for rule in asked.program.rules if rule.head.relation == relation]
+        for rule in heads if rules is None else rules:
+            search = _AttemptSearch(asked, rule, relation, rows, allowance)
+            for number, nearest in search.run():
+                found[number].append(nearest)
     except WorkLimitError:
         return found, False
     return found, True
@@ -126,15 +120,16 @@ class _AttemptSearch:
 
     def __init__(
         self,
-        asked: AskedState,
+        asked: QueryState,
         rule: Rule,
-        wanted: Relation,
+        relation: str,
         rows: Sequence[Row],
         allowance: Allowance,
     ) -> None:
         self._asked = asked
         self._rule = rule
-        self._wanted = wanted
+        self._relation = relation
+        self._types = asked.program.relations[relation].types
         self._rows = rows
         self._allowance = allowance
         self._parts = RuleParts(rule)
@@ -223,7 +218,10 @@ class _AttemptSearch:
         self, number: int, components: Sequence[Component]
     ) -> Iterator[dict[str, tuple[Value, Type]]]:
         """Yield the first combinations of the instances of components, with the head's values."""
-        head = _match_head(self._rule.head, self._rows[number], self._wanted.types[1:])
+        types = dict(zip(self._rule.head.slots, self._types, strict=True))
+        slots = {slot.name: slot for slot in types if isinstance(slot, Variable)}
+        values = match_head(self._rule.head, self._rows[number])
+        head = {name: (value, types[slots[name]]) for name, value in values.items()}
         firsts = (self._known[each.parts].first[number] for each in components)
         for rows in product(*firsts):
             bindings = dict(head)
@@ -258,83 +256,21 @@ class _AttemptSearch:
         new = {each.parts: each for each in components if each.parts not in self._known}
         if not new:
             return
-        asked, engine = self._asked, self._asked.engine
-        targets = {
-            parts: _target(component, at) for at, (parts, component) in enumerate(new.items())
-        }
-        ranging = [type_of(each) for component in new.values() for each in component.ranging]
+        asked, every = self._asked, list(new.values())
+        ranging = [variable for component in every for variable in component.ranging]
         values = [
             (value, type_)
             for row in self._rows
-            for value, type_ in zip(row, self._wanted.types[1:], strict=True)
+            for value, type_ in zip(row, self._types, strict=True)
         ]
-        made = {each.name: each for each in targets.values()}
-        with known_values(asked, ranging, values, self._allowance):
-            engine.declare(made)
-            try:
-                plan = self._plan(new, targets)
-                self._allowance.run(engine, plan, asked.limits)
-                for parts, target in targets.items():
-                    self._known[parts] = _rows_of(engine.read(target.name))
-            finally:
-                engine.drop(made)
-
-    def _plan(
-        self,
-        components: Mapping[tuple[int, ...], Component],
-        targets: Mapping[tuple[int, ...], Relation],
-    ) -> Plan:
-        draft = new_draft(self._asked)
-        draft.types[self._wanted.name] = self._wanted.types
-        steps: list[Step] = []
-        for parts, component in components.items():
-            target = targets[parts]
-            draft.types[target.name] = target.types
-            for variable in component.ranging:
-                type_ = type_of(variable).with_null(False)
-                draft.types[known_relation(type_)] = (type_,)
-            body = body_of_parts(self._asked, self._parts, component, self._wanted.name)
-            steps += draft.derive(target.name, [body])
-        return draft.finish(steps)
-
-
-def body_of_parts(
-    asked: AskedState,
-    parts: RuleParts,
-    component: Component,
-    wanted: str,
-    missing: Sequence[Literal] = (),
-) -> Body:
-    """Return the body that finds the instances of a component, led by numbered wanted tuples.
-
-    Args:
-        asked: the state.
-        parts: those of the rule.
-        component: the parts to evaluate.
-        wanted: the relation of the wanted tuples.
-        missing: positive literals that must not hold.
-    """
-    rule = parts.rule
-    lead = Goal(Literal(wanted, (NUMBER_VARIABLE, *rule.head.slots)), Reference(wanted))
-    kept = [parts.parts[at] for at in component.parts]
-    literals = [each for each in kept if isinstance(each, Literal)]
-    literals += [replace(each, negated=True) for each in missing]
-    known = [Literal(known_relation(type_of(each)), (each,)) for each in component.ranging]
-    goals = (
-        lead,
-        *(Goal(each, Reference(each.relation)) for each in known),
-        *(Goal(each, Reference(each.relation, asked.data)) for each in literals),
-    )
-    conditions = tuple(each for each in kept if isinstance(each, Condition))
-    head = (NUMBER_VARIABLE, *component.variables)
-    return Body(head, goals, conditions, rule.origin, lead)
-
-
-def _target(component: Component, at: int) -> Relation:
-    types = (NUMBER, *(type_of(each) for each in component.variables))
-    columns = tuple(f"c{column}" for column in range(len(types)))
-    name = working_relation(f"{at}", "part")
-    return Relation(name, columns, types, is_derived=False, is_declared=False)
+        with known_values(asked, map(type_of, ranging), values, self._allowance):
+            queries = [self._parts.query(asked, each) for each in every]
+            draft = known_draft(asked, ranging)
+            found = run_queries(
+                asked, self._relation, self._rows, queries, self._allowance, draft=draft
+            )
+        for at, parts in enumerate(new):
+            self._known[parts] = _rows_of(found[at]) if at in found else _ComponentRows()
 
 
 def _rows_of(table: pa.Table) -> _ComponentRows:
@@ -362,15 +298,6 @@ def _rows_of(table: pa.Table) -> _ComponentRows:
 
 def _without_number(table: pa.Table) -> list[Row]:
     return [row[1:] for row in to_python(table)]
-
-
-def _match_head(head: Literal, row: Row, types: Sequence[Type]) -> dict[str, tuple[Value, Type]]:
-    """Return the values of the head's variables, for a tuple that the head fits."""
-    return {
-        slot.name: (value, type_)
-        for slot, value, type_ in zip(head.slots, row, types, strict=True)
-        if isinstance(slot, Variable)
-    }
 
 
 def _order_of_tests(parts: RuleParts) -> tuple[int, ...]:
@@ -409,9 +336,3 @@ def _is_test(parts: RuleParts, at: int, bound: set[str]) -> bool:
         isinstance(side, Variable) and unbound == {side.name} for side in (part.left, part.right)
     )
     return not unbound or is_assignment
-
-
-def type_of(variable: Variable) -> Type:
-    """Return the type of a variable of a normal rule."""
-    assert variable.type is not None
-    return variable.type

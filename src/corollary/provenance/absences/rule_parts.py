@@ -11,24 +11,24 @@ Example: `h(x) :- a(x, y), b(y, z), c(z), z > 3`, b(y, z) fails: a(x, y) is one 
 c(z), z > 3 another. If c(z) fails too, z is tested by z > 3 only, and ranges over known numbers.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from corollary.core.logic import (
     EQUATIONS,
     Condition,
-    Constant,
     Literal,
     Rule,
-    Value,
     Variable,
-    Wildcard,
     variable_names,
     variables_of,
 )
-from corollary.core.types import Type
+from corollary.core.pipeline import Reference
 from corollary.data_class import dataclass
-from corollary.provenance.nodes import Row
+from corollary.maintain.sip import Goal
+from corollary.provenance.absences.known_values import known_relation
+from corollary.provenance.query_state import QueryState
+from corollary.provenance.rule_query import RuleQuery, type_of
 
 Part = Literal | Condition
 
@@ -93,6 +93,31 @@ class RuleParts:
         )
         return Component(numbers, variables, tuple(self._ranging(numbers, variables)))
 
+    def query(
+        self, state: QueryState, component: Component, missing: Sequence[Literal] = ()
+    ) -> RuleQuery:
+        """Return the query for the instances of a component.
+
+        Args:
+            state: in which is asked.
+            component: the parts to evaluate.
+            missing: positive literals that must not hold.
+        """
+        kept = [self.parts[at] for at in component.parts]
+        literals = [each for each in kept if isinstance(each, Literal)]
+        literals += [replace(each, negated=True) for each in missing]
+        ranging = [Literal(known_relation(type_of(each)), (each,)) for each in component.ranging]
+        return RuleQuery(
+            self.rule.head.slots,
+            (
+                *(Goal(each, Reference(each.relation)) for each in ranging),
+                *map(state.goal, literals),
+            ),
+            component.variables,
+            tuple(each for each in kept if isinstance(each, Condition)),
+            self.rule.origin,
+        )
+
     def _component(self, numbers: tuple[int, ...], names: set[str]) -> Component:
         variables = tuple(each for name, each in self._variables.items() if name in names)
         return Component(numbers, variables, tuple(self._ranging(numbers, variables)))
@@ -117,38 +142,6 @@ class RuleParts:
             chosen = next((each for each in left if each.name not in given), left[0])
             yield chosen
             bound.add(chosen.name)
-
-
-def with_named_wildcards(rule: Rule, types: Callable[[str], Sequence[Type]]) -> Rule:
-    """Return a rule with variables in place of `_` in positive literals.
-
-    Args:
-        rule: the rule.
-        types: returns the types of a relation.
-    """
-    literals = []
-    for number, literal in enumerate(rule.literals):
-        slots = tuple(
-            Variable(f"_{number}.{at}", type_) if isinstance(slot, Wildcard) else slot
-            for at, (slot, type_) in enumerate(
-                zip(literal.slots, types(literal.relation), strict=True)
-            )
-        )
-        literals.append(literal if literal.negated else replace(literal, slots=slots))
-    return replace(rule, literals=tuple(literals))
-
-
-def row_of(literal: Literal, values: Mapping[str, Value]) -> Row | None:
-    """Return the tuple of a literal whose variables have values; None if some have none."""
-    row: list[Value] = []
-    for slot in literal.slots:
-        if isinstance(slot, Constant):
-            row.append(slot.value)
-        elif isinstance(slot, Variable) and slot.name in values:
-            row.append(values[slot.name])
-        else:
-            return None
-    return tuple(row)
 
 
 def _close(bound: set[str], equations: Sequence[Condition]) -> None:

@@ -22,14 +22,13 @@ from corollary.database.state import DatabaseState
 from corollary.database.store import Store
 from corollary.engines.budget import WorkUsed
 from corollary.errors import InputError
-from corollary.provenance.absences.deletions import find_changes
+from corollary.provenance.absences.insertions import find_changes
 from corollary.provenance.absences.nearest import (
     NearestInstances,
     NearInstance,
     nearest_instances,
 )
-from corollary.provenance.absences.rule_parts import Part, row_of
-from corollary.provenance.asked_state import AskedState, asked_state, matching_rows
+from corollary.provenance.absences.rule_parts import Part
 from corollary.provenance.covered import cover_text, covering_row
 from corollary.provenance.limits import DEFAULT_LIMITS, Allowance, ProofLimits
 from corollary.provenance.nodes import (
@@ -42,8 +41,9 @@ from corollary.provenance.nodes import (
     Row,
 )
 from corollary.provenance.proof import Absence, Proof
-from corollary.provenance.trials.trials import Trials
-from corollary.provenance.trials.wanted import tuples_there
+from corollary.provenance.query_state import QueryState, matching_rows, query_state
+from corollary.provenance.rule_query import row_of, tuples_there
+from corollary.provenance.trials import Trials
 from corollary.provenance.why import prove
 from corollary.provenance.wording import Wording, condition_text, substitute
 
@@ -73,7 +73,7 @@ def why_not(
     """
     with state.lock:
         relation, row = read_tuple(state.loaded, goal)
-        asked, allowance = asked_state(state), Allowance(limits)
+        asked, allowance = query_state(state), Allowance(limits)
         (is_there,) = tuples_there(asked, relation, [row])
         if is_there:
             raise InputError.of(
@@ -114,7 +114,7 @@ def read_tuple(loaded: LoadedProgram, goal: str) -> tuple[str, Row]:
 
 
 def absence(
-    asked: AskedState,
+    asked: QueryState,
     relation: str,
     row: Row,
     limits: ProofLimits = DEFAULT_LIMITS,
@@ -146,7 +146,7 @@ def absence(
     return Absence(text, asked.commit, attempts, None, nodes, drawing.rules, cuts, drawing.work)
 
 
-def with_attempts(asked: AskedState, proof: Proof, limits: ProofLimits = DEFAULT_LIMITS) -> Proof:
+def with_attempts(asked: QueryState, proof: Proof, limits: ProofLimits = DEFAULT_LIMITS) -> Proof:
     """Return a proof whose absent tuples have the attempts at them, one level."""
     by_relation: dict[str, dict[Row, None]] = {}
     for node in proof.nodes:
@@ -187,7 +187,7 @@ def _without_nodes(attempt: Attempt) -> Attempt:
 
 
 def attempts_at(
-    asked: AskedState,
+    asked: QueryState,
     relation: str,
     rows: Sequence[Row],
     allowance: Allowance,
@@ -256,7 +256,7 @@ def _nearer_variants(found: Iterable[NearestInstances]) -> list[NearestInstances
     return shown
 
 
-def _seed_of(asked: AskedState, relation: str) -> str | None:
+def _seed_of(asked: QueryState, relation: str) -> str | None:
     """Return the relation of which an equivalence is the closure."""
     for rule in asked.program.rules:
         if rule.head.relation == relation and "equivalences" in rule.origin.passes:
@@ -277,7 +277,7 @@ class AbsenceDrawing:
         work: that the attempts took, and so far their proofs.
     """
 
-    asked: AskedState
+    asked: QueryState
     limits: ProofLimits
     work: WorkUsed
     shows_proofs: bool = True

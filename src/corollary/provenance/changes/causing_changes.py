@@ -17,7 +17,7 @@ from corollary.database.state import DatabaseState
 from corollary.maintain.update import Update
 from corollary.provenance.limits import Allowance
 from corollary.provenance.nodes import BaseChange, Row
-from corollary.provenance.trials.base_relations import user_names
+from corollary.provenance.trials import user_names
 
 ChangedTuples = dict[tuple[str, State], set[Row]]
 """Tuples that were added or removed, by relation and sign."""

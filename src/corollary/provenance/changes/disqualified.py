@@ -16,10 +16,10 @@ from corollary.data_class import dataclass
 from corollary.database.commit import OpenTransaction
 from corollary.database.counters import TraceRow
 from corollary.database.state import DatabaseState
-from corollary.provenance.asked_state import AskedState, asked_state
 from corollary.provenance.limits import DEFAULT_LIMITS, Allowance, ProofLimits
 from corollary.provenance.proof import Proof
-from corollary.provenance.trials.trials import asked_transaction
+from corollary.provenance.query_state import QueryState, query_state
+from corollary.provenance.trials import transaction_state
 from corollary.provenance.why import prove
 
 ROW_MAX_PROOFS = 3
@@ -55,8 +55,8 @@ class DisqualifiedProofs:
             limits: of all proofs together.
         """
         allowance = Allowance(limits)
-        old = replace(asked_state(state, State.OLD), ranked=frozenset(), exact=frozenset())
-        new = replace(asked_transaction(state, transaction), commit=state.commits + 1)
+        old = replace(query_state(state, State.OLD), ranked=frozenset(), exact=frozenset())
+        new = replace(transaction_state(state, transaction), commit=state.commits + 1)
         asked = {State.ADDED: old, State.REMOVED: new}
         for row in transaction.outcome.trace:
             for each in row.disqualified[:ROW_MAX_PROOFS]:
@@ -76,7 +76,7 @@ def _candidate(row: TraceRow, values: list[Any]) -> Candidate | None:
 
 
 def _prove(
-    asked: AskedState, relation: str, values: list[Any], allowance: Allowance
+    asked: QueryState, relation: str, values: list[Any], allowance: Allowance
 ) -> Proof | None:
     """Return the proof of a tuple; None if it is not there, or nothing was found in time.
 

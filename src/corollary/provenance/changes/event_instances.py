@@ -6,26 +6,32 @@ rule, led by the wanted tuples. Events may depend on each other, so the instance
 tuple needs are found first, and then chosen bottom-up, round by round.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 
 from corollary.active.events import event_plan, required_events
 from corollary.core.arrow import sort_rows, to_python
-from corollary.core.logic import Literal, Rule, Value, Variable
-from corollary.core.plans import event_relation, working_relation
-from corollary.core.program import MarkedRelation, Relation
+from corollary.core.logic import Literal, Rule, Value
+from corollary.core.plans import event_relation
+from corollary.core.program import MarkedRelation
 from corollary.core.states import CHANGES, State
-from corollary.core.types import NUMBER, Type
+from corollary.core.types import Type
 from corollary.data_class import dataclass
 from corollary.database.state import DatabaseState
 from corollary.maintain.draft import Draft
 from corollary.maintain.update import Update
-from corollary.provenance.absences.nearest import body_of_parts, type_of
-from corollary.provenance.absences.rule_parts import RuleParts, row_of, with_named_wildcards
-from corollary.provenance.asked_state import AskedState
+from corollary.provenance.absences.rule_parts import RuleParts
 from corollary.provenance.limits import Allowance
 from corollary.provenance.nodes import Row
+from corollary.provenance.query_state import QueryState
+from corollary.provenance.rule_query import (
+    RuleQueries,
+    match_head,
+    row_of,
+    with_named_wildcards,
+)
 
 EventTuple = tuple[str, Row]
 """A tuple of an event predicate, or (`+p`, `-p`) a change of a base relation by a trigger."""
@@ -62,7 +68,7 @@ class EventInstances:
     def __init__(
         self,
         state: DatabaseState,
-        asked: AskedState,
+        asked: QueryState,
         update: Update,
         triggers: Mapping[str, MarkedRelation],
         allowance: Allowance,
@@ -147,62 +153,36 @@ class EventInstances:
 
     def _instances(self, head: str, rows: Sequence[Row]) -> Iterator[tuple[int, EventInstance]]:
         """Yield the first instances of the rules of an event predicate, for some of its tuples."""
-        engine = self._asked.engine
-        wanted = self._wanted(head)
-        engine.declare({wanted.name: wanted})
-        try:
-            engine.insert(wanted.name, [(number, *row) for number, row in enumerate(rows)])
-            for rule in self._active.rules:
-                if rule.head.relation == head:
-                    yield from self._of_rule(with_named_wildcards(rule, self._types), wanted, rows)
-        finally:
-            engine.drop([wanted.name])
+        parts = [
+            RuleParts(with_named_wildcards(rule, self._types))
+            for rule in self._active.rules
+            if rule.head.relation == head
+        ]
+        components = [each.whole(range(len(each.parts))) for each in parts]
+        queries = [
+            rule.query(self._asked, each) for rule, each in zip(parts, components, strict=True)
+        ]
+        draft = Draft(self._update)
+        draft.readable.update(self._update.new.relations)
+        types = self._active.relations[head].types
+        with closing(RuleQueries(self._asked, head, types, queries, draft)) as found:
+            tables = found.run(dict(enumerate(rows)), self._allowance)
+        for at, table in tables.items():
+            rule, names = parts[at].rule, [each.name for each in components[at].variables]
+            counts: Counter[int] = Counter()
+            for number, *values in to_python(sort_rows(table)):
+                assert isinstance(number, int)
+                counts[number] += 1
+                if counts[number] <= INSTANCES_MAX:
+                    bound = dict(zip(names, values, strict=True))
+                    bound |= match_head(rule.head, rows[number])
+                    yield number, EventInstance(rule, bound, tuple(self._events(rule, bound)))
 
     def _types(self, name: str) -> tuple[Type, ...]:
         """Return the types of what a literal of an active rule names."""
         relation, _ = self._active.marked.get(name, (name, State.NEW))
         found = self._active.relations.get(relation) or self._asked.program.relations[relation]
         return found.types
-
-    def _wanted(self, head: str) -> Relation:
-        shape = self._active.relations[head]
-        name = working_relation(head, "wanted")
-        types = (NUMBER, *shape.types)
-        columns = tuple(f"c{at}" for at in range(len(types)))
-        return Relation(name, columns, types, is_derived=False, is_declared=False)
-
-    def _of_rule(
-        self, rule: Rule, wanted: Relation, rows: Sequence[Row]
-    ) -> Iterator[tuple[int, EventInstance]]:
-        parts = RuleParts(rule)
-        component = parts.whole(range(len(parts.parts)))
-        types = (NUMBER, *map(type_of, component.variables))
-        columns = tuple(f"c{at}" for at in range(len(types)))
-        name = working_relation("rule", "instances")
-        target = Relation(name, columns, types, is_derived=False, is_declared=False)
-        draft = Draft(self._update)
-        draft.readable.update(self._update.new.relations)
-        draft.types |= {wanted.name: wanted.types, name: types}
-        engine = self._asked.engine
-        engine.declare({name: target})
-        try:
-            body = body_of_parts(self._asked, parts, component, wanted.name)
-            plan = draft.finish(draft.derive(name, [body]))
-            self._allowance.run(engine, plan, self._asked.limits)
-            found = to_python(sort_rows(engine.read(name)))
-        finally:
-            engine.drop([name])
-        counts: dict[Value, int] = {}
-        for number, *values in found:
-            counts[number] = counts.get(number, 0) + 1
-            if counts[number] <= INSTANCES_MAX and isinstance(number, int):
-                bound = dict(zip((each.name for each in component.variables), values, strict=True))
-                bound |= {
-                    slot.name: value
-                    for slot, value in zip(rule.head.slots, rows[number], strict=True)
-                    if isinstance(slot, Variable)
-                }
-                yield number, EventInstance(rule, bound, tuple(self._events(rule, bound)))
 
     def _events(self, rule: Rule, values: Mapping[str, Value]) -> Iterator[EventTuple]:
         """Yield the premises that are event tuples, or changes that a trigger could make."""

@@ -21,9 +21,9 @@ from corollary.database.engines import LOCAL, create_engine
 from corollary.database.program.loaded_program import LoadedProgram
 from corollary.database.state import DatabaseState
 from corollary.database.warehouse_store import WarehouseStore
-from corollary.provenance.asked_state import AskedState, asked_state
 from corollary.provenance.nodes import BaseChange
-from corollary.provenance.trials.base_relations import insertable_relations, user_names
+from corollary.provenance.query_state import QueryState, query_state
+from corollary.provenance.trials import insertable_relations, user_names
 from corollary.warehouse.set_difference import difference, minus
 
 Edit = Callable[[Program], Program]
@@ -60,11 +60,11 @@ class RecordedCommit:
         """The triggers of the state before, with the base relation and sign of each."""
         return self.was.normal.active.triggers
 
-    def asked_before(self) -> AskedState:
+    def asked_before(self) -> QueryState:
         """Return the state before the commit, as questions see it."""
-        return replace(asked_state(self.before), written=self.was.program)
+        return replace(query_state(self.before), written=self.was.program)
 
-    def asked_after(self, asked: AskedState) -> AskedState:
+    def asked_after(self, asked: QueryState) -> QueryState:
         """Return a state that changes of the commit have made, with its rules and number."""
         after = self.after.program
         gone = tuple(clause for each, clause in self.clauses.items() if each.op == "-")

@@ -14,7 +14,6 @@ from corollary.database.reactions.keys import Contradiction, contradictions
 from corollary.database.reactions.reactions import Violation
 from corollary.database.state import DatabaseState
 from corollary.provenance.absences.why_not import with_attempts
-from corollary.provenance.asked_state import AskedState, asked_state
 from corollary.provenance.changes.event_instances import EventInstances, EventTuple
 from corollary.provenance.changes.why_event import (
     EventProofs,
@@ -25,7 +24,8 @@ from corollary.provenance.changes.why_event import (
 from corollary.provenance.limits import DEFAULT_LIMITS, Allowance, ProofLimits
 from corollary.provenance.nodes import ProofKind, ProofNode
 from corollary.provenance.proof import Proof
-from corollary.provenance.trials.trials import asked_transaction
+from corollary.provenance.query_state import QueryState, query_state
+from corollary.provenance.trials import transaction_state
 from corollary.provenance.why import prove
 
 
@@ -64,7 +64,7 @@ class ViolationExplainer:
         self._found, self._events, self._messages = [], None, []
         if not transaction.outcome.failures:
             return
-        asked = asked_transaction(self.state, transaction)
+        asked = transaction_state(self.state, transaction)
         changed = dict(changed_tuples(asked))
         self._found = [
             self._contradiction(each, asked, changed) for each in self._contradictions(transaction)
@@ -86,14 +86,14 @@ class ViolationExplainer:
         if self._events is not None:
             state = self.state
             with state.lock:
-                proofs = self._events.proofs(asked_state(state), self.limits, state.commits)
+                proofs = self._events.proofs(query_state(state), self.limits, state.commits)
             found += map(ViolationProof, self._messages, proofs)
         return found
 
     # --- constraints ---------------------------------------------------------------------------
 
     def _prove_events(
-        self, violations: list[Violation], asked: AskedState, transaction: OpenTransaction
+        self, violations: list[Violation], asked: QueryState, transaction: OpenTransaction
     ) -> None:
         active = transaction.update.new.active
         rounds = transaction.rounds
@@ -115,7 +115,7 @@ class ViolationExplainer:
             yield from found
 
     def _contradiction(
-        self, found: Contradiction, asked: AskedState, changed: dict[EventTuple, str]
+        self, found: Contradiction, asked: QueryState, changed: dict[EventTuple, str]
     ) -> ViolationProof:
         """Return both tuples that contradict each other, below what they agree in."""
         dependency, relation = found.dependency, found.relation

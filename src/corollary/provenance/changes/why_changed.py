@@ -23,7 +23,6 @@ from corollary.database.state import DatabaseState
 from corollary.database.warehouse_store import WarehouseStore
 from corollary.errors import InputError, LimitError
 from corollary.provenance.absences.why_not import absence, read_tuple, with_attempts
-from corollary.provenance.asked_state import AskedState
 from corollary.provenance.changes.causing_changes import CausingChanges, causing_changes
 from corollary.provenance.changes.event_instances import EventInstances
 from corollary.provenance.changes.least_cause import CauseLimitError, LeastCause, LeastCauseSearch
@@ -32,9 +31,9 @@ from corollary.provenance.changes.why_event import EventProofs, find_event_proof
 from corollary.provenance.limits import DEFAULT_LIMITS, Allowance, ProofLimits
 from corollary.provenance.nodes import BaseChange, Cause, ProofCut, ProofKind, Row
 from corollary.provenance.proof import Absence, ChangeExplanation, Proof
-from corollary.provenance.trials.base_relations import user_names
-from corollary.provenance.trials.trials import Trials
-from corollary.provenance.trials.wanted import tuples_there
+from corollary.provenance.query_state import QueryState
+from corollary.provenance.rule_query import tuples_there
+from corollary.provenance.trials import Trials, user_names
 from corollary.provenance.why import prove
 from corollary.warehouse.set_difference import minus
 
@@ -178,7 +177,7 @@ class _Explanation:
         is_there, self._likely = self._trials.run_tables(operations, self._look, edit)
         return (was_there, is_there) == (self._sign is State.REMOVED, self._sign is State.ADDED)
 
-    def _look(self, asked: AskedState, transaction: OpenTransaction) -> tuple[bool, CausingChanges]:
+    def _look(self, asked: QueryState, transaction: OpenTransaction) -> tuple[bool, CausingChanges]:
         """Look at the state after the whole commit."""
         is_there = self._is_there(asked)
         likely = CausingChanges((), is_complete=False)
@@ -197,7 +196,7 @@ class _Explanation:
                 self._absence_after = absence(after, self._relation, self._row, self._limits)
         return is_there, likely
 
-    def _triggered(self, asked: AskedState, transaction: OpenTransaction) -> EventProofs | None:
+    def _triggered(self, asked: QueryState, transaction: OpenTransaction) -> EventProofs | None:
         """Return how a trigger has added the tuple, if one has."""
         recorded = self._recorded
         effect = self._relation, State.ADDED
@@ -215,7 +214,7 @@ class _Explanation:
             found = find_event_proofs(instances, goals, after, transaction, self._limits)
         return replace(found, marked={**found.marked, names[0]: effect})
 
-    def _is_there(self, asked: AskedState) -> bool:
+    def _is_there(self, asked: QueryState) -> bool:
         relation = asked.program.relations.get(self._relation)
         if relation is None or relation.arity != len(self._row):
             return False
@@ -311,7 +310,7 @@ class _Explanation:
             before, number = self._recorded.asked_before(), self._recorded.number
             return self._trigger.proofs(before, self._limits, number)[0]
 
-        def look(asked: AskedState, _: OpenTransaction) -> Proof:
+        def look(asked: QueryState, _: OpenTransaction) -> Proof:
             after = self._recorded.asked_after(asked)
             proof = prove(after, self._relation, self._row, self._limits, goal)
             return with_attempts(after, proof, self._limits)
@@ -338,7 +337,7 @@ class _Explanation:
         return replace(self._absence_after, goal=goal)
 
 
-def marked(proof: Proof, other: AskedState, sign: str) -> Proof:
+def marked(proof: Proof, other: QueryState, sign: str) -> Proof:
     """Return a proof with marks on what is otherwise in another state.
 
     Args:

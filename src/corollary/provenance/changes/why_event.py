@@ -25,9 +25,7 @@ from corollary.database.program.loaded_program import LoadedProgram
 from corollary.database.state import DatabaseState
 from corollary.database.warehouse_store import WarehouseStore
 from corollary.errors import InputError
-from corollary.provenance.absences.rule_parts import row_of
 from corollary.provenance.absences.why_not import with_attempts
-from corollary.provenance.asked_state import AskedState
 from corollary.provenance.changes.event_instances import (
     EventInstance,
     EventInstances,
@@ -37,8 +35,9 @@ from corollary.provenance.changes.recorded_commit import recorded_commit
 from corollary.provenance.limits import DEFAULT_LIMITS, Allowance, ProofLimits
 from corollary.provenance.nodes import ProofKind, ProofNode, ProofRule, Row
 from corollary.provenance.proof import Proof
-from corollary.provenance.trials.base_relations import user_names
-from corollary.provenance.trials.trials import Trials
+from corollary.provenance.query_state import QueryState
+from corollary.provenance.rule_query import row_of
+from corollary.provenance.trials import Trials, user_names
 from corollary.provenance.why import MAX_ANSWERS, prove
 from corollary.provenance.wording import Wording, condition_text
 
@@ -60,14 +59,14 @@ class EventProofs:
         changed: the signs of changed base tuples, by relation and tuple.
     """
 
-    asked: AskedState
+    asked: QueryState
     goals: Sequence[EventTuple]
     chosen: Mapping[EventTuple, EventInstance]
     new: Mapping[EventTuple, Proof]
     changed: Mapping[EventTuple, str]
     marked: Mapping[str, MarkedRelation] = field(default_factory=dict)
 
-    def proofs(self, old: AskedState, limits: ProofLimits, commit: int) -> list[Proof]:
+    def proofs(self, old: QueryState, limits: ProofLimits, commit: int) -> list[Proof]:
         """Return the proof of each event tuple.
 
         Args:
@@ -115,7 +114,7 @@ def why_event(
             if known is not None and known.is_virtual:
                 before.watch(relation, BOTH_SIGNS)
 
-        def look(asked: AskedState, transaction: OpenTransaction) -> tuple[EventProofs, int]:
+        def look(asked: QueryState, transaction: OpenTransaction) -> tuple[EventProofs, int]:
             after = recorded.asked_after(asked)
             instances = EventInstances(
                 before, after, transaction.update, recorded.triggers, allowance
@@ -156,7 +155,7 @@ def _fits(literal: Literal, row: Row) -> bool:
 def find_event_proofs(
     instances: EventInstances,
     goals: Sequence[EventTuple],
-    asked: AskedState,
+    asked: QueryState,
     transaction: OpenTransaction,
     limits: ProofLimits,
 ) -> EventProofs:
@@ -185,7 +184,7 @@ def find_event_proofs(
     return EventProofs(asked, goals, chosen, new, dict(changed_tuples(asked)), active.marked)
 
 
-def changed_tuples(asked: AskedState) -> Iterator[tuple[EventTuple, str]]:
+def changed_tuples(asked: QueryState) -> Iterator[tuple[EventTuple, str]]:
     """Yield the base tuples that a transaction changes, with their signs, unless they are many."""
     users = user_names(asked.program)
     engine = asked.engine
@@ -218,7 +217,7 @@ class _EventDrawing:
     """Makes one proof of what was found: event nodes, changes, and proofs of tuples below."""
 
     def __init__(
-        self, found: EventProofs, old: AskedState, limits: ProofLimits, commit: int
+        self, found: EventProofs, old: QueryState, limits: ProofLimits, commit: int
     ) -> None:
         self._found = found
         self._old = old

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import field
 
 from corollary.data_class import dataclass
-from corollary.provenance.instance_rows import Fact, Found, Instance
+from corollary.provenance.instances import Fact, Found, Instance
 from corollary.provenance.steps import ProofStep, ProofSteps
 
 INFINITE = 1 << 60

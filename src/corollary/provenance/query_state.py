@@ -1,11 +1,14 @@
-"""The state in which a question is asked: a program, its data, and what is known of its ranks."""
+"""The state in which is asked: a program, its data, and what is known of its ranks."""
 
-from dataclasses import field
+from dataclasses import field, replace
 
+from corollary.analysis.relevance import BOTH_SIGNS
 from corollary.analysis.strata import strata
 from corollary.core import logic
 from corollary.core.arrow import sort_rows, to_python
 from corollary.core.engine import Engine, Limits
+from corollary.core.pipeline import Reference
+from corollary.core.plans import working_relation
 from corollary.core.program import NormalProgram, Program
 from corollary.core.recorder import CountingRecorder
 from corollary.core.states import State
@@ -13,14 +16,17 @@ from corollary.core.statistics import Statistics
 from corollary.data_class import dataclass
 from corollary.database.program.goals import answer_relation
 from corollary.database.state import DatabaseState
-from corollary.maintain.payload import has_ranks, is_by_value
+from corollary.maintain.draft import Draft
+from corollary.maintain.payload import Payload, has_ranks, is_by_value
+from corollary.maintain.sip import Goal
 from corollary.maintain.solve import answer_goal
+from corollary.maintain.update import Update
 from corollary.provenance.nodes import Row
 
 
 @dataclass(frozen=True, slots=True)
-class AskedState:
-    """A program and its data in one state, in which questions are asked.
+class QueryState:
+    """A program and its data in one state, in which is asked.
 
     Attributes:
         written: the program as written and checked, for the numbers of rules.
@@ -28,7 +34,7 @@ class AskedState:
         engine: holds the data.
         statistics: of the relations.
         commit: the number of the last commit.
-        data: which state of the data is asked: OLD or NEW.
+        data: which state of the data is read: OLD or NEW.
         ranked: the relations whose ranks are valid in it, and are not values.
         exact: those of them whose ranks are least heights inside of their strata.
         limits: of one run of the engine.
@@ -44,9 +50,35 @@ class AskedState:
     exact: frozenset[str] = frozenset()
     limits: Limits = field(default_factory=Limits)
 
+    def goal(self, literal: logic.Literal) -> Goal:
+        """Return a literal that is read in this state."""
+        return Goal(literal, Reference(literal.relation, self.data))
 
-def asked_state(state: DatabaseState, data: State = State.NEW) -> AskedState:
-    """Return the present state of a database, as questions see it."""
+    def draft(self) -> Draft:
+        """Return the draft of a plan that reads this state."""
+        program = self.program
+        # What may have changed is asked for by the rules of OLD, on the data of OLD.
+        changed = (
+            {name: BOTH_SIGNS for name, each in program.relations.items() if not each.is_derived}
+            if self.data is State.OLD
+            else {}
+        )
+        return Draft(Update(program, program, changed, self._statistics_with_ranks()))
+
+    def _statistics_with_ranks(self) -> Statistics:
+        """Return the statistics, those of ranks too: they have one for each tuple."""
+        rows, distinct = dict(self.statistics.rows), dict(self.statistics.distinct)
+        for name in self.ranked:
+            rank = working_relation(name, Payload.RANK)
+            if name in rows:
+                rows[rank] = rows[name]
+            if name in distinct:
+                distinct[rank] = distinct[name]
+        return replace(self.statistics, rows=rows, distinct=distinct)
+
+
+def query_state(state: DatabaseState, data: State = State.NEW) -> QueryState:
+    """Return the present state of a database, for queries."""
     program = state.loaded.normal
     types = {name: each.types for name, each in program.relations.items()}
     ranked = state.planner.payload & frozenset(
@@ -55,7 +87,7 @@ def asked_state(state: DatabaseState, data: State = State.NEW) -> AskedState:
         if has_ranks(stratum, program) and not is_by_value(stratum, types)
         for name in stratum.relations
     )
-    return AskedState(
+    return QueryState(
         state.loaded.checked.program,
         program,
         state.engine,
@@ -68,7 +100,7 @@ def asked_state(state: DatabaseState, data: State = State.NEW) -> AskedState:
     )
 
 
-def matching_rows(asked: AskedState, literal: logic.Literal) -> list[Row]:
+def matching_rows(asked: QueryState, literal: logic.Literal) -> list[Row]:
     """Return the tuples of a relation that match a literal, in their order."""
     shape = asked.program.relations[literal.relation]
     slots = tuple(

@@ -1,1 +1,0 @@
-"""Where base tuples are from: who asserts them, in which file and line, since which commit."""

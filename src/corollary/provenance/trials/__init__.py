@@ -1,1 +1,0 @@
-"""Tries changes out: does them in a transaction that is inspected and rolled back."""
