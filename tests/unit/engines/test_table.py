@@ -1,6 +1,7 @@
 """A table equals Python sets, whatever is done to it while its domains grow."""
 
 from itertools import product
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from corollary.core.types import FLOAT, NUMBER, SYMBOL, UNSIGNED, Type
 from corollary.engines.local.storage.arrangement import Order
 from corollary.engines.local.storage.code_range import ZERO_CODE, CodeRange
 from corollary.engines.local.storage.layout import Words
+from corollary.engines.local.storage.rows import columns_of
 from corollary.engines.local.storage.runs import sort_distinct
 from corollary.engines.local.storage.table import (
     BITMAP_BITS_PER_LOOKUP,
@@ -337,6 +339,40 @@ def test_runs_are_few_and_tombstones_are_dropped() -> None:
     table.set_change(everything[::2][:3], none)
     table.commit()
     assert table.size(State.OLD) == 259
+
+
+@pytest.mark.parametrize("spread", [1, 2**59])  # words of integers, words of bytes
+@pytest.mark.parametrize("few", [True, False])
+def test_an_order_that_nobody_reads_follows_later(spread: int, *, few: bool) -> None:
+    random, table = Random(7), Table((NUMBER, NUMBER))
+    order, held = (1, 0), set[Row]()
+    table.arrangement(order)
+    for commit in range(60):
+        rows = {(ZERO_CODE + spread * random.randrange(6), ZERO_CODE + n) for n in range(4)}
+        gone, came = {row for row in rows & held if random.random() < 0.7}, rows - held
+        if few:
+            table.delete_rows(sorted(gone))
+            table.insert_rows(sorted(came))
+        else:
+            table.delete(columns_of(sorted(gone), 2), len(gone))
+            table.insert(columns_of(sorted(came), 2), len(came))
+        held = held - gone | came
+        table.commit()
+        if commit % 7 == 6:
+            assert table.arrangement(order).matches((), State.OLD, 999) == sorted(
+                (second, first) for first, second in held
+            )
+
+
+def test_an_order_that_nobody_reads_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("corollary.engines.local.storage.table.DEFERRED_MIN_TUPLES", 10)
+    table = Table((NUMBER, NUMBER))
+    table.arrangement((1, 0))
+    for number in range(12):
+        table.insert_rows([(ZERO_CODE + number, ZERO_CODE)])
+        table.commit()
+    assert [*table.old_layers()] == [(0, 1)]
+    assert len(table.arrangement((1, 0)).words(State.OLD)) == 12
 
 
 @pytest.mark.parametrize("width", [1, 4])

@@ -24,6 +24,7 @@ from corollary.engines.local.storage.runs import (
     has_word,
     is_member,
     merge_words,
+    net_change,
     subtract_words,
 )
 from corollary.engines.local.storage.sorting import sort_words
@@ -85,17 +86,20 @@ class Arrangement:
     """One column order of a table.
 
     The primary order of a table is always up to date. The others are updated when they are read, so
-    that a change costs nothing in orders that no pipeline reads.
+    that a change costs nothing in orders that no pipeline reads, also when it is committed.
 
     Attributes:
-        is_stale: whether the open change of the table has changed since this order was updated.
+        is_stale: whether the table has changed since this order was updated.
+        is_read: whether it was read since the last commit.
     """
 
     __slots__ = (
         "_cached",
+        "_deferred",
         "_late_added",
         "_late_removed",
         "added",
+        "is_read",
         "is_stale",
         "layout",
         "order",
@@ -110,7 +114,7 @@ class Arrangement:
         # What the open change has gained since the last update, None if it has been replaced.
         self._late_added: list[Words] | None = []
         self._late_removed: list[Words] = []
-        self.is_stale = False
+        self.is_stale = self.is_read = False
         self.reset(layout.empty)
 
     def reset(self, added: Words) -> None:
@@ -119,6 +123,7 @@ class Arrangement:
         self.tombstones: Words = self.layout.empty
         self.added: list[SortedRun] = [MemoryRun(added)] if len(added) else []
         self.removed: Words = self.layout.empty
+        self._deferred: tuple[list[Words], list[Words]] = ([], [])
         self._cached: dict[State, list[Layer]] = {}
 
     # --- reading -------------------------------------------------------------------------------
@@ -190,7 +195,8 @@ class Arrangement:
     def nbytes(self) -> int:
         """The size of its arrays in bytes."""
         runs = sum(run.nbytes for run in (*self.runs, *self.added))
-        return runs + self.removed.nbytes + self.tombstones.nbytes
+        deferred = sum(words.nbytes for side in self._deferred for words in side)
+        return runs + self.removed.nbytes + self.tombstones.nbytes + deferred
 
     # --- writing -------------------------------------------------------------------------------
 
@@ -225,20 +231,16 @@ class Arrangement:
                 _ = run.words
             later += len(run)
 
-    def fold(self, added: list[Row], removed: list[Row]) -> None:
-        """Commit few tuples of this order, which fit the layout; there is no open change."""
-        pack = self.layout.pack_rows
-        self._fold(pack(added) if added else None, pack(removed) if removed else None)
-
     def commit(self) -> None:
         """Fold the change into the runs."""
-        added = merge_words(*[run.words for run in self.added]) if self.added else None
-        removed = self.removed if len(self.removed) else None
-        self.added, self.removed = [], self.layout.empty
-        self._fold(added, removed)
+        added = merge_words(*[run.words for run in self.added]) if self.added else self.layout.empty
+        removed, self.added, self.removed = self.removed, [], self.layout.empty
+        self.fold(added, removed)
 
-    def _fold(self, added: Words | None, removed: Words | None) -> None:
-        if added is not None:
+    def fold(self, added: Words, removed: Words) -> None:
+        """Commit tuples of this order; there is no open change."""
+        self.is_read = False
+        if len(added):
             if len(self.tombstones):
                 # A tuple under a tombstone is still in its run: runs would no longer be disjoint.
                 revived = is_member(added, self.tombstones)
@@ -247,7 +249,7 @@ class Arrangement:
                     added = added[~revived]
             if len(added):
                 append_run(self.runs, added)
-        if removed is not None:
+        if len(removed):
             self.tombstones = merge_words(self.tombstones, removed)
             if 4 * len(self.tombstones) > sum(map(len, self.runs)):
                 rest = [subtract_words(run.words, self.tombstones) for run in self.runs]
@@ -276,8 +278,30 @@ class Arrangement:
             self._late_removed = []
         self.is_stale = True
 
+    def defer(self, added: Words, removed: Words) -> int:
+        """Commit tuples of the primary order, which are folded when this order is next read.
+
+        Returns:
+            How many tuples are to be folded.
+        """
+        self.added, self.removed = [], self.layout.empty
+        self._late_added, self._late_removed = [], []
+        for side, words in zip(self._deferred, (added, removed), strict=True):
+            if len(words):
+                side.append(words)
+        self.is_stale = True
+        return sum(len(words) for side in self._deferred for words in side)
+
+    def _fold_deferred(self, primary: Layout) -> None:
+        added, removed = net_change(*self._deferred, primary.empty)
+        self.prefetch(len(added), len(removed))
+        self._deferred = ([], [])
+        self.fold(self.sort_words(added, primary), self.sort_words(removed, primary))
+
     def catch_up(self, primary: "Arrangement") -> None:
-        """Update the open change from the primary order."""
+        """Update the runs and the open change from the primary order."""
+        if any(self._deferred):
+            self._fold_deferred(primary.layout)
         if self._late_added is None:
             self.added = [
                 MemoryRun(self.sort_words(run.words, primary.layout)) for run in primary.added

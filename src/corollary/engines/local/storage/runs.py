@@ -102,9 +102,10 @@ def _wide_ranges(
     found, wanted = (
         layout.prefix_keys(each, length) for each in (words[first[single]], low[single])
     )
-    last[single] -= found != wanted
-    first[several] = words.searchsorted(low[several])
-    last[several] = words.searchsorted(high[several], "right")
+    # Where a key that is not there would stand counts, too: windows number rows by it.
+    searched = np.concatenate((single[found != wanted], several))
+    first[searched] = words.searchsorted(low[searched])
+    last[searched] = words.searchsorted(high[searched], "right")
     return first, last
 
 
@@ -156,6 +157,30 @@ def compare_words(words: Words, others: Words) -> tuple[Words, Words]:
     singles = merged[is_single]
     is_first = is_member(singles, words)
     return singles[is_first], singles[~is_first]
+
+
+def net_change(
+    added: Sequence[Words], removed: Sequence[Words], empty: Words
+) -> tuple[Words, Words]:
+    """Return what several changes, each of sorted words, have added and removed in the end.
+
+    A word is added and removed by turns, so that it is changed if it occurs an odd number of times.
+
+    >>> one, two = np.array([1, 2]), np.array([2, 3])
+    >>> net_change([one, two], [np.array([2]), np.array([3])], np.array([]))
+    (array([1, 2]), array([], dtype=int64))
+    """
+    if len(added) < 2 and len(removed) < 2 and not (added and removed):
+        return (added[0] if added else empty), (removed[0] if removed else empty)
+    merged = merge_words(*added, *removed)
+    starts = first_mask(merged).nonzero()[0]
+    changed = merged[starts[np.diff(starts, append=len(merged)) % 2 == 1]]
+    times = []
+    for words in (merge_words(empty, *added), merge_words(empty, *removed)):
+        first, last = words.searchsorted(changed), words.searchsorted(changed, "right")
+        times.append(last - first)
+    is_added = times[0] > times[1]
+    return changed[is_added], changed[~is_added]
 
 
 class PendingProbe(Protocol):

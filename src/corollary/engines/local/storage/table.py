@@ -42,6 +42,9 @@ BITMAP_BITS_PER_LOOKUP = 256
 BITMAP_BITS_PER_TUPLE = 64
 """…and at most this many for each tuple."""
 
+DEFERRED_MIN_TUPLES, DEFERRED_FRACTION = 1 << 12, 4
+"""An order that was not read while more tuples than this, and this fraction, changed is dropped."""
+
 LOOSE_MAX_TUPLES = 256
 """An open change of more tuples than this is packed."""
 
@@ -142,6 +145,7 @@ class Table:
             other = self._others[order] = self._arrange(order)
         elif other.is_stale:
             other.catch_up(self._main)
+        other.is_read = True
         return other
 
     def _arrange(self, order: Order) -> Arrangement:
@@ -558,7 +562,8 @@ class Table:
         if self.family.layout is not self._layout:
             self._repack()
         for arrangement in (self._main, *self._others.values()):
-            arrangement.prefetch(self._added, self._removed)
+            if arrangement is self._main or self._is_folded(arrangement):
+                arrangement.prefetch(self._added, self._removed)
 
     def commit(self) -> None:
         """Make NEW the OLD; the change must be settled."""
@@ -568,25 +573,41 @@ class Table:
         main = self.arrangement(self.primary_order)
         if not self.has_change:
             return
-        for other in self._others.values():
-            if other.is_stale:
-                other.catch_up(main)
-            other.commit()
+        for other in [*self._others.values()]:
+            if self._is_folded(other):
+                if other.is_stale:
+                    other.catch_up(main)
+                other.commit()
+            else:
+                self._defer(other, main.words(State.ADDED), main.removed)
         main.commit()
         self._old += self._added - self._removed
         self._added = self._removed = 0
 
     def _commit_rows(self, loose: LooseChange) -> None:
         """Make NEW the OLD: pack a loose change in each order."""
-        added, removed = loose.added, loose.removed
         main = self._arrangement(self.primary_order)
-        for order in self._others:
-            other, permute = self._arrangement(order), permutation(order)
-            other.fold([*map(permute, added)], [*map(permute, removed)])
+        added, removed = main.layout.pack_rows(loose.added), main.layout.pack_rows(loose.removed)
+        for order, other in [*self._others.items()]:
+            if self._is_folded(other):
+                pack, permute = self._arrangement(order).layout.pack_rows, permutation(order)
+                sides = ([*map(permute, rows)] for rows in (loose.added, loose.removed))
+                other.fold(*map(pack, sides))
+            else:
+                self._defer(other, added, removed)
         main.fold(added, removed)
         self._old += self._added - self._removed
         self._added = self._removed = 0
         self._loose = None
+
+    def _is_folded(self, other: Arrangement) -> bool:
+        """Whether a commit folds the change into an order, since it will be read again."""
+        return other.is_read or self.is_partitioned
+
+    def _defer(self, other: Arrangement, added: Words, removed: Words) -> None:
+        """Let an order that nobody has read wait for the next who does, or forget it."""
+        if other.defer(added, removed) > max(DEFERRED_MIN_TUPLES, self._old // DEFERRED_FRACTION):
+            del self._others[other.order]
 
     def rollback(self) -> None:
         """Discard the open change."""
@@ -669,8 +690,8 @@ class Table:
         """Return the layers of OLD in every order, packed in the current layout."""
         if self.family.layout is not self._layout:
             self._repack()
-        arrangements = (self._main, *self._others.values())
-        return {each.order: each.layers(State.OLD) for each in arrangements}
+        orders = (self.primary_order, *self._others)
+        return {order: self._arrangement(order).layers(State.OLD) for order in orders}
 
     def restore(
         self, before: Layout, runs: Mapping[Order, SortedRun], estimates: tuple[int, ...]
