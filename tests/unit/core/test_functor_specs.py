@@ -14,7 +14,7 @@ from corollary.core.functors.catalog import FUNCTORS
 from corollary.core.functors.spec import define
 from corollary.core.logic import Functor, Variable
 from corollary.core.types import NUMBER, SYMBOL
-from corollary.engines.local.evaluation.expressions import STRICT_FUNCTIONS
+from corollary.engines.local.evaluation.functions import STRICT_FUNCTIONS
 from corollary.frontends.sql.as_sql import SqlDialectName, print_sql
 from support.functor_tables import bulk_table, language_table
 from support.sql.duckdb import duckdb_outcome

@@ -32,12 +32,11 @@ from corollary.core.types import (
 )
 from corollary.core.values import decimal_value
 from corollary.engines.local.evaluation.expressions import (
-    STRICT_FUNCTIONS,
     RangeValues,
     evaluate,
     evaluate_condition,
 )
-from corollary.engines.local.evaluation.functions import choices
+from corollary.engines.local.evaluation.functions import STRICT_FUNCTIONS, choices
 from corollary.engines.local.evaluation.text_functions import FEW_ROWS
 from corollary.engines.local.values import native
 from corollary.engines.local.values.codes import Dictionary

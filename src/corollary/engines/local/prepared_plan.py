@@ -1,8 +1,11 @@
-"""Prepared plans: the working tables and prepared steps of a plan, created once for many runs."""
+"""Prepared plans: the working tables and prepared steps of a plan, created once for many runs.
+
+Kernels are imported with the first step that needs them, so that a goal starts quickly.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any, NamedTuple, Protocol, assert_never
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, assert_never
 
 import pyarrow as pa
 
@@ -19,30 +22,12 @@ from corollary.engines.local.bulk.groups import BulkGroups
 from corollary.engines.local.bulk.queries import BulkQueries
 from corollary.engines.local.bulk.steps import BulkSteps
 from corollary.engines.local.evaluation import row_stages
-from corollary.engines.local.evaluation.aggregation.accumulate import accumulate, accumulate_rows
-from corollary.engines.local.evaluation.aggregation.aggregates import aggregate
-from corollary.engines.local.evaluation.aggregation.totals import (
-    compute_totals,
-    read_total_rows,
-    read_totals,
-    total_rows,
-)
-from corollary.engines.local.evaluation.arithmetic_loops import (
-    ArithmeticRounds,
-    find_arithmetic_loop,
-)
-from corollary.engines.local.evaluation.breadth_first import BreadthFirstSearch
-from corollary.engines.local.evaluation.choices import choose_tuples
 from corollary.engines.local.evaluation.derivation import Derivation
-from corollary.engines.local.evaluation.improvement import improve
-from corollary.engines.local.evaluation.linear_loops import find_linear_loop
 from corollary.engines.local.evaluation.pipelines import (
     PipelineRunner,
     RunContext,
     copied_reference,
 )
-from corollary.engines.local.evaluation.window_changes import compare_windows
-from corollary.engines.local.evaluation.windows import compute_windows
 from corollary.engines.local.storage.code_range import GROWTH_BITS, range_of_code
 from corollary.engines.local.storage.layout import LayoutFamily, Words
 from corollary.engines.local.storage.rows import Tuples
@@ -50,6 +35,10 @@ from corollary.engines.local.storage.sorting import sort_words
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.table_handle import decode_table
 from corollary.engines.local.values.codes import Dictionary
+
+if TYPE_CHECKING:
+    from corollary.engines.local.evaluation.arithmetic_loops import ArithmeticRounds
+    from corollary.engines.local.evaluation.breadth_first import BreadthFirstSearch
 
 SPARE_TABLES_MAX = 64
 """The maximum number of sets of local tables that are kept for a procedure's next invocations."""
@@ -217,6 +206,8 @@ class PreparedPlan:
 
     def aggregate(self, step: plans.Aggregate) -> Words:
         """Return the tuples of a step, packed and sorted for its target."""
+        from corollary.engines.local.evaluation.aggregation.aggregates import aggregate
+
         if self._elsewhere is not None:
             found: Words | None = self._grouped_elsewhere(step)
             if found is not None:
@@ -231,6 +222,8 @@ class PreparedPlan:
 
     def window(self, step: plans.Window) -> Words:
         """Return the tuples of a step, packed and sorted for its target."""
+        from corollary.engines.local.evaluation.windows import compute_windows
+
         body, target = self.tables[step.body.relation], self.tables[step.target]
         words = compute_windows(step.windowing, body, step.body.state, target, self.dictionary)
         for each in step.without:
@@ -239,11 +232,15 @@ class PreparedPlan:
 
     def compare_windows(self, step: plans.CompareWindows) -> bool:
         """Find the rows that come, go or have other values; return whether that was possible."""
+        from corollary.engines.local.evaluation.window_changes import compare_windows
+
         tables = self.tables[step.added], self.tables[step.removed]
         return compare_windows(step, self.tables[step.body], *tables, self.dictionary)
 
     def total(self, step: plans.Total) -> Tuples:
         """Return the running totals of a step, as its target takes them."""
+        from corollary.engines.local.evaluation.aggregation.totals import compute_totals, total_rows
+
         body = self.tables[step.body.relation]
         # A body that was put off is empty here.
         if 0 < body.size(step.body.state) <= self._context.few:
@@ -279,6 +276,11 @@ class PreparedPlan:
 
     def read_totals(self, step: plans.ReadTotals) -> Tuples:
         """Return the groups and values of a step, as its target takes them."""
+        from corollary.engines.local.evaluation.aggregation.totals import (
+            read_total_rows,
+            read_totals,
+        )
+
         totals, target = self.tables[step.totals.relation], self.tables[step.target]
         if totals.size(step.totals.state) <= self._context.few:
             rows = totals.rows(step.totals.state)
@@ -291,6 +293,11 @@ class PreparedPlan:
 
     def accumulate(self, step: plans.Accumulate) -> bool:
         """Add a change to a relation, key by key; return whether the change was here."""
+        from corollary.engines.local.evaluation.aggregation.accumulate import (
+            accumulate,
+            accumulate_rows,
+        )
+
         table, change = self.tables[step.relation], self.tables[step.change]
         if change.is_remote(State.NEW):
             return False
@@ -310,10 +317,14 @@ class PreparedPlan:
 
     def choose(self, step: plans.Choose) -> Words:
         """Return the tuples that a step chooses, packed and sorted for its target."""
+        from corollary.engines.local.evaluation.choices import choose_tuples
+
         return choose_tuples(step, self.tables[step.source], self.dictionary)
 
     def improve(self, step: plans.Improve) -> Words:
         """Return the tuples of a step, packed and sorted for its target."""
+        from corollary.engines.local.evaluation.improvement import improve
+
         return improve(step, self.tables[step.source], self.tables[step.rivals], self.dictionary)
 
     def take_doubt(self) -> bool:
@@ -359,11 +370,20 @@ class PreparedPlan:
             return 0, False
         if not number:
             search.reset()
+        from corollary.engines.local.evaluation.breadth_first import BreadthFirstSearch
+
         return search.run_rounds(self._context, number), isinstance(search, BreadthFirstSearch)
 
-    def _narrow_loop(self, loop: plans.Loop) -> BreadthFirstSearch | ArithmeticRounds | None:
+    def _narrow_loop(self, loop: plans.Loop) -> "BreadthFirstSearch | ArithmeticRounds | None":
         if any(each.is_partitioned for each in self.tables.values()):
             return None  # a search asks tuple by tuple, which is a job each
+        from corollary.engines.local.evaluation.arithmetic_loops import (
+            ArithmeticRounds,
+            find_arithmetic_loop,
+        )
+        from corollary.engines.local.evaluation.breadth_first import BreadthFirstSearch
+        from corollary.engines.local.evaluation.linear_loops import find_linear_loop
+
         procedure_locals = {name for names in self.plan.locals.values() for name in names}
         linear = find_linear_loop(loop, procedure_locals)
         if linear is not None:

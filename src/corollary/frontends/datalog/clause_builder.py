@@ -1,11 +1,9 @@
-"""Clauses and terms from the grammar's rules; lark calls the methods while it parses."""
+"""Clauses and terms from the grammar's rules; the parser calls the methods."""
 # ruff: noqa: D102 (each method is named after the rule of the grammar that it builds)
 
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import assert_never
-
-from lark import Transformer, v_args
 
 from corollary.core import logic
 from corollary.core.functors.conversions import CAST
@@ -26,8 +24,7 @@ from corollary.source import Span
 Body = tuple[logic.BodyItem, ...]
 
 
-@v_args(inline=True)
-class ClauseBuilder(Transformer[Lexeme, object]):
+class ClauseBuilder:
     """One method per rule of the grammar; items are tuples of nodes."""
 
     # --- clauses --------------------------------------------------------------------------------

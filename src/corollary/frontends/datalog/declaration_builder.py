@@ -1,9 +1,7 @@
-"""Declarations and directives from the grammar's rules; lark calls the methods while it parses."""
+"""Declarations and directives from the grammar's rules; the parser calls the methods."""
 # ruff: noqa: D102 (each method is named after the rule of the grammar that it builds)
 
 from dataclasses import replace
-
-from lark import Transformer, v_args
 
 from corollary.core import program
 from corollary.core.types import PLAIN_BRANCH
@@ -24,8 +22,7 @@ from corollary.frontends.datalog.parse_nodes import (
 )
 
 
-@v_args(inline=True)
-class DeclarationBuilder(Transformer[Lexeme, object]):
+class DeclarationBuilder:
     """One method per rule of the grammar; items are tuples of nodes."""
 
     # --- declarations ---------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from corollary.core.syntax import PRECEDENCE
 from corollary.errors import Diagnostic, InputError, Severity
 from corollary.frontends.datalog import syntax_errors
 from corollary.frontends.datalog.components import expand_components
+from corollary.frontends.datalog.grammar import Parser, UnexpectedLexemeError
 from corollary.frontends.datalog.inline_rules import inline_rules
 from corollary.frontends.datalog.lexer import Lexeme, tokenise
 from corollary.frontends.datalog.parse_nodes import ComponentDefinition, Item, WrittenPlan
@@ -210,30 +211,27 @@ def _parse_at(
     lexemes: Sequence[Lexeme], position: int, start: str, end: Span | None
 ) -> tuple[object, int]:
     """Return the item at a position, and the position after it."""
-    # Loaded here, so that reading the command line does not load lark.
-    from corollary.frontends.datalog.grammar import UnexpectedToken, parser_for
-
-    parser = parser_for(start)
+    parser = Parser(start)
     first = position
     try:
         while position < len(lexemes):
             lexeme = lexemes[position]
             check_deadline()
-            parser.feed_token(lexeme)
+            parser.feed(lexeme)
             position += 1
             is_block = lexeme.type == "LBRACE" and lexemes[first].type == "COMP"
             if lexeme.type == "DOT" or is_block:
                 break
-    except UnexpectedToken:
-        expected = set(parser.accepts())
+    except UnexpectedLexemeError:
+        expected = parser.accepts()
         is_end = position > first and "$END" in expected and _may_follow(lexemes, position)
         if not is_end:
             diagnostic = syntax_errors.diagnose_lexeme(lexemes, position, expected)
             raise _StopError(diagnostic, position, "DOT" in expected) from None
     try:
-        result = parser.feed_eof()
-    except UnexpectedToken:
-        expected = set(parser.accepts())
+        result = parser.finish()
+    except UnexpectedLexemeError:
+        expected = parser.accepts()
         raise _StopError(
             syntax_errors.diagnose_end(lexemes, first, expected, end), position
         ) from None

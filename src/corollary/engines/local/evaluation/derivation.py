@@ -17,9 +17,7 @@ import numpy as np
 
 from corollary.core.pipeline import Reference
 from corollary.core.plans import Derive, Reduce
-from corollary.engines.local.evaluation.aggregation.aggregates import sum_groups
 from corollary.engines.local.evaluation.frames import Frame
-from corollary.engines.local.evaluation.judge import judge
 from corollary.engines.local.evaluation.pipelines import PipelineRunner, RunContext
 from corollary.engines.local.evaluation.prefetch import Prefetch
 from corollary.engines.local.storage.code_range import Codes
@@ -311,6 +309,8 @@ def _sums(words: Words, target: Table, dictionary: Dictionary) -> Words:
     starts = _starts(words, layout)
     values = dictionary.decode(layout.unpack_column(words, last), type_)
     sizes = np.diff(np.append(starts, len(words)))
+    from corollary.engines.local.evaluation.aggregation.aggregates import sum_groups
+
     sums, too_large = sum_groups(values, starts, sizes, type_, type_)
     nonzero = (sums != 0) if too_large is None else (sums != 0) | too_large
     codes = dictionary.encode(
@@ -338,14 +338,20 @@ def run_heads(
         # The judge returns the heads of rows without faults as well: in a bag they must count once.
         frames = list(frames)
         if runner.has_fault:
-            yield from judge(runner, context)
+            yield from _judge(runner, context)
             return
     for frame in frames:
         yield runner.head_columns(frame), frame.count
     if pipeline.judge and runner.has_fault:
-        yield from judge(runner, context)
+        yield from _judge(runner, context)
     if pipeline.is_deferred and runner.has_fault:
         context.has_doubt = True
+
+
+def _judge(runner: PipelineRunner, context: RunContext) -> Iterable[HeadBatch]:
+    from corollary.engines.local.evaluation.judge import judge  # few runs need it
+
+    return judge(runner, context)
 
 
 def _starts(words: Words, layout: Layout) -> Codes:

@@ -2,10 +2,11 @@
 
 Evaluation never raises: rows whose expression has no value (overflow, division by zero, a failed
 conversion) are marked with the reason, and the caller decides whether that is an error. A missing
-value dominates null: `null + 1 / 0` has no value.
+value dominates null: `null + 1 / 0` has no value. Functions are imported with their first call:
+most goals call none.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
@@ -18,16 +19,6 @@ from corollary.core.functors import catalog, conversions
 from corollary.core.types import Type
 from corollary.core.user_functors.user_functor import UserCall
 from corollary.data_class import dataclass
-from corollary.engines.local.evaluation import arithmetic, text_functions, times
-from corollary.engines.local.evaluation.functions import (
-    casts,
-    choices,
-    logic_functions,
-    numbers,
-    records,
-    text_parts,
-)
-from corollary.engines.local.evaluation.functions.user_functions import apply_user_functor
 from corollary.engines.local.evaluation.value_vector import (
     ValueVector,
     dense_mask,
@@ -95,15 +86,21 @@ def evaluate(
             return ValueVector(_native(value, type_).repeat(count), type_)
         case logic.Functor(name=conversions.CHECKED_SUM, arguments=(logic.Variable() as total,)):
             # Aggregation leaves null for a sum that overflows: only here it becomes a fault.
+            from corollary.engines.local.evaluation.arithmetic import OVERFLOW
+
             batch = evaluate(total, frame, count, codes)
             lost = dense_mask(batch.nulls, count)
-            return replace(batch, nulls=None, faults=((lost, arithmetic.OVERFLOW),))
+            return replace(batch, nulls=None, faults=((lost, OVERFLOW),))
         case logic.Functor(
             name=conversions.PARTITION_OF, arguments=(value, logic.Constant(value=int() as shares))
         ):
             batch = evaluate(value, frame, count, codes)  # type: ignore[arg-type]
             return ValueVector(native.partition_of(batch.values, batch.nulls, shares), type_)
         case UserCall(arguments=arguments):
+            from corollary.engines.local.evaluation.functions.user_functions import (
+                apply_user_functor,
+            )
+
             inputs = [evaluate(each, frame, count, codes, missing) for each in arguments]  # type: ignore[arg-type]
             return apply_user_functor(expression, inputs, count)
         case logic.Functor(name=name, arguments=arguments):
@@ -111,6 +108,8 @@ def evaluate(
             if compared is not None:
                 return compared
             inputs = [evaluate(each, frame, count, codes, missing) for each in arguments]  # type: ignore[arg-type]
+            from corollary.engines.local.evaluation.functions import COMBINATIONS
+
             combine = COMBINATIONS.get(name)
             return _apply(name, inputs, type_) if combine is None else combine(inputs, type_)
 
@@ -139,6 +138,8 @@ def _compare_by_codes(
 
 
 def _apply(name: str, inputs: list[ValueVector], type_: Type) -> ValueVector:
+    from corollary.engines.local.evaluation.functions import STRICT_FUNCTIONS
+
     nulls: Mask | None = None
     faults: tuple[tuple[Mask, str], ...] = ()
     for each in inputs:
@@ -161,25 +162,6 @@ def _apply(name: str, inputs: list[ValueVector], type_: Type) -> ValueVector:
     if type_.is_float:
         values = native.canonical_floats(values)
     return ValueVector(values, type_, nulls, faults + tuple(new_faults))
-
-
-COMBINATIONS: Mapping[str, Callable[..., Any]] = {
-    **choices.COMBINATIONS,
-    **records.RECORD_COMBINATIONS,
-}
-"""The functors that decide themselves about null and missing arguments."""
-
-STRICT_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
-    **arithmetic.ARITHMETIC_FUNCTIONS,
-    **text_functions.TEXT_FUNCTIONS,
-    **times.TIME_FUNCTIONS,
-    **logic_functions.LOGIC_FUNCTIONS,
-    **numbers.NUMBER_FUNCTIONS,
-    **text_parts.TEXT_PART_FUNCTIONS,
-    **casts.CAST_FUNCTIONS,
-    **records.RECORD_FUNCTIONS,
-}
-"""The functors that are null where an argument is, and have no value where one has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,16 +187,18 @@ def evaluate_condition(
     one = evaluate(condition.left, frame, count, codes, missing)
     two = evaluate(condition.right, frame, count, codes, missing)
     if operator.removeprefix("!") in logic.TEXT_PREDICATES:
-        true, new_faults = text_functions.evaluate_constraint(
-            operator.removeprefix("!"), one.values, two.values
-        )
+        from corollary.engines.local.evaluation.text_functions import evaluate_constraint
+
+        true, new_faults = evaluate_constraint(operator.removeprefix("!"), one.values, two.values)
         true = ~true if operator.startswith("!") else true
         if one.nulls is not None:  # a pattern that is null is not invalid
             real = [(mask & ~one.nulls, reason) for mask, reason in new_faults]
             new_faults = [(mask, reason) for mask, reason in real if mask.any()]
     else:
+        from corollary.engines.local.evaluation.arithmetic import compare_values
+
         equation = "=" if operator == "is" else operator
-        true = arithmetic.compare_values(equation, one.values, one.type, two.values, two.type)
+        true = compare_values(equation, one.values, one.type, two.values, two.type)
         new_faults = []
     nulls = union_masks(one.nulls, two.nulls)
     both = one.nulls & two.nulls if one.nulls is not None and two.nulls is not None else None

@@ -1,1 +1,32 @@
 """The functors of the language on arrays: logic and choice, numbers, text, casts."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from corollary.engines.local.evaluation import arithmetic, text_functions, times
+from corollary.engines.local.evaluation.functions import (
+    casts,
+    choices,
+    logic_functions,
+    numbers,
+    records,
+    text_parts,
+)
+
+COMBINATIONS: Mapping[str, Callable[..., Any]] = {
+    **choices.COMBINATIONS,
+    **records.RECORD_COMBINATIONS,
+}
+"""The functors that decide themselves about null and missing arguments."""
+
+STRICT_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
+    **arithmetic.ARITHMETIC_FUNCTIONS,
+    **text_functions.TEXT_FUNCTIONS,
+    **times.TIME_FUNCTIONS,
+    **logic_functions.LOGIC_FUNCTIONS,
+    **numbers.NUMBER_FUNCTIONS,
+    **text_parts.TEXT_PART_FUNCTIONS,
+    **casts.CAST_FUNCTIONS,
+    **records.RECORD_FUNCTIONS,
+}
+"""The functors that are null where an argument is, and have no value where one has none."""
