@@ -19,7 +19,7 @@ from corollary.database.database import state_of
 from corollary.database.program.loaded_program import load_program
 from corollary.explain.dependency_graph import graph_as_dot, graph_as_json, graph_as_svg
 from corollary.explain.plan import plan_as_json, print_plan
-from corollary.frontends.sql.statements.files import compile_files
+from corollary.frontends.sql.statements.definitions import compile_files
 from corollary.maintain.algorithms.seminaive import plan_program
 from corollary.source import SourceFile
 from support.selection import sampled

@@ -17,7 +17,7 @@ from corollary.core.types import Kind, Type
 from corollary.frontends.datalog import parse
 from corollary.frontends.sql import bind_query
 from corollary.frontends.sql.catalog import catalog_of
-from corollary.frontends.sql.view_lowering import LoweredView, lower_view
+from corollary.frontends.sql.lowering.queries import LoweredView, lower_view
 from corollary.source import SourceFile
 
 Row = tuple[Any, ...]

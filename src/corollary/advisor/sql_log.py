@@ -50,9 +50,12 @@ def read_sql_log(file: SourceFile, program: Program) -> SqlLog:
         InputError: the text is not SQL, or a query does not fit the relations; or `C1108`: the log
             has no query.
     """
-    from corollary.frontends.sql.statements.logged_queries import read_queries
-    from corollary.frontends.sql.statements.owners import visible_catalog
-    from corollary.frontends.sql.statements.questions import StatementPlace, compile_question
+    from corollary.frontends.sql.catalog import visible_catalog
+    from corollary.frontends.sql.statements.questions import (
+        StatementPlace,
+        compile_question,
+        read_queries,
+    )
 
     catalog = visible_catalog(program)
     place = StatementPlace(file, {})

@@ -5,7 +5,7 @@ from corollary.analysis.check import diagnose
 from corollary.core.program import Program
 from corollary.database.program.loaded_program import load_program
 from corollary.errors import Diagnostic, InputError
-from corollary.frontends.sql.statements.files import compile_files
+from corollary.frontends.sql.statements.definitions import compile_files
 from corollary.source import SourceFile
 
 FILE_MARK = "-- file"

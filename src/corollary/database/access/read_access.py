@@ -303,7 +303,7 @@ class ReadAccess(WhyAccess):
 
     def _catalog(self) -> "SqlCatalog":
         """Return the relations that a question may name."""
-        from corollary.frontends.sql.statements.owners import visible_catalog
+        from corollary.frontends.sql.catalog import visible_catalog
 
         return visible_catalog(self._state.program)
 

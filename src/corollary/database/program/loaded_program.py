@@ -87,7 +87,7 @@ def read_programs(paths: Sequence[Path]) -> Program:
         except InputError as error:
             findings += error.diagnostics
     if sql:
-        from corollary.frontends.sql.statements.files import read_sql_files
+        from corollary.frontends.sql.statements.definitions import read_sql_files
 
         try:
             program += read_sql_files(sql, program)

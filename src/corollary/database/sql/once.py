@@ -23,7 +23,7 @@ from corollary.database.sql.questions import (
 )
 from corollary.database.sql.session import answer_text, refuse_statements
 from corollary.errors import InputError
-from corollary.frontends.sql.statements.owners import visible_catalog
+from corollary.frontends.sql.catalog import visible_catalog
 from corollary.frontends.sql.statements.questions import StatementPlace, compile_question
 from corollary.maintain.goal_evaluation import solve
 

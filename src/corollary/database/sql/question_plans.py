@@ -34,6 +34,7 @@ from corollary.errors import InputError
 from corollary.frontends.sql.binder.bind import bind_query
 from corollary.frontends.sql.binder.values.conversions import is_untyped
 from corollary.frontends.sql.catalog import SqlCatalog
+from corollary.frontends.sql.lowering.queries import question_of
 from corollary.frontends.sql.query_tree import (
     ColumnReference,
     ConstantValue,
@@ -63,7 +64,6 @@ from corollary.frontends.sql.statements.shapes import (
     take_parameters,
     walk_nodes,
 )
-from corollary.frontends.sql.view_lowering import question_of
 from corollary.source import SourceFile
 
 LOOKUP_MAX_ROWS = 10_000

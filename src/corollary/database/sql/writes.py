@@ -26,11 +26,10 @@ from corollary.database.sql.question_plans import QuestionPlans, QuestionShape
 from corollary.database.state import DatabaseState
 from corollary.database.transaction import Transaction
 from corollary.errors import InputError
-from corollary.frontends.sql.catalog import SqlCatalog, TableDefinition
+from corollary.frontends.sql.catalog import SqlCatalog, TableDefinition, visible_catalog
 from corollary.frontends.sql.statements import nodes
 from corollary.frontends.sql.statements.constraints import find_table
 from corollary.frontends.sql.statements.definitions import free_tables
-from corollary.frontends.sql.statements.owners import visible_catalog
 from corollary.frontends.sql.statements.parser import parse_statements
 from corollary.frontends.sql.statements.questions import StatementPlace
 from corollary.frontends.sql.statements.shapes import TextShape, is_write, plain_cells

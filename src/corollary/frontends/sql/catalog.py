@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import field
 
 from corollary.analysis.resolution import resolve_type, resolve_types
-from corollary.core.program import Program
+from corollary.core.program import Program, owner_of, sql_texts
 from corollary.data_class import dataclass
 from corollary.frontends.sql.query_tree import QueryColumn
 from corollary.source import Span
@@ -93,4 +93,13 @@ def catalog_of(program: Program) -> SqlCatalog:
                     span=declaration.span,
                 )
             )
+    return catalog
+
+
+def visible_catalog(program: Program) -> SqlCatalog:
+    """Return the relations that statements may name: not those that statements have made beside."""
+    catalog, texts = catalog_of(program), sql_texts(program)
+    for name in catalog.names():
+        if owner_of(name, texts) not in (None, name):
+            catalog.remove(name)
     return catalog

@@ -16,7 +16,7 @@ from sqlglot.errors import ErrorLevel, ParseError, TokenError, UnsupportedError
 from sqlglot.parsers.postgres import PostgresParser
 
 from corollary.data_class import dataclass
-from corollary.frontends.sql.bounded_parser import BoundedParser
+from corollary.frontends.sql.parse import BoundedParser
 from corollary.serve.postgres.inference import ExpressionTypes, cast_type, parameter_number
 from corollary.serve.postgres.parameters import ParameterValue, Scalar
 from corollary.serve.postgres.problems import PgError, not_supported

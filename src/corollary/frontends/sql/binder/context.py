@@ -9,9 +9,8 @@ from sqlglot import exp
 from corollary.core.types import SYMBOL
 from corollary.data_class import dataclass
 from corollary.errors import InputError
-from corollary.frontends.sql.binder.problems import type_name
 from corollary.frontends.sql.binder.scopes import Scope
-from corollary.frontends.sql.binder.session import BindingSession
+from corollary.frontends.sql.binder.session import BindingSession, type_name
 from corollary.frontends.sql.binder.values.conversions import convert, is_untyped
 from corollary.frontends.sql.binder.values.operators import Site, condition
 from corollary.frontends.sql.query_tree import Expression, Query

@@ -14,12 +14,16 @@ from corollary.core.engine import check_deadline
 from corollary.core.functors.catalog import COMPARISON_OPERATORS
 from corollary.core.types import BOOL, DATE, NUMBER, SYMBOL
 from corollary.frontends.sql.binder.aggregates import AGGREGATES, aggregate_call
-from corollary.frontends.sql.binder.casts import bind_cast, negative_literal
 from corollary.frontends.sql.binder.context import ExpressionContext, name_of
 from corollary.frontends.sql.binder.functions import check_accepted, function_call
 from corollary.frontends.sql.binder.names import resolve_column
-from corollary.frontends.sql.binder.problems import UNTYPED, type_name, unsupported
-from corollary.frontends.sql.binder.special_calls import SPECIAL_CALLS, SPECIAL_NODES
+from corollary.frontends.sql.binder.session import UNTYPED, type_name
+from corollary.frontends.sql.binder.special_calls import (
+    SPECIAL_CALLS,
+    SPECIAL_NODES,
+    bind_cast,
+    negative_literal,
+)
 from corollary.frontends.sql.binder.values import literals
 from corollary.frontends.sql.binder.values.conversions import convert, is_untyped
 from corollary.frontends.sql.binder.values.intervals import find_interval, moved
@@ -83,7 +87,7 @@ class ExpressionBinder(ExpressionContext):
             return found
         special = SPECIAL_NODES.get(type(node))
         if special is None:
-            raise unsupported(node, self.session.file)
+            raise self.session.unsupported(node)
         return special(self, node)
 
     def _find_key(self, node: exp.Expr) -> Expression | None:
@@ -172,7 +176,7 @@ class ExpressionBinder(ExpressionContext):
         self, node: exp.Expr, other: exp.Expr, interval: Any, sign: str, is_right: bool
     ) -> Expression:
         if find_interval(other, self.session) is not None:
-            raise unsupported(node, self.session.file)
+            raise self.session.unsupported(node)
         if sign == "-" and not is_right:
             message = "Nothing can be taken away from an interval but an interval."
             raise self.session.error("C1319", message, node, "write the date or timestamp first")
@@ -281,7 +285,7 @@ class ExpressionBinder(ExpressionContext):
         if isinstance(asked, exp.Boolean):
             test = condition(found, self.site(operand), "`IS TRUE`")
             return FunctionCall("same", (test, self._visit_boolean(asked)), BOOL, span)
-        raise unsupported(asked, self.session.file)
+        raise self.session.unsupported(asked)
 
     def _visit_between(self, node: exp.Between) -> Expression:
         self.session.check(node, "this", "low", "high")

@@ -8,7 +8,6 @@ from sqlglot import exp
 
 from corollary.errors import InputError
 from corollary.frontends.sql.binder.context import ExpressionContext
-from corollary.frontends.sql.binder.problems import unsupported
 from corollary.frontends.sql.binder.scopes import Scope, ScopeColumn, shifted
 from corollary.frontends.sql.query_tree import ColumnReference, Expression
 
@@ -21,7 +20,7 @@ def resolve_column(context: ExpressionContext, node: exp.Column) -> Expression:
     session = context.session
     session.check(node, "this", "table", "db", "catalog")
     if not isinstance(node.this, exp.Identifier):
-        raise unsupported(node.this, session.file)
+        raise session.unsupported(node.this)
     name, qualifier = node.name, qualifier_of(node)
     own = context.scope.find(name, qualifier)
     if context.aliases_first and own and qualifier is None:

@@ -14,9 +14,8 @@ from sqlglot import exp
 from corollary.core.graph import strongly_connected_components
 from corollary.core.types import DECIMAL_MAX_DIGITS, Type
 from corollary.data_class import dataclass
-from corollary.frontends.sql.binder.problems import type_name
 from corollary.frontends.sql.binder.scopes import CommonTable, Scope
-from corollary.frontends.sql.binder.session import BindingSession
+from corollary.frontends.sql.binder.session import BindingSession, type_name
 from corollary.frontends.sql.binder.sources import renamed_columns
 from corollary.frontends.sql.binder.values.conversions import wider
 from corollary.frontends.sql.binder.widening import with_types, without_untyped

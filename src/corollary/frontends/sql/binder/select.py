@@ -13,7 +13,6 @@ from corollary.frontends.sql.binder.grouping import (
     ordinal_of,
 )
 from corollary.frontends.sql.binder.names import near_names, qualifier_of
-from corollary.frontends.sql.binder.problems import unsupported
 from corollary.frontends.sql.binder.scopes import Scope, ScopeColumn
 from corollary.frontends.sql.binder.session import BindingSession
 from corollary.frontends.sql.binder.sources import QueryReader, SourceBinder
@@ -275,7 +274,7 @@ def ordered_terms(
 ) -> list[tuple[int | None, exp.Expr]]:
     """Return the columns that a term of ORDER BY names; None where it is another expression."""
     if not isinstance(node, exp.Ordered):
-        raise unsupported(node, session.file)
+        raise session.unsupported(node)
     session.check(node, "this", "desc", "nulls_first")
     term = node.this
     if isinstance(term, exp.Var) and term.name.upper() == "ALL":

@@ -1,14 +1,14 @@
-"""What all parts of the binder share while one statement is bound."""
+"""What all parts of the binder share while one statement is bound: its text, names, errors."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 
 from sqlglot import exp
 
 from corollary.core.logic import Value
+from corollary.core.types import SYMBOL, Type
 from corollary.data_class import dataclass
 from corollary.errors import InputError
-from corollary.frontends.sql.binder.problems import check_arguments, problem
 from corollary.frontends.sql.binder.scopes import Scope
 from corollary.frontends.sql.catalog import SqlCatalog
 from corollary.frontends.sql.parse import span_of, text_of
@@ -21,6 +21,68 @@ from corollary.frontends.sql.query_tree import (
 )
 from corollary.source import SourceFile, Span
 
+QUOTED_MAX_CHARS = 40
+"""A longer part of a statement is shown by its place only."""
+
+UNTYPED = replace(SYMBOL, nullable=True, precision=-1)
+"""The type of the literal `NULL` before its context gives it one."""
+
+_CLAUSES = {
+    "laterals": ("LATERAL VIEW", "join a table that has one row per element"),
+    "hint": ("A hint", "leave it out: the order of joins is chosen by cost"),
+    "sample": ("TABLESAMPLE", "choose rows by a condition on a column"),
+    "pivots": ("PIVOT", "write one aggregate with FILTER (WHERE …) for each column"),
+    "qualify": ("QUALIFY", "put the window function into a subquery, and its condition around it"),
+    "version": ("VERSION AS OF", "ask for a commit where the whole statement is asked"),
+    "when": ("TIMESTAMP AS OF", "ask for a time where the whole statement is asked"),
+    "sort": ("SORT BY", "write ORDER BY"),
+    "cluster": ("CLUSTER BY", "leave it out: rows have no place"),
+    "distribute": ("DISTRIBUTE BY", "leave it out: rows have no place"),
+    "locks": ("FOR UPDATE", "leave it out: a statement reads one state"),
+    "into": ("SELECT INTO", "create a view, or insert the rows"),
+    "match": ("MATCH_RECOGNIZE", "join the rows that follow each other"),
+    "by_name": ("BY NAME", "write the columns of both sides in the same order"),
+    "except_": ("EXCEPT in a list of columns", "name the columns"),
+    "replace": ("REPLACE in a list of columns", "name the columns"),
+    "rename": ("RENAME in a list of columns", "name the columns"),
+    "ordinality": ("WITH ORDINALITY", "leave it out"),
+}
+
+_NODE_CURES = {
+    "Lateral": "join a subquery that does not depend on the other sources",
+    **dict.fromkeys(("Array", "Bracket", "Lambda"), "use a table with one row per element"),
+    "Unnest": "join a table that has one row per element",
+    "Struct": "use one column for each field",
+    "Interval": "add it to a date or timestamp, or take it away from one",
+    "Collate": "compare lower(x), for instance",
+    "AtTimeZone": "times are in UTC: add or take away an interval",
+    "Parameter": "write a parameter as `:name`",
+    "Fetch": "write LIMIT",
+    "IgnoreNulls": "filter nulls out before",
+    "Order": "leave it out: rows have no order",
+}
+_NODE_WORDS = {
+    "Collate": "COLLATE",
+    "Fetch": "FETCH",
+    "AtTimeZone": "AT TIME ZONE",
+    "IgnoreNulls": "IGNORE NULLS",
+    "Order": "ORDER BY",
+}
+"""What nodes are called; others by their text."""
+
+
+def type_name(type_: Type) -> str:
+    """Return the name of a type in SQL.
+
+    >>> from corollary.core.types import decimal
+    >>> type_name(decimal(5, 2)), type_name(SYMBOL)
+    ('DECIMAL(5,2)', 'STRING')
+    """
+    if type_.precision < 0:
+        return "NULL"
+    return "unsigned" if type_.is_unsigned else type_.spark_name
+
+
 CONSTANT_MIN_ROWS = 200
 """So many rows of literals are data of a question, and not a rule or a comparison for each."""
 
@@ -30,17 +92,17 @@ class BindingSession:
     """The text, the relations, the parameters, and the numbers that were given out.
 
     Attributes:
-        bind_nested: binds a query inside another one, whose scope is given.
         takes_rows: whether many literals may become `ConstantRows`, which a view has no place for.
+        bind_nested: binds a query inside another one, whose scope is given.
     """
 
     file: SourceFile
     catalog: SqlCatalog
     parameters: Mapping[str, Value]
-    bind_nested: Callable[[exp.Expr, Scope], Query]
     takes_rows: bool = False
     _sources: int = 0
     _tables: set[str] = field(default_factory=set)
+    bind_nested: Callable[[exp.Expr, Scope], Query] = field(init=False)
 
     def next_source(self) -> int:
         """Return the number of a new source."""
@@ -81,8 +143,27 @@ class BindingSession:
 
     def error(self, code: str, message: str, node: exp.Expr, note: str | None = None) -> InputError:
         """Return an error at the place of a node."""
-        return problem(code, message, node, self.file, note)
+        return InputError.of(code, message, span_of(node, self.file), note)
 
     def check(self, node: exp.Expr, *handled: str) -> None:
-        """Refuse a node with other arguments than these."""
-        check_arguments(node, handled, self.file)
+        """Refuse a node with an argument that its reader does not know, whatever it may mean."""
+        for name, value in node.args.items():
+            if name in handled or value is None or value is False or value in ([], ""):
+                continue
+            part = value[0] if isinstance(value, list) else value
+            is_placed = isinstance(part, exp.Expr) and name != "hint"  # parsed by themselves
+            words, cure = _CLAUSES.get(name, ("", ""))
+            if not words:
+                argument = name.rstrip("_").upper().replace("_", " ")
+                words = f"`{argument}` of `{type(node).__name__.upper()}`"
+                cure = "leave it out, or write the statement in another way"
+            place = part if is_placed else node
+            raise self.error("C1310", f"{words} is not supported.", place, cure)
+
+    def unsupported(self, node: exp.Expr) -> InputError:
+        """Return the error of a node of a kind that is not known where it stands."""
+        name = type(node).__name__
+        written = _NODE_WORDS.get(name) or " ".join(self.text(node).split())
+        shown = f"`{written}`" if 0 < len(written) <= QUOTED_MAX_CHARS else "This"
+        cure = _NODE_CURES.get(name, "write the statement in another way")
+        return self.error("C1310", f"{shown} is not supported here.", node, cure)

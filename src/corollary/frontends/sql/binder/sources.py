@@ -9,7 +9,6 @@ from corollary.core.types import BOOL, Type
 from corollary.data_class import dataclass
 from corollary.frontends.sql.binder.expressions import ExpressionBinder
 from corollary.frontends.sql.binder.names import near_names
-from corollary.frontends.sql.binder.problems import unsupported
 from corollary.frontends.sql.binder.scopes import CommonTable, Scope, ScopeColumn, source_scope
 from corollary.frontends.sql.binder.session import BindingSession
 from corollary.frontends.sql.binder.values.conversions import common_type, convert
@@ -50,7 +49,7 @@ class SourceBinder:
         clause, joins = node.args.get("from_"), node.args.get("joins") or []
         if clause is None:
             if joins:
-                raise unsupported(joins[0], self.session.file)
+                raise self.session.unsupported(joins[0])
             return None, self.around
         self.session.check(clause, "this")
         source, scope = self.bind_source(clause.this)
@@ -74,7 +73,7 @@ class SourceBinder:
             case exp.Subquery() | exp.Values():
                 return self._bind_subquery(node)
             case _:
-                raise unsupported(node, self.session.file)
+                raise self.session.unsupported(node)
 
     def _bind_group(self, node: exp.Subquery) -> tuple[Source, Scope]:
         """Return the source of `(t JOIN u ON …)`."""

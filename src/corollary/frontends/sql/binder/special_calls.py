@@ -1,4 +1,4 @@
-"""Calls whose arguments are no plain values: units, types as functions, `grouping`."""
+"""Nodes and calls that read their arguments themselves: casts, `LIKE`, units, `grouping`."""
 
 from collections.abc import Callable
 from functools import reduce
@@ -7,17 +7,178 @@ from typing import Any
 from sqlglot import exp
 
 from corollary.core.functors.spec import MOMENT, WHOLE
-from corollary.core.types import BOOL, DATE, FLOAT, NUMBER, SYMBOL, TIMESTAMP, decimal
-from corollary.frontends.sql.binder.casts import cast_value
+from corollary.core.types import BOOL, DATE, FLOAT, NUMBER, NUMERIC, SYMBOL, TIMESTAMP, decimal
 from corollary.frontends.sql.binder.context import ExpressionContext, name_of
 from corollary.frontends.sql.binder.functions import function_call
 from corollary.frontends.sql.binder.functions.arguments import fitted
 from corollary.frontends.sql.binder.functions.time_functions import date_part
-from corollary.frontends.sql.binder.patterns import like, like_with_escape
-from corollary.frontends.sql.binder.values.conversions import call, integer
-from corollary.frontends.sql.binder.values.operators import Site
-from corollary.frontends.sql.column_types import ColumnType
-from corollary.frontends.sql.query_tree import Expression, FunctionCall
+from corollary.frontends.sql.binder.session import type_name
+from corollary.frontends.sql.binder.values import literals
+from corollary.frontends.sql.binder.values.conversions import call, cast, fits_bits, integer
+from corollary.frontends.sql.binder.values.operators import (
+    EXAMPLES,
+    Site,
+    attempt,
+    connect,
+    negate,
+    negative,
+)
+from corollary.frontends.sql.column_types import ColumnType, read_type
+from corollary.frontends.sql.query_tree import ConstantValue, Expression, FunctionCall
+
+
+def bind_cast(context: ExpressionContext, node: exp.Cast) -> Expression:
+    """Return the expression of a cast."""
+    session = context.session
+    session.check(node, "this", "to", "safe", "_type")
+    target = read_type(node.args["to"], session.file)
+    number = _suffixed_number(context, node, target)
+    if number is not None:
+        return number
+    operand = context.bind(node.this)
+    is_try = isinstance(node, exp.TryCast)
+    written = session.text(node).lstrip().lower()
+    is_literal = not written.startswith(("cast", "try_cast")) and "::" not in written
+    folded = _folded(operand, target)
+    if folded is not None:
+        return ConstantValue(folded.value, folded.type, session.span(node))
+    if is_literal and isinstance(operand, ConstantValue) and isinstance(operand.value, str):
+        word, kind = type_name(target.type), target.type.kind
+        message = f"`{operand.value}` is not a {word.lower()}."
+        raise session.error("C1309", message, node, f"write it as in `{EXAMPLES.get(kind, word)}`")
+    return cast_value(operand, target, is_try, context.site(node, node.this))
+
+
+def cast_value(operand: Expression, target: ColumnType, is_try: bool, site: Site) -> Expression:
+    """Return a value converted to another type, or refuse it."""
+    if target.type.is_float and target.bits == 32:
+        message = "There are no floating-point numbers of 32 bits here, which round differently."
+        raise site.error("C1308", message, "cast it to DOUBLE")
+    found = cast(operand, target.type, target.bits)
+    if found is None:
+        there = type_name(target.type)
+        message = f"{type_name(operand.type)} cannot be cast to {there}."
+        note = "cast it to STRING in between"
+        if operand.type.is_date and target.type.is_number:
+            note = "write `datediff(x, DATE '1970-01-01')` for its days"
+        raise site.error("C1308", message, note)
+    if is_try and found is not operand:
+        return attempt(found, [operand], site)
+    return found
+
+
+def _folded(operand: Expression, target: ColumnType) -> ConstantValue | None:
+    """Return the literal that the cast of a text to a date or timestamp is, if it is one."""
+    if not isinstance(operand, ConstantValue) or not isinstance(operand.value, str):
+        return None
+    value = literals.read_time(operand.value, target.type) if target.type.is_time else None
+    return None if value is None else ConstantValue(value, target.type)
+
+
+def negative_literal(context: ExpressionContext, node: exp.Cast) -> Expression | None:
+    """Return the value of `-128Y`, given `128Y`, which is too large without its sign."""
+    target = read_type(node.args["to"], context.session.file)
+    return _suffixed_number(context, node, target, is_negative=True)
+
+
+def _suffixed_number(
+    context: ExpressionContext, node: exp.Cast, target: ColumnType, *, is_negative: bool = False
+) -> Expression | None:
+    """Return the value of `10L`, `1.5BD` or `2D`, which sqlglot makes casts."""
+    session, inner, site = context.session, node.this, context.site(node)
+    written = session.text(node)
+    if not isinstance(inner, exp.Literal) or target.type.kind not in NUMERIC:
+        return None
+    if not written[:1].isdigit() and not written.startswith("."):
+        return None
+    if "::" in written or not written[-1:].isalpha():
+        return None
+    if target.type.is_decimal:
+        found: Expression = literals.decimal_literal(inner.this, node, session)
+    elif target.type.is_float and target.bits == 64:
+        found = literals.double_literal(inner.this, node, session)
+    else:
+        found = literals.number_literal(inner.this, node, session)
+    if is_negative:
+        found = negative(found, site)
+    if not target.type.is_number:
+        return cast_value(found, target, False, site) if target.bits == 32 else found
+    if not isinstance(found, ConstantValue) or not fits_bits(found.value, target.bits):
+        sign, largest = "-" if is_negative else "", 2 ** (target.bits - 1)
+        message = f"`{sign}{written}` is out of its range."
+        note = f"numbers with this letter go from {-largest} to {largest - 1}"
+        raise session.error("C1309", message, node, note)
+    return found
+
+
+# --- patterns ------------------------------------------------------------------------------------
+
+
+def like(context: ExpressionContext, node: exp.Expr) -> Expression:
+    """Return `text LIKE pattern`."""
+    return _like(context, node, None)
+
+
+def like_with_escape(context: ExpressionContext, node: exp.Escape) -> Expression:
+    """Return `text LIKE pattern ESCAPE character`."""
+    context.session.check(node, "this", "expression")
+    if not isinstance(node.this, exp.Like | exp.ILike):
+        raise context.session.unsupported(node)
+    return _like(context, node.this, node.args["expression"])
+
+
+def _like(context: ExpressionContext, node: exp.Expr, escape: exp.Expr | None) -> Expression:
+    session = context.session
+    session.check(node, "this", "expression", "negate")
+    pattern_node = node.args["expression"]
+    if isinstance(pattern_node, exp.Any | exp.All) and escape is None:
+        return _like_several(context, node, pattern_node)
+    site = context.site(node, node.this, pattern_node, name="LIKE")
+    text, pattern = context.bind_text(node.this, site), context.bind_text(pattern_node, site)
+    if escape is not None:
+        pattern = _with_backslashes(context, pattern, escape, pattern_node)
+    if isinstance(node, exp.ILike):
+        text, pattern = (call("lower", (each,), SYMBOL, each.span) for each in (text, pattern))
+    found = call("like", (text, pattern), BOOL, site.span)
+    return negate(found, site.span) if node.args.get("negate") else found
+
+
+def _like_several(context: ExpressionContext, node: exp.Expr, several: exp.Expr) -> Expression:
+    """Return `text LIKE ANY (pattern, …)` or `LIKE ALL`."""
+    context.session.check(several, "this")
+    inner = several.this.unnest() if isinstance(several.this, exp.Paren) else several.this
+    patterns = inner.expressions if isinstance(inner, exp.Tuple) else [inner]
+    if not patterns:
+        message = f"`LIKE {type(several).__name__.upper()}` has no patterns."
+        raise context.session.error("C1315", message, node, "write at least one")
+    tests = []
+    for pattern in patterns:
+        part = node.copy()
+        part.set("expression", pattern.copy())
+        tests.append(_like(context, part, None))
+    word = "or" if isinstance(several, exp.Any) else "and"
+    return connect(word, tests, context.session.span(node))
+
+
+def _with_backslashes(
+    context: ExpressionContext, pattern: Expression, escape: exp.Expr, node: exp.Expr
+) -> ConstantValue:
+    """Return a pattern with a backslash in place of another escape character."""
+    sign = context.bind(escape)
+    is_one = isinstance(sign, ConstantValue) and len(str(sign.value)) == 1
+    if not is_one or not isinstance(pattern, ConstantValue):
+        note = "write both as literals, as in `LIKE 'a!_b' ESCAPE '!'`"
+        message = "`ESCAPE` needs a character and a literal."
+        raise context.session.error("C1310", message, node, note)
+    assert isinstance(sign, ConstantValue)
+    found, rest = "", iter(str(pattern.value))
+    for character in rest:
+        if character == sign.value:
+            found += "\\" + next(rest, "")
+        else:
+            found += "\\\\" if character == "\\" else character
+    return ConstantValue(found, SYMBOL, pattern.span)
+
 
 # --- nodes with a syntax of their own ----------------------------------------------------------
 

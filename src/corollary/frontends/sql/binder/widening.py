@@ -5,8 +5,7 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from corollary.core.types import SYMBOL, Type
-from corollary.frontends.sql.binder.problems import UNTYPED
-from corollary.frontends.sql.binder.session import BindingSession
+from corollary.frontends.sql.binder.session import UNTYPED, BindingSession
 from corollary.frontends.sql.binder.values.conversions import convert, is_untyped
 from corollary.frontends.sql.query_tree import (
     ColumnReference,

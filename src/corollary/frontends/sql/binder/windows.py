@@ -15,7 +15,6 @@ from corollary.frontends.sql.binder.aggregates import (
 )
 from corollary.frontends.sql.binder.context import ExpressionContext, name_of
 from corollary.frontends.sql.binder.functions.arguments import fitted
-from corollary.frontends.sql.binder.problems import unsupported
 from corollary.frontends.sql.binder.session import BindingSession
 from corollary.frontends.sql.binder.values.conversions import call, convert, integer, is_untyped
 from corollary.frontends.sql.binder.values.operators import Site, aligned, choose
@@ -57,7 +56,7 @@ def window_call(context: ExpressionContext, node: exp.Window) -> Expression:
         tests = [inner.bind_condition(called.args["expression"].this, "`FILTER`")]
         called = called.this
     if not isinstance(called, exp.Anonymous):
-        raise unsupported(called, session.file)
+        raise session.unsupported(called)
     window = _window(inner, node)
     name, site = name_of(called), inner.site(node, name=name_of(called))
     if name in AGGREGATES:

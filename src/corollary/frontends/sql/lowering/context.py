@@ -10,7 +10,6 @@ from corollary.data_class import dataclass
 from corollary.errors import InputError
 from corollary.frontends.sql.lowering.bodies import RuleBody, variables_in
 from corollary.frontends.sql.lowering.draft import ViewDraft
-from corollary.frontends.sql.lowering.tree_walk import free_references
 from corollary.frontends.sql.query_tree import (
     ColumnReference,
     Expression,
@@ -18,6 +17,7 @@ from corollary.frontends.sql.query_tree import (
     RecursiveTable,
     Select,
     Source,
+    free_references,
 )
 from corollary.source import Span
 

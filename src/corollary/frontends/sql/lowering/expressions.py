@@ -1,12 +1,17 @@
-"""Expressions become terms; the queries inside them become alternatives of the body."""
+"""Expressions become terms, conjuncts of conditions literals and comparisons.
 
-from collections.abc import Mapping
+The queries inside them become alternatives of the body.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import assert_never
 
-from corollary.core.functors.catalog import is_strict
-from corollary.core.logic import Constant, Functor, Term
+from corollary.core.functors.catalog import COMPARISON_OPERATORS, OPPOSITES, is_strict
+from corollary.core.logic import Constant, Functor, Term, Truth
+from corollary.core.types import BOOL
 from corollary.frontends.sql.lowering import subqueries
-from corollary.frontends.sql.lowering.bodies import RuleBody, typed_decimals
+from corollary.frontends.sql.lowering.bodies import NULL, RuleBody, typed_decimals
 from corollary.frontends.sql.lowering.context import ViewLowering
 from corollary.frontends.sql.query_tree import (
     AggregateCall,
@@ -18,6 +23,8 @@ from corollary.frontends.sql.query_tree import (
     Quantified,
     ScalarSubquery,
     WindowCall,
+    conjuncts,
+    has_subquery,
 )
 
 DECIMAL_FUNCTORS = frozenset({"multiply", "divide", "fit"})
@@ -57,3 +64,93 @@ def term_of(
             raise AssertionError(f"the binder lets `{name}` stand in select lists and HAVING only")
         case _:
             assert_never(expression)
+
+
+# --- conditions ----------------------------------------------------------------------------------
+
+
+def add_condition(lowering: ViewLowering, condition: Expression | None, body: RuleBody) -> None:
+    """Add that a condition is true; conjuncts without a query come first."""
+    parts = [_simplified(each) for each in conjuncts(condition)]
+    parts = [each for part in parts for each in conjuncts(part)]
+    for part in sorted(parts, key=has_subquery):
+        _add_conjunct(lowering, part, body)
+
+
+def _simplified(condition: Expression) -> Expression:
+    """Return a condition with a negation moved into it, and what alternatives share moved out."""
+    match condition:
+        case FunctionCall(functor="or"):
+            return _factored(condition)
+        case FunctionCall(functor="not", arguments=(FunctionCall() as inner,)):
+            match inner:
+                case FunctionCall(functor="not", arguments=(each,)):
+                    return _simplified(each)
+                case FunctionCall(functor=functor) if functor in OPPOSITES:
+                    return replace(inner, functor=OPPOSITES[functor])
+                case FunctionCall(functor="or", arguments=arguments):
+                    parts = (FunctionCall("not", (each,), BOOL, each.span) for each in arguments)
+                    return replace(inner, functor="and", arguments=tuple(map(_simplified, parts)))
+                case _:
+                    return condition
+        case _:
+            return condition
+
+
+def _factored(condition: FunctionCall) -> Expression:
+    """Return `a AND b OR a AND c` as `a AND (b OR c)`, so that a join on `a` is one."""
+    arms = [list(conjuncts(each)) for each in _disjuncts(condition)]
+    shared = [part for part in arms[0] if all(part in arm for arm in arms)]
+    if not shared:
+        return condition
+    rests = [[part for part in arm if part not in shared] for arm in arms]
+    if not all(rests):
+        return _joined("and", shared, condition)
+    alternatives = [_joined("and", rest, condition) for rest in rests]
+    return _joined("and", [*shared, _joined("or", alternatives, condition)], condition)
+
+
+def _disjuncts(condition: Expression) -> Iterator[Expression]:
+    """Yield the parts of a condition that `OR` joins."""
+    if isinstance(condition, FunctionCall) and condition.functor == "or":
+        for each in condition.arguments:
+            yield from _disjuncts(each)
+    else:
+        yield condition
+
+
+def _joined(functor: str, parts: list[Expression], whole: FunctionCall) -> Expression:
+    return parts[0] if len(parts) == 1 else replace(whole, functor=functor, arguments=tuple(parts))
+
+
+def _add_conjunct(lowering: ViewLowering, condition: Expression, body: RuleBody) -> None:
+    match condition:
+        case ConstantValue(value=value):
+            if value is not True:
+                body.items.append(Truth(value=False))
+        case Exists():
+            body.items.append(subqueries.existence(lowering, condition, body))
+        case FunctionCall(functor="not", arguments=(Exists() as exists,)):
+            body.items.append(subqueries.negated(subqueries.existence(lowering, exists, body)))
+        case Quantified():
+            subqueries.add_quantified(lowering, condition, body, is_true=True)
+        case FunctionCall(functor="not", arguments=(Quantified() as quantified,)):
+            subqueries.add_quantified(lowering, quantified, body, is_true=False)
+        case FunctionCall(functor=functor, arguments=(left, right)) if (
+            functor in COMPARISON_OPERATORS
+        ):
+            one = lowering.term(left, body, drops_null=True)
+            other = lowering.term(right, body, drops_null=True)
+            body.compare(COMPARISON_OPERATORS[functor], one, other)
+        case FunctionCall(functor="same", arguments=(left, right)):
+            body.compare("is", lowering.term(left, body), lowering.term(right, body))
+        case FunctionCall(functor="is_null", arguments=(inner,)):
+            body.compare("is", lowering.term(inner, body), NULL)
+        case FunctionCall(
+            functor="not", arguments=(FunctionCall(functor="is_null", arguments=(inner,)),)
+        ):
+            term = lowering.term(inner, body, drops_null=True)
+            if body.is_nullable(term) or has_subquery(inner):
+                body.compare("=", term, term)
+        case _:
+            body.require(lowering.term(condition, body))

@@ -16,11 +16,6 @@ from corollary.frontends.sql.lowering.bodies import NULL, ONE, RuleBody, variabl
 from corollary.frontends.sql.lowering.context import ViewLowering, note_row
 from corollary.frontends.sql.lowering.draft import names_of
 from corollary.frontends.sql.lowering.set_analysis import Dependencies
-from corollary.frontends.sql.lowering.tree_walk import (
-    calls_in,
-    sources_in,
-    without_order,
-)
 from corollary.frontends.sql.query_tree import (
     Expression,
     JoinedSource,
@@ -31,6 +26,9 @@ from corollary.frontends.sql.query_tree import (
     SubquerySource,
     TableSource,
     WindowCall,
+    calls_in,
+    sources_in,
+    without_order,
 )
 
 

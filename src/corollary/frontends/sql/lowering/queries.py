@@ -1,24 +1,27 @@
-"""Queries of all kinds: the dispatcher that the other modules call back."""
+"""From the query of a view to its relations and rules: the dispatcher over all kinds of queries.
+
+The other modules of the lowering call it back through `ViewLowering`.
+"""
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import field, replace
 from typing import assert_never
 
-from corollary.core.logic import Term
+from corollary.core.logic import Clause, Term, Value
+from corollary.core.program import Declaration
+from corollary.data_class import dataclass
+from corollary.errors import Diagnostic
 from corollary.frontends.sql.lowering import (
-    conditions,
     expressions,
     joins,
     recursion,
     selects,
     set_operations,
-    top_rows,
 )
 from corollary.frontends.sql.lowering.bodies import RuleBody
 from corollary.frontends.sql.lowering.context import LoweredQuery, ViewLowering
 from corollary.frontends.sql.lowering.draft import ViewDraft
-from corollary.frontends.sql.lowering.grouping_sets import expand_grouping_sets
-from corollary.frontends.sql.lowering.tree_walk import walk
 from corollary.frontends.sql.query_tree import (
     ColumnReference,
     ConstantRows,
@@ -26,6 +29,7 @@ from corollary.frontends.sql.query_tree import (
     JoinedSource,
     Ordered,
     Query,
+    QueryColumn,
     RecursiveSource,
     Select,
     SetOperation,
@@ -34,7 +38,10 @@ from corollary.frontends.sql.query_tree import (
     TableSource,
     Values,
     WithRecursive,
+    output_columns,
+    walk,
 )
+from corollary.source import Span
 
 
 class QueryLowering(ViewLowering):
@@ -64,7 +71,7 @@ class QueryLowering(ViewLowering):
         match query:
             case Select(grouping_sets=grouping_sets):
                 if grouping_sets is not None:
-                    expanded = expand_grouping_sets(query)
+                    expanded = selects.expand_grouping_sets(query)
                     return self.define(expanded, relation, body, storage=storage)
                 return selects.define_select(self, query, relation, body, storage=storage)
             case SetOperation():
@@ -76,7 +83,7 @@ class QueryLowering(ViewLowering):
             case ConstantRows():
                 return set_operations.define_rows(self, query, relation, body, storage=storage)
             case Ordered():
-                return top_rows.define_ordered(self, query, relation, body, storage=storage)
+                return selects.define_ordered(self, query, relation, body, storage=storage)
             case WithRecursive():
                 return recursion.define_recursive(self, query, relation, body, storage=storage)
             case _:
@@ -104,7 +111,7 @@ class QueryLowering(ViewLowering):
 
     def add_condition(self, condition: Expression | None, body: RuleBody) -> None:
         """Add that a condition is true."""
-        conditions.add_condition(self, condition, body)
+        expressions.add_condition(self, condition, body)
 
     def term(
         self,
@@ -121,3 +128,88 @@ class QueryLowering(ViewLowering):
     def single_row(self, query: Query, body: RuleBody, *, drops_null: bool) -> Term | None:
         """Return the value of a query that always has one row."""
         return selects.single_row(self, query, body, drops_null=drops_null)
+
+
+# --- views ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class LoweredView:
+    """A view as relations and rules.
+
+    Attributes:
+        columns: those of the view, with the types that its rules give.
+        is_bag: whether it has copies: its rules then are those of `v.rows`.
+        keys: the sets of columns, by number, that tell its rows apart.
+        rows: those of relations that are data of a question.
+    """
+
+    declarations: tuple[Declaration, ...]
+    clauses: tuple[Clause, ...]
+    columns: tuple[QueryColumn, ...]
+    is_bag: bool
+    keys: tuple[frozenset[int], ...]
+    warnings: tuple[Diagnostic, ...] = ()
+    rows: Mapping[str, tuple[tuple[Value, ...], ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SqlQuestion:
+    """A query whose order is applied to its answer.
+
+    Attributes:
+        query: the query without the order at its top.
+        order: column, whether descending, whether nulls come first.
+        limit: how many rows are answered, at most.
+        offset: how many rows are left out before them.
+        width: how many columns are shown; the others are only for the order.
+    """
+
+    query: Query
+    order: tuple[tuple[int, bool, bool], ...] = ()
+    limit: int | None = None
+    offset: int = 0
+    width: int | None = None
+
+
+def question_of(query: Query) -> SqlQuestion:
+    """Return a query without the order at its top, and that order."""
+    ordered = query.query if isinstance(query, WithRecursive) else query
+    if not isinstance(ordered, Ordered):
+        return SqlQuestion(query)
+    asked: Query = ordered.query
+    if isinstance(query, WithRecursive):
+        asked = replace(query, query=asked, columns=output_columns(asked))
+    return SqlQuestion(asked, ordered.order, ordered.limit, ordered.offset, ordered.width)
+
+
+def lower_view(
+    name: str, query: Query, *, is_materialized: bool, place: Span | None = None
+) -> LoweredView:
+    """Return the relations and rules of a view.
+
+    Args:
+        name: that of the view.
+        query: what it shows.
+        is_materialized: whether it is stored.
+        place: the place of all rules, if they have none of their own.
+
+    Raises:
+        InputError: the query cannot be given exactly.
+    """
+    draft = ViewDraft(name, is_materialized, place=place)
+    lowering = QueryLowering(draft, query)
+    storage = "stored" if is_materialized else "virtual"
+    result = lowering.define(query, name, RuleBody(draft), storage=storage)
+    columns = tuple(
+        QueryColumn(column, type_) for column, type_ in zip(result.names, result.types, strict=True)
+    )
+    return LoweredView(
+        tuple(draft.declarations),
+        tuple(draft.clauses),
+        columns,
+        result.is_bag,
+        result.keys,
+        tuple(draft.warnings),
+        draft.rows,
+    )

@@ -25,7 +25,6 @@ from corollary.frontends.sql.lowering.context import (
 )
 from corollary.frontends.sql.lowering.joins import is_inlinable
 from corollary.frontends.sql.lowering.recursive_uses import check_uses, references, rows_differ
-from corollary.frontends.sql.lowering.tree_walk import walk, without_order
 from corollary.frontends.sql.query_tree import (
     ColumnReference,
     Query,
@@ -34,6 +33,8 @@ from corollary.frontends.sql.query_tree import (
     Select,
     SubquerySource,
     WithRecursive,
+    walk,
+    without_order,
 )
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Collection
 
 from corollary.frontends.sql.lowering.context import refuse
-from corollary.frontends.sql.lowering.tree_walk import calls_in, conjuncts, constant_of, walk
 from corollary.frontends.sql.query_tree import (
     AggregateCall,
     ColumnReference,
@@ -24,6 +23,10 @@ from corollary.frontends.sql.query_tree import (
     SubquerySource,
     TableSource,
     WindowCall,
+    calls_in,
+    conjuncts,
+    constant_of,
+    walk,
 )
 
 

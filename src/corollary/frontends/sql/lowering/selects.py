@@ -1,23 +1,45 @@
-"""SELECT blocks: plain, grouped, and with windows."""
+"""SELECT blocks: plain, grouped, with grouping sets or windows, and their first rows.
 
-from corollary.core.logic import Term, Variable
+GROUPING SETS, ROLLUP and CUBE are a UNION ALL of groupings, in which other keys are null. `ORDER BY
+… LIMIT k` takes the rows whose number is not above k; rows that `ORDER BY` leaves equal are ordered
+by all columns, ascending, nulls first.
+"""
+
+from dataclasses import fields, is_dataclass, replace
+from functools import reduce
+from typing import Any
+
+from corollary.core.logic import Comparison, Constant, Term, Variable, WindowFunction
+from corollary.core.types import NUMBER
+from corollary.errors import Diagnostic, Severity
 from corollary.frontends.sql.lowering.blocks import ResultColumn, emit_block
 from corollary.frontends.sql.lowering.bodies import RuleBody
-from corollary.frontends.sql.lowering.context import LoweredQuery, ViewLowering
+from corollary.frontends.sql.lowering.context import LoweredQuery, ViewLowering, refuse
 from corollary.frontends.sql.lowering.grouping import (
     Groups,
     group_storage,
     is_null_without_rows,
 )
-from corollary.frontends.sql.lowering.tree_walk import calls_in, has_subquery
-from corollary.frontends.sql.lowering.windows import add_windows
+from corollary.frontends.sql.lowering.windows import WindowedRows, add_windows
 from corollary.frontends.sql.query_tree import (
     AggregateCall,
     ColumnReference,
+    ConstantValue,
+    Exists,
     Expression,
+    FunctionCall,
+    Ordered,
+    Quantified,
     Query,
+    ScalarSubquery,
     Select,
+    SetOperation,
+    SetOperator,
     WindowCall,
+    calls_in,
+    has_subquery,
+    output_columns,
+    without_order,
 )
 
 
@@ -130,3 +152,116 @@ def single_row(
     body.choose(alternatives, lowering.cut, groups.totals)
     groups.note_totals(body)
     return lowering.term(expression, body, terms=groups.terms, drops_null=drops_null)
+
+
+# --- grouping sets -------------------------------------------------------------------------------
+
+
+def expand_grouping_sets(select: Select) -> Query:
+    """Return the union of the groupings of a block."""
+    assert select.grouping_sets is not None
+    keys = select.group_by or ()
+    parts: list[Query] = [_grouping(select, keys, chosen) for chosen in select.grouping_sets]
+    columns = output_columns(select)
+
+    def join(left: Query, right: Query) -> Query:
+        return SetOperation(SetOperator.UNION, True, left, right, columns, select.span)
+
+    union = reduce(join, parts)
+    if select.is_distinct and isinstance(union, SetOperation):
+        return replace(union, is_all=False)
+    return union
+
+
+def _grouping(select: Select, keys: tuple[Expression, ...], chosen: frozenset[int]) -> Select:
+    """Return a block with one of its groupings."""
+    missing = {key for number, key in enumerate(keys) if number not in chosen}
+    columns = {(key.source, key.column) for key in missing if isinstance(key, ColumnReference)}
+
+    def change(expression: Any) -> Any:
+        if isinstance(expression, tuple):
+            return tuple(change(each) for each in expression)
+        if isinstance(expression, FunctionCall) and expression.functor == "grouping":
+            return ConstantValue(int(expression.arguments[0] in missing), NUMBER, expression.span)
+        if isinstance(expression, AggregateCall):
+            return expression
+        if hasattr(expression, "type") and expression in missing:
+            return ConstantValue(None, expression.type.with_null(nullable=True), expression.span)
+        if isinstance(expression, FunctionCall):
+            return replace(expression, arguments=change(expression.arguments))
+        if isinstance(expression, Quantified):
+            expression = replace(expression, left=change(expression.left))
+        if isinstance(expression, ScalarSubquery | Exists | Quantified):
+            return replace(expression, query=_without_columns(expression.query, columns))
+        return expression
+
+    return replace(
+        select,
+        columns=tuple((column, change(expression)) for column, expression in select.columns),
+        group_by=tuple(key for number, key in enumerate(keys) if number in chosen),
+        grouping_sets=None,
+        having=None if select.having is None else change(select.having),
+    )
+
+
+def _without_columns(node: Any, columns: set[tuple[int, int]]) -> Any:
+    """Return a query, or a part of one, in which some columns of the query around are null."""
+    if isinstance(node, ColumnReference):
+        if (node.source, node.column) not in columns:
+            return node
+        return ConstantValue(None, node.type.with_null(nullable=True), node.span)
+    if isinstance(node, tuple):
+        return tuple(_without_columns(each, columns) for each in node)
+    if not is_dataclass(node) or isinstance(node, type):
+        return node
+    changed = {
+        each.name: _without_columns(getattr(node, each.name), columns) for each in fields(node)
+    }
+    return replace(node, **changed)
+
+
+# --- the first rows ------------------------------------------------------------------------------
+
+
+def define_ordered(
+    lowering: ViewLowering, ordered: Ordered, relation: str, body: RuleBody, *, storage: str
+) -> LoweredQuery:
+    """Make the rules of the first rows of a query."""
+    draft = lowering.draft
+    if ordered.limit is None and not ordered.offset:
+        if relation == draft.view:
+            draft.warnings.append(
+                Diagnostic(
+                    "C1340",
+                    f"The order of `{draft.view}` has no effect: a view has none.",
+                    ordered.span,
+                    "leave `ORDER BY` out, and write it in the query that reads the view",
+                    severity=Severity.WARNING,
+                )
+            )
+        return lowering.define(without_order(ordered), relation, body, storage=storage)
+    if not ordered.order:
+        raise refuse(
+            "C1341",
+            "Which rows `LIMIT` takes is not defined without an order.",
+            ordered.span,
+            "add `ORDER BY`, or leave `LIMIT` out",
+        )
+    storage_of_rows = group_storage(lowering)  # arranged in their order
+    inner = lowering.lower_part(ordered.query, body, is_set=False, storage=storage_of_rows)
+    rows = body.empty_copy(is_set=body.is_set)
+    this = lowering.read(inner, rows)
+    shown = [
+        ResultColumn(column.name, variable, variable.type or NUMBER)
+        for column, variable in zip(ordered.columns, this, strict=False)
+    ][: ordered.width]
+    windows = WindowedRows(lowering, rows)
+    order = [(this[at], down, nulls) for at, down, nulls in ordered.order]
+    number = windows.add(WindowFunction("row_number"), (), (), order, NUMBER)
+    windows.emit(this)
+    if ordered.limit is not None:
+        end = Constant(ordered.offset + ordered.limit)
+        rows.items.append(Comparison("<=", number, end))
+    if ordered.offset:
+        rows.items.append(Comparison(">", number, Constant(ordered.offset)))
+    return emit_block(lowering, relation, rows, shown, storage=storage, span=ordered.span)

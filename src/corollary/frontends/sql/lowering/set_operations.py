@@ -37,7 +37,6 @@ from corollary.frontends.sql.lowering.blocks import (
 from corollary.frontends.sql.lowering.bodies import ONE, RuleBody
 from corollary.frontends.sql.lowering.context import LoweredQuery, ViewLowering
 from corollary.frontends.sql.lowering.joins import is_inlinable
-from corollary.frontends.sql.lowering.tree_walk import constant_of, without_order
 from corollary.frontends.sql.query_tree import (
     ConstantRows,
     Query,
@@ -46,6 +45,8 @@ from corollary.frontends.sql.query_tree import (
     SetOperation,
     SetOperator,
     Values,
+    constant_of,
+    without_order,
 )
 
 

@@ -32,7 +32,6 @@ from corollary.frontends.sql.lowering.bodies import (
 )
 from corollary.frontends.sql.lowering.context import LoweredQuery, ViewLowering
 from corollary.frontends.sql.lowering.draft import names_of
-from corollary.frontends.sql.lowering.tree_walk import without_order
 from corollary.frontends.sql.query_tree import (
     Exists,
     Ordered,
@@ -41,6 +40,7 @@ from corollary.frontends.sql.query_tree import (
     ScalarSubquery,
     Select,
     output_columns,
+    without_order,
 )
 
 MANY_ROWS = "a subquery in place of a value has more than one row"

@@ -38,7 +38,6 @@ from corollary.data_class import dataclass
 from corollary.frontends.sql.lowering.bodies import NULL, RuleBody
 from corollary.frontends.sql.lowering.context import ViewLowering
 from corollary.frontends.sql.lowering.grouping import ZERO, group_storage, mean_of, sum_type
-from corollary.frontends.sql.lowering.tree_walk import calls_in, constant_of
 from corollary.frontends.sql.query_tree import (
     ConstantValue,
     Expression,
@@ -46,6 +45,8 @@ from corollary.frontends.sql.query_tree import (
     Select,
     WindowCall,
     WindowFrame,
+    calls_in,
+    constant_of,
 )
 
 

@@ -9,7 +9,7 @@ from corollary.core import logic
 from corollary.core.program import Column, Declaration, Program, Reaction, TypeName
 from corollary.data_class import dataclass
 from corollary.errors import InputError
-from corollary.frontends.sql.binder.problems import type_name as sql_type
+from corollary.frontends.sql.binder.session import type_name as sql_type
 from corollary.frontends.sql.catalog import SqlCatalog, TableDefinition
 from corollary.frontends.sql.statements import nodes
 from corollary.frontends.sql.statements.tables import TableLayout, find_column

@@ -6,6 +6,7 @@ that name each other in a circle are one recursion, as the tables of one `WITH R
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
+from pathlib import Path
 
 from sqlglot import exp
 
@@ -14,21 +15,22 @@ from corollary.core.graph import strongly_connected_components
 from corollary.core.program import SQL_DIRECTIVE, Directive, Program, Reaction
 from corollary.data_class import dataclass
 from corollary.errors import Diagnostic, InputError
+from corollary.frontends.datalog.preprocessor import read_source
 from corollary.frontends.sql.binder.bind import bind_query
-from corollary.frontends.sql.catalog import SqlCatalog, TableDefinition, catalog_of
+from corollary.frontends.sql.catalog import SqlCatalog, TableDefinition, catalog_of, visible_catalog
+from corollary.frontends.sql.lowering.queries import lower_view
 from corollary.frontends.sql.query_tree import Query, QueryColumn
 from corollary.frontends.sql.statements import nodes
-from corollary.frontends.sql.statements.columns import with_column_names
 from corollary.frontends.sql.statements.constraints import (
     constraint_rules,
     quote_message,
     show_columns,
 )
-from corollary.frontends.sql.statements.owners import visible_catalog
+from corollary.frontends.sql.statements.parser import parse_statements
+from corollary.frontends.sql.statements.questions import with_column_names
 from corollary.frontends.sql.statements.tables import TableLayout, lay_out_table, source_of
 from corollary.frontends.sql.statements.tokens import SqlName
 from corollary.frontends.sql.statements.triggers import compile_trigger
-from corollary.frontends.sql.view_lowering import lower_view
 from corollary.source import SourceFile, Span
 
 
@@ -352,3 +354,70 @@ def _compile_rest(work: Compilation, each: PlacedDefinition) -> None:
             work.parts.append(compile_trigger(each.statement, work.catalog, each.file))
         case nodes.CreateTable() | nodes.CreateView():
             pass
+
+
+# --- files ---------------------------------------------------------------------------------------
+
+
+def read_sql_files(paths: Sequence[Path], others: Program) -> Program:
+    """Return the program of files of SQL, whose statements may be in any order.
+
+    Args:
+        paths: the files.
+        others: the rest of the program, whose relations queries may name.
+
+    Raises:
+        InputError: with the findings of all files.
+    """
+    findings: list[Diagnostic] = []
+    files: list[SourceFile] = []
+    for path in paths:
+        try:
+            files.append(read_source(path))
+        except InputError as error:
+            findings += error.diagnostics
+    if findings:
+        raise InputError(findings)
+    return compile_files(files, others)
+
+
+def compile_files(files: Sequence[SourceFile], others: Program) -> Program:
+    """Return the program of texts of SQL, whose statements may be in any order.
+
+    Raises:
+        InputError: with the findings of all texts.
+    """
+    definitions: list[PlacedDefinition] = []
+    findings: list[Diagnostic] = []
+    for file in files:
+        try:
+            statements = parse_statements(file)
+        except InputError as error:
+            findings += error.diagnostics
+            continue
+        for statement in statements:
+            if isinstance(statement, nodes.Definition):
+                definitions.append(PlacedDefinition(statement, file))
+            else:
+                findings.append(_not_a_definition(statement))
+    if findings:
+        raise InputError(findings)
+    return compile_definitions(definitions, others)
+
+
+def _not_a_definition(
+    statement: nodes.Drop | nodes.Write | nodes.TransactionBoundary | nodes.QueryStatement,
+) -> Diagnostic:
+    match statement:
+        case nodes.QueryStatement():
+            what, cure = "asks a question", 'ask it with `corollary sql W "SELECT …"`'
+        case nodes.Drop():
+            what, cure = "drops something", "leave out the `CREATE` instead"
+        case _:
+            what, cure = "changes data", "make changes with `corollary shell W` or `db.sql(…)`"
+    return Diagnostic(
+        "C1380",
+        f"A file of a program only defines things, and this statement {what}.",
+        statement.span,
+        cure,
+    )

@@ -18,10 +18,11 @@ from corollary.frontends.sql.statements.table_parser import read_options, read_t
 from corollary.frontends.sql.statements.tokens import (
     SqlName,
     TokenCursor,
+    parse_condition,
+    parse_query,
     split_statements,
     text_of,
 )
-from corollary.frontends.sql.statements.trees import parse_condition, parse_query
 from corollary.source import SourceFile, Span
 
 QUESTION_WORDS = ("SELECT", "WITH", "VALUES", "FROM", "(")

@@ -1,6 +1,6 @@
 """Questions: one SELECT, WITH or VALUES as rules of a hidden relation, and what is done after."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,11 +12,11 @@ from corollary.data_class import dataclass
 from corollary.errors import InputError
 from corollary.frontends.sql.binder.bind import bind_query
 from corollary.frontends.sql.catalog import SqlCatalog
-from corollary.frontends.sql.parse import span_of
-from corollary.frontends.sql.query_tree import Query, QueryColumn, output_columns
-from corollary.frontends.sql.statements.columns import distinct_columns, rename_columns
-from corollary.frontends.sql.view_lowering import lower_view, question_of
-from corollary.source import SourceFile
+from corollary.frontends.sql.lowering.queries import lower_view, question_of
+from corollary.frontends.sql.parse import parse_statements, span_of, text_of
+from corollary.frontends.sql.query_tree import Query, QueryColumn, Select, output_columns
+from corollary.frontends.sql.statements.tokens import SqlName
+from corollary.source import SourceFile, Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,3 +163,115 @@ def _point(version: exp.Expr, place: StatementPlace) -> int | str:
         span_of(version, place.file),
         "write `VERSION AS OF 3` or `TIMESTAMP AS OF '2026-11-15 08:00:00'`",
     )
+
+
+# --- columns -------------------------------------------------------------------------------------
+
+
+def visible_columns(query: Query) -> tuple[QueryColumn, ...]:
+    """Return the columns of a query that are the user's."""
+    columns = output_columns(query)
+    width = getattr(query, "width", len(columns))
+    return columns[:width]
+
+
+def with_column_names(
+    name: str, query: Query, columns: Sequence[SqlName], span: Span | None
+) -> Query:
+    """Return a query whose columns have other names, if there are any; check that they differ.
+
+    Raises:
+        InputError: there are more or fewer names than columns, or two are the same.
+    """
+    found = output_columns(query)
+    visible = visible_columns(query)
+    if columns:
+        if len(columns) != len(visible):
+            raise InputError.of(
+                "C1370",
+                f"The names of `{name}` are {len(columns)}, and the columns of its query "
+                f"{len(visible)}.",
+                columns[0].span,
+                "name each column of the query once",
+            )
+        renamed = tuple(
+            replace(column, name=given.text, span=given.span)
+            for column, given in zip(visible, columns, strict=True)
+        )
+        query = rename_columns(query, (*renamed, *found[len(visible) :]))
+    seen: set[str] = set()
+    for column in visible_columns(query):
+        if column.name.lower() in seen:
+            raise InputError.of(
+                "C1370",
+                f"`{name}` has two columns `{column.name}`; case does not matter.",
+                column.span or span,
+                "give one of them another name with `AS`",
+            )
+        seen.add(column.name.lower())
+    return query
+
+
+def rename_columns(query: Query, columns: tuple[QueryColumn, ...]) -> Query:
+    """Return a query whose output has other columns."""
+    if isinstance(query, Select):
+        pairs = zip(columns, query.columns, strict=True)
+        return replace(query, columns=tuple((column, each) for column, (_, each) in pairs))
+    return replace(query, columns=columns)
+
+
+def distinct_columns(columns: Sequence[QueryColumn]) -> tuple[QueryColumn, ...]:
+    """Return columns whose names differ."""
+    seen: set[str] = set()
+    found: list[QueryColumn] = []
+    for column in columns:
+        name, number = column.name, 1
+        while name.lower() in seen:
+            number += 1
+            name = f"{column.name}{number}"
+        seen.add(name.lower())
+        found.append(replace(column, name=name))
+    return tuple(found)
+
+
+# --- logs ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatedQuery:
+    """A query, its text where it is first, and how often it is there."""
+
+    tree: exp.Query
+    text: str
+    count: int
+
+
+def read_queries(file: SourceFile) -> tuple[list[RepeatedQuery], int]:
+    """Return the different queries of a text, and the number of statements that are not queries.
+
+    What is done to the rows in the end (`ORDER BY`, `LIMIT`) makes no other query.
+
+    Raises:
+        InputError: the text is not SQL.
+    """
+    found: dict[str, RepeatedQuery] = {}
+    skipped = 0
+    for tree in parse_statements(file):
+        if isinstance(tree, exp.Query):
+            key = _without_order(tree).sql(dialect="spark", comments=False)
+            first = found.get(key)
+            found[key] = (
+                RepeatedQuery(tree, text_of(tree, file), 1)
+                if first is None
+                else RepeatedQuery(first.tree, first.text, first.count + 1)
+            )
+        elif not isinstance(tree, exp.Semicolon):  # which is a comment alone
+            skipped += 1
+    return list(found.values()), skipped
+
+
+def _without_order(tree: exp.Query) -> exp.Query:
+    found = tree.copy()
+    for part in ("order", "limit", "offset"):
+        found.set(part, None)
+    return found

@@ -1,10 +1,16 @@
 """CREATE TABLE: columns, constraints, where the data comes from."""
 
 from corollary.errors import InputError
+from corollary.frontends.sql.column_types import read_type
 from corollary.frontends.sql.statements import nodes
-from corollary.frontends.sql.statements.declared_types import read_declared_type
-from corollary.frontends.sql.statements.tokens import SqlName, TokenCursor, text_of
-from corollary.frontends.sql.statements.trees import parse_condition
+from corollary.frontends.sql.statements.nodes import DeclaredType
+from corollary.frontends.sql.statements.tokens import (
+    SqlName,
+    TokenCursor,
+    parse_condition,
+    parse_type,
+    text_of,
+)
 
 _REFUSED = {
     "DEFAULT": "give the value in the INSERT",
@@ -230,3 +236,42 @@ def _is_enforced(cursor: TokenCursor) -> bool:
             is_enforced = False
         elif not (cursor.accept("ENFORCED") or cursor.accept("RELY") or cursor.accept("NORELY")):
             return is_enforced
+
+
+# --- types ---------------------------------------------------------------------------------------
+
+
+_CURES = {
+    "CHAR": "write `VARCHAR(n)` or `STRING`: Spark would add blanks to a CHAR",
+    "CHARACTER": "write `VARCHAR(n)` or `STRING`: Spark would add blanks to a CHAR",
+    "TEXT": "write `STRING`",
+    "FLOAT": "write `DOUBLE`: floats have 64 bits here",
+    "REAL": "write `DOUBLE`: floats have 64 bits here",
+}
+
+
+def read_declared_type(cursor: TokenCursor) -> DeclaredType:
+    """Return the type that comes next; it may be null.
+
+    Raises:
+        InputError: there is no such type here.
+    """
+    start, span, word = cursor.position, cursor.span, cursor.word()
+    if not word.isidentifier():
+        cursor.fail("the type of a column")
+    cursor.position += 1
+    inside = cursor.bracketed() if cursor.is_next("(") else []
+    tokens = cursor.tokens[start : cursor.position]
+    if word in _CURES:
+        text = f"`{word}` is not a type that columns can have here."
+        raise InputError.of("C1362", text, span, _CURES[word])
+    found = read_type(parse_type(tokens, cursor.file), cursor.file)
+    length = None
+    if found.type.is_symbol and inside:
+        length = int(inside[0].text) if inside[0].text.isdecimal() else 0
+        if len(inside) > 1 or not length:
+            raise InputError.of(
+                "C1362", f"`{word}` has one length, 1 or more.", span, "write `VARCHAR(20)`"
+            )
+    written = "".join(token.text.upper() for token in tokens)
+    return DeclaredType(found.type.with_null(True), written, found.bits, length)

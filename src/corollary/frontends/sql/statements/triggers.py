@@ -22,13 +22,13 @@ from corollary.core.program import Column, Declaration, Program, TypeName
 from corollary.errors import InputError
 from corollary.frontends.sql.binder.bind import bind_query
 from corollary.frontends.sql.catalog import SqlCatalog, TableDefinition
+from corollary.frontends.sql.lowering.queries import LoweredView, lower_view
 from corollary.frontends.sql.query_tree import QueryColumn
 from corollary.frontends.sql.statements import nodes
 from corollary.frontends.sql.statements.constraints import COPIES, find_table
 from corollary.frontends.sql.statements.questions import StatementPlace
 from corollary.frontends.sql.statements.tables import type_name
 from corollary.frontends.sql.statements.writes import rows_to_delete, rows_to_insert
-from corollary.frontends.sql.view_lowering import LoweredView, lower_view
 from corollary.source import SourceFile, Span
 
 

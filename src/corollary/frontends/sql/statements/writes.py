@@ -15,12 +15,11 @@ from sqlglot import exp
 from corollary.core.types import NUMERIC, Type
 from corollary.errors import InputError
 from corollary.frontends.sql.binder.bind import bind_query
-from corollary.frontends.sql.binder.problems import type_name as sql_type
+from corollary.frontends.sql.binder.session import type_name as sql_type
 from corollary.frontends.sql.catalog import SqlCatalog, TableDefinition
 from corollary.frontends.sql.query_tree import QueryColumn
 from corollary.frontends.sql.statements import nodes
-from corollary.frontends.sql.statements.columns import visible_columns
-from corollary.frontends.sql.statements.questions import StatementPlace
+from corollary.frontends.sql.statements.questions import StatementPlace, visible_columns
 from corollary.frontends.sql.statements.tables import find_column
 from corollary.source import Span
 

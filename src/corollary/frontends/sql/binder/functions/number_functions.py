@@ -17,7 +17,7 @@ from corollary.frontends.sql.binder.functions.arguments import (
     numeric,
     plain,
 )
-from corollary.frontends.sql.binder.problems import type_name
+from corollary.frontends.sql.binder.session import type_name
 from corollary.frontends.sql.binder.values.conversions import (
     call,
     common_type,

@@ -23,7 +23,7 @@ from corollary.core.types import (
     Type,
     decimal,
 )
-from corollary.frontends.sql.binder.problems import UNTYPED
+from corollary.frontends.sql.binder.session import UNTYPED
 from corollary.frontends.sql.query_tree import ConstantValue, Expression, FunctionCall
 from corollary.source import Span
 

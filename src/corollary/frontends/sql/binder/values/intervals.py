@@ -8,8 +8,7 @@ from sqlglot import exp
 
 from corollary.core.types import DATE, TIMESTAMP
 from corollary.data_class import dataclass
-from corollary.frontends.sql.binder.problems import type_name
-from corollary.frontends.sql.binder.session import BindingSession
+from corollary.frontends.sql.binder.session import BindingSession, type_name
 from corollary.frontends.sql.binder.values.conversions import call, convert, integer, is_untyped
 from corollary.frontends.sql.binder.values.operators import Site, unfit
 from corollary.frontends.sql.query_tree import ConstantValue, Expression

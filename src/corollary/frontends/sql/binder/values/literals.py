@@ -23,8 +23,7 @@ from corollary.core.types import (
     decimal,
 )
 from corollary.core.values import is_encodable
-from corollary.frontends.sql.binder.problems import UNTYPED
-from corollary.frontends.sql.binder.session import BindingSession
+from corollary.frontends.sql.binder.session import UNTYPED, BindingSession
 from corollary.frontends.sql.query_tree import ConstantValue, Expression
 from corollary.source import Span
 

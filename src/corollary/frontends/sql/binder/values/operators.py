@@ -19,8 +19,7 @@ from corollary.core.types import (
 )
 from corollary.data_class import dataclass
 from corollary.errors import InputError
-from corollary.frontends.sql.binder.problems import type_name
-from corollary.frontends.sql.binder.session import BindingSession
+from corollary.frontends.sql.binder.session import BindingSession, type_name
 from corollary.frontends.sql.binder.values.conversions import (
     NUMBER_DIGITS,
     call,
